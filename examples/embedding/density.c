@@ -46,7 +46,7 @@ int main(void) {
     /* The coordinates are read where they lie, one structure after the other. */
     uint32_t fluid = 0;
     check(nf_add_points_f32(engine, particles->position, POINTS, sizeof(particle), &fluid));
-    check(nf_sph_density(engine, fluid, fluid, support, mass, POINTS, density, POINTS,
+    check(nf_sph_density(engine, fluid, fluid, support, 3, mass, POINTS, density, POINTS,
                          NF_DELIVER_WRITE));
     /* A point's own mass is not in the sum; W(0) = 21 / (2 pi support^3). */
     const int middle = POINTS / 2 + EDGE * EDGE / 2 + EDGE / 2;

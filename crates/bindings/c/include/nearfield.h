@@ -517,6 +517,10 @@ typedef struct {
    Viscosity coefficient alpha times the speed of sound.
    */
   float alpha_c;
+  /*
+   3, or 2 for points in a plane, which the smoothing kernel is normalised for.
+   */
+  uint32_t dimensions;
 } nf_sph_force_parameters;
 
 /*
@@ -730,25 +734,11 @@ nf_status nf_device_engine_sph_density(const nf_device_engine *engine,
                                        uint32_t targets,
                                        uint32_t sources,
                                        float support,
+                                       uint32_t dimensions,
                                        nf_device_field mass,
                                        uint64_t density,
                                        size_t len,
                                        uint32_t deliver);
-
-/*
- Mass density as nf_sph_density_2d(), all on the device.
-
- # Safety
- As for nf_device_engine_sph_density().
- */
-nf_status nf_device_engine_sph_density_2d(const nf_device_engine *engine,
-                                          uint32_t targets,
-                                          uint32_t sources,
-                                          float support,
-                                          nf_device_field mass,
-                                          uint64_t density,
-                                          size_t len,
-                                          uint32_t deliver);
 
 /*
  Evaluates a kernel of the caller's for all pairs, all on the device.
@@ -948,9 +938,10 @@ nf_status nf_count_neighbors(const nf_engine *engine,
 
 /*
  Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
- left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) in three dimensions.
+ left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482).
 
- `deliver` is an nf_deliver. A support larger than the search radius is refused.
+ The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
+ masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
  # Safety
  `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
@@ -959,6 +950,7 @@ nf_status nf_sph_density(const nf_engine *engine,
                          uint32_t targets,
                          uint32_t sources,
                          float support,
+                         uint32_t dimensions,
                          const float *mass,
                          size_t masses,
                          float *density,
@@ -966,27 +958,11 @@ nf_status nf_sph_density(const nf_engine *engine,
                          uint32_t deliver);
 
 /*
- The same for points in a plane: masses per area, with the kernel normalised for two dimensions.
-
- # Safety
- As for nf_sph_density().
- */
-nf_status nf_sph_density_2d(const nf_engine *engine,
-                            uint32_t targets,
-                            uint32_t sources,
-                            float support,
-                            const float *mass,
-                            size_t masses,
-                            float *density,
-                            size_t len,
-                            uint32_t deliver);
-
-/*
  Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
- `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the
- kernel of three dimensions.
+ `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
 
- `deliver` is an nf_deliver. A support larger than the search radius is refused.
+ Accelerations have three numbers also for points in a plane. `deliver` is an nf_deliver. A
+ support larger than the search radius is refused.
 
  # Safety
  The fields hold so many points as they say, `acceleration` three numbers for each of `len`
@@ -1001,23 +977,6 @@ nf_status nf_sph_force(const nf_engine *engine,
                        float *acceleration,
                        size_t len,
                        uint32_t deliver);
-
-/*
- The same for points in a plane, with the kernel normalised for two dimensions; accelerations
- have three numbers all the same.
-
- # Safety
- As for nf_sph_force().
- */
-nf_status nf_sph_force_2d(const nf_engine *engine,
-                          uint32_t targets,
-                          uint32_t sources,
-                          const nf_sph_force_parameters *parameters,
-                          const nf_sph_points *target_fields,
-                          const nf_sph_points *source_fields,
-                          float *acceleration,
-                          size_t len,
-                          uint32_t deliver);
 
 /*
  Writes the lists of every active pair of sets.

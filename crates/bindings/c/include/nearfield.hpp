@@ -509,31 +509,14 @@ public:
             nf_count_neighbors(handle_, targets, sources, counts.data(), counts.size()));
     }
 
+    /* With dimensions of 2 the kernel is normalised for points in a plane. */
     result<void> sph_density(std::uint32_t targets, std::uint32_t sources, float support,
                              span<const float> mass, span<float> density,
-                             nf_deliver deliver = NF_DELIVER_WRITE) const {
-        return Policy::done(nf_sph_density(handle_, targets, sources, support, mass.data(),
-                                           mass.size(), density.data(), density.size(), deliver));
-    }
-
-    /* For points in a plane. */
-    result<void> sph_density_2d(std::uint32_t targets, std::uint32_t sources, float support,
-                                span<const float> mass, span<float> density,
-                                nf_deliver deliver = NF_DELIVER_WRITE) const {
-        return Policy::done(nf_sph_density_2d(handle_, targets, sources, support, mass.data(),
-                                              mass.size(), density.data(), density.size(),
-                                              deliver));
-    }
-
-    /* For points in a plane; `acceleration` holds three numbers per target. */
-    result<void> sph_force_2d(std::uint32_t targets, std::uint32_t sources,
-                              const nf_sph_force_parameters &parameters,
-                              const nf_sph_points &of_targets, const nf_sph_points &of_sources,
-                              span<float> acceleration,
-                              nf_deliver deliver = NF_DELIVER_WRITE) const {
-        return Policy::done(nf_sph_force_2d(handle_, targets, sources, &parameters, &of_targets,
-                                            &of_sources, acceleration.data(),
-                                            acceleration.size() / 3, deliver));
+                             nf_deliver deliver = NF_DELIVER_WRITE,
+                             std::uint32_t dimensions = 3) const {
+        return Policy::done(nf_sph_density(handle_, targets, sources, support, dimensions,
+                                           mass.data(), mass.size(), density.data(),
+                                           density.size(), deliver));
     }
 
     /* `acceleration` holds three numbers per target. */

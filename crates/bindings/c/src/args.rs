@@ -3,7 +3,7 @@
 //! Null, alignment and sizes beyond the address space are found here. The caller of the interface
 //! guarantees that the memory exists and is not written to while it is read.
 
-use crate::status::{Failure, NfStatus};
+use crate::status::{Failure, NfStatus, to_c};
 use nearfield::Positions;
 use std::{ffi::c_char, ptr, slice};
 
@@ -22,55 +22,113 @@ pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::new(NfStatus::BadArgument, text)
 }
 
-/// An array of the caller; null is an array of no elements.
-///
-/// # Safety
-/// `data` is null or points to `len` elements that are not written to during `'a`.
-pub(crate) unsafe fn array<'a, T>(
-    data: *const T,
+/// An array of the caller's: where it lies, its length and its name in messages. Nothing is made of
+/// it before it is asked for; null is an array of no elements.
+#[derive(Debug)]
+pub(crate) struct Array<'n, T> {
+    first: *const T,
     len: usize,
-    what: &str,
-) -> Result<&'a [T], Failure> {
-    if len == 0 {
-        return Ok(&[]);
-    }
-    check(data, len, what)?;
-    // SAFETY: not null and aligned, as just checked; the rest is promised.
-    Ok(unsafe { slice::from_raw_parts(data, len) })
+    what: &'n str,
 }
 
-/// An array that results go to.
-///
-/// # Safety
-/// `data` is null or points to `len` elements that only this call uses during `'a`.
-pub(crate) unsafe fn results<'a, T>(
-    data: *mut T,
-    len: usize,
-    what: &str,
-) -> Result<&'a mut [T], Failure> {
-    if len == 0 {
-        return Ok(&mut []);
+impl<'n, T> Array<'n, T> {
+    pub(crate) fn new(first: *const T, len: usize, what: &'n str) -> Self {
+        Self { first, len, what }
     }
-    check(data, len, what)?;
-    // SAFETY: not null and aligned, as just checked; the rest is promised.
-    Ok(unsafe { slice::from_raw_parts_mut(data, len) })
-}
 
-fn check<T>(data: *const T, len: usize, what: &str) -> Result<(), Failure> {
-    if data.is_null() {
-        return Err(null(what));
+    /// One on the device, by its address there.
+    pub(crate) fn on_device(address: u64, len: usize, what: &'n str) -> Self {
+        Self::new(ptr::without_provenance(address as usize), len, what)
     }
-    if !data.is_aligned() {
-        return Err(bad(format!(
-            "{what} is not aligned to {} bytes",
-            align_of::<T>()
-        )));
+
+    pub(crate) fn address(&self) -> usize {
+        self.first.addr()
     }
-    match len.checked_mul(size_of::<T>()) {
-        Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
-        _ => Err(bad(format!(
-            "{what} has {len} elements: more than memory holds"
-        ))),
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Refuses null, an address that is not aligned, and more elements than memory holds.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Self { first, len, what } = self;
+        if *len == 0 {
+            return Ok(());
+        }
+        if first.is_null() {
+            return Err(null(what));
+        }
+        if !first.is_aligned() {
+            return Err(bad(format!(
+                "{what}: address {first:p} is not aligned to {} bytes",
+                align_of::<T>()
+            )));
+        }
+        let bytes = len.checked_mul(size_of::<T>());
+        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok());
+        match bytes.and_then(|bytes| self.address().checked_add(bytes)) {
+            Some(_) => Ok(()),
+            None => Err(bad(format!(
+                "{what} has {len} elements: more than memory holds"
+            ))),
+        }
+    }
+
+    /// Refuses results that would be written over what is read, or over other results.
+    pub(crate) fn apart_from<U>(&self, other: &Array<'_, U>) -> Result<(), Failure> {
+        let (size, others) = (size_of::<T>(), size_of::<U>());
+        let end = self.address().saturating_add(self.len.saturating_mul(size));
+        let others_end = other
+            .address()
+            .saturating_add(other.len.saturating_mul(others));
+        let overlap = self.address() < others_end && other.address() < end;
+        if overlap && self.len > 0 && other.len > 0 {
+            return Err(bad(format!(
+                "{} and {} share memory: results need an array of their own",
+                self.what, other.what
+            )));
+        }
+        Ok(())
+    }
+
+    /// The elements.
+    ///
+    /// # Safety
+    /// The array is null or has so many elements, which are not written to during `'a`.
+    pub(crate) unsafe fn read<'a>(&self) -> Result<&'a [T], Failure> {
+        self.check()?;
+        if self.len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: not null and aligned, as just checked; the rest is promised.
+        Ok(unsafe { slice::from_raw_parts(self.first, self.len) })
+    }
+
+    /// The elements, for a call that writes `results`, which must not share memory with them.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read).
+    pub(crate) unsafe fn read_beside<'a, U>(
+        &self,
+        results: &Array<'_, U>,
+    ) -> Result<&'a [T], Failure> {
+        results.apart_from(self)?;
+        // SAFETY: `read` needs exactly what the caller of this function guarantees.
+        unsafe { self.read() }
+    }
+
+    /// The elements, for results.
+    ///
+    /// # Safety
+    /// The array was made from a `*mut T`, and is null or has so many elements that only this call
+    /// uses during `'a`.
+    pub(crate) unsafe fn write<'a>(&self) -> Result<&'a mut [T], Failure> {
+        self.check()?;
+        if self.len == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: not null and aligned, as just checked; the rest is promised.
+        Ok(unsafe { slice::from_raw_parts_mut(self.first.cast_mut(), self.len) })
     }
 }
 
@@ -79,7 +137,7 @@ fn check<T>(data: *const T, len: usize, what: &str) -> Result<(), Failure> {
 /// # Safety
 /// `place` is null or points to a `T` that only this call uses.
 pub(crate) unsafe fn put<T>(place: *mut T, what: &str, value: T) -> Result<(), Failure> {
-    check(place, 1, what)?;
+    self::place(place, what)?;
     // SAFETY: not null and aligned, as just checked; the rest is promised.
     unsafe { ptr::write(place, value) };
     Ok(())
@@ -87,54 +145,97 @@ pub(crate) unsafe fn put<T>(place: *mut T, what: &str, value: T) -> Result<(), F
 
 /// Refuses a place for a result that [`put`] would refuse, before anything is done.
 pub(crate) fn place<T>(place: *mut T, what: &str) -> Result<(), Failure> {
-    check(place.cast_const(), 1, what)
+    Array::new(place.cast_const(), 1, what).check()
 }
 
-/// Where an array of the caller lies; looked at before anything is made of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent<'a> {
-    what: &'a str,
-    start: usize,
-    bytes: usize,
-}
-
-impl<'a> Extent<'a> {
-    pub(crate) fn of<T>(data: *const T, len: usize, what: &'a str) -> Self {
-        let (start, bytes) = (data.addr(), len.saturating_mul(size_of::<T>()));
-        Self { what, start, bytes }
-    }
-
-    /// Refuses results that would be written over what is read, or over other results.
-    pub(crate) fn apart_from(self, other: Extent<'_>) -> Result<(), Failure> {
-        let end = |of: Extent<'_>| of.start.saturating_add(of.bytes);
-        let overlap = self.start < end(other) && other.start < end(self);
-        if overlap && self.bytes > 0 && other.bytes > 0 {
-            return Err(bad(format!(
-                "{} and {} share memory: results need an array of their own",
-                self.what, other.what
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// The size that a structure of the caller says it has, which is its first member: read alone,
-/// because the rest need not be there.
+/// Copies a text with a NUL behind it; `needed`, unless null, gets the bytes it takes. With a null
+/// buffer and capacity 0 nothing is copied.
 ///
 /// # Safety
-/// `place` is null or points to a size.
-pub(crate) unsafe fn size_in<T>(place: *const T, what: &str) -> Result<usize, Failure> {
-    if place.is_null() {
-        return Err(null(what));
+/// `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
+pub(crate) unsafe fn put_text(
+    text: &str,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> Result<(), Failure> {
+    let text = to_c(text);
+    let bytes = text.as_bytes_with_nul();
+    if !needed.is_null() {
+        // SAFETY: the caller guarantees that `needed` points to a size.
+        unsafe { put(needed, "needed", bytes.len())? };
     }
-    if !place.is_aligned() {
+    if buffer.is_null() && capacity == 0 {
+        return Ok(());
+    }
+    if buffer.is_null() {
+        return Err(null("buffer"));
+    }
+    if capacity < bytes.len() {
         return Err(bad(format!(
-            "{what} is not aligned to {} bytes",
-            align_of::<T>()
+            "the text takes {} bytes, the buffer holds {capacity}",
+            bytes.len()
         )));
     }
-    // SAFETY: not null and aligned, as just checked; the rest is promised.
-    Ok(unsafe { ptr::read(place.cast::<usize>()) })
+    // SAFETY: the caller guarantees `capacity` bytes at `buffer`.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
+    Ok(())
+}
+
+/// A number that stands for one of `count` choices.
+pub(crate) fn choice(what: &str, given: u32, count: u32) -> Result<u32, Failure> {
+    if given < count {
+        Ok(given)
+    } else {
+        Err(bad(format!("{what} is {given}: it must be below {count}")))
+    }
+}
+
+/// Refuses an array of another length than the one wanted.
+pub(crate) fn check_len(what: &str, given: usize, wanted: usize) -> Result<(), Failure> {
+    if given == wanted {
+        Ok(())
+    } else {
+        Err(bad(format!("{what} has {given} elements, not {wanted}")))
+    }
+}
+
+/// Refuses options of another size than this library's.
+fn check_size<T>(given: usize) -> Result<(), Failure> {
+    let own = size_of::<T>();
+    if given == own {
+        Ok(())
+    } else {
+        Err(bad(format!(
+            "options of {given} bytes, where this library has {own}: initialise them by their \
+             function, and use header and library of one version"
+        )))
+    }
+}
+
+/// Writes default options.
+///
+/// # Safety
+/// `place` is null or points to `size` bytes that only this call uses.
+pub(crate) unsafe fn put_options<T>(place: *mut T, size: usize, value: T) -> Result<(), Failure> {
+    self::place(place, "options")?;
+    check_size::<T>(size)?;
+    // SAFETY: so many bytes are promised.
+    unsafe { put(place, "options", value) }
+}
+
+/// Options of the caller, which begin with their size: that is read alone first, because the rest
+/// need not be there.
+///
+/// # Safety
+/// `place` is null or points to a size, behind which the rest of a `T` follows if it is that of a
+/// `T`; it is not written to during `'a`.
+pub(crate) unsafe fn options<'a, T>(place: *const T) -> Result<&'a T, Failure> {
+    // SAFETY: a size is promised.
+    let size = unsafe { *one(place.cast::<usize>(), "options")? };
+    check_size::<T>(size)?;
+    // SAFETY: the size is right, so the rest is there.
+    unsafe { one(place, "options") }
 }
 
 /// A structure of the caller.
@@ -142,7 +243,7 @@ pub(crate) unsafe fn size_in<T>(place: *const T, what: &str) -> Result<usize, Fa
 /// # Safety
 /// `place` is null or points to a `T` that is not written to during `'a`.
 pub(crate) unsafe fn one<'a, T>(place: *const T, what: &str) -> Result<&'a T, Failure> {
-    check(place, 1, what)?;
+    Array::new(place, 1, what).check()?;
     // SAFETY: not null and aligned, as just checked; the rest is promised.
     Ok(unsafe { &*place })
 }
@@ -223,9 +324,9 @@ pub(crate) unsafe fn positions<'a, T: Coordinate>(
         return Err(null("the array of positions"));
     }
     if stride == size && data.is_aligned() {
+        let packed = Array::new(data.cast::<[T; 3]>(), points, "the array of positions");
         // SAFETY: the caller's promise is this one's.
-        let packed = unsafe { array(data.cast::<[T; 3]>(), points, "the array of positions")? };
-        return Ok(T::packed(packed));
+        return Ok(T::packed(unsafe { packed.read()? }));
     }
     let too_many = || {
         bad(format!(
@@ -241,4 +342,22 @@ pub(crate) unsafe fn positions<'a, T: Coordinate>(
     // there is promised.
     let bytes = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
     T::strided(bytes, stride, points).ok_or_else(too_many)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_hold_no_such_array_are_refused() {
+        let check = |address, len| {
+            let array = Array::<f32>::on_device(address, len, "mass");
+            array.check().map_err(|failure| failure.status)
+        };
+        assert!(check(0, 0).is_ok() && check(4096, 10).is_ok());
+        assert_eq!(check(0, 1), Err(NfStatus::NullPointer));
+        assert_eq!(check(4098, 10), Err(NfStatus::BadArgument));
+        assert_eq!(check(4096, usize::MAX / 2), Err(NfStatus::BadArgument));
+        assert_eq!(check(u64::MAX - 7, 3), Err(NfStatus::BadArgument));
+    }
 }

@@ -1,11 +1,13 @@
 //! The way into every function: panics are caught, failures kept.
 
 use crate::{
+    args,
     handle::Table,
     status::{Failure, NfStatus, remember},
 };
 use std::{
     any::Any,
+    ffi::c_char,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -41,6 +43,35 @@ pub(crate) fn write<T>(
     plain(|| {
         let entry = table.get(handle)?;
         guarded(|| entry.write(work)).inspect_err(|failure| entry.remember(&failure.text))
+    })
+}
+
+/// Frees what a handle names; null is ignored.
+pub(crate) fn free<T>(table: &Table<T>, handle: usize) -> NfStatus {
+    plain(|| {
+        if handle == 0 {
+            Ok(())
+        } else {
+            table.remove(handle)
+        }
+    })
+}
+
+/// Copies the text of the last failure on a handle to a buffer of the caller.
+///
+/// # Safety
+/// As for [`args::put_text`].
+pub(crate) unsafe fn copy_error<T>(
+    table: &Table<T>,
+    handle: usize,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> NfStatus {
+    plain(|| {
+        let text = table.get(handle)?.error();
+        // SAFETY: `put_text` needs exactly what the caller of this function guarantees.
+        unsafe { args::put_text(&text, buffer, capacity, needed) }
     })
 }
 

@@ -1,12 +1,12 @@
 //! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
 
 use crate::{
-    args::{self, Extent, MAX_KERNEL, MAX_NAME},
+    args::{self, Array, MAX_KERNEL, MAX_NAME, choice},
     call,
     handle::Table,
     kernels::wendland,
-    options::{check_size, choice, periodic_vectors},
-    status::{Failure, NfStatus, copy_error},
+    options::periodic_vectors,
+    status::{Failure, NfStatus},
 };
 use nearfield::{
     ListKind, Reduce,
@@ -14,7 +14,7 @@ use nearfield::{
         DeviceEngine, DeviceField, DeviceKernel, DeviceTraversal, Lent, Progress,
         cudarc::driver::DevicePtr,
     },
-    kernels::{Cuda, Dimensions, SphDensity, WendlandC2},
+    kernels::{Cuda, SphDensity},
 };
 use std::{
     ffi::{c_char, c_void},
@@ -129,41 +129,15 @@ pub struct NfDeviceKernel {
     pub reduce: u32,
 }
 
-/// Refuses an address on the device at which so many elements cannot lie: a kernel that read there
-/// would end all work of the process on that GPU.
-fn check_address<T>(pointer: u64, len: usize, what: &str) -> Result<(), Failure> {
-    if pointer == 0 && len > 0 {
-        return Err(args::null(what));
-    }
-    if !pointer.is_multiple_of(align_of::<T>() as u64) {
-        return Err(args::bad(format!(
-            "{what}: address {pointer:#x} is not aligned to {} bytes",
-            align_of::<T>()
-        )));
-    }
-    let bytes = (len as u64).checked_mul(size_of::<T>() as u64);
-    if bytes.and_then(|bytes| pointer.checked_add(bytes)).is_none() {
-        return Err(args::bad(format!(
-            "{what} has {len} elements: more than memory holds"
-        )));
-    }
-    Ok(())
-}
-
-/// An array of the caller's on the device; an error that names it where it cannot be one.
+/// An array on the device, lent to the engine.
 ///
 /// # Safety
 /// As for [`Lent::new`].
-unsafe fn lent<T>(
-    engine: &DeviceEngine,
-    pointer: u64,
-    len: usize,
-    what: &str,
-) -> Result<Lent<T>, Failure> {
-    check_address::<T>(pointer, len, what)?;
+unsafe fn lent<T>(engine: &DeviceEngine, array: &Array<'_, T>) -> Result<Lent<T>, Failure> {
+    array.check()?;
     // SAFETY: the caller guarantees that the address is device memory of this length until the
     // stream has used it.
-    Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
+    Ok(unsafe { Lent::new(engine.stream(), array.address() as u64, array.len()) })
 }
 
 /// Sets options to their defaults. Pass sizeof(nf_device_options).
@@ -176,7 +150,6 @@ pub unsafe extern "C" fn nf_device_options_init(
     size: usize,
 ) -> NfStatus {
     call::plain(|| {
-        check_size("options", size, size_of::<NfDeviceOptions>())?;
         let defaults = NfDeviceOptions {
             struct_size: size_of::<NfDeviceOptions>(),
             radius: 0.0,
@@ -189,7 +162,7 @@ pub unsafe extern "C" fn nf_device_options_init(
             box_vectors: [[0.0; 3]; 3],
         };
         // SAFETY: so many bytes are promised.
-        unsafe { args::put(options, "options", defaults) }
+        unsafe { args::put_options(options, size, defaults) }
     })
 }
 
@@ -207,11 +180,7 @@ pub unsafe extern "C" fn nf_device_engine_new(
     call::plain(|| {
         args::place(engine, "the place for the engine")?;
         // SAFETY: the caller guarantees that `options` is null or points to a readable structure.
-        let size = unsafe { args::size_in(options, "options")? };
-        check_size("options", size, size_of::<NfDeviceOptions>())?;
-        // SAFETY: the caller guarantees that `options` is null or points to a readable structure,
-        // of the size that was just checked.
-        let options = unsafe { args::one(options, "options")? };
+        let options = unsafe { args::options(options)? };
         // SAFETY: `start` needs exactly what the caller of this function guarantees.
         let name = DEVICE_ENGINES.insert(unsafe { options.start()? });
         // SAFETY: the caller guarantees that `engine` is null or points to a writable value.
@@ -246,10 +215,7 @@ impl NfDeviceOptions {
 /// Frees an engine; a null pointer is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_device_engine_free(engine: *mut NfDeviceEngine) -> NfStatus {
-    call::plain(|| match engine.is_null() {
-        true => Ok(()),
-        false => DEVICE_ENGINES.remove(engine as usize),
-    })
+    call::free(&DEVICE_ENGINES, engine as usize)
 }
 
 /// Copies the text of the last failure on this engine, as nf_engine_error() does.
@@ -264,7 +230,7 @@ pub unsafe extern "C" fn nf_device_engine_error(
     needed: *mut usize,
 ) -> NfStatus {
     // SAFETY: `copy_error` needs exactly what the caller of this function guarantees.
-    unsafe { copy_error(&DEVICE_ENGINES, engine as usize, buffer, capacity, needed) }
+    unsafe { call::copy_error(&DEVICE_ENGINES, engine as usize, buffer, capacity, needed) }
 }
 
 /// The CUstream on which the engine does everything.
@@ -343,9 +309,10 @@ unsafe fn coordinates(
     let numbers = points
         .checked_mul(3)
         .ok_or_else(|| args::bad(format!("{points} points: more than memory holds")))?;
+    let positions = Array::on_device(pointer, numbers, "the array of positions");
     // SAFETY: the caller guarantees that the address is device memory of this length until the
     // stream has used it.
-    unsafe { lent(engine, pointer, numbers, "the array of positions") }
+    unsafe { lent(engine, &positions) }
 }
 
 /// Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
@@ -419,7 +386,7 @@ pub unsafe extern "C" fn nf_device_engine_count_neighbors(
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
-        let mut counts = unsafe { lent::<u32>(engine, counts, len, "counts")? };
+        let mut counts = unsafe { lent::<u32>(engine, &Array::on_device(counts, len, "counts"))? };
         let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
         Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
     })
@@ -439,7 +406,7 @@ pub unsafe extern "C" fn nf_device_engine_order(
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
-        let mut order = unsafe { lent::<u32>(engine, order, len, "order")? };
+        let mut order = unsafe { lent::<u32>(engine, &Array::on_device(order, len, "order"))? };
         Ok(engine.order(engine.point_set(number)?, &mut order.as_view_mut())?)
     })
 }
@@ -456,71 +423,19 @@ pub unsafe extern "C" fn nf_device_engine_sph_density(
     targets: u32,
     sources: u32,
     support: f32,
+    dimensions: u32,
     mass: NfDeviceField,
     density: u64,
     len: usize,
-    deliver: u32,
-) -> NfStatus {
-    let kernel = wendland(support, Dimensions::Three);
-    // SAFETY: `density_of` needs exactly what the caller of this function guarantees.
-    unsafe {
-        density_of(
-            engine,
-            [targets, sources],
-            kernel,
-            mass,
-            (density, len),
-            deliver,
-        )
-    }
-}
-
-/// Mass density as nf_sph_density_2d(), all on the device.
-///
-/// # Safety
-/// As for nf_device_engine_sph_density().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nf_device_engine_sph_density_2d(
-    engine: *const NfDeviceEngine,
-    targets: u32,
-    sources: u32,
-    support: f32,
-    mass: NfDeviceField,
-    density: u64,
-    len: usize,
-    deliver: u32,
-) -> NfStatus {
-    let kernel = wendland(support, Dimensions::Two);
-    // SAFETY: `density_of` needs exactly what the caller of this function guarantees.
-    unsafe {
-        density_of(
-            engine,
-            [targets, sources],
-            kernel,
-            mass,
-            (density, len),
-            deliver,
-        )
-    }
-}
-
-/// # Safety
-/// As for [`nf_device_engine_sph_density`].
-unsafe fn density_of(
-    engine: *const NfDeviceEngine,
-    [targets, sources]: [u32; 2],
-    kernel: Result<WendlandC2, Failure>,
-    mass: NfDeviceField,
-    results: (u64, usize),
     deliver: u32,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        let kernel = SphDensity { kernel: kernel? };
-        let traversal = engine.traverse(
-            &kernel,
-            engine.point_set(targets)?,
-            engine.point_set(sources)?,
-        );
+        let kernel = SphDensity {
+            kernel: wendland(support, dimensions)?,
+        };
+        let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
+        let traversal = engine.traverse(&kernel, targets, sources);
+        let results = Array::on_device(density, len, "results");
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
@@ -552,13 +467,11 @@ pub unsafe extern "C" fn nf_device_engine_traverse(
             (kernel.target_channels > 0).then_some(target_field),
             (kernel.source_channels > 0).then_some(source_field),
         ];
-        let traversal = engine.traverse_with(
-            &kernel,
-            engine.point_set(targets)?,
-            engine.point_set(sources)?,
-        );
+        let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
+        let traversal = engine.traverse_with(&kernel, targets, sources);
+        let results = Array::on_device(results, len, "results");
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
-        unsafe { run(engine, traversal, fields, (results, len), deliver) }
+        unsafe { run(engine, traversal, fields, results, deliver) }
     })
 }
 
@@ -571,7 +484,7 @@ impl NfDeviceKernel {
         // SAFETY: the caller guarantees that `self.text` is null or ends with a NUL.
         let text = unsafe { args::text(self.text, MAX_KERNEL, "the kernel's text")? };
         // SAFETY: the caller guarantees that `self.uniforms` is null or holds that many elements.
-        let uniforms = unsafe { args::array(self.uniforms, self.uniform_count, "uniforms")? };
+        let uniforms = unsafe { Array::new(self.uniforms, self.uniform_count, "uniforms").read()? };
         let name = name.unwrap_or("kernel").to_owned();
         let text = text
             .ok_or_else(|| args::null("the kernel's text"))?
@@ -603,61 +516,37 @@ impl NfDeviceKernel {
 unsafe fn run(
     engine: &DeviceEngine,
     traversal: DeviceTraversal<'_>,
-    fields: [Option<NfDeviceField>; 2],
-    (results, len): (u64, usize),
+    [of_targets, of_sources]: [Option<NfDeviceField>; 2],
+    results: Array<'_, f32>,
     deliver: u32,
 ) -> Result<(), Failure> {
-    let deliver = choice("deliver", deliver, 2)?;
-    let extent = |address: u64, len, what| {
-        let first = ptr::without_provenance::<f32>(address as usize);
-        Extent::of(first, len, what)
-    };
-    for (field, what) in fields
-        .iter()
-        .zip(["the targets' field", "the sources' field"])
-    {
-        if let Some(field) = field {
-            let read = extent(field.values, field.len, what);
-            extent(results, len, "results").apart_from(read)?;
-        }
-    }
+    let add = choice("deliver", deliver, 2)? == 1;
     let lend = |field: Option<NfDeviceField>, what| {
-        // SAFETY: the caller guarantees that the address is device memory of this length until the
-        // stream has used it.
-        let array = field.map(|of| unsafe { lent(engine, of.values, of.len, what) });
-        array.transpose()
+        let lend = |field: NfDeviceField| {
+            let array = Array::on_device(field.values, field.len, what);
+            results.apart_from(&array)?;
+            // SAFETY: the caller guarantees that the address is device memory of this length until
+            // the stream has used it.
+            let lent = unsafe { lent(engine, &array)? };
+            Ok::<_, Failure>((lent, field.stride))
+        };
+        field.map(lend).transpose()
     };
-    let of_targets = lend(fields[0], "the targets' field")?;
-    let of_sources = lend(fields[1], "the sources' field")?;
-    // SAFETY: the caller guarantees that the address is device memory of this length until the
-    // stream has used it.
-    let mut results = unsafe { lent::<f32>(engine, results, len, "results")? };
+    let of_targets = lend(of_targets, "the targets' field")?;
+    let of_sources = lend(of_sources, "the sources' field")?;
+    // SAFETY: as above, of the results.
+    let mut results = unsafe { lent(engine, &results)? };
     // Anew, for a lifetime that ends with what is lent.
     let mut traversal = traversal;
-    if let (Some(lent), Some(field)) = (&of_targets, fields[0]) {
-        traversal = traversal.targets(DeviceField::new(lent.as_view(), field.stride));
+    if let Some((field, stride)) = &of_targets {
+        traversal = traversal.targets(DeviceField::new(field.as_view(), *stride));
     }
-    if let (Some(lent), Some(field)) = (&of_sources, fields[1]) {
-        traversal = traversal.sources(DeviceField::new(lent.as_view(), field.stride));
+    if let Some((field, stride)) = &of_sources {
+        traversal = traversal.sources(DeviceField::new(field.as_view(), *stride));
     }
-    match deliver {
-        0 => traversal.run_into(&mut results.as_view_mut())?,
-        _ => traversal.add_into(&mut results.as_view_mut())?,
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_that_hold_no_such_array_are_refused() {
-        let check = |pointer, len| check_address::<f32>(pointer, len, "mass").map_err(|f| f.status);
-        assert!(check(0, 0).is_ok() && check(4096, 10).is_ok());
-        assert_eq!(check(0, 1), Err(NfStatus::NullPointer));
-        assert_eq!(check(4098, 10), Err(NfStatus::BadArgument));
-        assert_eq!(check(4096, usize::MAX / 2), Err(NfStatus::BadArgument));
-        assert_eq!(check(u64::MAX - 7, 3), Err(NfStatus::BadArgument));
+    if add {
+        Ok(traversal.add_into(&mut results.as_view_mut())?)
+    } else {
+        Ok(traversal.run_into(&mut results.as_view_mut())?)
     }
 }

@@ -1,11 +1,11 @@
 //! Engines: made, filled, moved, asked.
 
 use crate::{
-    args::{self, Coordinate},
+    args::{self, Array, Coordinate, check_len, choice},
     call,
     handle::Table,
-    options::{NfOptions, check_size},
-    status::{Failure, NfStatus, copy_error, copy_text},
+    options::NfOptions,
+    status::NfStatus,
 };
 use nearfield::Engine;
 use std::{ffi::c_char, marker::PhantomData};
@@ -32,11 +32,7 @@ pub unsafe extern "C" fn nf_engine_new(
     call::plain(|| {
         args::place(engine, "the place for the engine")?;
         // SAFETY: the caller guarantees that `options` is null or points to a readable structure.
-        let size = unsafe { args::size_in(options, "options")? };
-        check_size("options", size, size_of::<NfOptions>())?;
-        // SAFETY: the caller guarantees that `options` is null or points to a readable structure,
-        // of the size that was just checked.
-        let options = unsafe { args::one(options, "options")? };
+        let options = unsafe { args::options(options)? };
         // SAFETY: `builder` needs exactly what the caller of this function guarantees.
         let built = unsafe { options.builder()? }.build()?;
         let name = ENGINES.insert(built);
@@ -48,10 +44,7 @@ pub unsafe extern "C" fn nf_engine_new(
 /// Frees an engine; a null pointer is ignored. Lists got from the engine are gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_engine_free(engine: *mut NfEngine) -> NfStatus {
-    call::plain(|| match engine.is_null() {
-        true => Ok(()),
-        false => ENGINES.remove(engine as usize),
-    })
+    call::free(&ENGINES, engine as usize)
 }
 
 /// Copies the text of the last failure on this engine, "" before the first, with its NUL. `needed`,
@@ -67,7 +60,7 @@ pub unsafe extern "C" fn nf_engine_error(
     needed: *mut usize,
 ) -> NfStatus {
     // SAFETY: `copy_error` needs exactly what the caller of this function guarantees.
-    unsafe { copy_error(&ENGINES, engine as usize, buffer, capacity, needed) }
+    unsafe { call::copy_error(&ENGINES, engine as usize, buffer, capacity, needed) }
 }
 
 /// Adds a point set: `points` points of three coordinates, `stride` bytes from one to the next (12
@@ -198,7 +191,7 @@ pub unsafe extern "C" fn nf_retain_points(
         let set = engine.point_set(set)?;
         check_len("keep", points, engine.points(set)?)?;
         // SAFETY: the caller guarantees that there is a byte for every point.
-        let keep = unsafe { args::array(keep, points, "keep")? };
+        let keep = unsafe { Array::new(keep, points, "keep").read()? };
         engine.retain_points(set, |point| keep[point] != 0)?;
         Ok(())
     })
@@ -266,7 +259,7 @@ pub extern "C" fn nf_set_active(
     active: u32,
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
-        let active = crate::options::choice("active", active, 2)? == 1;
+        let active = choice("active", active, 2)? == 1;
         Ok(engine.set_active(
             engine.point_set(targets)?,
             engine.point_set(sources)?,
@@ -328,11 +321,11 @@ pub unsafe extern "C" fn nf_z_sort(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         let found = engine.z_sort(engine.point_set(number)?)?;
-        let (found, wanted) = (found.order(), "order");
-        check_len(wanted, len, found.len())?;
+        let found = found.order();
+        check_len("order", len, found.len())?;
         // SAFETY: the caller guarantees that `order` is null or has room for that many elements,
         // for this call alone.
-        unsafe { args::results(order, len, wanted)? }.copy_from_slice(found);
+        unsafe { Array::new(order, len, "order").write()? }.copy_from_slice(found);
         Ok(())
     })
 }
@@ -350,16 +343,7 @@ pub unsafe extern "C" fn nf_report(
     needed: *mut usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: `copy_text` needs exactly what the caller of this function guarantees.
-        unsafe { copy_text(&engine.report().to_json(), buffer, capacity, needed) }
+        // SAFETY: `put_text` needs exactly what the caller of this function guarantees.
+        unsafe { args::put_text(&engine.report().to_json(), buffer, capacity, needed) }
     })
-}
-
-pub(crate) fn check_len(what: &str, given: usize, wanted: usize) -> Result<(), Failure> {
-    match given == wanted {
-        true => Ok(()),
-        false => Err(args::bad(format!(
-            "{what} has {given} elements, not {wanted}"
-        ))),
-    }
 }

@@ -1,14 +1,13 @@
 //! The named pair kernels.
 
 use crate::{
-    args::{self, Extent},
+    args::{self, Array, check_len, choice},
     call,
-    engine::{ENGINES, NfEngine, check_len},
-    options::choice,
+    engine::{ENGINES, NfEngine},
     status::{Failure, NfStatus},
 };
 use nearfield::{
-    Engine, PairKernel,
+    PairKernel, Traversal,
     kernels::{Dimensions, Field, SphDensity, SphForce, WendlandC2},
 };
 
@@ -30,6 +29,8 @@ pub struct NfSphForce {
     pub support: f32,
     /// Viscosity coefficient alpha times the speed of sound.
     pub alpha_c: f32,
+    /// 3, or 2 for points in a plane, which the smoothing kernel is normalised for.
+    pub dimensions: u32,
 }
 
 /// Fields of a point set for nf_sph_force(), one value (of the velocity three) per point.
@@ -61,21 +62,21 @@ pub unsafe extern "C" fn nf_count_neighbors(
     len: usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        check_len("counts", len, engine.points(engine.point_set(targets)?)?)?;
+        let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
+        check_len("counts", len, engine.points(targets)?)?;
         // SAFETY: the caller guarantees that `counts` is null or has room for that many elements,
         // for this call alone.
-        let counts = unsafe { args::results(counts, len, "counts")? };
-        counts.copy_from_slice(
-            &engine.count_neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?,
-        );
+        let counts = unsafe { Array::new(counts, len, "counts").write()? };
+        counts.copy_from_slice(&engine.count_neighbors(targets, sources)?);
         Ok(())
     })
 }
 
 /// Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
-/// left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) in three dimensions.
+/// left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482).
 ///
-/// `deliver` is an nf_deliver. A support larger than the search radius is refused.
+/// The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
+/// masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
 ///
 /// # Safety
 /// `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
@@ -85,68 +86,38 @@ pub unsafe extern "C" fn nf_sph_density(
     targets: u32,
     sources: u32,
     support: f32,
+    dimensions: u32,
     mass: *const f32,
     masses: usize,
     density: *mut f32,
     len: usize,
-    deliver: u32,
-) -> NfStatus {
-    let kernel = wendland(support, Dimensions::Three);
-    let (sets, fields) = ([targets, sources], (mass, masses));
-    // SAFETY: `sph_density` needs exactly what the caller of this function guarantees.
-    unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
-}
-
-/// The same for points in a plane: masses per area, with the kernel normalised for two dimensions.
-///
-/// # Safety
-/// As for nf_sph_density().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nf_sph_density_2d(
-    engine: *const NfEngine,
-    targets: u32,
-    sources: u32,
-    support: f32,
-    mass: *const f32,
-    masses: usize,
-    density: *mut f32,
-    len: usize,
-    deliver: u32,
-) -> NfStatus {
-    let kernel = wendland(support, Dimensions::Two);
-    let (sets, fields) = ([targets, sources], (mass, masses));
-    // SAFETY: `sph_density` needs exactly what the caller of this function guarantees.
-    unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
-}
-
-/// # Safety
-/// As for [`nf_sph_density`].
-unsafe fn sph_density(
-    engine: *const NfEngine,
-    sets: [u32; 2],
-    kernel: Result<WendlandC2, Failure>,
-    (mass, masses): (*const f32, usize),
-    (density, len): (*mut f32, usize),
     deliver: u32,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        Extent::of(density, len, "density").apart_from(Extent::of(mass, masses, "mass"))?;
+        let kernel = SphDensity {
+            kernel: wendland(support, dimensions)?,
+        };
+        let density = Array::new(density, len, "density");
         // SAFETY: the caller guarantees that `mass` is null or holds that many elements.
-        let mass = unsafe { args::array(mass, masses, "mass")? };
+        let mass = unsafe { Array::new(mass, masses, "mass").read_beside(&density)? };
+        let traversal = engine
+            .traverse(
+                &kernel,
+                engine.point_set(targets)?,
+                engine.point_set(sources)?,
+            )
+            .sources(&[Field::from(mass)][..]);
         // SAFETY: the caller guarantees that `density` is null or has room for that many elements,
         // for this call alone.
-        let density = unsafe { args::results(density, len, "density")? };
-        let kernel = SphDensity { kernel: kernel? };
-        let fields = (&[][..], &[Field::from(mass)][..]);
-        run(engine, &kernel, sets, fields, density, deliver)
+        unsafe { run(traversal, density, deliver) }
     })
 }
 
 /// Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
-/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the
-/// kernel of three dimensions.
+/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
 ///
-/// `deliver` is an nf_deliver. A support larger than the search radius is refused.
+/// Accelerations have three numbers also for points in a plane. `deliver` is an nf_deliver. A
+/// support larger than the search radius is refused.
 ///
 /// # Safety
 /// The fields hold so many points as they say, `acceleration` three numbers for each of `len`
@@ -163,136 +134,98 @@ pub unsafe extern "C" fn nf_sph_force(
     len: usize,
     deliver: u32,
 ) -> NfStatus {
-    let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
-    let (kernel, results) = ((parameters, Dimensions::Three), (acceleration, len));
-    // SAFETY: `sph_force` needs exactly what the caller of this function guarantees.
-    unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
-}
-
-/// The same for points in a plane, with the kernel normalised for two dimensions; accelerations
-/// have three numbers all the same.
-///
-/// # Safety
-/// As for nf_sph_force().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nf_sph_force_2d(
-    engine: *const NfEngine,
-    targets: u32,
-    sources: u32,
-    parameters: *const NfSphForce,
-    target_fields: *const NfSphPoints,
-    source_fields: *const NfSphPoints,
-    acceleration: *mut f32,
-    len: usize,
-    deliver: u32,
-) -> NfStatus {
-    let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
-    let (kernel, results) = ((parameters, Dimensions::Two), (acceleration, len));
-    // SAFETY: `sph_force` needs exactly what the caller of this function guarantees.
-    unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
-}
-
-/// # Safety
-/// As for [`nf_sph_force`].
-unsafe fn sph_force(
-    engine: *const NfEngine,
-    sets: [u32; 2],
-    (parameters, dimensions): (*const NfSphForce, Dimensions),
-    [target_fields, source_fields]: [*const NfSphPoints; 2],
-    (acceleration, len): (*mut f32, usize),
-    deliver: u32,
-) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: the caller guarantees that `parameters` is null or points to a readable
-        // structure.
-        let parameters = unsafe { args::one(parameters, "parameters")? };
+        // SAFETY: the caller guarantees that the three pointers are null or point to readable
+        // structures.
+        let (parameters, of_targets, of_sources) = unsafe {
+            (
+                args::one(parameters, "parameters")?,
+                args::one(target_fields, "the targets' fields")?,
+                args::one(source_fields, "the sources' fields")?,
+            )
+        };
         let kernel = SphForce {
-            kernel: wendland(parameters.support, dimensions)?,
+            kernel: wendland(parameters.support, parameters.dimensions)?,
             h: 0.5 * parameters.support,
             alpha_c: parameters.alpha_c,
         };
-        // SAFETY: the caller guarantees that `target_fields` is null or points to a readable
-        // structure.
-        let of_targets = unsafe { args::one(target_fields, "the targets' fields")? };
-        // SAFETY: the caller guarantees that `source_fields` is null or points to a readable
-        // structure.
-        let of_sources = unsafe { args::one(source_fields, "the sources' fields")? };
-        let results = Extent::of(acceleration.cast::<[f32; 3]>(), len, "acceleration");
-        for fields in [of_targets, of_sources] {
-            for field in fields.extents() {
-                results.apart_from(field)?;
-            }
-        }
-        results.apart_from(Extent::of(of_sources.mass, of_sources.points, "mass"))?;
-        // SAFETY: `fields` needs exactly what the caller of this function guarantees.
-        let of_targets = unsafe { of_targets.fields()? };
-        // SAFETY: `fields` needs exactly what the caller of this function guarantees.
-        let [velocity, density, pressure] = unsafe { of_sources.fields()? };
-        // SAFETY: the caller guarantees that `of_sources.mass` is null or holds that many elements.
-        let mass = unsafe { args::array(of_sources.mass, of_sources.points, "mass")? };
-        let sources_all = [velocity, density, pressure, Field::from(mass)];
+        let acceleration = Array::new(acceleration.cast::<[f32; 3]>(), len, "acceleration");
+        let mass = Array::new(of_sources.mass, of_sources.points, "mass");
+        // SAFETY: the caller guarantees that all fields are null or have so many elements.
+        let (of_targets, [velocity, density, pressure], mass) = unsafe {
+            (
+                of_targets.fields(&acceleration)?,
+                of_sources.fields(&acceleration)?,
+                mass.read_beside(&acceleration)?,
+            )
+        };
+        let traversal = engine
+            .traverse(
+                &kernel,
+                engine.point_set(targets)?,
+                engine.point_set(sources)?,
+            )
+            .targets(&of_targets[..])
+            .sources(&[velocity, density, pressure, mass.into()][..]);
         // SAFETY: the caller guarantees that `acceleration` is null or has room for that many
         // elements, for this call alone.
-        let results =
-            unsafe { args::results(acceleration.cast::<[f32; 3]>(), len, "acceleration")? };
-        let fields = (&of_targets[..], &sources_all[..]);
-        run(engine, &kernel, sets, fields, results, deliver)
+        unsafe { run(traversal, acceleration, deliver) }
     })
 }
 
 impl NfSphPoints {
-    /// Where velocity, density and pressure lie.
-    fn extents(&self) -> [Extent<'static>; 3] {
-        let points = self.points;
-        [
-            Extent::of(self.velocity.cast::<[f32; 3]>(), points, "velocity"),
-            Extent::of(self.density, points, "density"),
-            Extent::of(self.pressure, points, "pressure"),
-        ]
-    }
-
-    /// Velocity, density and pressure.
+    /// Velocity, density and pressure, for a call that writes `results`.
     ///
     /// # Safety
     /// The arrays have so many elements as the structure says.
-    unsafe fn fields<'a>(&self) -> Result<[Field<'a>; 3], Failure> {
-        let points = self.points;
-        // SAFETY: the caller guarantees that `velocity` and the other fields have `points`
-        // elements.
+    unsafe fn fields<'a>(&self, results: &Array<'_, [f32; 3]>) -> Result<[Field<'a>; 3], Failure> {
+        let velocity = Array::new(self.velocity.cast::<[f32; 3]>(), self.points, "velocity");
+        let density = Array::new(self.density, self.points, "density");
+        let pressure = Array::new(self.pressure, self.points, "pressure");
+        // SAFETY: the caller guarantees that the arrays have `points` elements.
         unsafe {
-            let velocity = args::array(self.velocity.cast::<[f32; 3]>(), points, "velocity")?;
-            let density = args::array(self.density, points, "density")?;
-            let pressure = args::array(self.pressure, points, "pressure")?;
-            Ok([velocity.into(), density.into(), pressure.into()])
+            Ok([
+                velocity.read_beside(results)?.into(),
+                density.read_beside(results)?.into(),
+                pressure.read_beside(results)?.into(),
+            ])
         }
     }
 }
 
-pub(crate) fn wendland(support: f32, dimensions: Dimensions) -> Result<WendlandC2, Failure> {
-    match support.is_finite() && support > 0.0 {
-        true => Ok(WendlandC2::with_support(support).in_dimensions(dimensions)),
-        false => Err(args::bad(format!(
+/// The C2 kernel of Wendland, normalised for 2 or 3 dimensions.
+pub(crate) fn wendland(support: f32, dimensions: u32) -> Result<WendlandC2, Failure> {
+    let dimensions = match dimensions {
+        2 => Dimensions::Two,
+        3 => Dimensions::Three,
+        other => {
+            return Err(args::bad(format!(
+                "dimensions is {other}: it must be 2 or 3"
+            )));
+        }
+    };
+    if support.is_finite() && support > 0.0 {
+        Ok(WendlandC2::with_support(support).in_dimensions(dimensions))
+    } else {
+        Err(args::bad(format!(
             "the support is {support}: it must be finite and positive"
-        ))),
+        )))
     }
 }
 
-fn run<K: PairKernel>(
-    engine: &Engine,
-    kernel: &K,
-    [targets, sources]: [u32; 2],
-    (target_fields, source_fields): (&[Field<'_>], &[Field<'_>]),
-    results: &mut [K::Output],
+/// # Safety
+/// As for [`Array::write`].
+unsafe fn run<K: PairKernel>(
+    traversal: Traversal<'_, K>,
+    results: Array<'_, K::Output>,
     deliver: u32,
 ) -> Result<(), Failure> {
-    let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
-    let traversal = engine
-        .traverse(kernel, targets, sources)
-        .targets(target_fields)
-        .sources(source_fields);
-    match choice("deliver", deliver, 2)? {
-        0 => traversal.run_into(results)?,
-        _ => traversal.add_into(results)?,
+    let add = choice("deliver", deliver, 2)? == 1;
+    // SAFETY: `write` needs exactly what the caller of this function guarantees.
+    let results = unsafe { results.write()? };
+    if add {
+        Ok(traversal.add_into(results)?)
+    } else {
+        Ok(traversal.run_into(results)?)
     }
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Neighbour lists: found, viewed where they are, copied as CSR.
 
 use crate::{
-    args::{self, Extent},
+    args::{self, Array, check_len},
     call,
-    engine::{ENGINES, NfEngine, check_len},
+    engine::{ENGINES, NfEngine},
     status::{Failure, NfStatus},
 };
 use nearfield::NeighborLists;
@@ -146,17 +146,15 @@ pub unsafe extern "C" fn nf_neighbors_csr(
         let lists = engine.neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?;
         check_len("offsets", offsets_len, lists.len() + 1)?;
         check_len("indices", indices_len, lists.pairs() as usize)?;
-        Extent::of(offsets, offsets_len, "offsets").apart_from(Extent::of(
-            indices,
-            indices_len,
-            "indices",
-        ))?;
+        let offsets = Array::new(offsets.cast_const(), offsets_len, "offsets");
+        let indices = Array::new(indices.cast_const(), indices_len, "indices");
+        offsets.apart_from(&indices)?;
         // SAFETY: the caller guarantees that `offsets` is null or has room for that many elements,
         // for this call alone.
-        let offsets = unsafe { args::results(offsets, offsets_len, "offsets")? };
+        let offsets = unsafe { offsets.write()? };
         // SAFETY: the caller guarantees that `indices` is null or has room for that many elements,
         // for this call alone.
-        let indices = unsafe { args::results(indices, indices_len, "indices")? };
+        let indices = unsafe { indices.write()? };
         let mut end = 0;
         offsets[0] = 0;
         for (list, offset) in lists.iter().zip(&mut offsets[1..]) {

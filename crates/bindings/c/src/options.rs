@@ -1,7 +1,7 @@
 //! The settings of an engine.
 
 use crate::{
-    args::{self, MAX_NAME, bad, null},
+    args::{self, MAX_NAME, bad, choice},
     call,
     status::{Failure, NfStatus},
 };
@@ -155,25 +155,6 @@ fn unreadable(error: impl std::fmt::Display) -> Failure {
     bad(error.to_string())
 }
 
-/// A number that stands for one of `count` choices.
-pub(crate) fn choice(what: &str, given: u32, count: u32) -> Result<u32, Failure> {
-    match given < count {
-        true => Ok(given),
-        false => Err(bad(format!("{what} is {given}: it must be below {count}"))),
-    }
-}
-
-/// Refuses structures of another size than this library's.
-pub(crate) fn check_size(what: &str, given: usize, own: usize) -> Result<(), Failure> {
-    match given == own {
-        true => Ok(()),
-        false => Err(bad(format!(
-            "{what} of {given} bytes, where this library has {own}: initialise it by its function, \
-             and use header and library of one version"
-        ))),
-    }
-}
-
 /// Sets options to their defaults. Pass sizeof(nf_options): a size that is not the library's is
 /// refused, because header and library are then of different versions.
 ///
@@ -181,12 +162,6 @@ pub(crate) fn check_size(what: &str, given: usize, own: usize) -> Result<(), Fai
 /// `options` is null or points to `size` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_options_init(options: *mut NfOptions, size: usize) -> NfStatus {
-    call::plain(|| {
-        if options.is_null() {
-            return Err(null("options"));
-        }
-        check_size("options", size, size_of::<NfOptions>())?;
-        // SAFETY: so many bytes are promised.
-        unsafe { args::put(options, "options", NfOptions::defaults()) }
-    })
+    // SAFETY: `put_options` needs exactly what the caller of this function guarantees.
+    call::plain(|| unsafe { args::put_options(options, size, NfOptions::defaults()) })
 }

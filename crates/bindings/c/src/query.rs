@@ -89,8 +89,5 @@ pub unsafe extern "C" fn nf_query_lists(query: *const NfQuery, lists: *mut NfLis
 /// Frees a query; a null pointer is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_query_free(query: *mut NfQuery) -> NfStatus {
-    call::plain(|| match query.is_null() {
-        true => Ok(()),
-        false => QUERIES.remove(query as usize),
-    })
+    call::free(&QUERIES, query as usize)
 }

@@ -1,10 +1,8 @@
 //! What calls return, and the texts of failures.
 
-use crate::{args, call};
 use std::{
     cell::RefCell,
     ffi::{CString, c_char},
-    ptr,
 };
 
 /// Outcome of a call.
@@ -105,7 +103,7 @@ pub(crate) fn remember(text: &str) {
 }
 
 /// The text, up to a NUL should there be one.
-fn to_c(text: &str) -> CString {
+pub(crate) fn to_c(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(&text[..end]).unwrap_or_default()
 }
@@ -158,53 +156,4 @@ pub extern "C" fn nf_abi_version() -> u32 {
 pub extern "C" fn nf_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
-}
-
-/// Copies a text with a NUL behind it; `needed`, where not null, gets the bytes it takes. Without
-/// room nothing is copied.
-pub(crate) unsafe fn copy_text(
-    text: &str,
-    buffer: *mut c_char,
-    capacity: usize,
-    needed: *mut usize,
-) -> Result<(), Failure> {
-    let text = to_c(text);
-    let bytes = text.as_bytes_with_nul();
-    if !needed.is_null() {
-        // SAFETY: the caller of the interface passes null or a valid place.
-        unsafe { args::put(needed, "needed", bytes.len())? };
-    }
-    if buffer.is_null() && capacity == 0 {
-        return Ok(());
-    }
-    if buffer.is_null() {
-        return Err(args::null("buffer"));
-    }
-    if capacity < bytes.len() {
-        return Err(Failure::new(
-            NfStatus::BadArgument,
-            format!(
-                "the text takes {} bytes, the buffer holds {capacity}",
-                bytes.len()
-            ),
-        ));
-    }
-    // SAFETY: the caller of the interface promises `capacity` bytes at `buffer`.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
-    Ok(())
-}
-
-/// The text of the last failure on a handle: copied to a buffer of the caller.
-pub(crate) unsafe fn copy_error<T>(
-    table: &crate::handle::Table<T>,
-    handle: usize,
-    buffer: *mut c_char,
-    capacity: usize,
-    needed: *mut usize,
-) -> NfStatus {
-    call::plain(|| {
-        let text = table.get(handle)?.error();
-        // SAFETY: as the caller of this function promises.
-        unsafe { copy_text(&text, buffer, capacity, needed) }
-    })
 }

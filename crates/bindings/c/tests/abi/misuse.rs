@@ -385,7 +385,8 @@ fn results_that_lie_where_something_is_read_are_refused() {
     let at = numbers.as_mut_ptr();
     // SAFETY: there are so many numbers.
     unsafe {
-        let density = |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, mass, 1000, out, 1000, 0);
+        let density =
+            |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, 3, mass, 1000, out, 1000, 0);
         assert_eq!(density(at, at), NfStatus::BadArgument);
         assert!(
             last_error().contains("density and mass share memory"),
@@ -404,6 +405,7 @@ fn results_that_lie_where_something_is_read_are_refused() {
         let parameters = NfSphForce {
             support: 1.5,
             alpha_c: 0.0,
+            dimensions: 3,
         };
         let force = |out| {
             nf_sph_force(

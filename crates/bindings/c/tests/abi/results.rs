@@ -262,6 +262,32 @@ fn points_and_sets_that_are_removed_leave_the_lists_of_the_rest() {
     }
 }
 
+/// Density of the points of an engine, by a kernel of this support in so many dimensions.
+fn density_of(
+    made: &Made,
+    support: f32,
+    dimensions: u32,
+    mass: &[f32],
+    density: &mut [f32],
+    deliver: u32,
+) -> NfStatus {
+    // SAFETY: the arrays have so many elements.
+    unsafe {
+        nf_sph_density(
+            made.engine,
+            0,
+            0,
+            support,
+            dimensions,
+            mass.as_ptr(),
+            mass.len(),
+            density.as_mut_ptr(),
+            density.len(),
+            deliver,
+        )
+    }
+}
+
 #[test]
 fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
     let made = Made::new();
@@ -278,23 +304,7 @@ fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
         .run()
         .unwrap();
     let mut density = vec![5.0; 1000];
-    let mut run = |support, deliver| {
-        let (mass, density) = (mass.as_ptr(), density.as_mut_ptr());
-        // SAFETY: there are so many masses and densities.
-        unsafe {
-            nf_sph_density(
-                made.engine,
-                0,
-                0,
-                support,
-                mass,
-                1000,
-                density,
-                1000,
-                deliver,
-            )
-        }
-    };
+    let mut run = |support, deliver| density_of(&made, support, 3, &mass, &mut density, deliver);
     assert_eq!(run(-1.0, 0), NfStatus::BadArgument);
     assert_eq!(run(1.5, 7), NfStatus::BadArgument);
     assert_eq!(run(1.5, 0), NfStatus::Ok);
@@ -312,28 +322,13 @@ fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
 fn a_support_beyond_the_radius_is_refused_and_a_plane_has_its_own_kernel() {
     let made = Made::new();
     let mass: Vec<f32> = (0..1000).map(|i| 1.0 + i as f32).collect();
-    let call = |function: Density, support| {
+    let call = |support, dimensions| {
         let mut density = vec![5.0f32; 1000];
-        // SAFETY: there are so many masses and densities.
-        let status = unsafe {
-            let (mass, density) = (mass.as_ptr(), density.as_mut_ptr());
-            function(made.engine, 0, 0, support, mass, 1000, density, 1000, 0)
-        };
+        let status = density_of(&made, support, dimensions, &mass, &mut density, 0);
         (status, density)
     };
-    type Density = unsafe extern "C" fn(
-        *const NfEngine,
-        u32,
-        u32,
-        f32,
-        *const f32,
-        usize,
-        *mut f32,
-        usize,
-        u32,
-    ) -> NfStatus;
-    for function in [nf_sph_density as Density, nf_sph_density_2d] {
-        let (status, density) = call(function, 1.75);
+    for dimensions in [2, 3] {
+        let (status, density) = call(1.75, dimensions);
         assert_eq!((status, density[0]), (NfStatus::BadArgument, 5.0));
         let text = last_error();
         assert!(
@@ -341,7 +336,9 @@ fn a_support_beyond_the_radius_is_refused_and_a_plane_has_its_own_kernel() {
             "{text}"
         );
     }
-    let (three, two) = (call(nf_sph_density, 1.5), call(nf_sph_density_2d, 1.5));
+    assert_eq!(call(1.5, 4).0, NfStatus::BadArgument);
+    assert!(last_error().contains("dimensions is 4"), "{}", last_error());
+    let (three, two) = (call(1.5, 3), call(1.5, 2));
     assert_eq!((three.0, two.0), (NfStatus::Ok, NfStatus::Ok));
     let h = 0.75f32;
     let ratio = 7.0 / 4.0 / (h * h) / (21.0 / 16.0 / (h * h * h));
@@ -367,6 +364,7 @@ fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
     let parameters = NfSphForce {
         support: 1.5,
         alpha_c: 0.1,
+        dimensions: 3,
     };
     let mut acceleration = vec![0.0f32; 3000];
     let results = acceleration.as_mut_ptr();

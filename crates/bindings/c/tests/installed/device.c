@@ -85,8 +85,8 @@ static int step(nf_device_engine *engine, void *with) {
     };
     CHECK(nf_device_engine_find_neighbors(engine, of->set, of->set));
     CHECK(nf_device_engine_count_neighbors(engine, of->set, of->set, of->counts, POINTS));
-    CHECK(nf_device_engine_sph_density(engine, of->set, of->set, 1.0f, mass, of->density, POINTS,
-                                  NF_DELIVER_WRITE));
+    CHECK(nf_device_engine_sph_density(engine, of->set, of->set, 1.0f, 3, mass, of->density,
+                                       POINTS, NF_DELIVER_WRITE));
     CHECK(nf_device_engine_traverse(engine, &kernel, of->set, of->set, none, mass, of->mine, 2 * POINTS,
                                NF_DELIVER_WRITE));
     return 0;
@@ -166,7 +166,7 @@ int main(void) {
     CHECK(nf_add_points_f32(cpu, points, POINTS, 12, &set));
     CHECK(nf_find_neighbors(cpu));
     CHECK(nf_neighbors(cpu, set, set, &lists));
-    CHECK(nf_sph_density(cpu, set, set, 1.0f, mass, POINTS, density, POINTS, NF_DELIVER_WRITE));
+    CHECK(nf_sph_density(cpu, set, set, 1.0f, 3, mass, POINTS, density, POINTS, NF_DELIVER_WRITE));
 
     EXPECT(cu_to_host(counts, of.counts, POINTS * 4) == 0);
     EXPECT(memcmp(counts, lists.count, POINTS * 4) == 0);

@@ -60,7 +60,7 @@ static void counts_that_do_not_match() {
     const std::vector<float> values(3000, 1.0f);
     const nf_sph_points fields = {1000, values.data(), values.data(), values.data(), values.data()};
     std::vector<float> acceleration(3001);
-    expect_error([&] { engine.sph_force(set, set, {1.0f, 0.0f}, fields, fields, acceleration); },
+    expect_error([&] { engine.sph_force(set, set, {1.0f, 0.0f, 3}, fields, fields, acceleration); },
                  NF_STATUS_BAD_ARGUMENT, "3001 numbers");
     expect_error([&] { engine.sph_density(set, set, 1.0f, ten, acceleration); },
                  NF_STATUS_BAD_ARGUMENT, "10");

@@ -199,6 +199,7 @@ pub(super) fn density(engine: *mut NfEngine, [targets, sources]: [u8; 2], room: 
             targets.into(),
             sources.into(),
             support,
+            if deliver < 128 { 3 } else { 2 },
             masses.as_ptr(),
             masses.len(),
             room.place(&mut results),
@@ -227,6 +228,7 @@ pub(super) fn force(engine: *mut NfEngine, [targets, sources]: [u8; 2], room: Ro
     let parameters = NfSphForce {
         support: RADII[usize::from(deliver) / 3 % RADII.len()] as f32,
         alpha_c: 0.5,
+        dimensions: if deliver < 128 { 3 } else { 2 },
     };
     let len = room.length(points);
     let mut results = Results::of::<[f32; 3]>(len);

@@ -244,6 +244,10 @@ impl IssueLimit {
         let (at, masses) = bodies::<f32>(sizes.cpu_bodies, true);
         let mut pull = vec![[0.0; 3]; at.len()];
         let (grid, atoms, charges) = slice::<f32>(sizes.cpu_slice, sizes.cpu_atoms);
+        let sources = Sources {
+            points: &atoms,
+            weights: &charges,
+        };
         let mut potentials = vec![0.0; grid.len()];
         let mut sums = cpu(Arithmetic::Fast)?;
         let (mut gravity, mut coulomb, mut limits) = (Vec::new(), Vec::new(), Vec::new());
@@ -256,7 +260,7 @@ impl IssueLimit {
             gravity.push(17.0 * rate / limit);
             let begin = Instant::now();
             let rows = 0..grid.rows();
-            sums.coulomb_rows(&grid, rows, (&atoms, &charges), 0.0, &mut potentials)?;
+            sums.coulomb_rows(&grid, rows, sources, 0.0, &mut potentials)?;
             let pairs = grid.len() as f64 * atoms.len() as f64;
             coulomb.push(8.0 * pairs / begin.elapsed().as_secs_f64() / limit);
         }
@@ -355,20 +359,20 @@ fn gravity_on_cpu<T: Real>(sizes: &Sizes, arithmetic: Arithmetic) -> Result<(), 
 
 fn coulomb_on_cpu<T: Real>(sizes: &Sizes, arithmetic: Arithmetic) -> Result<(), Box<dyn Error>> {
     let (grid, at, charges) = slice::<T>(sizes.cpu_slice, sizes.cpu_atoms);
+    let sources = Sources {
+        points: &at,
+        weights: &charges,
+    };
     let mut potentials = vec![T::default(); grid.len()];
     let mut sums = cpu(arithmetic)?;
     let (rows, zero) = (grid.rows(), T::default());
     let seconds = median(sizes.repetitions, || {
         let begin = Instant::now();
-        sums.coulomb_rows(&grid, 0..rows, (&at, &charges), zero, &mut potentials)?;
+        sums.coulomb_rows(&grid, 0..rows, sources, zero, &mut potentials)?;
         Ok::<f64, nearfield::Error>(begin.elapsed().as_secs_f64())
     })?;
     let of = settings::<T>(PairSum::Potential, arithmetic, 0.0);
     let points = grid.points::<T>(0..rows)?;
-    let sources = Sources {
-        points: &at,
-        weights: &charges,
-    };
     let error = worst(of, |n| points[n], sources, &potentials);
     let what = format!(
         "Coulomb, {} points x {} atoms, {}",

@@ -39,7 +39,7 @@ impl<'a> Copying<'a> {
             .get(self.next.fetch_add(1, Ordering::Relaxed))
         {
             let (to, from) = &mut *stretch.lock().expect("no thread panics");
-            nearfield_gpu::copy_for_gpu(to, from);
+            nearfield_grid::copy_past_caches(to, from);
         }
     }
 }

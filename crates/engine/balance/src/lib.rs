@@ -14,6 +14,8 @@
 //!   next.
 //! - [`Machine`]: the times of an emulated machine for a plan, and [`tune`](fn@tune): a sweep of θ
 //!   and the policies on it.
+//! - [`Strategy`]: how a GPU maps cells and targets to threads, and the [`Chooser`] that finds the
+//!   fastest of them from times.
 //! - [`run`]: the hand-offs between the thread that drives a device and the workers of the CPU
 //!   pool.
 //!
@@ -88,6 +90,7 @@ mod error;
 mod layout;
 mod plan;
 pub mod run;
+pub mod strategy;
 pub mod tune;
 
 pub use controller::{
@@ -109,5 +112,9 @@ pub use plan::{
     cut::{Backend, Cut},
     pipeline::{Durations, in_turn, overlapped},
     times::{Fault, GpuSpans, Span, StepTimes},
+};
+pub use strategy::{
+    ParseStrategyError, Strategy,
+    chooser::{Chooser, Class, Configuration, Trial},
 };
 pub use tune::tune;

@@ -1,19 +1,19 @@
 //! A sweep of the threshold, and the settled states of the policies, on an emulated machine.
 //!
 //! The sweep shows what any threshold would take without noise; the policies are run with noise
-//! and should settle near its minimum. Rows are plain data that serialise to the JSON of
-//! `nearfield tune`.
+//! and should settle near its minimum. Rows are plain data; with the cargo feature `serde` they
+//! serialise to the JSON of `nearfield tune`.
 //!
 //! **Invariant:** the first row of a sweep is GPU only and the last is CPU only.
 
 use crate::{
     Action, Controller, Cut, EmulatedSpec, Error, Layout, Machine, Plan, Policy, StepTimes,
 };
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One threshold of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Row {
     /// The threshold: bricks of at most as many points go to the CPU backend (the fractional part:
     /// that share of the bricks with one point more). The largest occupancy is CPU only.
@@ -42,7 +42,8 @@ impl Row {
 }
 
 /// The settled state of a policy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Settled {
     /// Mean threshold over subregions, weighted by work. For `fraction`, which has none, that of
     /// the same number of bricks.
@@ -61,7 +62,8 @@ pub struct Settled {
 /// A sweep and the policies beside it.
 ///
 /// The object that `nearfield tune --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tuning {
     /// Subregions of the layout.
     pub subregions: usize,

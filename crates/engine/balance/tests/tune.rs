@@ -35,6 +35,7 @@ fn a_sweep_has_both_extremes_its_best_and_every_policy() {
     assert!(tuning.policies["band:0.8:0.95"].total_ms < 1.15 * tuning.best.total_ms);
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn it_becomes_json_with_the_documented_keys() {
     let layout = common::layout(common::uniform(), 7, Traffic::SUMS);

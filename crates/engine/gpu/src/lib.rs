@@ -30,23 +30,22 @@ mod traversal;
 mod version;
 
 pub use backend::{
-    AllPairsScratch, Chooser, Class, Configuration, Deliver, Delivered, DeviceField, DeviceFields,
-    DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch,
-    HostLists, MAX_PARTS, Measured, PairFields, PairOfPoints, PairScratch, PointsPerThread,
-    Settled, StagedField, StagedFields, StagedSides, Trial, programs,
+    AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
+    DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch, MAX_PARTS, Measured,
+    PairFields, PairOfPoints, PairScratch, PointsPerThread, Settled, StagedField, StagedFields,
+    StagedSides, programs,
 };
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open};
 pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
-pub use memory::{
-    Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers, copy_for_gpu,
-};
+pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers};
+pub use nearfield_grid::HostLists;
 pub use program::{
     Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
     Origin, Program, Tool, USER_HEADER, UnsafeFolder,
 };
 pub use toolkit::{Found, Libraries, Search};
-pub use traversal::{PairProgram, ParseStrategyError, Strategy};
+pub use traversal::{PairProgram, Strategy};
 pub use version::{Arch, NotAnArch, Version};

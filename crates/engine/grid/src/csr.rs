@@ -32,3 +32,16 @@ impl Csr {
         }
     }
 }
+
+/// Memory that lists of a device are copied to, in the caller's order: list `i` is
+/// `entries[start[i]..start[i] + count[i]]`. Unlike in [`Csr`] starts need not rise, and other
+/// entries may lie between lists.
+#[derive(Debug)]
+pub struct HostLists<'a> {
+    /// First entry of every list.
+    pub start: &'a mut [u64],
+    /// Length of every list.
+    pub count: &'a mut [u32],
+    /// All entries.
+    pub entries: &'a mut [u32],
+}

@@ -52,7 +52,7 @@ mod shared;
 mod sort;
 mod table;
 
-pub use csr::Csr;
+pub use csr::{Csr, HostLists};
 pub use domain::Domain;
 pub use error::{Error, ErrorKind};
 pub use grid::{
@@ -73,7 +73,7 @@ pub use lattice::{
     rows::Row,
 };
 pub use process::{OfProcess, PerProcess};
-pub use shared::{SharedMut, prefetch_for_writing};
+pub use shared::{SharedMut, copy_past_caches, prefetch_for_writing};
 pub use sort::permutation::Permutation;
 pub use table::TableKind;
 

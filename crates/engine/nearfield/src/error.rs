@@ -28,7 +28,8 @@ pub mod cpu {
     pub use nearfield_cpu::{Error, ErrorKind};
 }
 
-/// Drivers, programs and arrays of the GPU backend.
+/// Drivers, programs and arrays of the GPU backend. Exists with the cargo feature `gpu` only.
+#[cfg(feature = "gpu")]
 pub mod gpu {
     pub use nearfield_gpu::{Error, ErrorKind};
 }
@@ -146,10 +147,13 @@ pub enum ErrorKind {
     #[error(transparent)]
     Schedule(nearfield_balance::Error),
     /// The GPU backend could not do what was asked of it, and the CPU backend cannot do it in its
-    /// place.
+    /// place. Exists with the cargo feature `gpu` only.
+    #[cfg(feature = "gpu")]
     #[error(transparent)]
     Gpu(nearfield_gpu::Error),
-    /// A point set on the GPU was refused, or could not be sorted there.
+    /// A point set on the GPU was refused, or could not be sorted there. Exists with the cargo
+    /// feature `gpu` only.
+    #[cfg(feature = "gpu")]
     #[error("point set {set}: {source}")]
     OnDevice {
         /// The set; for a set that was being added, the number it would have had.
@@ -388,6 +392,7 @@ impl Error {
             Kind::Cpu(source) | Kind::QueryRadii(source) | Kind::Radii { source, .. } => {
                 cpu(source)
             }
+            #[cfg(feature = "gpu")]
             Kind::Gpu(source) | Kind::OnDevice { source, .. } => source.is_out_of_memory(),
             Kind::Schedule(source) => matches!(source.kind(), balance::ErrorKind::Memory(_)),
             _ => false,
@@ -419,6 +424,7 @@ impl From<nearfield_cpu::Error> for Error {
     }
 }
 
+#[cfg(feature = "gpu")]
 impl From<nearfield_gpu::Error> for Error {
     fn from(source: nearfield_gpu::Error) -> Self {
         Self(ErrorKind::Gpu(source))

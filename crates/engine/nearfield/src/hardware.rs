@@ -15,7 +15,7 @@ pub enum Device {
     Auto,
     /// The CPU backend.
     Cpu,
-    /// The GPU with this number.
+    /// The GPU with this number. Needs the cargo feature `gpu`, as [`Hybrid`](Self::Hybrid) does.
     Gpu(u32),
     /// The CPU backend and the GPU with this number together.
     Hybrid(u32),

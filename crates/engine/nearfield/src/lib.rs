@@ -51,6 +51,13 @@
 //! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath.
 //! * [`all_pairs`], [`balance`], [`device`] and [`report`] have the types of what their names say.
 //!
+//! # Cargo features
+//!
+//! `gpu`, on by default, is the GPU backend: [`Device::Gpu`], [`Device::Hybrid`] and the module
+//! `device` with `DeviceEngine`. It needs no CUDA toolkit to build and no driver to run. Without it
+//! (`default-features = false`) the crate has half as many dependencies, [`Device::Auto`] is the
+//! CPU backend, and a GPU that is asked for by name is [`ErrorKind::Unsupported`].
+//!
 //! # What is exact
 //!
 //! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis d =
@@ -70,7 +77,16 @@
 //! once, and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than
 //! round them.
 
+#[cfg_attr(
+    not(feature = "gpu"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the engine for data on a GPU uses them"
+    )
+)]
 mod backend;
+#[cfg(feature = "gpu")]
 pub mod device;
 mod device_names;
 mod engine;
@@ -88,8 +104,8 @@ pub use engine::{
 };
 pub use error::{Error, ErrorKind};
 pub use hardware::Device;
+pub use nearfield_balance::Strategy;
 pub use nearfield_cpu::{ListOrder, NeighborLists, PairGeometry, RadiusRule, SimdLevel};
-pub use nearfield_gpu::Strategy;
 pub use nearfield_grid::{Permutation, Positions, Precision};
 pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
 pub use point_set_id::PointSetId;
@@ -145,7 +161,7 @@ pub mod report {
     pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
     pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
-    pub use nearfield_gpu::{Class, Configuration, GpuInfo, Trial};
+    pub use nearfield_balance::{Class, Configuration, Trial};
     pub use nearfield_grid::TableKind;
 }
 

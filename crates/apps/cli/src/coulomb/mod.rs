@@ -15,7 +15,7 @@ use atoms::Atoms;
 use cutoff::Within;
 use nearfield::{
     Device, Engine,
-    all_pairs::{AllPairs, Arithmetic, Real, SampleGrid},
+    all_pairs::{AllPairs, Arithmetic, Real, SampleGrid, Sources},
 };
 use nearfield_files::Plan;
 use nearfield_grid::memory::make_room;
@@ -254,12 +254,11 @@ impl Run<'_> {
             field.resize(self.grid.len(), [T::default(); 3]);
         }
         let begin = Instant::now();
-        self.sum(
-            &mut way,
-            (&positions, &charges),
-            &mut potentials,
-            &mut field,
-        )?;
+        let atoms = Sources {
+            points: &positions,
+            weights: &charges,
+        };
+        self.sum(&mut way, atoms, &mut potentials, &mut field)?;
         let sum = milliseconds(begin);
         let begin = Instant::now();
         let written = self.write(&potentials, &field)?;
@@ -304,7 +303,7 @@ impl Run<'_> {
     fn sum<T: Real>(
         &self,
         way: &mut Way,
-        atoms: (&[[T; 3]], &[T]),
+        atoms: Sources<'_, T>,
         potentials: &mut [T],
         field: &mut [[T; 3]],
     ) -> Result<(), Failure> {
@@ -313,7 +312,7 @@ impl Run<'_> {
         let softening = T::of(self.args.softening);
         let step = rows
             .div_ceil(100)
-            .max(PAIRS_AT_A_TIME / (row * atoms.1.len().max(1)))
+            .max(PAIRS_AT_A_TIME / (row * atoms.weights.len().max(1)))
             .min(rows);
         for first in (0..rows).step_by(step) {
             let part = first..(first + step).min(rows);

@@ -19,7 +19,8 @@ use crate::{Error, ErrorKind};
 /// From when to when, milliseconds since the step began; both zero for what did not happen.
 ///
 /// A span of zero length means that the stage had nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Span {
     /// Start.
     pub start_ms: f64,
@@ -35,7 +36,8 @@ impl Span {
 }
 
 /// A subregion on the GPU backend.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GpuSpans {
     /// Sources to the GPU.
     pub upload: Span,

@@ -24,6 +24,7 @@ use crate::{
     traversal::{Strategy, Work},
 };
 use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
+use nearfield_grid::HostLists;
 use nearfield_pairs::ListKind;
 use std::ops::Range;
 
@@ -33,17 +34,6 @@ const PART: u64 = 4 << 20;
 const PARTS: usize = 16;
 /// Most parts, where memory is short.
 const MAX_PARTS: usize = 1 << 12;
-
-/// Memory of the host that lists are copied to, in the caller's order.
-#[derive(Debug)]
-pub struct HostLists<'a> {
-    /// First entry of every list.
-    pub start: &'a mut [u64],
-    /// Length of every list.
-    pub count: &'a mut [u32],
-    /// All entries.
-    pub entries: &'a mut [u32],
-}
 
 /// Sorted targets whose lists are written together, and where those lists lie.
 #[derive(Debug, Clone)]

@@ -9,7 +9,6 @@
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod all_pairs;
-mod auto;
 mod catalogue;
 mod counts;
 mod delivery;
@@ -28,9 +27,8 @@ mod sort;
 mod walk;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
-pub use auto::{Chooser, Class, Configuration, Trial};
 pub use catalogue::programs;
-pub use delivery::{Delivered, HostLists};
+pub use delivery::Delivered;
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use gpu::GpuBackend;
 pub use halo::HaloScratch;

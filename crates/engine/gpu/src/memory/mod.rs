@@ -27,5 +27,5 @@ pub use arrivals::{Arrivals, Destination};
 pub(crate) use buffer::Buffer;
 #[doc(hidden)]
 pub use buffer::poison_new_memory;
-pub use host::{HostBuffer, copy_for_gpu};
+pub use host::HostBuffer;
 pub use queue::{Arriving, HostCopy, Queue, Transfers};

@@ -6,4 +6,4 @@ mod strategy;
 
 pub use pair_program::PairProgram;
 pub(crate) use programs::{Candidates, Traversal, Traversals, Work};
-pub use strategy::{ParseStrategyError, Strategy};
+pub use strategy::Strategy;

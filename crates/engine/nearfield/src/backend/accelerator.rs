@@ -10,6 +10,7 @@
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
+    gpu::Program,
     gpu_report::GpuReport,
     split::{GpuDone, Planned},
     support::Backend,
@@ -18,8 +19,7 @@ use super::{
 use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
-use nearfield_gpu::{HostLists, PairProgram};
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, HostLists};
 use std::{fmt, time::Instant};
 
 /// See the module's documentation.
@@ -45,9 +45,12 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether it was started by the process that this one was forked from, and cannot be used.
-    fn is_inherited(&self) -> bool {
-        false
+    /// Whether it can be used in this process.
+    ///
+    /// # Errors
+    /// An error of the device in a forked child of the process that started it.
+    fn usable(&self) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Whether it has failed, and not been tried again since.
@@ -207,6 +210,6 @@ pub(crate) struct KernelWork<'a> {
     /// The name of its type.
     pub(crate) name: &'static str,
     /// Its CUDA text with its uniforms, or why there is none.
-    pub(crate) program: Result<(PairProgram, Vec<f32>), String>,
+    pub(crate) program: Result<Program, String>,
     pub(crate) fields: Fields<'a>,
 }

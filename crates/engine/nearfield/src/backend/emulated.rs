@@ -21,9 +21,8 @@ use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, NeighborLists, PairOfSets,
     SetRadii, Share, Spent,
 };
-use nearfield_gpu::HostLists;
 use nearfield_grid::{
-    Bounds, Grid, Lattice,
+    Bounds, Grid, HostLists, Lattice,
     memory::{Shortage, make_room, zeroed},
 };
 use std::{

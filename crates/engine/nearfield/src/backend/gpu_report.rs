@@ -1,6 +1,6 @@
 //! What an engine reports of its GPU.
 
-use nearfield_gpu::{Strategy, Trial};
+use nearfield_balance::{Strategy, Trial};
 
 /// The GPU of an engine.
 #[derive(Debug, Clone)]

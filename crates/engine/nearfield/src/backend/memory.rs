@@ -1,13 +1,13 @@
 //! Memory of the host that a device reads and writes.
 
-use nearfield_gpu::HostBuffer;
+use super::gpu::PageLocked;
 use std::ops::{Deref, DerefMut};
 
 /// Numbers in memory of the host that a device reaches.
 #[derive(Debug)]
 pub(crate) enum HostMemory {
     /// Of a driver.
-    PageLocked(HostBuffer<f32>),
+    PageLocked(PageLocked),
     /// Of the host, for a device that is emulated.
     Own(Vec<f32>),
 }
@@ -28,16 +28,6 @@ impl DerefMut for HostMemory {
         match self {
             Self::PageLocked(memory) => memory,
             Self::Own(memory) => memory,
-        }
-    }
-}
-
-impl HostMemory {
-    /// The memory, if it is a driver's.
-    pub(crate) fn page_locked(self) -> Option<HostBuffer<f32>> {
-        match self {
-            Self::PageLocked(memory) => Some(memory),
-            Self::Own(_) => None,
         }
     }
 }

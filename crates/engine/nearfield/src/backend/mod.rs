@@ -6,10 +6,14 @@
 //! and it is asked once, before anything runs. A failure while a job runs is a [`DeviceError`]:
 //! either a [fault](Fault) of the device, after which the engine finishes the job on the CPU and
 //! reports it, or an error of the host, which the caller gets.
+//!
+//! The cargo feature `gpu` decides here, and only here, whether there is a GPU backend: without it
+//! [`no_gpu`] stands in the place of [`gpu`], with the few names that the other modules use.
 
 pub(crate) mod accelerator;
 pub(crate) mod emulated;
 mod fault;
+#[cfg(feature = "gpu")]
 pub(crate) mod gpu;
 pub(crate) mod gpu_report;
 mod input;
@@ -17,7 +21,10 @@ mod job;
 pub(crate) mod kernel;
 pub(crate) mod lazy;
 mod memory;
+#[cfg(not(feature = "gpu"))]
+pub(crate) mod no_gpu;
 pub(crate) mod split;
+pub(crate) mod sums;
 pub(crate) mod support;
 pub(crate) mod transfer;
 mod turn;
@@ -26,3 +33,5 @@ pub(crate) use fault::{DeviceError, Fault};
 pub(crate) use input::{SetInput, StepInput, StepOptions};
 pub(crate) use job::{Job, JobKind};
 pub(crate) use memory::HostMemory;
+#[cfg(not(feature = "gpu"))]
+pub(crate) use no_gpu as gpu;

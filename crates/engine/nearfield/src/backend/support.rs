@@ -6,6 +6,7 @@
 //! leave such a job to the CPU backend, and the report says why. The table in `docs/backends.md` is
 //! made from the same two functions ([`table`]).
 
+use super::gpu;
 use crate::Device;
 use std::{borrow::Cow, fmt};
 
@@ -59,18 +60,19 @@ pub(crate) enum Backend {
     Emulated,
 }
 
-/// A device was named that cannot do what was asked of it.
+/// A device was named that cannot do what was asked of it, or that this build does not have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unsupported {
-    feature: Cow<'static, str>,
+    /// None if the build lacks the backend, and so everything.
+    feature: Option<Cow<'static, str>>,
     backend: Backend,
     remedy: &'static str,
 }
 
 impl Unsupported {
-    /// The feature that was asked for, in a few words.
+    /// The feature that was asked for, in a few words; `any` if the build lacks the whole backend.
     pub fn feature(&self) -> &str {
-        &self.feature
+        self.feature.as_deref().unwrap_or("any")
     }
 
     /// The backend that cannot do it: `GPU` or `emulated`.
@@ -91,11 +93,17 @@ impl fmt::Display for Unsupported {
             backend,
             remedy,
         } = self;
-        write!(
-            f,
-            "the {} backend does not support {feature}: {remedy}",
-            backend.name()
-        )
+        let backend = backend.name();
+        match feature {
+            Some(feature) => write!(
+                f,
+                "the {backend} backend does not support {feature}: {remedy}"
+            ),
+            None => write!(
+                f,
+                "this build of nearfield has no {backend} backend: {remedy}"
+            ),
+        }
     }
 }
 
@@ -181,10 +189,25 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         return Ok(());
     }
     Err(Unsupported {
-        feature: feature.phrase(),
+        feature: Some(feature.phrase()),
         backend,
         remedy: feature.remedy(),
     })
+}
+
+/// Whether this build has the backend of a device. [`Device::Auto`] needs none.
+///
+/// # Errors
+/// [`Unsupported`] for a GPU in a build without the cargo feature `gpu`.
+pub(crate) fn in_build(device: Device) -> Result<(), Unsupported> {
+    match device {
+        Device::Gpu(_) | Device::Hybrid(_) if !gpu::BUILT => Err(Unsupported {
+            feature: None,
+            backend: Backend::Gpu,
+            remedy: "build it with its cargo feature `gpu`, or use Device::Auto or Device::Cpu",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Where an engine does something.

@@ -8,8 +8,7 @@
 
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
-use nearfield_gpu as gpu;
-use nearfield_grid::{Bounds, Domain, SharedMut};
+use nearfield_grid::{Bounds, Domain, SharedMut, copy_past_caches};
 use std::{
     ops::Range,
     sync::{Mutex, PoisonError},
@@ -95,7 +94,7 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
             if low < high {
                 let from = &from[low - first..high - first];
                 (self.look)(from);
-                gpu::copy_for_gpu(&mut to[low - stretch.start..high - stretch.start], from);
+                copy_past_caches(&mut to[low - stretch.start..high - stretch.start], from);
             }
         }
     }

@@ -183,19 +183,21 @@ impl Halos {
             &self.sources
         };
         let of = gathered.of;
-        let [of_targets, of_sources] = &mut self.fields;
-        of_targets.fetch(
-            gathered.backend,
-            (&self.targets, of.targets.len(), channels[0]),
-            ("fields of targets", fields.targets.as_ref()),
-            scratch,
-        )?;
-        of_sources.fetch(
-            gathered.backend,
-            (sources, of.sources.len(), channels[1]),
-            ("fields of sources", fields.sources.as_ref()),
-            scratch,
-        )
+        let of_targets = FieldOfSet {
+            what: "fields of targets",
+            field: fields.targets.as_ref(),
+            points: of.targets.len(),
+            channels: channels[0],
+        };
+        let of_sources = FieldOfSet {
+            what: "fields of sources",
+            field: fields.sources.as_ref(),
+            points: of.sources.len(),
+            channels: channels[1],
+        };
+        let [to_targets, to_sources] = &mut self.fields;
+        to_targets.fetch(gathered.backend, &self.targets, of_targets, scratch)?;
+        to_sources.fetch(gathered.backend, sources, of_sources, scratch)
     }
 
     /// The channels of targets and of sources, one field each.
@@ -270,18 +272,33 @@ impl Halo {
     }
 }
 
+/// The field of a set on the device, which is gathered for a halo.
+#[derive(Clone, Copy)]
+struct FieldOfSet<'a> {
+    /// In a message.
+    what: &'static str,
+    /// None for a kernel that reads no field of the set.
+    field: Option<&'a DeviceField<'a>>,
+    /// Points of the whole set.
+    points: usize,
+    /// Numbers that the kernel reads of a point.
+    channels: usize,
+}
+
 impl HaloFields {
+    /// Gathers the channels of the points of a halo on the device and copies them to the host.
     fn fetch(
         &mut self,
         backend: &GpuBackend,
-        (halo, points, channels): (&Halo, usize, usize),
-        field: (&'static str, Option<&DeviceField<'_>>),
+        halo: &Halo,
+        of: FieldOfSet<'_>,
         scratch: &mut HaloScratch,
     ) -> Result<(), Error> {
-        (self.points, self.channels) = (halo.len(), channels);
-        let values = room(backend, &mut self.values, self.points * channels)?;
+        (self.points, self.channels) = (halo.len(), of.channels);
+        let values = room(backend, &mut self.values, self.points * of.channels)?;
+        let (share, field) = ((&halo.share, of.points), (of.what, of.field));
         backend
-            .fetch_fields((&halo.share, points), field, values, scratch)
+            .fetch_fields(share, field, values, scratch)
             .map_err(Error::from)
     }
 

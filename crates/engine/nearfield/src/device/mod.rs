@@ -1,6 +1,8 @@
 //! An engine for programs whose data live on a GPU: arrays of the device in and out, on the
 //! caller's stream, without waiting for the device from step to step.
 //!
+//! The module exists with the cargo feature `gpu` only, which is on by default.
+//!
 //! ```no_run
 //! use nearfield::device::{DeviceEngine, DeviceField, Progress, cudarc::driver::CudaContext};
 //! use nearfield::kernels::{SphDensity, WendlandC2};
@@ -66,7 +68,7 @@ pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
-    Arriving, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, HostBuffer, HostCopy,
-    Module, Program, Queue, Transfers, cudarc,
+    Arriving, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, GpuInfo, HostBuffer,
+    HostCopy, Module, Program, Queue, Transfers, cudarc,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

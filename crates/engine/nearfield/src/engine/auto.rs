@@ -8,7 +8,7 @@
 
 use crate::{
     Engine, Strategy,
-    backend::{gpu::GpuSide, split::Split},
+    backend::{accelerator::Accelerator, gpu, split::Split},
 };
 use std::{
     process,
@@ -30,18 +30,21 @@ pub(crate) enum Later {
     Starting(Starting),
 }
 
+/// A GPU, or why it could not be started.
+type Started = Result<Box<dyn Accelerator>, String>;
+
 /// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
 /// driver starts.
 #[derive(Debug)]
 pub(crate) struct Starting {
-    thread: Option<JoinHandle<Result<GpuSide, String>>>,
+    thread: Option<JoinHandle<Started>>,
     /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
     process: u32,
 }
 
 impl Starting {
     fn begin(strategy: Strategy) -> Result<Self, String> {
-        let start = move || GpuSide::new(FIRST, strategy).map_err(|error| error.to_string());
+        let start = move || gpu::start(FIRST, strategy);
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
         let handle = thread.spawn(start).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -59,7 +62,7 @@ impl Starting {
         finished || self.is_inherited()
     }
 
-    fn wait(mut self) -> Result<GpuSide, String> {
+    fn wait(mut self) -> Started {
         if self.is_inherited() {
             let why = "the process was forked while it was being started";
             return Err(why.to_owned());
@@ -88,7 +91,7 @@ impl Drop for Starting {
 impl Later {
     /// A GPU later, where there may be one; with the reason for what runs until then.
     pub(crate) fn find() -> (Option<Self>, String) {
-        match nearfield_gpu::find_driver() {
+        match gpu::find_driver() {
             Err(missing) => (None, format!("the CPU backend: {missing}")),
             Ok(()) => {
                 let reason =
@@ -113,7 +116,7 @@ impl Engine {
             }
             Some(Later::Starting(starting)) if starting.is_ready() => match starting.wait() {
                 Ok(gpu) => {
-                    self.accelerator = Some(Box::new(gpu));
+                    self.accelerator = Some(gpu);
                     self.split = Some(Split::new(self.settings.division()));
                     self.reason =
                         "a GPU is there; the backends' times decide who does what".to_owned();

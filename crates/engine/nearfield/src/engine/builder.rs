@@ -5,9 +5,9 @@ use crate::{
     backend::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
-        gpu::GpuSide,
+        gpu,
         split::{BRICK_EDGE, Settings, Split, ties_for},
-        support::{Choice, Feature, choose},
+        support::{Choice, Feature, choose, in_build},
     },
     engine::Parts,
     engine::auto::Later,
@@ -332,6 +332,7 @@ impl Builder {
     /// Checks that the device can do what the settings ask for; says why [`Device::Auto`] stays on
     /// the CPU, if it has to.
     fn check_device(&self, precision: Precision, slanted: bool) -> Result<Option<String>, Error> {
+        in_build(self.device)?;
         let asked = [
             (precision == Precision::Double, Feature::Double),
             (self.rule != RadiusRule::Uniform, Feature::PointRadii),
@@ -361,12 +362,8 @@ impl Builder {
         let device = self.device;
         Ok(match device {
             Device::Gpu(number) | Device::Hybrid(number) => {
-                let opened = GpuSide::new(number, self.strategy);
-                let opened = opened.map_err(|error| ErrorKind::DeviceUnavailable {
-                    device,
-                    missing: error.to_string(),
-                })?;
-                Some(Box::new(opened))
+                let started = gpu::start(number, self.strategy);
+                Some(started.map_err(|missing| ErrorKind::DeviceUnavailable { device, missing })?)
             }
             Device::Emulated(spec) => Some(Box::new(EmulatedDevice::new(spec)?)),
             Device::Cpu | Device::Auto => None,

@@ -401,10 +401,8 @@ impl Engine {
     /// Refuses to use a GPU in a forked child of the process that has started it.
     pub(crate) fn usable(&self) -> Result<(), Error> {
         match &self.accelerator {
-            Some(device) if device.is_inherited() => {
-                Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::Forked.into()).into())
-            }
-            _ => Ok(()),
+            Some(device) => device.usable(),
+            None => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::{
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
+        gpu,
         kernel::check_support,
         split::{self, Values},
         support::Feature,
@@ -16,7 +17,6 @@ use crate::{
     kernels::Field,
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
-use nearfield_gpu::PairProgram;
 use nearfield_grid::memory::filled;
 use nearfield_pairs::{Channels, FieldsOf};
 use std::time::Instant;
@@ -197,7 +197,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         // The kernel is the caller's code, which no device is held for.
         KernelWork {
             name: std::any::type_name::<K>(),
-            program: PairProgram::of(self.kernel).map_err(|error| error.to_string()),
+            program: gpu::program_of(self.kernel),
             fields: self.fields(),
         }
     }

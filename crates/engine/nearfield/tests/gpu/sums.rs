@@ -138,14 +138,12 @@ fn grids_agree<T: Real>(seed: u64, most: f64) {
                 let mut sums = all_pairs(device, arithmetic);
                 let potentials = sums.coulomb(&grid, &at, &charges, T::default()).unwrap();
                 let mut field = vec![[T::default(); 3]; grid.len()];
-                sums.coulomb_field_rows(
-                    &grid,
-                    0..grid.rows(),
-                    (&at, &charges),
-                    T::default(),
-                    &mut field,
-                )
-                .unwrap();
+                let atoms = Sources {
+                    points: &at,
+                    weights: &charges,
+                };
+                sums.coulomb_field_rows(&grid, 0..grid.rows(), atoms, T::default(), &mut field)
+                    .unwrap();
                 assert_eq!(sums.report().failed, None);
                 (potentials, field)
             };

@@ -6,9 +6,9 @@ use nearfield_gpu::{GpuBackend, HostBuffer};
 use std::{fmt, ptr::NonNull};
 
 /// Lends memory that the GPU can write into.
-pub(super) struct PageLocked<'a>(pub(super) &'a GpuBackend);
+pub(super) struct Lender<'a>(pub(super) &'a GpuBackend);
 
-impl BufferProvider for PageLocked<'_> {
+impl BufferProvider for Lender<'_> {
     type Error = Trouble;
 
     fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Trouble> {

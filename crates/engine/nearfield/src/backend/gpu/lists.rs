@@ -1,7 +1,7 @@
 //! Neighbour lists found on the GPU, written into page-locked memory of the host.
 
 use super::{
-    host::PageLocked,
+    host::Lender,
     state::{State, Trouble},
 };
 use crate::backend::{
@@ -10,7 +10,8 @@ use crate::backend::{
     split::{GpuDone, Piece},
 };
 use nearfield_cpu::{Inside, NeighborLists};
-use nearfield_gpu::{self as gpu, HostLists};
+use nearfield_gpu as gpu;
+use nearfield_grid::HostLists;
 use tracing::field::Empty;
 
 impl State {
@@ -32,7 +33,7 @@ impl State {
             let backend = &state.backend;
             let pairs = backend.measure_lists(pair, kind, strategy, &mut storage)?;
             span.record("pairs", pairs);
-            let (targets, lender) = (pair.targets.len(), PageLocked(backend));
+            let (targets, lender) = (pair.targets.len(), Lender(backend));
             let fill =
                 |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
                     let to = HostLists {

@@ -12,10 +12,13 @@ mod share;
 mod side;
 mod sort;
 mod state;
+mod sums;
 mod times;
+mod types;
 mod values;
 
-pub(crate) use faults::Faults;
-pub(crate) use side::GpuSide;
+pub(crate) use side::start;
 pub(crate) use sort::finer_cells;
 pub(crate) use state::KEPT_PLANS;
+pub(crate) use sums::PairSums;
+pub(crate) use types::{BUILT, PageLocked, Program, find_driver, program_of};

@@ -12,15 +12,15 @@ use super::{
     },
     faults::Faults,
     fields::StagedFields,
-    host::PageLocked,
+    host::Lender,
     sort::subdivision,
     state::{OnGpu, Order, Shares, State, Trouble},
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
-use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, HostLists, PairScratch};
-use nearfield_grid::Bounds;
+use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
+use nearfield_grid::{Bounds, HostLists};
 use std::{
     collections::HashMap,
     mem::ManuallyDrop,
@@ -33,7 +33,7 @@ use std::{
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
-pub(crate) struct GpuSide {
+struct GpuSide {
     number: u32,
     name: String,
     /// Strategy that the user chose.
@@ -64,7 +64,7 @@ impl Drop for GpuSide {
 }
 
 impl GpuSide {
-    pub(crate) fn new(number: u32, strategy: Strategy) -> Result<Self, gpu::Error> {
+    fn new(number: u32, strategy: Strategy) -> Result<Self, gpu::Error> {
         let backend = GpuBackend::new(number)?;
         Ok(Self {
             number,
@@ -91,6 +91,10 @@ impl GpuSide {
                 faults: Faults::default(),
             })),
         })
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != process::id()
     }
 
     fn set_complete(&self, set: usize, to: bool) {
@@ -194,8 +198,11 @@ impl Accelerator for GpuSide {
         Ok(())
     }
 
-    fn is_inherited(&self) -> bool {
-        self.process != process::id()
+    fn usable(&self) -> Result<(), Error> {
+        if self.is_inherited() {
+            return Err(ErrorKind::Gpu(gpu::ErrorKind::Forked.into()).into());
+        }
+        Ok(())
     }
 
     fn failed(&self) -> bool {
@@ -244,7 +251,7 @@ impl Accelerator for GpuSide {
     }
 
     fn copy(&self, old: Option<HostMemory>, numbers: usize) -> Result<HostMemory, Fault> {
-        let old = old.and_then(HostMemory::page_locked);
+        let old = old.and_then(page_locked);
         self.attempt_on_gpu(|state| {
             // It may be reading the old copy.
             state.backend.wait()?;
@@ -339,7 +346,7 @@ impl Accelerator for GpuSide {
         room: JointRoom,
     ) -> Result<JointLists<'l>, DeviceError> {
         self.attempt(|state| {
-            let lender = PageLocked(&state.backend);
+            let lender = Lender(&state.backend);
             lists.begin_joint(targets, room.device, room.cpu, &lender)
         })
     }
@@ -383,7 +390,24 @@ impl Accelerator for GpuSide {
     fn give_back(&self, numbers: HostMemory) {
         // Without a turn it is made anew for the next results.
         if let Some(mut state) = self.state.take() {
-            state.results = numbers.page_locked();
+            state.results = page_locked(numbers);
         }
+    }
+}
+
+/// Starts the GPU with this number, which takes longer than a search of a million points.
+///
+/// # Errors
+/// The missing part, and how to get it.
+pub(crate) fn start(number: u32, strategy: Strategy) -> Result<Box<dyn Accelerator>, String> {
+    let started = GpuSide::new(number, strategy).map_err(|error| error.to_string())?;
+    Ok(Box::new(started))
+}
+
+/// The memory, if it is a driver's.
+fn page_locked(memory: HostMemory) -> Option<gpu::HostBuffer<f32>> {
+    match memory {
+        HostMemory::PageLocked(memory) => Some(memory),
+        HostMemory::Own(_) => None,
     }
 }

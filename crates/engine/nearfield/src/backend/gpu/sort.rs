@@ -5,7 +5,8 @@
 
 use super::state::{Order, State};
 use crate::{Strategy, backend::StepInput};
-use nearfield_gpu::{self as gpu, Class, Configuration, cudarc::driver::CudaEvent};
+use nearfield_balance::{Class, Configuration};
+use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
 use nearfield_grid::{Bounds, Lattice};
 use std::hash::Hash;
 

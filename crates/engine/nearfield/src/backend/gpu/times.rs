@@ -1,6 +1,6 @@
 //! Times of the strategy `auto`: what a step took, and which configuration the next one runs.
 
-use nearfield_gpu::{Chooser, Class, Configuration, Trial};
+use nearfield_balance::{Chooser, Class, Configuration, Trial};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Knowledge from past times, and the step that is being timed.

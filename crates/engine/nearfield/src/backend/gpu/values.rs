@@ -1,6 +1,6 @@
 //! One value per target, computed on the GPU: counts of neighbours and sums of pair kernels.
 
-use super::{fields::StagedFields, state::State};
+use super::{fields::StagedFields, state::State, types::Program};
 use crate::backend::{
     Job, StepInput,
     accelerator::{KernelWork, Part, Receive, ValueWork},
@@ -8,8 +8,9 @@ use crate::backend::{
     transfer::{Arriving, Lost, numbers_of_piece},
 };
 use bytemuck::NoUninit;
+use nearfield_balance::Strategy;
 use nearfield_gpu::{
-    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairOfPoints, PairScratch, Strategy,
+    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairOfPoints, PairScratch,
 };
 use nearfield_pairs::ListKind;
 
@@ -119,7 +120,7 @@ impl State {
 }
 
 /// The CUDA text of a kernel with its uniforms; none for counts.
-fn program_of<'w>(work: &ValueWork<'w>) -> Option<&'w (gpu::PairProgram, Vec<f32>)> {
+fn program_of<'w>(work: &ValueWork<'w>) -> Option<&'w Program> {
     work.kernel?.program.as_ref().ok()
 }
 

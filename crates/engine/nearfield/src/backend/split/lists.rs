@@ -18,7 +18,7 @@ use super::{
 use crate::{Error, NeighborLists};
 use nearfield_balance::run::hand_over;
 use nearfield_cpu::{JointLists, PairOfSets};
-use nearfield_gpu::HostLists;
+use nearfield_grid::HostLists;
 use std::time::Instant;
 
 /// Writes the lists of a pair of sets with a device, or with both backends where they share it.

@@ -7,20 +7,18 @@
 use super::report::AllPairsReport;
 use crate::{
     Device, Error, ErrorKind, SimdLevel,
-    all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
+    all_pairs::{Arithmetic, PairSum, Real},
     backend::{
         DeviceError, Fault,
-        gpu::Faults,
+        gpu::{self, PairSums},
         split::{self, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob},
-        support::{Feature, choose},
+        sums::{SumWork, Targets},
+        support::{Feature, choose, in_build},
     },
 };
 use nearfield_cpu::CpuBackend;
-use nearfield_gpu::{self as gpu, AllPairsScratch, GpuBackend};
-use nearfield_grid::OfProcess;
 use std::{
     collections::HashMap,
-    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -32,97 +30,6 @@ const WORTH_STARTING: u64 = 1 << 33;
 /// Share of the targets that the CPU backend gets before the first measurement.
 const FIRST_SHARE: f64 = 1.0 / 64.0;
 
-/// The targets of a sum.
-#[derive(Clone)]
-pub(super) enum Targets<'a, T> {
-    Points(&'a [[T; 3]]),
-    /// Rows of a grid.
-    Rows(&'a SampleGrid, Range<usize>),
-}
-
-impl<'a, T> Targets<'a, T> {
-    /// Points there are.
-    pub(super) fn points(&self) -> usize {
-        match self {
-            Self::Points(points) => points.len(),
-            Self::Rows(grid, rows) => grid.dims[0] * rows.len(),
-        }
-    }
-
-    /// Number of units that are divided between the backends: points or rows.
-    fn units(&self) -> usize {
-        match self {
-            Self::Points(points) => points.len(),
-            Self::Rows(_, rows) => rows.len(),
-        }
-    }
-
-    /// The first `units` and the others.
-    fn split(self, units: usize) -> (Self, Self) {
-        match self {
-            Self::Points(points) => {
-                let (first, others) = points.split_at(units);
-                (Self::Points(first), Self::Points(others))
-            }
-            Self::Rows(grid, Range { start, end }) => {
-                let border = start + units;
-                (
-                    Self::Rows(grid, start..border),
-                    Self::Rows(grid, border..end),
-                )
-            }
-        }
-    }
-}
-
-/// The GPU's side.
-#[derive(Debug)]
-struct Gpu {
-    number: u32,
-    /// Neither used nor dropped in a forked child.
-    scratch: OfProcess<AllPairsScratch>,
-    backend: OfProcess<GpuBackend>,
-    faults: Faults,
-}
-
-impl Gpu {
-    fn new(number: u32) -> Result<Self, gpu::Error> {
-        Ok(Self {
-            number,
-            backend: OfProcess::new(GpuBackend::new(number)?),
-            scratch: OfProcess::new(AllPairsScratch::default()),
-            faults: Faults::default(),
-        })
-    }
-
-    /// Sums; a fault is kept for later sums.
-    fn run<T: Real>(
-        &mut self,
-        settings: PairSumSettings<T>,
-        targets: Targets<'_, T>,
-        sources: Sources<'_, T>,
-        results: &mut [T],
-    ) -> Result<(), DeviceError> {
-        let (backend, scratch) = (&self.backend, &mut self.scratch);
-        let done = match targets {
-            Targets::Points(points) => {
-                backend.sum_pairs(settings, points, sources, results, scratch)
-            }
-            Targets::Rows(grid, rows) => {
-                backend.sum_pairs_on_grid(settings, grid, rows, sources, results, scratch)
-            }
-        };
-        done.map_err(|error| {
-            // After the fault of a kernel every call fails.
-            let lost = self.backend.wait().is_err();
-            tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
-            self.faults.note(error.to_string(), lost);
-            *self.scratch = AllPairsScratch::default();
-            Fault::Failed(error.to_string()).into()
-        })
-    }
-}
-
 /// Tells sums from each other whose speeds differ: sum, arithmetic, bytes of a number, and
 /// whether targets are rows.
 type SumKind = (PairSum, Arithmetic, usize, bool);
@@ -133,7 +40,7 @@ pub(super) struct Backends {
     requested: Device,
     reason: String,
     cpu: CpuBackend,
-    gpu: Option<Gpu>,
+    gpu: Option<PairSums>,
     /// Whether a GPU may be started, and the pairs summed until then.
     later: Option<u64>,
     /// The CPU backend's share of the targets, by kind of sum.
@@ -157,18 +64,14 @@ impl Backends {
         simd: Option<SimdLevel>,
     ) -> Result<Self, Error> {
         choose(device, &Feature::AllPairs)?;
-        let missing = |error: gpu::Error| {
-            Error::from(ErrorKind::DeviceUnavailable {
-                device,
-                missing: error.to_string(),
-            })
-        };
+        in_build(device)?;
+        let missing = |missing| Error::from(ErrorKind::DeviceUnavailable { device, missing });
         let (mut gpu, mut later) = (None, None);
         let mut reason = "asked for".to_owned();
         match device {
             Device::Cpu => {}
             Device::Gpu(number) | Device::Hybrid(number) => {
-                gpu = Some(Gpu::new(number).map_err(missing)?);
+                gpu = Some(PairSums::start(number).map_err(missing)?);
             }
             Device::Auto => match gpu::find_driver() {
                 Err(missing) => reason = format!("the CPU backend: {missing}"),
@@ -200,26 +103,19 @@ impl Backends {
     /// Sums; everything has been checked.
     pub(super) fn run<T: Real>(
         &mut self,
-        settings: PairSumSettings<T>,
-        targets: Targets<'_, T>,
-        sources: Sources<'_, T>,
+        work: SumWork<'_, T>,
         results: &mut [T],
     ) -> Result<(), Error> {
-        if self
-            .gpu
-            .as_ref()
-            .is_some_and(|gpu| gpu.backend.is_inherited())
-        {
-            return Err(ErrorKind::Gpu(gpu::ErrorKind::Forked.into()).into());
-        }
+        self.gpu.as_ref().map_or(Ok(()), PairSums::usable)?;
         let begin = Instant::now();
-        let pairs = targets.points() as u64 * sources.points.len() as u64;
+        let pairs = work.targets.points() as u64 * work.sources.points.len() as u64;
         self.start_gpu(pairs);
         let worth = pairs >= WORTH_A_GPU || self.requested != Device::Auto;
         let gpu = self.gpu.as_mut().filter(|_| worth);
-        let gpu = gpu.and_then(|gpu| gpu.faults.may_try().then_some(gpu));
+        let gpu = gpu.and_then(|gpu| gpu.may_try().then_some(gpu));
         let share = if let Device::Hybrid(_) = self.requested {
-            let rows = matches!(targets, Targets::Rows(..));
+            let rows = matches!(work.targets, Targets::Rows(..));
+            let settings = work.settings;
             let sum = (settings.sum, settings.arithmetic, size_of::<T>(), rows);
             Some(self.shares.entry(sum).or_insert(FIRST_SHARE))
         } else {
@@ -230,13 +126,11 @@ impl Backends {
             gpu,
             share,
             border: 0,
-            settings,
-            targets,
-            sources,
+            work,
             results,
         };
         let outcome = split::run(&self.cpu, &mut step)?;
-        let units = step.targets.units().max(1);
+        let units = step.work.targets.units().max(1);
         let cpu_share = match outcome.backends {
             _ if outcome.failed() => 1.0,
             split::Backends::Cpu => 1.0,
@@ -259,7 +153,7 @@ impl Backends {
         self.later = Some(summed);
         if summed >= WORTH_STARTING {
             self.later = None;
-            match Gpu::new(0) {
+            match PairSums::start(0) {
                 Ok(gpu) => {
                     self.gpu = Some(gpu);
                     self.reason = "a GPU sums pairs fastest".to_owned();
@@ -270,8 +164,8 @@ impl Backends {
     }
 
     pub(super) fn report(&self) -> AllPairsReport {
-        let failed = self.gpu.as_ref().and_then(|gpu| gpu.faults.reason());
-        let number = self.gpu.as_ref().map(|gpu| gpu.number);
+        let failed = self.gpu.as_ref().and_then(PairSums::failed);
+        let number = self.gpu.as_ref().map(PairSums::number);
         let few = self.requested == Device::Auto && !self.last.on_gpu && self.last.pairs > 0;
         let own = self.reason.clone();
         let (device, reason) = match (number, self.requested) {
@@ -285,10 +179,7 @@ impl Backends {
             requested: self.requested,
             device,
             reason,
-            gpu: self
-                .gpu
-                .as_ref()
-                .map(|gpu| gpu.backend.device().name.clone()),
+            gpu: self.gpu.as_ref().map(|gpu| gpu.name().to_owned()),
             failed,
             threads: self.cpu.threads(),
             simd: self.cpu.level(),
@@ -299,41 +190,23 @@ impl Backends {
     }
 }
 
-fn on_cpu<T: Real>(
-    cpu: &CpuBackend,
-    settings: PairSumSettings<T>,
-    targets: Targets<'_, T>,
-    sources: Sources<'_, T>,
-    results: &mut [T],
-) -> Result<(), Error> {
-    match targets {
-        Targets::Points(points) => cpu.sum_pairs(settings, points, sources, results)?,
-        Targets::Rows(grid, rows) => {
-            cpu.sum_pairs_on_grid(settings, grid, rows, sources, results)?
-        }
-    }
-    Ok(())
-}
-
 /// A sum by the CPU backend, a GPU, or both: the first targets are the CPU's, the others the GPU's.
 struct SumStep<'s, 'a, T> {
     cpu: &'s CpuBackend,
-    gpu: Option<&'s mut Gpu>,
+    gpu: Option<&'s mut PairSums>,
     /// The CPU backend's share of the targets, where both work.
     share: Option<&'s mut f64>,
     /// Targets of the CPU backend, points or rows.
     border: usize,
-    settings: PairSumSettings<T>,
-    targets: Targets<'a, T>,
-    sources: Sources<'a, T>,
+    work: SumWork<'a, T>,
     results: &'s mut [T],
 }
 
 impl<'a, T: Real> SumStep<'_, 'a, T> {
-    /// The targets and results of either backend.
-    fn parts(&mut self) -> [(Targets<'a, T>, &mut [T]); 2] {
-        let numbers = self.results.len() / self.targets.units().max(1);
-        let (of_cpu, of_gpu) = self.targets.clone().split(self.border);
+    /// The part of either backend, and the room for its results.
+    fn parts(&mut self) -> [(SumWork<'a, T>, &mut [T]); 2] {
+        let numbers = self.results.len() / self.work.targets.units().max(1);
+        let (of_cpu, of_gpu) = self.work.clone().split(self.border);
         let (to_cpu, to_gpu) = self.results.split_at_mut(self.border * numbers);
         [(of_cpu, to_cpu), (of_gpu, to_gpu)]
     }
@@ -345,7 +218,7 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
             (None, _) => split::Backends::Cpu,
             (Some(_), None) => split::Backends::Device,
             (Some(_), Some(share)) => {
-                let units = self.targets.units();
+                let units = self.work.targets.units();
                 self.border = ((**share * units as f64).round() as usize).min(units);
                 split::Backends::Both
             }
@@ -353,29 +226,26 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
     }
 
     fn by_cpu(&mut self) -> Result<(), Error> {
-        let (settings, targets) = (self.settings, self.targets.clone());
-        on_cpu(self.cpu, settings, targets, self.sources, self.results)
+        self.work.clone().on_cpu(self.cpu, self.results)
     }
 
     fn by_device(&mut self) -> Result<(), DeviceError> {
-        let (settings, targets) = (self.settings, self.targets.clone());
         match &mut self.gpu {
-            Some(gpu) => gpu.run(settings, targets, self.sources, self.results),
+            Some(gpu) => gpu.run(self.work.clone(), self.results),
             None => Err(Fault::Behind.into()),
         }
     }
 
     fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError> {
-        let (cpu, settings, sources) = (self.cpu, self.settings, self.sources);
-        let gpu = self.gpu.take();
+        let (cpu, gpu) = (self.cpu, self.gpu.take());
         let [(of_cpu, to_cpu), (of_gpu, to_gpu)] = self.parts();
         let drive = move |_: Instant| {
             let gpu = gpu.ok_or(DeviceError::Fault(Fault::Behind))?;
-            gpu.run(settings, of_gpu, sources, to_gpu)?;
+            gpu.run(of_gpu, to_gpu)?;
             Ok(Driven::Done)
         };
         let compute = move || {
-            on_cpu(cpu, settings, of_cpu, sources, to_cpu)?;
+            of_cpu.on_cpu(cpu, to_cpu)?;
             Ok(Computed::default())
         };
         Ok(Halves { drive, compute })
@@ -386,15 +256,20 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
     }
 
     fn recover(&mut self) -> Result<(), Error> {
-        let (cpu, settings, sources) = (self.cpu, self.settings, self.sources);
-        let [_, (targets, results)] = self.parts();
-        on_cpu(cpu, settings, targets, sources, results)
+        let cpu = self.cpu;
+        let [_, (work, results)] = self.parts();
+        work.on_cpu(cpu, results)
     }
 
     fn learn(&mut self, outcome: &Outcome) -> Result<(), Error> {
         if let (Some(share), false) = (&mut self.share, outcome.failed()) {
             let seconds = [outcome.cpu_ms, outcome.device_ms].map(|ms| ms / 1e3);
-            **share = next_share(self.border, self.targets.units(), seconds[0], seconds[1]);
+            **share = next_share(
+                self.border,
+                self.work.targets.units(),
+                seconds[0],
+                seconds[1],
+            );
         }
         Ok(())
     }
@@ -430,22 +305,5 @@ mod tests {
         assert!(next_share(1, 100, 100.0, 1e-6) >= 0.01);
         assert!((0.0..=1.0).contains(&next_share(0, 0, 0.0, 0.0)));
         assert_eq!(next_share(1, 1, 1.0, 1.0), 0.5);
-    }
-
-    #[test]
-    fn rows_are_split_where_points_are() {
-        let grid = SampleGrid {
-            dims: [3, 4, 5],
-            spacing: 1.0,
-            origin: [0.0; 3],
-        };
-        let rows = Targets::<f32>::Rows(&grid, 2..12);
-        assert_eq!((rows.units(), rows.points()), (10, 30));
-        let (first, others) = rows.split(4);
-        assert_eq!((first.points(), others.points()), (12, 18));
-        let Targets::Rows(_, range) = others else {
-            panic!("they are rows")
-        };
-        assert_eq!(range, 6..12);
     }
 }

@@ -105,7 +105,10 @@ pub(super) fn rows(grid: &SampleGrid, asked: &Range<usize>) -> Result<(), Error>
 
 #[cfg(test)]
 mod tests {
-    use crate::{Device, Engine, all_pairs::SampleGrid};
+    use crate::{
+        Device, Engine,
+        all_pairs::{SampleGrid, Sources},
+    };
 
     #[test]
     fn squares_that_overflow_are_refused_and_f64_holds_them() {
@@ -142,7 +145,10 @@ mod tests {
             spacing: 1.0,
             origin: [0.0; 3],
         };
-        let atoms = (&[[0.5f32; 3]][..], &[1.0][..]);
+        let atoms = Sources {
+            points: &[[0.5f32; 3]],
+            weights: &[1.0],
+        };
         let backwards = std::ops::Range { start: 5, end: 4 };
         for rows in [11..13, 13..13, 0..usize::MAX, backwards] {
             let mut results = [7.0; 48];

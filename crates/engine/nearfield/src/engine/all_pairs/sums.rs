@@ -1,13 +1,10 @@
 //! Sums over all pairs, checked and handed to the backends.
 
-use super::{
-    backends::{Backends, Targets},
-    check,
-    report::AllPairsReport,
-};
+use super::{backends::Backends, check, report::AllPairsReport};
 use crate::{
     Error,
     all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
+    backend::sums::{SumWork, Targets},
 };
 use nearfield_grid::memory::{filled, zeroed};
 use std::ops::Range;
@@ -136,18 +133,17 @@ impl AllPairs {
     ) -> Result<Vec<T>, Error> {
         grid.check()?;
         let mut potentials = zeroed(grid.len(), "potentials on a grid")?;
-        self.coulomb_rows(
-            grid,
-            0..grid.rows(),
-            (atoms, charges),
-            softening,
-            &mut potentials,
-        )?;
+        let sources = Sources {
+            points: atoms,
+            weights: charges,
+        };
+        self.coulomb_rows(grid, 0..grid.rows(), sources, softening, &mut potentials)?;
         Ok(potentials)
     }
 
     /// The same for the rows `rows` of the grid alone: row y + ny·z holds the points at y and z.
-    /// `atoms` are positions and charges.
+    /// The weights of `sources` are charges, and `potentials` has a number for every point of the
+    /// rows.
     ///
     /// # Errors
     /// As [`coulomb`](Self::coulomb).
@@ -155,11 +151,12 @@ impl AllPairs {
         &mut self,
         grid: &SampleGrid,
         rows: Range<usize>,
-        atoms: (&[[T; 3]], &[T]),
+        sources: Sources<'_, T>,
         softening: T,
         potentials: &mut [T],
     ) -> Result<(), Error> {
-        self.sum_rows(PairSum::Potential, grid, rows, atoms, softening, potentials)
+        let settings = self.settings(PairSum::Potential, softening);
+        self.sum_rows(settings, grid, rows, sources, potentials)
     }
 
     /// The electric field of charges at the points of rows of a grid: −Σ q_j d / (d² + ε²)^(3/2), d
@@ -171,12 +168,15 @@ impl AllPairs {
         &mut self,
         grid: &SampleGrid,
         rows: Range<usize>,
-        atoms: (&[[T; 3]], &[T]),
+        sources: Sources<'_, T>,
         softening: T,
         field: &mut [[T; 3]],
     ) -> Result<(), Error> {
-        let results = field.as_flattened_mut();
-        self.sum_rows(PairSum::Pull, grid, rows, atoms, softening, results)?;
+        let (settings, results) = (
+            self.settings(PairSum::Pull, softening),
+            field.as_flattened_mut(),
+        );
+        self.sum_rows(settings, grid, rows, sources, results)?;
         results.iter_mut().for_each(|one| *one = -*one);
         Ok(())
     }
@@ -194,44 +194,56 @@ impl AllPairs {
         results: &mut [T],
     ) -> Result<(), Error> {
         check::points("target", targets)?;
-        self.run(sum, Targets::Points(targets), sources, softening, results)
+        let work = SumWork {
+            settings: self.settings(sum, softening),
+            targets: Targets::Points(targets),
+            sources,
+        };
+        self.run(work, results)
+    }
+
+    fn settings<T>(&self, sum: PairSum, softening: T) -> PairSumSettings<T> {
+        PairSumSettings {
+            sum,
+            arithmetic: self.arithmetic,
+            softening,
+        }
     }
 
     fn sum_rows<T: Real>(
         &mut self,
-        sum: PairSum,
+        settings: PairSumSettings<T>,
         grid: &SampleGrid,
         rows: Range<usize>,
-        (points, weights): (&[[T; 3]], &[T]),
-        softening: T,
+        sources: Sources<'_, T>,
         results: &mut [T],
     ) -> Result<(), Error> {
         check::rows(grid, &rows)?;
-        let sources = Sources { points, weights };
-        self.run(sum, Targets::Rows(grid, rows), sources, softening, results)
+        let work = SumWork {
+            settings,
+            targets: Targets::Rows(grid, rows),
+            sources,
+        };
+        self.run(work, results)
     }
 
-    fn run<T: Real>(
-        &mut self,
-        sum: PairSum,
-        targets: Targets<'_, T>,
-        sources: Sources<'_, T>,
-        softening: T,
-        results: &mut [T],
-    ) -> Result<(), Error> {
-        check::sources(sources)?;
-        check::softening(softening)?;
-        match &targets {
-            Targets::Points(targets) => check::extent(targets, sources.points, softening)?,
-            Targets::Rows(grid, _) => check::extent(&corners(grid), sources.points, softening)?,
-        }
-        check::results(results.len(), sum.components() * targets.points())?;
-        let settings = PairSumSettings {
-            sum,
-            arithmetic: self.arithmetic,
-            softening,
+    /// Checks everything that is left to check, and sums.
+    fn run<T: Real>(&mut self, work: SumWork<'_, T>, results: &mut [T]) -> Result<(), Error> {
+        let SumWork {
+            settings,
+            targets,
+            sources,
+        } = &work;
+        check::sources(*sources)?;
+        check::softening(settings.softening)?;
+        let places: &[[T; 3]] = match targets {
+            Targets::Points(targets) => targets,
+            Targets::Rows(grid, _) => &corners(grid),
         };
-        self.backends.run(settings, targets, sources, results)
+        check::extent(places, sources.points, settings.softening)?;
+        let expected = settings.sum.components() * targets.points();
+        check::results(results.len(), expected)?;
+        self.backends.run(work, results)
     }
 
     /// Where the last sum ran, and why there.

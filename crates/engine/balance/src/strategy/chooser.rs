@@ -4,6 +4,21 @@
 //! [`Class`] of occupancy, because a strategy that is fast with five points in a cell is slow with
 //! five hundred, and per job, because a force costs more than a count.
 //!
+//! ```
+//! use nearfield_balance::{Chooser, Class, Configuration};
+//!
+//! let (class, force) = (Class::of(100_000, 12_500.0), 7);
+//! let mut chooser = Chooser::default();
+//! // Three cells to a radius are the fastest on this machine.
+//! let milliseconds = |config: Configuration| 4.0 - config.subdivision as f32;
+//! for _step in 0..30 {
+//!     let config = chooser.choose(class, force, &class.candidates(3));
+//!     chooser.record(class, force, config, milliseconds(config));
+//! }
+//! let chosen = chooser.trials().into_iter().find(|trial| trial.chosen).unwrap();
+//! assert_eq!((chosen.configuration.subdivision, chosen.milliseconds), (3, Some(1.0)));
+//! ```
+//!
 //! # Policy
 //!
 //! Results are the same by any strategy, so candidates are measured on real steps and no step is
@@ -24,7 +39,7 @@
 //! A choice depends on the recorded times alone, and [`Chooser::choose`] changes nothing: asking
 //! twice gives the same answer. The module has no clock and no device, so its tests run anywhere.
 
-use crate::traversal::Strategy;
+use super::Strategy;
 use std::{collections::BTreeMap, fmt};
 
 /// Counted times of every candidate before the fastest is settled on.

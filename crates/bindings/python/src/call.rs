@@ -7,6 +7,10 @@ use std::{
     sync::{RwLock, TryLockError},
 };
 
+/// Said of an engine that any number of threads may ask.
+const BUSY: &str = "the engine is in use by another thread: any number of threads may ask it at \
+                    the same time, but none may change it meanwhile";
+
 /// Does work. A panic is a defect of the library, and becomes a RuntimeError: PyO3 would raise
 /// PanicException, which programs do not catch because it is no Exception.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
@@ -21,7 +25,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 /// Reads a thing beside others who do no more than that.
 pub(crate) fn read<T, R>(of: &RwLock<T>, work: impl FnOnce(&T) -> PyResult<R>) -> PyResult<R> {
     guarded(|| {
-        let held = of.try_read().map_err(|refused| refusal(&refused))?;
+        let held = of.try_read().map_err(|refused| refusal(&refused, BUSY))?;
         work(&held)
     })
 }
@@ -29,17 +33,15 @@ pub(crate) fn read<T, R>(of: &RwLock<T>, work: impl FnOnce(&T) -> PyResult<R>) -
 /// Changes a thing, alone. After a panic it stays refused.
 pub(crate) fn write<T, R>(of: &RwLock<T>, work: impl FnOnce(&mut T) -> PyResult<R>) -> PyResult<R> {
     guarded(|| {
-        let mut held = of.try_write().map_err(|refused| refusal(&refused))?;
+        let mut held = of.try_write().map_err(|refused| refusal(&refused, BUSY))?;
         work(&mut held)
     })
 }
 
-fn refusal<G>(refused: &TryLockError<G>) -> PyErr {
+/// Why a thing cannot be used now; `busy` says so if others use it.
+pub(crate) fn refusal<G>(refused: &TryLockError<G>, busy: &'static str) -> PyErr {
     PyRuntimeError::new_err(match refused {
-        TryLockError::WouldBlock => {
-            "the engine is in use by another thread: any number of threads may ask it at the same \
-             time, but none may change it meanwhile"
-        }
+        TryLockError::WouldBlock => busy,
         TryLockError::Poisoned(_) => "the engine has failed within itself: make a new one",
     })
 }

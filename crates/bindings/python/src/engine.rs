@@ -308,19 +308,11 @@ impl PyEngine {
             Some(support) => support,
             None => self.ask(|engine| Ok(engine.radius() as f32))?,
         };
-        if !(support.is_finite() && support > 0.0) {
-            return Err(PyValueError::new_err(format!(
-                "the support is {support}: it must be finite and positive"
-            )));
-        }
         let flat = read(&self.state, |state| {
             let flat = |set: usize| state.flat.get(&set).copied().unwrap_or_default();
             Ok([targets, sources].map(flat))
         })?;
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(support)
-                .in_dimensions(normalised_for(dimensions, flat)?),
-        };
+        let kernel = density_kernel(support, dimensions, flat)?;
         let mass = values::<f32>(mass, self.threads, "mass")?;
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let density = self.work(py, |engine| {
@@ -446,20 +438,36 @@ pub(crate) fn involving(set: usize) -> impl Fn((usize, usize)) -> bool {
     move |(targets, sources)| targets == set || sources == set
 }
 
-/// The dimensions asked for, or those of two sets that were given with two coordinates, or with
-/// three.
-pub(crate) fn normalised_for(asked: Option<u32>, flat: [bool; 2]) -> PyResult<Dimensions> {
-    match (asked, flat) {
-        (Some(2), _) | (None, [true, true]) => Ok(Dimensions::Two),
-        (Some(3), _) | (None, [false, false]) => Ok(Dimensions::Three),
-        (Some(other), _) => Err(PyValueError::new_err(format!(
-            "dimensions is 2 or 3, not {other}"
-        ))),
-        (None, _) => Err(PyValueError::new_err(
-            "one set has points of two coordinates and the other of three: say dimensions=2 or \
-             dimensions=3, which the kernel is to be normalised for",
-        )),
+/// The kernel of sph_density(), normalised for the dimensions asked for, or for those of two sets
+/// that were both given with two coordinates, or both with three.
+pub(crate) fn density_kernel(
+    support: f32,
+    asked: Option<u32>,
+    flat: [bool; 2],
+) -> PyResult<SphDensity> {
+    if !(support.is_finite() && support > 0.0) {
+        return Err(PyValueError::new_err(format!(
+            "the support is {support}: it must be finite and positive"
+        )));
     }
+    let dimensions = match (asked, flat) {
+        (Some(2), _) | (None, [true, true]) => Dimensions::Two,
+        (Some(3), _) | (None, [false, false]) => Dimensions::Three,
+        (Some(other), _) => {
+            return Err(PyValueError::new_err(format!(
+                "dimensions is 2 or 3, not {other}"
+            )));
+        }
+        (None, _) => {
+            return Err(PyValueError::new_err(
+                "one set has points of two coordinates and the other of three: say dimensions=2 \
+                 or dimensions=3, which the kernel is to be normalised for",
+            ));
+        }
+    };
+    Ok(SphDensity {
+        kernel: WendlandC2::with_support(support).in_dimensions(dimensions),
+    })
 }
 
 /// The neighbours of every point within a radius.

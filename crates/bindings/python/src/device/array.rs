@@ -2,91 +2,29 @@
 
 use super::{
     dlpack,
-    engine::Shared,
-    given::to_tuple,
-    layout::{CUDA, DLDevice, MAJOR},
+    fate::Fate,
+    layout::{CUDA, DLDevice, Dtype, MAJOR},
+    shared::Shared,
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
 use crate::call::guarded;
 use nearfield::device::{
     Lent,
-    cudarc::driver::{CudaSlice, DeviceRepr},
+    cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr},
 };
 use numpy::{Element, IntoPyArray};
 use pyo3::{
-    exceptions::{PyBufferError, PyMemoryError, PyRuntimeError},
+    exceptions::{PyBufferError, PyMemoryError},
     prelude::*,
-    types::{PyCapsule, PyDict},
+    types::{PyCapsule, PyDict, PyTuple},
 };
 use std::{
     mem::ManuallyDrop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
-
-pub(crate) use super::layout::Dtype;
-
-/// State of a result: provisional until the engine has checked it; memory of the engine is written
-/// again later.
-#[derive(Debug, Default)]
-pub(crate) struct Fate(AtomicU8);
-
-impl Fate {
-    const PROVISIONAL: u8 = 0;
-    const VALID: u8 = 1;
-    const REPEAT: u8 = 2;
-    const GONE: u8 = 3;
-
-    /// The engine has looked.
-    pub(crate) fn settle(&self, valid: bool) {
-        let found = if valid { Self::VALID } else { Self::REPEAT };
-        // A lost result stays lost.
-        let _ = self.0.compare_exchange(
-            Self::PROVISIONAL,
-            found,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-    }
-
-    /// The memory is written again.
-    pub(crate) fn go(&self) {
-        self.0.store(Self::GONE, Ordering::Release);
-    }
-
-    pub(crate) fn is_usable(&self) -> bool {
-        matches!(
-            self.0.load(Ordering::Acquire),
-            Self::PROVISIONAL | Self::VALID
-        )
-    }
-
-    /// For work on the device, which may go on with what is provisional.
-    fn usable(&self) -> PyResult<()> {
-        match self.0.load(Ordering::Acquire) {
-            Self::GONE => Err(PyRuntimeError::new_err(
-                "the lists are out of date: a set was updated since, call neighbors() again",
-            )),
-            Self::REPEAT => Err(PyRuntimeError::new_err(
-                "the result is not valid, as finish() said: compute it again",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// For results that leave the device.
-    fn settled(&self) -> PyResult<()> {
-        self.usable()?;
-        match self.0.load(Ordering::Acquire) {
-            Self::PROVISIONAL => Err(PyRuntimeError::new_err(
-                "the result is provisional: call finish() of the engine first",
-            )),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// Owner of the memory. The engine frees or writes its own memory again whether or not a view
 /// exists; owned memory lives as long as this value.
@@ -144,8 +82,8 @@ pub(crate) struct PyDeviceArray {
 impl PyDeviceArray {
     /// Lengths of the axes, one or two; rows lie one behind the other.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(to_tuple(py, &self.shape)?.into_any())
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.tuple(py)
     }
 
     /// As a numpy.dtype: float32, uint32 or uint64.
@@ -155,7 +93,7 @@ impl PyDeviceArray {
             .call_method1("dtype", (self.dtype.name(),))
     }
 
-    fn __len__(&self) -> usize {
+    pub(super) fn __len__(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
     }
 
@@ -167,7 +105,7 @@ impl PyDeviceArray {
             Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
             Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),
         };
-        flat.call_method1("reshape", (to_tuple(py, &self.shape)?,))
+        flat.call_method1("reshape", (self.tuple(py)?,))
     }
 
     /// The CUDA array interface, version 3. Lists that are out of date raise RuntimeError.
@@ -176,7 +114,7 @@ impl PyDeviceArray {
         self.fate.usable()?;
         self.leaves();
         let interface = PyDict::new(py);
-        interface.set_item("shape", to_tuple(py, &self.shape)?)?;
+        interface.set_item("shape", self.tuple(py)?)?;
         interface.set_item("typestr", self.dtype.typestr())?;
         let empty = self.shape.contains(&0);
         let pointer = if empty { 0 } else { self.pointer };
@@ -247,6 +185,32 @@ impl PyDeviceArray {
 }
 
 impl PyDeviceArray {
+    /// Zeros on the device.
+    pub(super) fn zeros(
+        stream: &Arc<CudaStream>,
+        shape: Vec<usize>,
+        dtype: Dtype,
+        fate: Arc<Fate>,
+    ) -> PyResult<Self> {
+        let bytes = shape.iter().product::<usize>() * dtype.size();
+        // Of no bytes there would be no address.
+        let made = stream.alloc_zeros::<u8>(bytes.max(1));
+        let made = made.map_err(|error| failed(&format!("{bytes} bytes for a result"), error))?;
+        let pointer = made.device_ptr(stream).0;
+        Ok(Self {
+            pointer,
+            memory: Arc::new(Memory::Owned(Owned::new(made))),
+            shape,
+            dtype,
+            fate,
+            stream: Stream::new(stream),
+        })
+    }
+
+    fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
     /// Marks that another stream may use the memory.
     fn leaves(&self) {
         if let Memory::Owned(owned) = &*self.memory {
@@ -285,33 +249,5 @@ impl PyDeviceArray {
             Ok(values)
         };
         guarded(|| py.detach(copy))
-    }
-}
-
-/// Neighbour lists on a GPU: the neighbours of point i are the ``count[i]`` entries of ``indices``
-/// from ``start[i]`` on, in no particular order, once per periodic image.
-///
-/// Valid until one of the two sets is next updated; see DeviceArray.
-#[pyclass(name = "DeviceNeighbors", module = "nearfield", frozen)]
-pub(crate) struct PyDeviceNeighbors {
-    /// First entry of the list of every point; shape (n,), uint64.
-    #[pyo3(get)]
-    pub(crate) start: Py<PyDeviceArray>,
-    /// Number of neighbours of every point; shape (n,), uint32.
-    #[pyo3(get)]
-    pub(crate) count: Py<PyDeviceArray>,
-    /// The lists, and room that belongs to none; shape (m,), uint32.
-    #[pyo3(get)]
-    pub(crate) indices: Py<PyDeviceArray>,
-}
-
-#[pymethods]
-impl PyDeviceNeighbors {
-    fn __len__(&self) -> usize {
-        self.count.get().__len__()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<nearfield.DeviceNeighbors of {} points>", self.__len__())
     }
 }

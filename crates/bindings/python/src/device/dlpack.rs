@@ -1,9 +1,6 @@
 //! DLPack: tensors in capsules, as version 1 of the standard lays them out, and as before it.
 
-use super::{
-    array::Memory,
-    layout::{DLDataType, DLDevice, DLTensor, Described, MAJOR, READ_ONLY},
-};
+use super::layout::{DLDataType, DLDevice, DLTensor, Described, MAJOR, READ_ONLY};
 use pyo3::{
     exceptions::{PyBufferError, PyTypeError},
     ffi,
@@ -64,9 +61,10 @@ impl Managed {
             _ => return Err(odd("a capsule that is no tensor, or was used before")),
         };
         let tensor = capsule.pointer_checked(Some(name))?;
-        let kind = match versioned {
-            true => Kind::Versioned(tensor.cast()),
-            false => Kind::Plain(tensor.cast()),
+        let kind = if versioned {
+            Kind::Versioned(tensor.cast())
+        } else {
+            Kind::Plain(tensor.cast())
         };
         let aligned = match &kind {
             Kind::Plain(tensor) => tensor.is_aligned(),
@@ -134,13 +132,13 @@ struct Exported {
     versioned: DLManagedTensorVersioned,
     shape: [i64; 2],
     strides: [i64; 2],
-    _memory: Arc<Memory>,
+    _memory: Arc<dyn Send + Sync>,
 }
 
 /// A capsule for a consumer; the memory stays until it and what was made of it are gone.
 pub(crate) fn export<'py>(
     py: Python<'py>,
-    memory: Arc<Memory>,
+    memory: Arc<dyn Send + Sync>,
     pointer: u64,
     shape: &[usize],
     dtype: DLDataType,
@@ -192,9 +190,10 @@ pub(crate) fn export<'py>(
             NonNull::new_unchecked(&raw mut (*exported).versioned).cast(),
         )
     };
-    let (pointer, name, destructor): (_, _, ffi::PyCapsule_Destructor) = match versioned {
-        true => (full, VERSIONED, drop_versioned),
-        false => (plain, PLAIN, drop_plain),
+    let (pointer, name, destructor): (_, _, ffi::PyCapsule_Destructor) = if versioned {
+        (full, VERSIONED, drop_versioned)
+    } else {
+        (plain, PLAIN, drop_plain)
     };
     // SAFETY: the destructor frees what the capsule of that name holds, unless a consumer will.
     let capsule =

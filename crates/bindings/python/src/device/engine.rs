@@ -1,38 +1,26 @@
-//! The engine, and the one way to it: arrays are looked at, the engine is locked and works, and
-//! what it was given is kept until its stream has used it.
+//! The class `DeviceEngine`: arrays are looked at, then the engine works on them.
 
 use super::{
-    array::{Dtype, Fate, Memory, Owned, PyDeviceArray, PyDeviceNeighbors},
     given::Given,
-    stream::{Current, Order, Stream, StreamNumber, failed},
+    layout::Dtype,
+    neighbors::PyDeviceNeighbors,
+    results::{Outlet, Results},
+    shared::Shared,
+    stream::StreamNumber,
 };
 use crate::{
     call::guarded,
-    engine::{involving, normalised_for},
-    errors::{raise, set_named},
+    engine::{density_kernel, involving},
+    errors::raise,
     settings::Domain,
 };
 use nearfield::{
-    Error, ErrorKind, ListKind, PointSetId, Reduce,
-    device::{
-        DeviceEngine, DeviceEngineBuilder, DeviceField, DeviceKernel, DeviceTraversal, Lent,
-        Progress,
-        cudarc::driver::{CudaStream, DevicePtr},
-    },
-    kernels::{Cuda, SphDensity, WendlandC2},
+    ListKind, PointSetId, Reduce,
+    device::{DeviceEngine, DeviceField, DeviceKernel, Progress},
+    kernels::Cuda,
 };
-use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
-    prelude::*,
-    types::PyDict,
-};
-use std::{
-    mem::{self, ManuallyDrop},
-    sync::{Arc, Mutex, MutexGuard, TryLockError},
-};
-
-/// Arrays kept for an engine that is never asked to finish; then it waits.
-const HELD: usize = 8;
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use std::{mem, sync::Arc};
 
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
@@ -61,30 +49,6 @@ const HELD: usize = 8;
 pub(crate) struct PyDeviceEngine {
     shared: Arc<Shared>,
     radius: f32,
-}
-
-/// An engine, kept by what it was asked by and by the arrays that look at its memory.
-pub(crate) struct Shared {
-    state: Mutex<State>,
-    gpu: u32,
-    stream: StreamNumber,
-}
-
-pub(crate) struct State {
-    engine: ManuallyDrop<DeviceEngine>,
-    /// Of results since the last finish().
-    provisional: Vec<Arc<Fate>>,
-    /// Of the lists there are, by pair of sets.
-    lists: Vec<((usize, usize), Arc<Fate>)>,
-    /// Arrays that the stream may not have read or written yet.
-    held: Vec<Given>,
-}
-
-/// Where results of the device go.
-struct Outlet<'a, 'py> {
-    out: Option<&'a Bound<'py, PyAny>>,
-    dtype: Dtype,
-    shape: Vec<usize>,
 }
 
 #[pymethods]
@@ -122,18 +86,7 @@ impl PyDeviceEngine {
             }
             builder = builder.within(low, high);
         }
-        let engine = guarded(|| py.detach(|| start(builder, gpu, stream)))?;
-        let state = State {
-            engine: ManuallyDrop::new(engine),
-            provisional: Vec::new(),
-            lists: Vec::new(),
-            held: Vec::new(),
-        };
-        let shared = Shared {
-            state: Mutex::new(state),
-            gpu,
-            stream,
-        };
+        let shared = guarded(|| py.detach(|| Shared::start(builder, gpu, stream)))?;
         Ok(Self {
             shared: Arc::new(shared),
             radius,
@@ -161,7 +114,7 @@ impl PyDeviceEngine {
     /// Adds a set of points, an array of shape (n, 3), and returns its number. It searches all sets
     /// and is searched by all, itself included. Points are copied. Waits for the device.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let points = self.given(points, "points")?;
+        let points = self.shared.given(points, "points")?;
         points.points()?;
         self.shared.work(py, vec![points], |state, given| {
             let positions = given[0].lend(state.engine.stream());
@@ -173,12 +126,12 @@ impl PyDeviceEngine {
     /// Gives a set new points, of any number, which are copied; their lists are out of date. Does
     /// not wait for the device.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
-        let points = self.given(points, "points")?;
+        let points = self.shared.given(points, "points")?;
         points.points()?;
         self.shared.work(py, vec![points], |state, given| {
             state.retire(involving(set));
             let positions = given[0].lend(state.engine.stream());
-            let set = set_named(set, |set| state.engine.point_set(set))?;
+            let set = state.set(set)?;
             let updated = state.engine.update(set, &positions.as_view());
             updated.map_err(raise)
         })
@@ -232,17 +185,13 @@ impl PyDeviceEngine {
         sources: usize,
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let shape = vec![self.points(targets)?];
-        let (dtype, ids) = (Dtype::U32, self.sets([targets, sources])?);
-        self.deliver(
-            py,
-            Vec::new(),
-            Outlet { out, dtype, shape },
-            |engine, _, result| {
-                let mut counts = result.lend(engine.stream());
-                engine.count_neighbors(ids[0], ids[1], &mut counts.as_view_mut())
-            },
-        )
+        let outlet = Outlet::new(out, Dtype::U32, vec![self.points(targets)?]);
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
+        let work = |engine: &DeviceEngine, _: &[Given], results: &Results| {
+            let mut counts = results.lend(engine.stream());
+            engine.count_neighbors(t, s, &mut counts.as_view_mut())
+        };
+        self.shared.deliver(py, Vec::new(), outlet, work)
     }
 
     /// The order that makes a set local in memory, shape (n,), uint32: use ``array[order]`` for all
@@ -254,17 +203,13 @@ impl PyDeviceEngine {
         set: usize,
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let (dtype, shape) = (Dtype::U32, vec![self.points(set)?]);
-        let [id, _] = self.sets([set, set])?;
-        self.deliver(
-            py,
-            Vec::new(),
-            Outlet { out, dtype, shape },
-            |engine, _, result| {
-                let mut order = result.lend(engine.stream());
-                engine.order(id, &mut order.as_view_mut())
-            },
-        )
+        let outlet = Outlet::new(out, Dtype::U32, vec![self.points(set)?]);
+        let set = self.set(set)?;
+        let work = |engine: &DeviceEngine, _: &[Given], results: &Results| {
+            let mut order = results.lend(engine.stream());
+            engine.order(set, &mut order.as_view_mut())
+        };
+        self.shared.deliver(py, Vec::new(), outlet, work)
     }
 
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
@@ -287,32 +232,18 @@ impl PyDeviceEngine {
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
     ) -> PyResult<Py<PyAny>> {
-        let support = support.unwrap_or(self.radius);
-        if !(support.is_finite() && support > 0.0) {
-            return Err(PyValueError::new_err(format!(
-                "the support is {support}: it must be finite and positive"
-            )));
-        }
-        must_have_out(add, out)?;
-        let mass = self.given(mass, "mass")?;
+        let kernel = density_kernel(support.unwrap_or(self.radius), Some(dimensions), [false; 2])?;
+        let outlet = Outlet::new(out, Dtype::F32, vec![self.points(targets)?]).adding(add)?;
+        let mass = self.shared.given(mass, "mass")?;
         mass.shaped(Dtype::F32, &[self.points(sources)?])?;
-        let (dtype, shape) = (Dtype::F32, vec![self.points(targets)?]);
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(support)
-                .in_dimensions(normalised_for(Some(dimensions), [false; 2])?),
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
+        let work = |engine: &DeviceEngine, given: &[Given], results: &Results| {
+            let mass = given[0].lend(engine.stream());
+            let traversal = engine.traverse(&kernel, t, s);
+            let field = DeviceField::new(mass.as_view(), 1);
+            results.run(engine, traversal.sources(field))
         };
-        let [t, s] = self.sets([targets, sources])?;
-        self.deliver(
-            py,
-            vec![mass],
-            Outlet { out, dtype, shape },
-            |engine, given, result| {
-                let mass = given[0].lend(engine.stream());
-                let traversal = engine.traverse(&kernel, t, s);
-                let field = DeviceField::new(mass.as_view(), 1);
-                result.run(engine, traversal.sources(field), add)
-            },
-        )
+        self.shared.deliver(py, vec![mass], outlet, work)
     }
 
     /// Combines what a function of yours gives for every pair of neighbours; shape (n,) for one
@@ -354,7 +285,13 @@ impl PyDeviceEngine {
                 "outputs is 1 to 16, not {outputs}"
             )));
         }
-        must_have_out(add, out)?;
+        let points = self.points(targets)?;
+        let shape = if outputs == 1 {
+            vec![points]
+        } else {
+            vec![points, outputs]
+        };
+        let outlet = Outlet::new(out, Dtype::F32, shape).adding(add)?;
         let mut given = Vec::new();
         let mut channels = [0; 2];
         let fields = [
@@ -363,7 +300,7 @@ impl PyDeviceEngine {
         ];
         for (channels, (field, what, set)) in channels.iter_mut().zip(fields) {
             if let Some(field) = field {
-                let field = self.given(field, what)?;
+                let field = self.shared.given(field, what)?;
                 *channels = field.field(self.points(set)?)?;
                 given.push(field);
             }
@@ -376,34 +313,23 @@ impl PyDeviceEngine {
             outputs,
             reduce: reduction(reduce)?,
         };
-        let n = self.points(targets)?;
-        let shape = if outputs == 1 {
-            vec![n]
-        } else {
-            vec![n, outputs]
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
+        let work = |engine: &DeviceEngine, given: &[Given], results: &Results| {
+            let lent: Vec<_> = given
+                .iter()
+                .map(|field| field.lend(engine.stream()))
+                .collect();
+            let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
+            let mut traversal = engine.traverse_with(&kernel, t, s);
+            if let [field] = of_targets {
+                traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
+            }
+            if let [field] = of_sources {
+                traversal = traversal.sources(DeviceField::new(field.as_view(), channels[1]));
+            }
+            results.run(engine, traversal)
         };
-        let [t, s] = self.sets([targets, sources])?;
-        let dtype = Dtype::F32;
-        self.deliver(
-            py,
-            given,
-            Outlet { out, dtype, shape },
-            |engine, given, result| {
-                let lent: Vec<_> = given
-                    .iter()
-                    .map(|field| field.lend(engine.stream()))
-                    .collect();
-                let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
-                let mut traversal = engine.traverse_with(&kernel, t, s);
-                if let [field] = of_targets {
-                    traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
-                }
-                if let [field] = of_sources {
-                    traversal = traversal.sources(DeviceField::new(field.as_view(), channels[1]));
-                }
-                result.run(engine, traversal, add)
-            },
-        )
+        self.shared.deliver(py, given, outlet, work)
     }
 
     /// Removes a set, with its points and lists. Its number is refused from then on by IndexError,
@@ -411,15 +337,15 @@ impl PyDeviceEngine {
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
         self.shared.work(py, Vec::new(), |state, _| {
             state.retire(involving(set));
-            let set = set_named(set, |set| state.engine.point_set(set))?;
+            let set = state.set(set)?;
             state.engine.remove_point_set(set).map_err(raise)
         })
     }
 
     /// Number of points of a set.
     fn points(&self, set: usize) -> PyResult<usize> {
-        let [set, _] = self.sets([set, set])?;
-        self.shared.lock()?.engine.points(set).map_err(raise)
+        let state = self.shared.lock()?;
+        state.engine.points(state.set(set)?).map_err(raise)
     }
 
     /// Number of sets.
@@ -448,247 +374,9 @@ impl PyDeviceEngine {
 }
 
 impl PyDeviceEngine {
-    /// The sets with these numbers.
-    fn sets(&self, numbers: [usize; 2]) -> PyResult<[PointSetId; 2]> {
-        let state = self.shared.lock()?;
-        let set = |number| set_named(number, |number| state.engine.point_set(number));
-        Ok([set(numbers[0])?, set(numbers[1])?])
-    }
-
-    fn given(&self, object: &Bound<'_, PyAny>, what: &'static str) -> PyResult<Given> {
-        Given::of(object, what, self.shared.gpu, self.shared.stream)
-    }
-
-    /// Results into the array given for them or a new one, which is returned.
-    fn deliver(
-        &self,
-        py: Python<'_>,
-        mut given: Vec<Given>,
-        outlet: Outlet<'_, '_>,
-        work: impl FnOnce(&DeviceEngine, &[Given], &Results) -> Result<(), Error> + Send,
-    ) -> PyResult<Py<PyAny>> {
-        let Outlet { out, dtype, shape } = outlet;
-        let fields = given.len();
-        if let Some(out) = out {
-            let out = self.given(out, "out")?;
-            out.shaped(dtype, &shape)?;
-            out.writable()?;
-            given.iter().try_for_each(|read| out.apart_from(read))?;
-            given.push(out);
-        }
-        let len = shape.iter().product();
-        let made = self.shared.work(py, given, |state, given| {
-            if let Some(out) = given.get(fields) {
-                let pointer = out.pointer;
-                work(&state.engine, &given[..fields], &Results { pointer, len }).map_err(raise)?;
-                return Ok(None);
-            }
-            let fate = state.new_fate();
-            let made = new_array(state.engine.stream(), shape, dtype, fate)?;
-            let pointer = made.pointer;
-            work(&state.engine, given, &Results { pointer, len }).map_err(raise)?;
-            Ok(Some(made))
-        })?;
-        match (made, out) {
-            (Some(made), _) => Ok(Py::new(py, made)?.into_any()),
-            (None, Some(out)) => Ok(out.clone().unbind()),
-            (None, None) => Ok(py.None()),
-        }
-    }
-}
-
-/// Memory of the device for the results of a call.
-struct Results {
-    pointer: u64,
-    len: usize,
-}
-
-impl Results {
-    fn lend<T>(&self, stream: &Arc<CudaStream>) -> Lent<T> {
-        // SAFETY: a new array of that length, or one given of that shape and type, kept until the
-        // stream has been waited for.
-        unsafe { Lent::new(stream, self.pointer, self.len) }
-    }
-
-    fn run(
-        &self,
-        engine: &DeviceEngine,
-        traversal: DeviceTraversal<'_>,
-        add: bool,
-    ) -> Result<(), Error> {
-        let mut results = self.lend(engine.stream());
-        match add {
-            true => traversal.add_into(&mut results.as_view_mut()),
-            false => traversal.run_into(&mut results.as_view_mut()),
-        }
-    }
-}
-
-impl Shared {
-    /// The engine for a call.
-    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
-        self.state.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                PyRuntimeError::new_err("the engine is in use by another thread")
-            }
-            TryLockError::Poisoned(_) => {
-                PyRuntimeError::new_err("the engine has failed within itself: make a new one")
-            }
-        })
-    }
-
-    /// Does work on the stream with what was given, in order with its owners' streams, while other
-    /// Python threads run.
-    fn work<T: Send>(
-        &self,
-        py: Python<'_>,
-        given: Vec<Given>,
-        work: impl FnOnce(&mut State, &[Given]) -> PyResult<T> + Send,
-    ) -> PyResult<T> {
-        let detached = || -> PyResult<_> {
-            let mut state = self.lock()?;
-            let stream = state.engine.stream().clone();
-            let _current = Current::enter(stream.context());
-            for given in &given {
-                given.located(self.gpu)?;
-                if let Some(other) = given.stream {
-                    Order::OtherFirst.keep(&stream, other)?;
-                }
-            }
-            let result = work(&mut state, &given);
-            for other in given.iter().filter_map(|given| given.stream) {
-                Order::OtherAfter.keep(&stream, other)?;
-            }
-            state.held.extend(given);
-            let mut released = Vec::new();
-            if state.held.len() > HELD && stream.synchronize().is_ok() {
-                released = mem::take(&mut state.held);
-            }
-            Ok((result, released))
-        };
-        let (result, released) = guarded(|| py.detach(detached))?;
-        // Their owners' code runs: not before the engine is free for it.
-        drop(released);
-        result
-    }
-}
-
-impl State {
-    /// That of a result which is computed now.
-    fn new_fate(&mut self) -> Arc<Fate> {
-        self.provisional.retain(|fate| Arc::strong_count(fate) > 1);
-        let fate = Arc::new(Fate::default());
-        self.provisional.push(fate.clone());
-        fate
-    }
-
-    /// The lists of these pairs are out of date.
-    fn retire(&mut self, which: impl Fn((usize, usize)) -> bool) {
-        self.lists.retain(|(pair, fate)| {
-            if which(*pair) {
-                fate.go();
-            }
-            !which(*pair)
-        });
-    }
-
-    /// Start, count and entries of the lists of a pair, written now if there are none to be used.
-    fn lists(&mut self, shared: &Arc<Shared>, of: (usize, usize)) -> PyResult<[PyDeviceArray; 3]> {
-        let named = |set| set_named(set, |set| self.engine.point_set(set));
-        let (t, s) = (named(of.0)?, named(of.1)?);
-        let current = |(pair, fate): &&((usize, usize), Arc<Fate>)| *pair == of && fate.is_usable();
-        let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
-        // The engine may have sorted a set anew since, and then knows no lists of it.
-        let fate = match kept.filter(|_| self.engine.neighbors(t, s).is_ok()) {
-            Some(fate) => fate,
-            None => {
-                self.retire(|pair| pair == of);
-                self.engine.find_neighbors(t, s).map_err(raise)?;
-                let fate = self.new_fate();
-                self.lists.push((of, fate.clone()));
-                fate
-            }
-        };
-        let stream = self.engine.stream();
-        let found = match self.engine.neighbors(t, s) {
-            Ok(found) => found,
-            // Where nothing was found there is no storage to look at.
-            Err(error) if matches!(error.kind(), ErrorKind::NoLists { .. }) => {
-                let points = self.engine.points(t).map_err(raise)?;
-                let none = |len, dtype| new_array(stream, vec![len], dtype, fate.clone());
-                return Ok([
-                    none(points, Dtype::U64)?,
-                    none(points, Dtype::U32)?,
-                    none(0, Dtype::U32)?,
-                ]);
-            }
-            Err(error) => return Err(raise(error)),
-        };
-        let memory = Arc::new(Memory::Engine(shared.clone()));
-        let view = |pointer, len, dtype| PyDeviceArray {
-            memory: memory.clone(),
-            pointer,
-            shape: vec![len],
-            dtype,
-            fate: fate.clone(),
-            stream: Stream::new(stream),
-        };
-        let start = found.start.device_ptr(stream).0;
-        let count = found.count.device_ptr(stream).0;
-        let entries = found.entries.device_ptr(stream).0;
-        Ok([
-            view(start, found.start.len(), Dtype::U64),
-            view(count, found.count.len(), Dtype::U32),
-            view(entries, found.entries.len(), Dtype::U32),
-        ])
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        let _current = Current::enter(self.engine.stream().context());
-        // The held arrays may be freed then. A GPU that has failed uses nothing any longer.
-        let _ = self.engine.stream().synchronize();
-        // SAFETY: dropped once, here, where the context is current, which freeing needs.
-        unsafe { ManuallyDrop::drop(&mut self.engine) }
-    }
-}
-
-fn start(builder: DeviceEngineBuilder, gpu: u32, stream: StreamNumber) -> PyResult<DeviceEngine> {
-    let _current = Current::as_it_is();
-    // SAFETY: the caller has promised, as far as Python can, that the number is a stream which
-    // stays for as long as the engine; there is no way to ask the driver.
-    unsafe { builder.on_borrowed(gpu, stream.handle()) }.map_err(raise)
-}
-
-/// Zeros on the device.
-fn new_array(
-    stream: &Arc<CudaStream>,
-    shape: Vec<usize>,
-    dtype: Dtype,
-    fate: Arc<Fate>,
-) -> PyResult<PyDeviceArray> {
-    let bytes = shape.iter().product::<usize>() * dtype.size();
-    // Of no bytes there would be no address.
-    let made = stream.alloc_zeros::<u8>(bytes.max(1));
-    let made = made.map_err(|error| failed(&format!("{bytes} bytes for a result"), error))?;
-    let pointer = made.device_ptr(stream).0;
-    Ok(PyDeviceArray {
-        pointer,
-        memory: Arc::new(Memory::Owned(Owned::new(made))),
-        shape,
-        dtype,
-        fate,
-        stream: Stream::new(stream),
-    })
-}
-
-fn must_have_out(add: bool, out: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    match add && out.is_none() {
-        true => Err(PyValueError::new_err(
-            "add needs an array to add to: pass out",
-        )),
-        false => Ok(()),
+    /// The set with this number.
+    fn set(&self, number: usize) -> PyResult<PointSetId> {
+        self.shared.lock()?.set(number)
     }
 }
 

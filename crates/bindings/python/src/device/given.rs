@@ -15,7 +15,7 @@ use nearfield::device::{
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::PyDict,
 };
 use std::sync::Arc;
 
@@ -194,10 +194,11 @@ impl Given {
 
     /// Refuses arrays that are to be written and may not be.
     pub(crate) fn writable(&self) -> PyResult<()> {
-        match self.read_only {
-            false => Ok(()),
-            true => Err(PyValueError::new_err(format!("{} is read-only", self.what))),
+        if self.read_only {
+            let text = format!("{} is read-only", self.what);
+            return Err(PyValueError::new_err(text));
         }
+        Ok(())
     }
 
     /// Refuses an array to be written that shares memory with one that is read by the same work.
@@ -212,13 +213,13 @@ impl Given {
         };
         let empty = |given: &Self| given.shape.contains(&0);
         let overlap = self.pointer < end(read) && read.pointer < end(self);
-        match overlap && !empty(self) && !empty(read) {
-            true => Err(PyValueError::new_err(format!(
+        if overlap && !empty(self) && !empty(read) {
+            return Err(PyValueError::new_err(format!(
                 "{} shares memory with {}: results need an array of their own",
                 self.what, read.what
-            ))),
-            false => Ok(()),
+            )));
         }
+        Ok(())
     }
 
     /// Asks the driver whose memory this is. The context must be current.
@@ -295,9 +296,4 @@ fn elsewhere(what: &str, found: i64, gpu: u32) -> PyErr {
     PyValueError::new_err(format!(
         "{what}: on GPU {found}, but the engine is on GPU {gpu}"
     ))
-}
-
-/// The same for Python.
-pub(crate) fn to_tuple<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, shape)
 }

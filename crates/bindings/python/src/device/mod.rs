@@ -1,17 +1,22 @@
 //! Engines for data that live on a GPU: device arrays in and out, nothing copied to the host.
 //!
 //! Arguments may be any object that speaks DLPack or `__cuda_array_interface__` (`given`); results
-//! speak both (`array`). Work is done on one stream (`stream`), and memory is kept until that
-//! stream has used it. Python code of others runs in the exchange, so the engine is never locked
-//! meanwhile; and what it hands over is checked before it is believed.
+//! speak both (`array`, `neighbors`, `results`). Work is done on one stream (`stream`), and memory
+//! is kept until that stream has used it (`shared`). Python code of others runs in the exchange, so
+//! the engine is never locked meanwhile; and what it hands over is checked before it is believed.
 
 mod array;
 mod dlpack;
 mod engine;
+mod fate;
 mod given;
 mod layout;
+mod neighbors;
+mod results;
+mod shared;
 mod stream;
 
-pub(crate) use array::{PyDeviceArray, PyDeviceNeighbors};
+pub(crate) use array::PyDeviceArray;
 pub(crate) use engine::PyDeviceEngine;
 pub(crate) use given::{check_apart, check_points};
+pub(crate) use neighbors::PyDeviceNeighbors;

@@ -1,0 +1,98 @@
+//! Lists on a GPU, which stay memory of the engine.
+
+use super::{
+    array::{Memory, PyDeviceArray},
+    fate::Fate,
+    layout::Dtype,
+    shared::{Shared, State},
+    stream::Stream,
+};
+use crate::errors::raise;
+use nearfield::{ErrorKind, device::cudarc::driver::DevicePtr};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Neighbour lists on a GPU: the neighbours of point i are the ``count[i]`` entries of ``indices``
+/// from ``start[i]`` on, in no particular order, once per periodic image.
+///
+/// Valid until one of the two sets is next updated; see DeviceArray.
+#[pyclass(name = "DeviceNeighbors", module = "nearfield", frozen)]
+pub(crate) struct PyDeviceNeighbors {
+    /// First entry of the list of every point; shape (n,), uint64.
+    #[pyo3(get)]
+    pub(crate) start: Py<PyDeviceArray>,
+    /// Number of neighbours of every point; shape (n,), uint32.
+    #[pyo3(get)]
+    pub(crate) count: Py<PyDeviceArray>,
+    /// The lists, and room that belongs to none; shape (m,), uint32.
+    #[pyo3(get)]
+    pub(crate) indices: Py<PyDeviceArray>,
+}
+
+#[pymethods]
+impl PyDeviceNeighbors {
+    fn __len__(&self) -> usize {
+        self.count.get().__len__()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<nearfield.DeviceNeighbors of {} points>", self.__len__())
+    }
+}
+
+impl State {
+    /// Start, count and entries of the lists of a pair, written now if there are none to be used.
+    pub(super) fn lists(
+        &mut self,
+        shared: &Arc<Shared>,
+        of: (usize, usize),
+    ) -> PyResult<[PyDeviceArray; 3]> {
+        let (t, s) = (self.set(of.0)?, self.set(of.1)?);
+        let current = |(pair, fate): &&((usize, usize), Arc<Fate>)| *pair == of && fate.is_usable();
+        let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
+        // The engine may have sorted a set anew since, and then knows no lists of it.
+        let fate = match kept.filter(|_| self.engine.neighbors(t, s).is_ok()) {
+            Some(fate) => fate,
+            None => {
+                self.retire(|pair| pair == of);
+                self.engine.find_neighbors(t, s).map_err(raise)?;
+                let fate = self.new_fate();
+                self.lists.push((of, fate.clone()));
+                fate
+            }
+        };
+        let stream = self.engine.stream();
+        let found = match self.engine.neighbors(t, s) {
+            Ok(found) => found,
+            // Where nothing was found there is no storage to look at.
+            Err(error) if matches!(error.kind(), ErrorKind::NoLists { .. }) => {
+                let points = self.engine.points(t).map_err(raise)?;
+                let none =
+                    |len, dtype| PyDeviceArray::zeros(stream, vec![len], dtype, fate.clone());
+                return Ok([
+                    none(points, Dtype::U64)?,
+                    none(points, Dtype::U32)?,
+                    none(0, Dtype::U32)?,
+                ]);
+            }
+            Err(error) => return Err(raise(error)),
+        };
+        let memory = Arc::new(Memory::Engine(shared.clone()));
+        let view = |pointer, len, dtype| PyDeviceArray {
+            memory: memory.clone(),
+            pointer,
+            shape: vec![len],
+            dtype,
+            fate: fate.clone(),
+            stream: Stream::new(stream),
+        };
+        let start = found.start.device_ptr(stream).0;
+        let count = found.count.device_ptr(stream).0;
+        let entries = found.entries.device_ptr(stream).0;
+        Ok([
+            view(start, found.start.len(), Dtype::U64),
+            view(count, found.count.len(), Dtype::U32),
+            view(entries, found.entries.len(), Dtype::U32),
+        ])
+    }
+}

@@ -278,7 +278,7 @@ impl IssueLimit {
     }
 }
 
-/// Twelve independent multiply-adds of zeros, so many times.
+/// Twelve independent multiply-adds of zeros, repeated `rounds` times.
 #[cfg(target_arch = "x86_64")]
 fn multiply_add(rounds: u32) {
     use std::arch::{asm, x86_64::_mm512_setzero_ps};

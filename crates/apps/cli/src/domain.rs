@@ -114,8 +114,8 @@ impl DomainOptions {
         self.of(cloud.simulation_box.as_ref(), cloud.dimensions)
     }
 
-    /// As [`boundaries`](Self::boundaries), for points that come with this box and so many
-    /// dimensions.
+    /// As [`boundaries`](Self::boundaries), for points that come with this box and number
+    /// of dimensions.
     pub(crate) fn of(
         &self,
         file: Option<&SimulationBox>,

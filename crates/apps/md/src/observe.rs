@@ -49,7 +49,7 @@ pub struct EnergyGuard {
 }
 
 impl EnergyGuard {
-    /// For a run that begins like this, of so many atoms in wells of at most this depth.
+    /// For a run that begins with `seen`, of `atoms` atoms in wells of at most `depth`.
     pub fn new(seen: &Observation, atoms: usize, depth: f64) -> Self {
         Self {
             first: seen.total(),

@@ -105,7 +105,7 @@ impl<T: Real> Simulation<T> {
         })
     }
 
-    /// Goes so many steps on.
+    /// Advances the bodies by `steps` steps.
     ///
     /// # Errors
     /// [`Error::Blown`] when a body is no longer where numbers reach, and those of the engine.

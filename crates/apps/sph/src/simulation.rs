@@ -187,7 +187,7 @@ impl Simulation {
         }
     }
 
-    /// Brings the fluid into spatial order every so many steps.
+    /// Brings the fluid into spatial order every [`Config::sort_every`] steps.
     fn sort_fluid_when_due(&mut self) -> Result<(), Error> {
         let every = self.config.sort_every;
         if every == 0 || !self.step.is_multiple_of(every) {

@@ -710,7 +710,7 @@ fn radii_of_another_set_and_half_lists_by_one_sided_rules_are_refused() {
 struct Boxed {
     name: &'static str,
     domain: Domain,
-    /// Points lie up to so many boxes outside of it.
+    /// Maximum distance of points from the box, in boxes.
     strayed: f64,
     points: usize,
     radius: f32,

@@ -31,7 +31,7 @@ use std::sync::Arc;
 const GUARD: usize = 4096;
 const GUARD_COUNT: u32 = 0xABCD_1234;
 const GUARD_SUM: f32 = -7.0;
-/// A step that cannot be made valid in so many tries never will be.
+/// Maximum number of tries until a step is valid.
 const TRIES: usize = 6;
 
 /// Settings of a sequence.

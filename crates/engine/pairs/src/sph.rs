@@ -58,7 +58,7 @@ impl WendlandC2 {
         }
     }
 
-    /// The kernel of the same support, normalised for so many dimensions.
+    /// The kernel of the same support, normalised for two or three dimensions.
     pub fn in_dimensions(self, dimensions: Dimensions) -> Self {
         match dimensions {
             Dimensions::Two => self.in_2d(),

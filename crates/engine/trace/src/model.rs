@@ -458,7 +458,7 @@ pub struct Occupancy {
     pub at: u64,
     /// The unit that was counted: `cells` or `bricks`.
     pub of: Text,
-    /// One in so many was counted.
+    /// Sampling interval: one cell or brick in `one_in` was counted.
     pub one_in: u64,
     /// Pairs of least number of points and number of cells, ascending; each holds from that many
     /// points to fewer than the next.

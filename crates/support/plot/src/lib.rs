@@ -163,7 +163,7 @@ pub fn short(value: &f64) -> String {
     format!("{}", (value * 1000.0).round() / 1000.0)
 }
 
-/// A number rounded to so many significant digits, without needless zeros and exponents.
+/// A number rounded to `digits` significant digits, without needless zeros and exponents.
 pub fn rounded(value: f64, digits: usize) -> String {
     let text = format!("{value:.*e}", digits.saturating_sub(1));
     text.parse::<f64>().unwrap_or(value).to_string()

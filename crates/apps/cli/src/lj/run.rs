@@ -16,7 +16,7 @@ use std::{
 // Those of the command have the same name, and two groups of one name are refused in debug builds.
 #[group(skip)]
 pub(crate) struct Args {
-    /// Move the atoms at constant energy for so many steps
+    /// Move the atoms at constant energy for N steps
     #[arg(long, value_name = "N", value_parser = options::steps)]
     steps: Option<u64>,
     /// Length of a step

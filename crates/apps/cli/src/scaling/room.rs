@@ -26,7 +26,7 @@ impl Room {
         ))
     }
 
-    /// Bytes that this work needs for so many points, the entries of lists left out.
+    /// Bytes that this work needs for `points` points, the entries of lists left out.
     pub(super) fn points(work: Work, points: usize) -> u64 {
         per_point(work).saturating_mul(points as u64)
     }
@@ -40,12 +40,12 @@ impl Room {
             .saturating_add(entries / 8)
     }
 
-    /// Whether so many bytes may be used.
+    /// Returns true if `bytes` bytes may be used.
     pub(super) fn fits(self, bytes: u64) -> bool {
         bytes <= self.0
     }
 
-    /// Whether so many points may be made for this work, the entries of lists left out.
+    /// Returns true if `points` points may be made for this work, the entries of lists left out.
     pub(super) fn fits_points(self, work: Work, points: usize) -> bool {
         self.fits(Self::points(work, points))
     }

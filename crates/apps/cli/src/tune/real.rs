@@ -20,7 +20,7 @@ const STEPS_PER_ROW: Repetitions = Repetitions {
     uncounted: 2,
     timed: 5,
 };
-/// The best threshold is timed again beside every policy, for so many steps.
+/// Steps for which the best threshold is timed again beside every policy.
 const STEPS_BESIDE: Repetitions = Repetitions {
     timed: 21,
     ..STEPS_PER_ROW

@@ -4,7 +4,7 @@
 use crate::{Workplace, text};
 use std::process::{Command, Output};
 
-/// Runs the command with an address space of so many megabytes.
+/// Runs the command with an address space of the given number of megabytes.
 fn within(place: &Workplace, megabytes: u64, args: &[&str]) -> Output {
     Command::new("sh")
         .args(["-c", "ulimit -v \"$0\" && exec \"$@\""])

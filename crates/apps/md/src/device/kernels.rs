@@ -172,7 +172,7 @@ impl Kernels {
         })
     }
 
-    /// Most partial sums that a kernel gives for so many atoms.
+    /// Maximum number of partial sums that a kernel gives for `atoms` atoms.
     pub(super) fn max_partials(atoms: usize) -> usize {
         (PAIR_SLOTS * blocks(atoms * LANES)).max(MOTION_SLOTS * blocks(atoms))
     }

@@ -289,7 +289,7 @@ impl Places {
         (2 * rows).next_power_of_two()
     }
 
-    /// Makes room for so many rows.
+    /// Makes room for `rows` rows.
     fn reserve(&mut self, rows: usize, what: &'static str) -> Result<(), Error> {
         reserve(&mut self.0, Self::room(rows), what)
     }

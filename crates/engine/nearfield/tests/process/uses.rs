@@ -290,7 +290,7 @@ pub(crate) fn in_double(input: &Input, threads: usize) -> Builder {
         .threads(threads)
 }
 
-/// Does everything once with so many threads; the results.
+/// Does everything once with `threads` threads; returns the results.
 pub(crate) fn all(input: &Input, threads: usize) -> Vec<u64> {
     let mut found = Vec::new();
     for boxed in [false, true] {

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Refuses requests of so many bytes and more, after it has granted some of them.
+/// Refuses requests from a number of bytes on, after it has granted some of them.
 pub(crate) struct Refusing {
     from: AtomicUsize,
     granted: AtomicUsize,

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Most bars of a page; of longer traces most steps are shown by one bar per stretch and track.
 const MAX_BARS: usize = 100_000;
-/// Steps that keep all their bars in that case: so many of the first, the last, the slowest and
-/// those after which the policy changed something.
+/// Number of steps that keep all their bars in that case, of each kind: the first, the last, the
+/// slowest, and those after which the policy changed something.
 const KEPT: usize = 20;
 
 /// A row of the timeline.

@@ -3,7 +3,7 @@
 use crate::made::{at, span, step, trace};
 use nearfield_trace::{Analysis, Comparison, Trace, Verdict, model::Record};
 
-/// Steps of a sort and a search that take so many milliseconds.
+/// Steps of a sort and a search; both functions give milliseconds by the step's number.
 fn run(sort: impl Fn(u64) -> u64, search: impl Fn(u64) -> u64, extra: &'static str) -> Trace {
     let mut records = Vec::new();
     for number in 0..8 {

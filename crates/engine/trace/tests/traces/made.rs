@@ -136,7 +136,7 @@ pub(crate) fn hybrid_step(number: u64, start: u64) -> Vec<Record> {
     ]
 }
 
-/// A hybrid run of so many steps whose policy settles after three.
+/// A hybrid run of `steps` steps whose policy settles after three.
 pub(crate) fn hybrid_run(steps: u64) -> Vec<Record> {
     let mut records = Vec::new();
     for number in 0..steps {

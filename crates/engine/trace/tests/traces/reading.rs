@@ -16,7 +16,7 @@ fn header() -> Header {
     }
 }
 
-/// A trace of so many steps, a stage in each.
+/// A trace of `steps` steps, a stage in each.
 fn bytes(steps: u64) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &header()).unwrap();
     for step in 0..steps {

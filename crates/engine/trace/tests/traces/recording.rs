@@ -206,7 +206,7 @@ fn other_layers_see_all_they_saw_without_it() {
     assert_eq!(Trace::open(&path).unwrap().spans.len(), 3);
 }
 
-/// Takes so many bytes and then fails, as a full disk does.
+/// Takes a number of bytes and then fails, as a full disk does.
 struct Full {
     left: usize,
 }

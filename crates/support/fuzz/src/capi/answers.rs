@@ -51,7 +51,7 @@ pub(super) fn add(engine: *mut NfEngine, points: &Points) {
     let array = Array::new(points);
     let mut set = u32::MAX;
     let (points, stride) = (array.points, array.stride);
-    // SAFETY: the array holds so many points so far apart, and there is a place for the number.
+    // SAFETY: the array holds `points` points `stride` bytes apart; `set` takes the number.
     let status = unsafe {
         if array.double {
             nf_add_points_f64(engine, array.place(), points, stride, &raw mut set)
@@ -70,7 +70,7 @@ pub(super) fn update(engine: *mut NfEngine, set: u8, points: &Points) {
     let before = points_of(engine, set);
     let array = Array::new(points);
     let (points, stride, number) = (array.points, array.stride, u32::from(set));
-    // SAFETY: the array holds so many points so far apart.
+    // SAFETY: the array holds `points` points `stride` bytes apart.
     let status = unsafe {
         if array.double {
             nf_update_f64(engine, number, array.place(), points, stride)
@@ -128,7 +128,7 @@ pub(super) fn query(engine: *mut NfEngine, points: &Points, sources: u8) {
     let array = Array::new(points);
     let mut found = ptr::null_mut();
     let (points, stride, number) = (array.points, array.stride, u32::from(sources));
-    // SAFETY: the array holds so many points so far apart, and there is a place for the query.
+    // SAFETY: the array holds `points` points `stride` bytes apart; `found` takes the query.
     let status = unsafe {
         if array.double {
             nf_query_f64(
@@ -264,7 +264,7 @@ struct Visit {
 unsafe extern "C" fn visit(user: *mut c_void, batch: *const NfBatch) -> i32 {
     // SAFETY: `batches` passes a `Visit` that outlives the call, and the batch is lent for it.
     let (visit, batch) = unsafe { (&*user.cast::<Visit>(), &*batch) };
-    // SAFETY: a batch has so many pairs.
+    // SAFETY: `sources` of a batch has `pairs` elements.
     let sources = unsafe { std::slice::from_raw_parts(batch.sources, batch.pairs) };
     assert!(
         sources
@@ -330,7 +330,7 @@ pub(super) fn texts(engine: *mut NfEngine, capacity: usize) {
         // SAFETY: no buffer, and a place for the length.
         let asked = unsafe { copy(engine, ptr::null_mut(), 0, &raw mut needed) };
         let mut buffer = Results::of::<u8>(capacity);
-        // SAFETY: a buffer of so many bytes.
+        // SAFETY: the buffer has `capacity` bytes.
         let status = unsafe { copy(engine, buffer.place(), capacity, &raw mut needed) };
         buffer.check();
         if failed(status) {

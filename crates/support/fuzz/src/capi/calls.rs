@@ -61,7 +61,7 @@ impl Caller {
             return;
         }
         let mut options = std::mem::MaybeUninit::<NfOptions>::uninit();
-        // SAFETY: room for so many bytes.
+        // SAFETY: there is room for an `NfOptions`.
         let status = unsafe { nf_options_init(options.as_mut_ptr(), size_of::<NfOptions>()) };
         assert_eq!(status, NfStatus::Ok);
         // SAFETY: just filled.

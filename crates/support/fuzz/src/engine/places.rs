@@ -172,7 +172,7 @@ fn scatter(points: &mut Vec<[f32; 3]>, at: [f32; 3], count: usize, spread: f64) 
     }
 }
 
-/// `x` moved by so many floats, modulo 4.
+/// `x` moved by |`floats`| mod 4 representable numbers, up if `floats` is positive.
 fn nudged(x: f32, floats: i8) -> f32 {
     (0..floats.unsigned_abs() % 4).fold(x, |x, _| {
         if floats > 0 {

@@ -88,7 +88,7 @@ fn tree_and_lists(positions: &[[f32; 3]], radius: f32) -> Result<(f64, Vec<Vec<u
     use rayon::prelude::*;
     let begin = Instant::now();
     let tree: ImmutableKdTree<f32, 3> = ImmutableKdTree::new_from_slice(positions)
-        .map_err(|error| Failure::Compare(format!("{error:?}")))?;
+        .map_err(|error| Failure::Wrong(format!("kiddo could not build its tree: {error:?}")))?;
     let build = milliseconds(begin);
     let lists = positions
         .par_iter()

@@ -135,7 +135,7 @@ impl DomainOptions {
                 Some(z) => [plane[0], plane[1], z],
                 None if !axes[2] => [plane[0], plane[1], 1.0],
                 None => {
-                    return Err(Failure::Domain(
+                    return Err(Failure::Wrong(
                         "--box has two lengths, but z is periodic: give a third, or --periodic xy"
                             .into(),
                     ));
@@ -149,7 +149,7 @@ impl DomainOptions {
                 let vectors = only(axes, cell.vectors);
                 Ok((axes != [false; 3]).then_some(Boundaries::Vectors(vectors)))
             }
-            (None, Some(_)) => Err(Failure::Domain(
+            (None, Some(_)) => Err(Failure::Wrong(
                 "--periodic needs box lengths: the file states none, give --box LX,LY,LZ".into(),
             )),
             (None, None) => Ok(None),

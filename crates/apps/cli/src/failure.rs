@@ -14,9 +14,6 @@ pub(crate) enum Failure {
     /// The GPU, or what compiles for it, is missing or refused.
     #[error(transparent)]
     Gpu(#[from] nearfield_gpu::Error),
-    /// Kernels could not be compiled or kept.
-    #[error("{0}")]
-    Kernels(String),
     /// The dam break stopped.
     #[error(transparent)]
     DamBreak(#[from] nearfield_dam_break::Error),
@@ -26,40 +23,24 @@ pub(crate) enum Failure {
     /// Bodies could not be read, moved or written.
     #[error(transparent)]
     Bodies(#[from] nearfield_nbody::Error),
-    /// A file or flag does not say what it has to.
+    /// A file, a flag or a result is not as it has to be, as the message says.
     #[error("{0}")]
     Wrong(String),
     /// Outputs would replace inputs, or each other.
     #[error(transparent)]
     Clash(#[from] nearfield_files::Clash),
-    /// A result could not be written.
-    #[error("{0}")]
-    Written(String),
     /// The named cloud does not exist and is no file either.
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
-    /// The kd-tree of the comparison could not be built.
-    #[cfg(feature = "kiddo")]
-    #[error("kiddo could not build its tree: {0}")]
-    Compare(String),
-    /// The box of a file or of the command line cannot be used.
-    #[error("{0}")]
-    Domain(String),
     /// The named cloud does not exist, and a file will not do.
     #[error(transparent)]
     NamedCloud(nearfield_testkit::cloud::UnknownCloud),
-    /// The numbers of points make no series, or none of them could be timed.
-    #[error("{0}")]
-    Scaling(String),
     /// The points or the box of a cloud to be divided cannot be used.
     #[error(transparent)]
     Cells(#[from] nearfield_grid::Error),
     /// A step cannot be divided between the backends.
     #[error(transparent)]
     Schedule(#[from] nearfield_balance::Error),
-    /// Thresholds could not be tried, or a policy settled badly.
-    #[error("{0}")]
-    Tune(String),
     /// A plot could not be drawn or saved.
     #[error(transparent)]
     Plot(#[from] nearfield_plot::PlotError),
@@ -69,6 +50,12 @@ pub(crate) enum Failure {
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+}
+
+impl From<nearfield_grid::memory::Shortage> for Failure {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::Engine(shortage.into())
+    }
 }
 
 impl Failure {

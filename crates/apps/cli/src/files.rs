@@ -13,6 +13,12 @@ pub(crate) fn read_cloud(plan: &mut Plan, cloud: &str) {
     }
 }
 
+/// The extension of a file in lower case; empty where there is none.
+pub(crate) fn extension(path: &Path) -> String {
+    let extension = path.extension().unwrap_or_default();
+    extension.to_string_lossy().to_ascii_lowercase()
+}
+
 /// A table that grows by lines while a run goes on. It replaces the one that is there when its
 /// first line behind the header is written.
 #[derive(Debug)]

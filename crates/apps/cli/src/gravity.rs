@@ -149,28 +149,27 @@ fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| refused(folder, &error))?;
     }
     let summary = Course::new(args, simulation)?.travel()?;
-    if args.json {
-        return output::print_json(&summary);
-    }
-    output::print_lines([
-        format!("bodies      {}, in {}", summary.bodies, summary.precision),
-        format!(
-            "steps       {} of {}, to t = {} ({})",
-            summary.steps, summary.dt, summary.time, summary.integrator
-        ),
-        format!(
-            "energy      {:.9} before, {:.9} after: a change of {:.2e}",
-            summary.energy_before.total, summary.energy_after.total, summary.energy_change
-        ),
-        format!(
-            "time        {:.3} s, {:.3e} interactions a second on {} ({})",
-            summary.seconds, summary.interactions_per_second, summary.device, summary.reason
-        ),
-    ])
+    output::print(args.json, &summary, || {
+        [
+            format!("bodies      {}, in {}", summary.bodies, summary.precision),
+            format!(
+                "steps       {} of {}, to t = {} ({})",
+                summary.steps, summary.dt, summary.time, summary.integrator
+            ),
+            format!(
+                "energy      {:.9} before, {:.9} after: a change of {:.2e}",
+                summary.energy_before.total, summary.energy_after.total, summary.energy_change
+            ),
+            format!(
+                "time        {:.3} s, {:.3e} interactions a second on {} ({})",
+                summary.seconds, summary.interactions_per_second, summary.device, summary.reason
+            ),
+        ]
+    })
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Written(format!("{}: cannot write: {error}", path.display()))
+    Failure::Wrong(format!("{}: cannot write: {error}", path.display()))
 }
 
 /// The bodies of the file, or those of the checkpoint.

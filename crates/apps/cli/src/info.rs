@@ -4,7 +4,7 @@ use crate::{failure::Failure, output};
 use nearfield::{Engine, SimdLevel};
 use nearfield_gpu::{Cache, DeviceInfo, GpuInfo, Missing, Tool};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Flags of `nearfield info`.
 #[derive(Debug, clap::Args)]
@@ -136,17 +136,12 @@ impl Gpu {
                 add(title, format!("{name} {version}, {}", path.display()));
             }
         }
-        let path = |path: &Option<PathBuf>| {
-            path.as_deref()
-                .map(Path::display)
-                .map(|path| path.to_string())
-        };
         for (title, path) in [
-            ("GPU runtime", path(&self.device_runtime)),
-            ("GPU cache", path(&self.cache)),
+            ("GPU runtime", &self.device_runtime),
+            ("GPU cache", &self.cache),
         ] {
             if let Some(path) = path {
-                add(title, path);
+                add(title, path.display().to_string());
             }
         }
         for lack in &self.missing {
@@ -169,18 +164,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         auto: report.device.to_string(),
         reason: report.reason,
     };
-    if args.json {
-        return output::print_json(&info);
-    }
-    let mut lines = vec![
-        format!("nearfield {}", info.version),
-        format!(
-            "CPU backend     {} threads, vectors: {}",
-            info.cores,
-            info.simd.join(", ")
-        ),
-    ];
-    lines.extend(info.gpu.lines());
-    lines.push(format!("device auto  {} ({})", info.auto, info.reason));
-    output::print_lines(lines)
+    output::print(args.json, &info, || {
+        let (cores, simd) = (info.cores, info.simd.join(", "));
+        let mut lines = vec![
+            format!("nearfield {}", info.version),
+            format!("CPU backend     {cores} threads, vectors: {simd}"),
+        ];
+        lines.extend(info.gpu.lines());
+        lines.push(format!("device auto  {} ({})", info.auto, info.reason));
+        lines
+    })
 }

@@ -82,11 +82,7 @@ struct Checked {
 
 pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     match task {
-        Task::Constants => output::print_lines(
-            nearfield_kernels::constants::HEADER
-                .lines()
-                .map(str::to_owned),
-        ),
+        Task::Constants => output::print_lines(nearfield_kernels::constants::HEADER.lines()),
         Task::Build(args) => build(args),
         Task::Check(args) => check(args),
     }
@@ -119,15 +115,15 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
     });
     if archs.is_empty() {
         let text = "there is no GPU here; name architectures, such as --arch 80,90";
-        return Err(Failure::Kernels(text.to_owned()));
+        return Err(Failure::Wrong(text.to_owned()));
     }
     let Some(cache) = args.output.as_ref().map(Cache::at).or_else(Cache::from_env) else {
         let text = "there is no cache here; name a folder by --output";
-        return Err(Failure::Kernels(text.to_owned()));
+        return Err(Failure::Wrong(text.to_owned()));
     };
     cache
         .check()
-        .map_err(|error| Failure::Kernels(error.to_string()))?;
+        .map_err(|error| Failure::Wrong(error.to_string()))?;
     let compiler = compiler()?;
     // The first that cannot be kept ends it.
     let outcomes: Result<_, _> = for_each(&programs(), &archs, |program, arch| {
@@ -138,11 +134,10 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         folder: cache.folder(),
         programs: outcomes?,
     };
-    if args.json {
-        return output::print_json(&built);
-    }
-    let head = format!("NVRTC {}, into {}", built.nvrtc, cache.folder().display());
-    output::print_lines([head].into_iter().chain(lines(&built.programs)))
+    output::print(args.json, &built, || {
+        let head = format!("NVRTC {}, into {}", built.nvrtc, cache.folder().display());
+        [head].into_iter().chain(lines(&built.programs))
+    })
 }
 
 /// Every architecture once.
@@ -182,7 +177,7 @@ fn keep(
     let (name, key) = (program.name(), program.key(arch));
     cache.write(name, arch, &key, &entry).map_err(|error| {
         let folder = cache.folder().display();
-        Failure::Kernels(format!("cannot write into {folder}: {error}"))
+        Failure::Wrong(format!("cannot write into {folder}: {error}"))
     })?;
     Ok(Outcome {
         program: name.to_owned(),
@@ -203,7 +198,7 @@ fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
         known.sort_unstable();
         known.dedup();
         let known = known.join(", ");
-        return Err(Failure::Kernels(format!(
+        return Err(Failure::Wrong(format!(
             "there is no program \"{unknown}\"; there are {known}"
         )));
     }
@@ -225,7 +220,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let unknown: Vec<_> = unknown.iter().map(Arch::to_string).collect();
     if archs.is_empty() {
         let (version, unknown) = (compiler.version(), unknown.join(", "));
-        return Err(Failure::Kernels(format!(
+        return Err(Failure::Wrong(format!(
             "NVRTC {version} does not know {unknown}"
         )));
     }
@@ -247,7 +242,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         0 => Ok(()),
         _ => {
             let all = checked.programs.len();
-            Err(Failure::Kernels(format!(
+            Err(Failure::Wrong(format!(
                 "{failed} of {all} compilations failed"
             )))
         }

@@ -150,10 +150,9 @@ fn record(command: &Command) -> Result<Option<Recording>, Failure> {
 
 fn dam_break(args: &dam_break::Args) -> Result<(), Failure> {
     let summary = dam_break::run(args)?;
-    let text = if args.json {
+    output::print_lines([if args.json {
         dam_break::to_json(&summary)?
     } else {
         summary.to_string()
-    };
-    output::print_lines([text])
+    }])
 }

@@ -1,9 +1,10 @@
 //! `nearfield neighbors`: the lists of a file's points.
 
 use crate::{
+    bench::Backend,
     domain::DomainOptions,
     failure::Failure,
-    options::{EngineOptions, Precision, Radius, RadiusText},
+    options::{EngineOptions, Precision, Radius, RadiusText, name},
     output,
     precision::{self, Length},
 };
@@ -69,37 +70,21 @@ struct Summary {
     digest: String,
 }
 
-/// Times of a backend, as the engine measured them.
-#[derive(Debug, Serialize)]
-struct Backend {
-    name: &'static str,
-    /// Points that it searched for.
-    points: usize,
-    milliseconds: f64,
-}
-
-impl Backend {
-    /// Both backends where they shared the search, or else the one that did it.
-    fn of(report: &Report) -> Vec<Self> {
-        let mut lists = report.jobs.iter().filter(|job| job.job == "lists");
-        if let Some(split) = lists.find_map(|job| job.split.as_ref()) {
-            let backends = split.backends.iter().map(|backend| Self {
-                name: backend.name,
-                points: backend.points,
-                milliseconds: backend.milliseconds,
-            });
-            return backends.collect();
-        }
-        let name = match report.device {
-            Device::Gpu(_) => "gpu",
-            _ => "cpu",
-        };
-        vec![Self {
-            name,
-            points: report.points(),
-            milliseconds: milliseconds_of(report.times.search),
-        }]
+/// Both backends where they shared the search, or else the one that did it.
+fn backends(report: &Report) -> Vec<Backend> {
+    let mut lists = report.jobs.iter().filter(|job| job.job == "lists");
+    if let Some(split) = lists.find_map(|job| job.split.as_ref()) {
+        return Backend::all(split);
     }
+    let name = match report.device {
+        Device::Gpu(_) => "gpu",
+        _ => "cpu",
+    };
+    vec![Backend {
+        name,
+        points: report.points(),
+        milliseconds: milliseconds_of(report.times.search),
+    }]
 }
 
 #[derive(Debug, Serialize)]
@@ -148,29 +133,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
     let summary = summarize(radius, precision, &report, times, lists)?;
-    if args.json {
-        return output::print_json(&summary);
-    }
-    output::print_lines([
-        format!("points      {}", HumanCount(summary.points as u64)),
-        format!(
-            "pairs       {} (directed, self excluded)",
-            HumanCount(summary.pairs)
-        ),
-        format!(
-            "neighbours  {} to {} per point, {:.2} on average",
-            summary.min, summary.max, summary.mean
-        ),
-        format!(
-            "time        {:.1} ms read, {:.1} ms build, {:.1} ms search in {} on {}",
-            summary.milliseconds.read,
-            summary.milliseconds.build,
-            summary.milliseconds.search,
-            summary.precision.name(),
-            summary.device
-        ),
-        format!("digest      {}", summary.digest),
-    ])
+    output::print(args.json, &summary, || {
+        [
+            format!("points      {}", HumanCount(summary.points as u64)),
+            format!(
+                "pairs       {} (directed, self excluded)",
+                HumanCount(summary.pairs)
+            ),
+            format!(
+                "neighbours  {} to {} per point, {:.2} on average",
+                summary.min, summary.max, summary.mean
+            ),
+            format!(
+                "time        {:.1} ms read, {:.1} ms build, {:.1} ms search in {} on {}",
+                summary.milliseconds.read,
+                summary.milliseconds.build,
+                summary.milliseconds.search,
+                name(summary.precision),
+                summary.device
+            ),
+            format!("digest      {}", summary.digest),
+        ]
+    })
 }
 
 fn summarize(
@@ -181,10 +165,9 @@ fn summarize(
     lists: &NeighborLists,
 ) -> Result<Summary, Failure> {
     let counts = lists.counts();
-    let digest = digest::digest(lists.iter()).map_err(|_| {
-        let longest = counts.iter().copied().max().unwrap_or(0);
-        nearfield::Error::from(Shortage::of::<u32>(longest as usize, "a sorted list"))
-    })?;
+    let max = counts.iter().copied().max().unwrap_or(0);
+    let digest = digest::digest(lists.iter())
+        .map_err(|_| Shortage::of::<u32>(max as usize, "a sorted list"))?;
     Ok(Summary {
         points: lists.len(),
         radius,
@@ -192,10 +175,10 @@ fn summarize(
         pairs: lists.pairs(),
         min: counts.iter().copied().min().unwrap_or(0),
         mean: lists.pairs() as f64 / lists.len().max(1) as f64,
-        max: counts.iter().copied().max().unwrap_or(0),
+        max,
         device: report.device.to_string(),
         reason: report.reason.clone(),
-        backends: Backend::of(report),
+        backends: backends(report),
         milliseconds: times,
         digest: digest.to_string(),
     })

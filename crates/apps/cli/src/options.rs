@@ -35,6 +35,17 @@ pub(crate) fn steps(text: &str) -> Result<u64, String> {
     positive_count(text).map(|count| count as u64)
 }
 
+/// The given items in their order, each once.
+pub(crate) fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut once = Vec::new();
+    for &item in given {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+    }
+    once
+}
+
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {
@@ -70,22 +81,18 @@ impl EngineOptions {
     }
 }
 
+/// The name of a value on the command line and in JSON.
+pub(crate) fn name(value: impl clap::ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// A precision to search in, as it is named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Precision {
     F32,
     F64,
-}
-
-impl Precision {
-    /// Its name on the command line and in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
 }
 
 /// A search radius in the precision to search in.

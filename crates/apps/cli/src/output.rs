@@ -2,16 +2,19 @@
 
 use crate::failure::Failure;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
 /// Prints `result` as one JSON object.
-pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
+fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(result).map_err(io::Error::from)?;
     print_lines([text])
 }
 
 /// Prints `result` as one JSON object with `--json`, and these lines without.
-pub(crate) fn print<L: IntoIterator<Item = String>>(
+pub(crate) fn print<L: IntoIterator<Item: Display>>(
     json: bool,
     result: &impl Serialize,
     lines: impl FnOnce() -> L,
@@ -24,7 +27,7 @@ pub(crate) fn print<L: IntoIterator<Item = String>>(
 }
 
 /// Prints lines.
-pub(crate) fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+pub(crate) fn print_lines(lines: impl IntoIterator<Item: Display>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     for line in lines {
         writeln!(out, "{line}")?;

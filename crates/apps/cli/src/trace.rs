@@ -121,11 +121,7 @@ fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
     let trace = Trace::open(file)?;
     let summary = Analysis::of(&trace)?.summary;
     output::print(json, &summary, || {
-        summary
-            .to_string()
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        [summary.to_string().trim_end().to_owned()]
     })
 }
 
@@ -138,15 +134,13 @@ fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
         steps: analysis.rows.len(),
         bytes: output.metadata().map_or(0, |file| file.len()),
     };
-    if json {
-        return output::print_json(&written);
-    }
-    output::print_lines([format!(
-        "{}: {} steps, {:.1} MB; open it in a browser",
-        output.display(),
-        written.steps,
-        written.bytes as f64 / 1e6
-    )])
+    output::print(json, &written, || {
+        let (path, megabytes) = (output.display(), written.bytes as f64 / 1e6);
+        let steps = written.steps;
+        [format!(
+            "{path}: {steps} steps, {megabytes:.1} MB; open it in a browser"
+        )]
+    })
 }
 
 fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Failure> {
@@ -167,11 +161,7 @@ fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
     let (before, after) = (open(before)?, open(after)?);
     let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?);
     output::print(json, &comparison, || {
-        comparison
-            .to_string()
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        [comparison.to_string().trim_end().to_owned()]
     })
 }
 

@@ -1,6 +1,6 @@
 //! How both backends shared the work, for people and programs.
 
-use nearfield::report::JobReport;
+use nearfield::report::{JobReport, SplitReport};
 use serde::Serialize;
 
 /// A job that both backends share, as its last step was.
@@ -15,28 +15,37 @@ pub(crate) struct Backends {
     reason: String,
 }
 
+/// Times of a backend, as the engine measured them.
 #[derive(Debug, Serialize)]
-struct Backend {
-    name: &'static str,
-    points: usize,
-    milliseconds: f64,
+pub(crate) struct Backend {
+    pub(crate) name: &'static str,
+    /// Points that it worked on.
+    pub(crate) points: usize,
+    pub(crate) milliseconds: f64,
+}
+
+impl Backend {
+    /// Both backends of a job that they share.
+    pub(crate) fn all(split: &SplitReport) -> Vec<Self> {
+        let backends = split.backends.iter().map(|backend| Self {
+            name: backend.name,
+            points: backend.points,
+            milliseconds: backend.milliseconds,
+        });
+        backends.collect()
+    }
 }
 
 impl Backends {
     /// None of a job that one backend does alone.
     pub(crate) fn of(job: &JobReport) -> Option<Self> {
         let split = job.split.as_ref()?;
-        let backends = split.backends.iter().map(|backend| Backend {
-            name: backend.name,
-            points: backend.points,
-            milliseconds: backend.milliseconds,
-        });
         Some(Self {
             work: job.job.clone(),
             policy: split.policy.to_string(),
             theta: split.theta,
             share: split.share,
-            backends: backends.collect(),
+            backends: Backend::all(split),
             planning: split.planning,
             reason: split.reason.clone(),
         })

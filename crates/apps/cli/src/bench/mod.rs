@@ -10,9 +10,10 @@ mod subject;
 mod times;
 mod ways;
 
+pub(crate) use backends::Backend;
 pub(crate) use steps::{Order, Steps};
 pub(crate) use subject::{Subject, Work};
-pub(crate) use times::{Repetitions, Times, medians};
+pub(crate) use times::{Repetitions, Times, median, medians};
 
 use crate::{
     compare,
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .collect(),
         compare: comparison.map(|kiddo| kiddo.finish()),
     };
-    print(args, &summary)
+    output::print(args.json, &summary, || lines(&summary))
 }
 
 /// The points of a named cloud, or those of a file and the box that it states.
@@ -210,10 +211,7 @@ pub(crate) fn usual_radius(cloud: &str, points: usize) -> f32 {
         .map_or(1.0, |cloud| cloud.default_radius(points))
 }
 
-fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
-    if args.json {
-        return output::print_json(summary);
-    }
+fn lines(summary: &Summary) -> Vec<String> {
     let times = summary.milliseconds;
     let mut lines = vec![
         format!(
@@ -235,12 +233,12 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
             "build       {:.2} ms, search {:.2} ms, total {:.2} ms (medians of {})",
             times.build, times.search, times.total, summary.repetitions
         ),
+        format!(
+            "memory      {}, {:.1} bytes per point beside the entries of lists",
+            HumanBytes(summary.memory.bytes as u64),
+            summary.memory.per_point
+        ),
     ];
-    lines.push(format!(
-        "memory      {}, {:.1} bytes per point beside the entries of lists",
-        HumanBytes(summary.memory.bytes as u64),
-        summary.memory.per_point
-    ));
     lines.extend(summary.gpu.iter().flat_map(ways::Ways::lines));
     lines.extend(summary.backends.iter().flat_map(backends::Backends::lines));
     if let Some(kiddo) = &summary.compare {
@@ -253,5 +251,5 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
             kiddo.milliseconds.total / times.total
         ));
     }
-    output::print_lines(lines)
+    lines
 }

@@ -20,16 +20,6 @@ pub(crate) enum Order {
     Sorted,
 }
 
-impl Order {
-    /// Its name on the command line and in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Shuffled => "shuffled",
-            Self::Sorted => "sorted",
-        }
-    }
-}
-
 /// Points in an engine of their own.
 pub(crate) struct Steps {
     engine: Engine,

@@ -26,18 +26,6 @@ pub(crate) enum Work {
     Force,
 }
 
-impl Work {
-    /// Its name on the command line and in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Lists => "lists",
-            Self::Density => "density",
-            Self::Count => "count",
-            Self::Force => "force",
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Checksum {

@@ -20,14 +20,16 @@ pub(crate) struct Times {
 
 /// Medians of the timed repetitions, stage by stage.
 pub(crate) fn medians(samples: &[Times]) -> Times {
-    let median = |pick: fn(&Times) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(pick).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
     Times {
-        build: median(|times| times.build),
-        search: median(|times| times.search),
-        total: median(|times| times.total),
+        build: median(samples.iter().map(|times| times.build)),
+        search: median(samples.iter().map(|times| times.search)),
+        total: median(samples.iter().map(|times| times.total)),
     }
+}
+
+/// The middle value, the upper one of two; 0 without any.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

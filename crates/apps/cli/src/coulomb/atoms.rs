@@ -1,6 +1,6 @@
 //! Atoms and their charges from files.
 
-use crate::failure::Failure;
+use crate::{failure::Failure, files::extension};
 use nearfield_io::{Column, PointData, Table, read_points, read_table};
 use std::path::Path;
 
@@ -13,12 +13,7 @@ pub(super) struct Atoms {
 /// Reads atoms. Particle files have the charges as the quantity `charges`; text files as the column
 /// of that name, or as the fourth column where columns have no names.
 pub(super) fn read(path: &Path, charges: &str) -> Result<Atoms, Failure> {
-    let extension = path
-        .extension()
-        .and_then(|one| one.to_str())
-        .unwrap_or_default();
-    let particles = ["xyz", "extxyz", "vtk", "vtp", "vtu"];
-    if particles.contains(&extension.to_ascii_lowercase().as_str()) {
+    if ["xyz", "extxyz", "vtk", "vtp", "vtu"].contains(&extension(path).as_str()) {
         of_points(path, charges)
     } else {
         of_table(path, &read_table(path)?, charges)

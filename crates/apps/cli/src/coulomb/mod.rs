@@ -5,6 +5,7 @@ mod cutoff;
 
 use crate::{
     failure::Failure,
+    files::extension,
     neighbors::milliseconds,
     options::{Precision, Radius, RadiusText},
     output,
@@ -18,7 +19,7 @@ use nearfield::{
     all_pairs::{AllPairs, Arithmetic, Real, SampleGrid, Sources},
 };
 use nearfield_files::Plan;
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::{collected, filled};
 use nearfield_io::{PointData, Values, write_array, write_vti};
 use serde::Serialize;
 use std::{
@@ -168,41 +169,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Precision::F32 => run.all::<f32>(read)?,
         Precision::F64 => run.all::<f64>(read)?,
     };
-    if args.json {
-        return output::print_json(&summary);
-    }
     let [x, y, z] = summary.grid;
     let rate = summary
         .evaluations_per_second
         .map_or(String::new(), |rate| {
             format!(", {rate:.3e} evaluations a second")
         });
-    output::print_lines([
-        format!("atoms       {}", summary.atoms),
-        format!(
-            "grid        {x} x {y} x {z} points, {} apart, in {}",
-            summary.spacing, summary.precision
-        ),
-        format!(
-            "potential   {:.6} to {:.6}, {:.6} on average",
-            summary.min, summary.max, summary.mean
-        ),
-        format!(
-            "time        {:.1} ms on {} ({}){rate}",
-            summary.milliseconds.sum, summary.device, summary.reason
-        ),
-    ])
+    output::print(args.json, &summary, || {
+        [
+            format!("atoms       {}", summary.atoms),
+            format!(
+                "grid        {x} x {y} x {z} points, {} apart, in {}",
+                summary.spacing, summary.precision
+            ),
+            format!(
+                "potential   {:.6} to {:.6}, {:.6} on average",
+                summary.min, summary.max, summary.mean
+            ),
+            format!(
+                "time        {:.1} ms on {} ({}){rate}",
+                summary.milliseconds.sum, summary.device, summary.reason
+            ),
+        ]
+    })
 }
 
 /// Refuses formats that are not written before anything is computed.
 fn check_output(args: &Args) -> Result<(), Failure> {
-    let known = |path: &PathBuf| {
-        let extension = path
-            .extension()
-            .and_then(|one| one.to_str())
-            .unwrap_or_default();
-        ["npy", "vti"].contains(&extension.to_ascii_lowercase().as_str())
-    };
+    let known = |path: &PathBuf| ["npy", "vti"].contains(&extension(path).as_str());
     match args.output.as_ref().filter(|path| !known(path)) {
         None => Ok(()),
         Some(path) => Err(Failure::Wrong(format!(
@@ -224,11 +218,6 @@ fn around(atoms: &[[f64; 3]], args: &Args) -> [f64; 3] {
     })
 }
 
-/// Room for `len` values, or the bytes that there is no memory for.
-fn room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), nearfield::Error> {
-    Ok(make_room(vec, len, what)?)
-}
-
 impl Run<'_> {
     fn cutoff_radius(&self) -> Option<Radius> {
         self.args.cutoff.map(|radius| radius.to(self.precision))
@@ -236,23 +225,14 @@ impl Run<'_> {
 
     fn all<T: Real>(&self, read: f64) -> Result<Summary, Failure> {
         let args = self.args;
-        let (mut positions, mut charges) = (Vec::new(), Vec::new());
-        room(
-            &mut positions,
-            self.atoms.positions.len(),
-            "positions of atoms",
-        )?;
-        room(&mut charges, self.atoms.charges.len(), "charges of atoms")?;
-        positions.extend(self.atoms.positions.iter().map(|x| x.map(T::of)));
-        charges.extend(self.atoms.charges.iter().map(|&charge| T::of(charge)));
+        let positions = self.atoms.positions.iter().map(|x| x.map(T::of));
+        let positions = collected(positions, "positions of atoms")?;
+        let charges = self.atoms.charges.iter().map(|&charge| T::of(charge));
+        let charges = collected(charges, "charges of atoms")?;
         let mut way = self.way()?;
-        let (mut potentials, mut field) = (Vec::new(), Vec::new());
-        room(&mut potentials, self.grid.len(), "potentials on the grid")?;
-        potentials.resize(self.grid.len(), T::default());
-        if args.field {
-            room(&mut field, self.grid.len(), "the field on the grid")?;
-            field.resize(self.grid.len(), [T::default(); 3]);
-        }
+        let mut potentials = filled(self.grid.len(), T::default(), "potentials on the grid")?;
+        let points = if args.field { self.grid.len() } else { 0 };
+        let mut field = filled(points, [T::default(); 3], "the field on the grid")?;
         let begin = Instant::now();
         let atoms = Sources {
             points: &positions,
@@ -268,6 +248,7 @@ impl Run<'_> {
         };
         let value = |potential: &T| potential.double();
         let evaluations = self.grid.len() as f64 * charges.len() as f64;
+        let rate = evaluations / (sum * 1e-3).max(1e-9);
         Ok(Summary {
             atoms: charges.len(),
             grid: self.grid.dims,
@@ -282,14 +263,8 @@ impl Run<'_> {
             reason,
             min: potentials.iter().map(value).fold(f64::INFINITY, f64::min),
             mean: potentials.iter().map(value).sum::<f64>() / self.grid.len() as f64,
-            max: potentials
-                .iter()
-                .map(value)
-                .fold(f64::NEG_INFINITY, f64::max),
-            evaluations_per_second: args
-                .cutoff
-                .is_none()
-                .then(|| evaluations / (sum * 1e-3).max(1e-9)),
+            max: (potentials.iter().map(value)).fold(f64::NEG_INFINITY, f64::max),
+            evaluations_per_second: args.cutoff.is_none().then_some(rate),
             milliseconds: Times {
                 read,
                 sum,
@@ -342,13 +317,8 @@ impl Run<'_> {
     fn way(&self) -> Result<Way, Failure> {
         let args = self.args;
         if let Some(radius) = self.cutoff_radius() {
-            let settings = cutoff::Settings {
-                radius,
-                device: args.device,
-                threads: args.threads,
-                softening: args.softening,
-            };
-            return Ok(Way::Within(Box::new(Within::new(&self.atoms, &settings)?)));
+            let within = Within::new(&self.atoms, args, radius)?;
+            return Ok(Way::Within(Box::new(within)));
         }
         let arithmetic = if args.exact {
             Arithmetic::Exact
@@ -398,8 +368,7 @@ impl Run<'_> {
 
 /// Whether potentials are written as an image, which holds the field too.
 fn is_image(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|one| one.eq_ignore_ascii_case("vti"))
+    extension(path) == "vti"
 }
 
 /// The array of the field, beside that of the potentials.
@@ -413,13 +382,7 @@ fn values<T: Real>(numbers: &[T]) -> Result<Values<'static>, nearfield::Error> {
     const WHAT: &str = "what is to be written";
     let doubles = numbers.iter().map(|number| number.double());
     if size_of::<T>() == size_of::<f64>() {
-        let mut written = Vec::new();
-        room(&mut written, numbers.len(), WHAT)?;
-        written.extend(doubles);
-        return Ok(written.into());
+        return Ok(collected(doubles, WHAT)?.into());
     }
-    let mut written = Vec::new();
-    room(&mut written, numbers.len(), WHAT)?;
-    written.extend(doubles.map(|number| number as f32));
-    Ok(written.into())
+    Ok(collected(doubles.map(|number| number as f32), WHAT)?.into())
 }

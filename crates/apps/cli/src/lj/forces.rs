@@ -1,14 +1,13 @@
 //! Positions and forces of one configuration as a file.
 
-use crate::failure::Failure;
+use crate::{failure::Failure, files::extension};
 use nearfield_md::{Simulation, Trajectory};
 use std::{io::Write, path::Path};
 
 /// Writes the atoms and the forces on them, in the order of the input: extended XYZ with the column
 /// `forces`, or a table with the columns id, species, x, y, z, fx, fy and fz.
 pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Result<(), Failure> {
-    let extension = path.extension().and_then(|one| one.to_str());
-    match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
+    match extension(path).as_str() {
         "extxyz" | "xyz" => {
             let forces = run.forces()?.to_vec();
             let mut file = Trajectory::open(path, names, false)?;

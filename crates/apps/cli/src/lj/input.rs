@@ -1,7 +1,7 @@
 //! What `nearfield lj` is given: atoms, and how they act on each other.
 
 use super::args::Args;
-use crate::{domain::Boundaries, failure::Failure};
+use crate::{domain::Boundaries, failure::Failure, files::extension};
 use nearfield::kernels::{Coefficients, CutoffCoulomb, LennardJones};
 use nearfield_io::{Dimensions, PointCloud};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
@@ -46,10 +46,7 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
     let field = field(args, coefficients)?;
     // Given, unless a run goes on.
     let path = args.file.as_deref().unwrap_or(Path::new(""));
-    let text = path
-        .extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
-    let mut system = if text {
+    let mut system = if extension(path) == "txt" {
         of_nist(args, path)?
     } else {
         of_cloud(args, path, coefficients)?

@@ -8,7 +8,12 @@ mod run;
 
 pub(crate) use args::Args;
 
-use crate::{failure::Failure, neighbors::milliseconds, options::Precision, output};
+use crate::{
+    failure::Failure,
+    neighbors::milliseconds,
+    options::{Precision, name},
+    output,
+};
 use args::Shift;
 use indicatif::HumanCount;
 use nearfield_md::{Checkpoint, Simulation};
@@ -92,7 +97,7 @@ impl Summary {
         lines.push(format!(
             "time        {:.1} ms in {} on {}",
             self.milliseconds,
-            self.precision.name(),
+            name(self.precision),
             self.device
         ));
         lines

@@ -97,7 +97,7 @@ enum Outcome {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let cloud: Cloud = args.cloud.parse().map_err(Failure::NamedCloud)?;
-    let sizes = sizes::between(args.from, args.to).map_err(Failure::Scaling)?;
+    let sizes = sizes::between(args.from, args.to).map_err(Failure::Wrong)?;
     check_folder(&args.output)?;
     let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
     let report = args
@@ -120,10 +120,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     measure(args, cloud, &sizes, &mut summary)?;
     if summary.points.is_empty() {
-        return Err(Failure::Scaling(nothing_fits(&summary)));
+        return Err(Failure::Wrong(nothing_fits(&summary)));
     }
     picture::save(&args.output, &headings(&summary), &summary.points)?;
-    print(args, &summary)
+    output::print(args.json, &summary, || lines(&summary, &args.output))
 }
 
 /// Times all works at all sizes.
@@ -134,7 +134,7 @@ fn measure(
     summary: &mut Summary,
 ) -> Result<(), Failure> {
     let room = Room::of(args.memory_mib);
-    let works = distinct(&args.works);
+    let works = options::distinct(&args.works);
     let bar = progress_bar(sizes, works.len());
     let mut done = None;
     for &size in sizes {
@@ -148,7 +148,7 @@ fn measure(
         for &work in &works {
             bar.set_message(format!(
                 "{} of {} points",
-                work.name(),
+                options::name(work),
                 HumanCount(points as u64)
             ));
             let outcome = match &positions {
@@ -213,17 +213,6 @@ fn time(
     }))
 }
 
-/// The works in the order given, each once.
-fn distinct(works: &[Work]) -> Vec<Work> {
-    let mut once = Vec::new();
-    for &work in works {
-        if !once.contains(&work) {
-            once.push(work);
-        }
-    }
-    once
-}
-
 /// Refuses a path that cannot become a file before minutes are spent on its content.
 fn check_folder(path: &Path) -> Result<(), Failure> {
     let reason = match path.parent() {
@@ -258,7 +247,7 @@ fn nothing_fits(summary: &Summary) -> String {
 fn note(skipped: &Skipped) -> String {
     format!(
         "{} of {} points need {}, allowed are {}",
-        skipped.work.name(),
+        options::name(skipped.work),
         HumanCount(skipped.points as u64),
         HumanBytes(skipped.bytes_needed),
         HumanBytes(skipped.bytes_allowed)
@@ -275,7 +264,7 @@ fn headings(summary: &Summary) -> [String; 2] {
         1 => "1 thread".into(),
         threads => format!("{threads} threads"),
     };
-    let order = summary.order.name();
+    let order = options::name(summary.order);
     [
         format!("Cost of a step: {}, {radius}, {order}", summary.cloud),
         format!(
@@ -285,10 +274,7 @@ fn headings(summary: &Summary) -> [String; 2] {
     ]
 }
 
-fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
-    if args.json {
-        return output::print_json(summary);
-    }
+fn lines(summary: &Summary, picture: &Path) -> Vec<String> {
     let mut lines = Vec::from(headings(summary));
     lines.push(format!(
         "{:>13}  {:<8}{:>10}{:>11}{:>10}{:>10}{:>13}",
@@ -298,7 +284,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
         format!(
             "{:>13}  {:<8}{:>10.3}{:>11.3}{:>10.3}{:>10.1}{:>13.1}",
             HumanCount(sample.points as u64).to_string(),
-            sample.work.name(),
+            options::name(sample.work),
             sample.milliseconds.build,
             sample.milliseconds.search,
             sample.milliseconds.total,
@@ -310,7 +296,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
     lines.extend(notes.map(|skipped| format!("left out: {}", note(skipped))));
     lines.push(format!(
         "bytes without the entries of lists; picture: {}",
-        args.output.display()
+        picture.display()
     ));
-    output::print_lines(lines)
+    lines
 }

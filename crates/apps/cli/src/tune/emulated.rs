@@ -122,5 +122,5 @@ pub(super) fn best(sweep: &[Row]) -> Result<Row, Failure> {
         .iter()
         .min_by(|a, b| a.total_ms.total_cmp(&b.total_ms))
         .copied()
-        .ok_or_else(|| Failure::Tune("no threshold was swept".into()))
+        .ok_or_else(|| Failure::Wrong("no threshold was swept".into()))
 }

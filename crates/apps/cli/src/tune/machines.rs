@@ -8,7 +8,7 @@ use super::{
     emulated::{best, cells, layout},
     task::{Division, Task, as_map, key},
 };
-use crate::{failure::Failure, output};
+use crate::{bench::Work, failure::Failure, options, output};
 use indicatif::HumanCount;
 use nearfield::balance::{EmulatedSpec, Policy};
 use nearfield_balance::{
@@ -28,7 +28,7 @@ struct Summary<'a> {
     cloud: &'a str,
     points: usize,
     radius: f32,
-    work: &'static str,
+    work: Work,
     bricks: u32,
     subregions: usize,
     rows: usize,
@@ -96,7 +96,7 @@ pub(super) fn run(
         cloud,
         points: task.positions.len(),
         radius: task.radius,
-        work: task.work.name(),
+        work: task.work,
         bricks: division.edge,
         subregions: division.subregions,
         rows: task.rows,
@@ -107,7 +107,7 @@ pub(super) fn run(
     };
     output::print(json, &summary, || lines(&summary))?;
     match summary.within {
-        Some(false) => Err(Failure::Tune(format!(
+        Some(false) => Err(Failure::Wrong(format!(
             "policy model is not within {} % of the best in {STEPS} steps on every machine",
             100.0 * ABOVE
         ))),
@@ -119,7 +119,7 @@ pub(super) fn run(
 fn only(task: &Task) -> Result<Division, Failure> {
     match (task.edges.as_slice(), task.subregions.as_slice()) {
         (&[edge], &[subregions]) => Ok(Division { edge, subregions }),
-        (edges, subregions) => Err(Failure::Tune(format!(
+        (edges, subregions) => Err(Failure::Wrong(format!(
             "random machines are tried on one layout: give one --bricks instead of {} and one \
              --subregions instead of {}",
             edges.len(),
@@ -217,7 +217,7 @@ fn lines(summary: &Summary<'_>) -> Vec<String> {
             summary.cloud,
             HumanCount(summary.points as u64),
             summary.radius,
-            summary.work,
+            options::name(summary.work),
             summary.bricks,
             summary.subregions
         ),

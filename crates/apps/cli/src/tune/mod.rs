@@ -161,12 +161,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Device::Emulated(spec) => emulated::run(&task, spec)?,
         Device::Hybrid(number) => real::run(&task, number)?,
         // Refused where flags are read.
-        device => return Err(Failure::Tune(format!("{device} has one backend"))),
+        device => return Err(Failure::Wrong(format!("{device} has one backend"))),
     };
     let shown = combinations
         .iter()
         .min_by(|a, b| a.best.total_ms.total_cmp(&b.best.total_ms))
-        .ok_or_else(|| Failure::Tune("nothing was swept".into()))?;
+        .ok_or_else(|| Failure::Wrong("nothing was swept".into()))?;
     let summary = Summary {
         cloud,
         points: task.positions.len(),
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
     let points = bench::load(cloud, args.points)?;
     if points.positions.is_empty() {
-        return Err(Failure::Tune(format!(
+        return Err(Failure::Wrong(format!(
             "{cloud} holds no points: there is nothing to divide"
         )));
     }
@@ -199,9 +199,9 @@ fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
         boundaries: args.domain.boundaries(&points)?,
         positions: points.positions,
         work: args.work,
-        policies: distinct(&args.policy),
-        edges: distinct(&args.bricks),
-        subregions: distinct(&args.subregions)
+        policies: options::distinct(&args.policy),
+        edges: options::distinct(&args.bricks),
+        subregions: options::distinct(&args.subregions)
             .into_iter()
             .map(|count| count as usize)
             .collect(),
@@ -212,21 +212,10 @@ fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
     })
 }
 
-/// The given items in their order, each once.
-fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
-    let mut once = Vec::new();
-    for &item in given {
-        if !once.contains(&item) {
-            once.push(item);
-        }
-    }
-    once
-}
-
 /// Writes the three files.
 fn save(folder: &Path, summary: &Summary<'_>, combinations: &[Combination]) -> Result<(), Failure> {
     let failed = |path: &Path, error: &dyn std::fmt::Display| {
-        Failure::Tune(format!("cannot write {}: {error}", path.display()))
+        Failure::Wrong(format!("cannot write {}: {error}", path.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     let path = folder.join("tune.json");

@@ -6,7 +6,7 @@ use super::{
     task::{Combination, Division, Outcome, Task, key},
 };
 use crate::{
-    bench::{Order, Repetitions, Steps, Subject},
+    bench::{Order, Repetitions, Steps, Subject, median},
     failure::Failure,
 };
 use nearfield::{Device, Engine, Strategy, balance::Policy, report::SplitReport};
@@ -109,7 +109,7 @@ impl Backends {
         let failed = report.gpu.and_then(|gpu| gpu.failed);
         match (failed, report.jobs.into_iter().find_map(|job| job.split)) {
             (None, Some(split)) => Ok(split),
-            (failed, _) => Err(Failure::Tune(format!(
+            (failed, _) => Err(Failure::Wrong(format!(
                 "the GPU has failed: {}",
                 failed.unwrap_or_else(|| "it did no work".to_owned())
             ))),
@@ -168,12 +168,6 @@ fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) ->
     let far = shares.map(|(share, exploration)| !exploration && far(share));
     let last = far.enumerate().filter(|(_, far)| *far).last();
     last.map_or(0, |(step, _)| step + 1)
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Time of a step in which the CPU backend has a share of the work. Every row of a sweep was

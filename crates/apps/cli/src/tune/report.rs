@@ -1,6 +1,7 @@
 //! What `nearfield tune` prints for people.
 
 use super::task::{Outcome, Summary};
+use crate::options;
 use indicatif::HumanCount;
 use nearfield_balance::tune::Row;
 use nearfield_plot::rounded;
@@ -17,7 +18,7 @@ pub(super) fn headings(summary: &Summary<'_>) -> [String; 3] {
             "Dividing a step: {}, radius {}, {}",
             summary.cloud,
             rounded(summary.radius.into(), 4),
-            summary.work.name()
+            options::name(summary.work)
         ),
         format!(
             "{} points in {} bricks of {}³ cells, {} subregions",

@@ -2,10 +2,7 @@
 //!
 //! `cargo run --release --example 07_trace`, then `nearfield trace report trace.jsonl`
 
-use nearfield::{
-    kernels::{SphDensity, WendlandC2},
-    prelude::*,
-};
+use nearfield::{kernels::SphDensity, prelude::*};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("trace.jsonl");
@@ -18,9 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|i| [i % 40, i / 40 % 25, i / 1000].map(|k| k as f32))
         .collect();
     let masses = vec![1.0f32; positions.len()];
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(2.5),
-    };
+    let kernel = SphDensity::with_support(2.5);
     let mut engine = Engine::builder(2.5).build()?;
     let points = engine.add_point_set(&positions)?;
     for step in 0..10 {

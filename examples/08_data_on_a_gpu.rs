@@ -8,7 +8,7 @@
 use nearfield::{
     ErrorKind,
     device::{DeviceEngine, DeviceField, Progress},
-    kernels::{SphDensity, WendlandC2},
+    kernels::SphDensity,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,9 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut density = stream.alloc_zeros::<f32>(side.pow(3))?;
 
     let water = engine.add_point_set(&positions.as_view())?;
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(radius),
-    };
+    let kernel = SphDensity::with_support(radius);
     for step in 0..3 {
         // Everything is queued on the stream; the host does not wait until `finish`.
         engine.update(water, &positions.as_view())?;

@@ -6,7 +6,7 @@ use nearfield_cpu::{
     Output, PairOfSets, SetRadii, StoredPairs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
-use nearfield_pairs::{Field, ListKind, SphDensity, WendlandC2};
+use nearfield_pairs::{Field, ListKind, SphDensity};
 use std::ptr::NonNull;
 
 fn points(count: usize) -> Vec<[f32; 3]> {
@@ -51,9 +51,7 @@ fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<
 /// The errors of all jobs on the sets.
 fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
     let backend = CpuBackend::new(2).unwrap();
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(0.5),
-    };
+    let kernel = SphDensity::with_support(0.5);
     let mass = vec![1.0; of.sources.given()];
     let mut results = vec![0.0; of.targets.given()];
     let fields = Fields {
@@ -155,9 +153,7 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
         radius: Radius::new(0.5).unwrap(),
         radii: SetRadii::Uniform,
     };
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(0.5),
-    };
+    let kernel = SphDensity::with_support(0.5);
     let (mass, mut results) = (vec![1.0; many.len()], vec![0.0; few.len()]);
     let fields = Fields {
         targets: &[],

@@ -122,6 +122,22 @@ fn traverse<K: PairKernel>(
     results
 }
 
+/// Fields of targets and sources alike.
+fn of_both<'a>(both: &'a [Field<'a>]) -> Fields<'a> {
+    Fields {
+        targets: both,
+        sources: both,
+    }
+}
+
+/// Fields of sources alone.
+fn of_sources<'a>(sources: &'a [Field<'a>]) -> Fields<'a> {
+    Fields {
+        targets: &[],
+        sources,
+    }
+}
+
 /// A kernel that is to be evaluated from both sides.
 struct Twice<'a, K>(&'a K);
 
@@ -277,13 +293,9 @@ fn sums_are_those_of_pairs_evaluated_from_both_sides() {
         let (grid, name) = (scene.grid(1), scene.name);
         let sets = itself(&grid, SetRadii::Uniform);
         let masses = scene.values(1, 1);
-        let density = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
-        let fields = Fields {
-            targets: &[],
-            sources: &[Field::from(&masses)],
-        };
+        let density = SphDensity::with_support(scene.radius);
+        let masses = [Field::from(&masses)];
+        let fields = of_sources(&masses);
         let differs = check_sums(name, &backend, &density, sets, fields);
         assert!(differs, "{name}: pairs are evaluated once");
         let states = scene.values(5, 2);
@@ -299,7 +311,7 @@ fn sums_are_those_of_pairs_evaluated_from_both_sides() {
             Field::from(&densities),
             Field::from(&pressures),
         ];
-        let of_sources = [&of_both[..], &[Field::from(&masses)]].concat();
+        let of_sources = [&of_both[..], &masses].concat();
         let fields = Fields {
             targets: &of_both,
             sources: &of_sources,
@@ -315,10 +327,7 @@ fn every_pair_is_visited_once_in_either_direction() {
     for scene in scenes() {
         let labels = labels(scene.points.len());
         let both = [Field::from(&labels)];
-        let fields = Fields {
-            targets: &both,
-            sources: &both,
-        };
+        let fields = of_both(&both);
         let pairing = Pairing::Within(oracle::ListKind::Full);
         let problem = Problem::open(scene.radius, &scene.points, pairing);
         let expected = expected_labels(&problem);
@@ -379,17 +388,10 @@ fn of_a_share_every_target_meets_all_its_neighbours_once() {
         let labels = labels(scene.points.len());
         let masses = scene.values(1, 1);
         let both = [Field::from(&labels)];
-        let fields = Fields {
-            targets: &both,
-            sources: &both,
-        };
-        let of_masses = Fields {
-            targets: &[],
-            sources: &[Field::from(&masses)],
-        };
-        let density = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
+        let fields = of_both(&both);
+        let masses = [Field::from(&masses)];
+        let of_masses = of_sources(&masses);
+        let density = SphDensity::with_support(scene.radius);
         let pairing = Pairing::Within(oracle::ListKind::Full);
         let expected = expected_labels(&Problem::open(scene.radius, &scene.points, pairing));
         for (subdivision, edge) in [(1, 1), (1, 2), (2, 3)] {
@@ -502,10 +504,7 @@ fn results_are_combined_with_what_is_there() {
     let sets = itself(&grid, SetRadii::Uniform);
     let labels = labels(scene.points.len());
     let both = [Field::from(&labels)];
-    let fields = Fields {
-        targets: &both,
-        sources: &both,
-    };
+    let fields = of_both(&both);
     let sums = traverse(&backend, &Labels, sets, fields);
     let mut twice = sums.clone();
     backend
@@ -543,13 +542,9 @@ fn sums_are_the_same_bits_for_any_number_of_threads_and_vector_width() {
         backend.sort_radii(&radii, &grid, &mut sorted).unwrap();
         let (targets, sources) = (&sorted, &sorted);
         let masses = scene.values(1, 5);
-        let fields = Fields {
-            targets: &[],
-            sources: &[Field::from(&masses)],
-        };
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
+        let masses = [Field::from(&masses)];
+        let fields = of_sources(&masses);
+        let kernel = SphDensity::with_support(scene.radius);
         for radii in [SetRadii::Uniform, SetRadii::Symmetric { targets, sources }] {
             let run = |backend: CpuBackend| {
                 bits(&traverse(&backend, &kernel, itself(&grid, radii), fields))
@@ -595,10 +590,7 @@ fn radii_of_single_points_decide_by_every_rule() {
         let radii = scene.radii();
         let labels = labels(scene.points.len());
         let both = [Field::from(&labels)];
-        let fields = Fields {
-            targets: &both,
-            sources: &both,
-        };
+        let fields = of_both(&both);
         for (rule, same_rule) in rules {
             let expected = expected_labels(&problem(&scene, &radii, same_rule));
             for subdivision in 1..=2 {
@@ -634,13 +626,9 @@ fn sums_by_the_larger_radius_are_those_of_pairs_evaluated_from_both_sides() {
         let (targets, sources) = (&sorted, &sorted);
         let sets = itself(&grid, SetRadii::Symmetric { targets, sources });
         let masses = scene.values(1, 6);
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
-        let fields = Fields {
-            targets: &[],
-            sources: &[Field::from(&masses)],
-        };
+        let kernel = SphDensity::with_support(scene.radius);
+        let masses = [Field::from(&masses)];
+        let fields = of_sources(&masses);
         let differs = check_sums(scene.name, &backend, &kernel, sets, fields);
         assert!(differs, "{}: pairs are evaluated once", scene.name);
     }
@@ -682,10 +670,7 @@ fn radii_of_another_set_and_half_lists_by_one_sided_rules_are_refused() {
         let mut results = [[0.0; 3]; 20];
         let labels = labels(20);
         let both = [Field::from(&labels)];
-        let fields = Fields {
-            targets: &both,
-            sources: &both,
-        };
+        let fields = of_both(&both);
         let output = Output::Write(&mut results);
         refused(backend.traverse(&Labels, sets, fields, output).unwrap_err());
     }
@@ -788,10 +773,7 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
         let grid = scene.grid();
         let (sets, labels) = (itself(&grid, SetRadii::Uniform), labels(scene.points));
         let both = [Field::from(&labels)];
-        let fields = Fields {
-            targets: &both,
-            sources: &both,
-        };
+        let fields = of_both(&both);
         let one = CpuBackend::new(1).unwrap();
         let expected = traverse(&one, &Twice(&Labels), sets, fields);
         assert!(expected.iter().any(|sums| sums[0] > 0.0), "{}", scene.name);
@@ -803,13 +785,9 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
         // Sums that are rounded are the same bits for any number of threads, and others than those
         // of pairs evaluated twice.
         let masses: Vec<f32> = labels.iter().map(|label| 1.0 + 0.01 * label).collect();
-        let fields = Fields {
-            targets: &[],
-            sources: &[Field::from(&masses)],
-        };
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
+        let masses = [Field::from(&masses)];
+        let fields = of_sources(&masses);
+        let kernel = SphDensity::with_support(scene.radius);
         let once = bits(&traverse(&one, &kernel, sets, fields));
         let three = CpuBackend::new(3).unwrap();
         assert!(

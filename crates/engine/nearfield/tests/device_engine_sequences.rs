@@ -21,7 +21,7 @@ use nearfield::{
         CpuHelper, DeviceEngine, DeviceField, GpuErrorKind, Progress,
         cudarc::driver::{CudaSlice, CudaStream},
     },
-    kernels::{SphDensity, WendlandC2},
+    kernels::SphDensity,
 };
 use nearfield_testkit::random::Random;
 use on_gpu::{FromHost, start, start_or_skip, upload};
@@ -253,9 +253,7 @@ impl Session {
         let mass = stream
             .clone_htod(&vec![1.0f32; self.given[sources].len().max(1)])
             .unwrap();
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(radius),
-        };
+        let kernel = SphDensity::with_support(radius);
         let (targets, sources) = (self.id(targets), self.id(sources));
         let inside = GUARD..GUARD + points;
         let done = (|| {
@@ -353,9 +351,7 @@ impl Session {
             assert_eq!(list, exact.of(target), "{scene:?}, target {target}");
             assert_eq!(found.counts[target] as usize, list.len(), "{scene:?}");
         }
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(scene.radius),
-        };
+        let kernel = SphDensity::with_support(scene.radius);
         let mass = vec![1.0f32; self.good[sources].len()];
         let sums = (engine.traverse(&kernel, target_set, source_set))
             .sources(&mass)
@@ -412,9 +408,7 @@ fn fewer_points_of_which_one_is_far_away_write_where_they_belong() {
         .map(|_| [(); 3].map(|()| random.unit() as f32))
         .collect();
     let set = engine.add(&cloud);
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(0.05),
-    };
+    let kernel = SphDensity::with_support(0.05);
     let mut few = cloud[..1_001].to_vec();
     few[1_000] = [1e4; 3];
     engine.put(set, &few);

@@ -300,9 +300,7 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
     let stream = engine.stream().clone();
     let points = two_densities(2);
     let set = engine.add(&points);
-    let density = SphDensity {
-        kernel: WendlandC2::with_support(2.0),
-    };
+    let density = SphDensity::with_support(2.0);
     let mass = stream.alloc_zeros::<f32>(points.len()).unwrap();
     let mut results = stream.alloc_zeros::<f32>(points.len()).unwrap();
     for policy in policies() {

@@ -2,7 +2,7 @@
 
 use nearfield::{
     Engine, VerletLists,
-    kernels::{SphDensity, WendlandC2},
+    kernels::SphDensity,
     prelude::*,
     report::{Report, TableKind},
 };
@@ -117,9 +117,7 @@ fn the_report_accounts_for_every_byte_held() {
         2 * 12 * (64_000 + 20_000)
     );
 
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(2.0),
-    };
+    let kernel = SphDensity::with_support(2.0);
     let fields = &masses;
     engine
         .traverse(&kernel, b, a)

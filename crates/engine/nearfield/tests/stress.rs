@@ -3,9 +3,7 @@
 //! Every result is compared with that of an engine that was used alone.
 
 use nearfield::{
-    Device, Engine, ErrorKind, ListOrder, PointSetId,
-    balance::Policy,
-    kernels::{SphDensity, WendlandC2},
+    Device, Engine, ErrorKind, ListOrder, PointSetId, balance::Policy, kernels::SphDensity,
 };
 use nearfield_testkit::cloud::Cloud;
 use rayon::prelude::*;
@@ -82,9 +80,7 @@ fn points(seed: u64) -> Vec<[f32; 3]> {
 
 /// Answers of an engine through a shared reference.
 fn asked(engine: &Engine, set: PointSetId) -> (Vec<u32>, Vec<f32>) {
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(RADIUS),
-    };
+    let kernel = SphDensity::with_support(RADIUS);
     let masses = vec![1.0f32; engine.points(set).unwrap()];
     let density = engine.traverse(&kernel, set, set);
     let density = density.sources(&masses).run();

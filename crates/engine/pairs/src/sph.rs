@@ -98,6 +98,14 @@ pub struct SphDensity {
     pub kernel: WendlandC2,
 }
 
+impl SphDensity {
+    /// The density by the kernel of [`WendlandC2::with_support`].
+    pub fn with_support(radius: f32) -> Self {
+        let kernel = WendlandC2::with_support(radius);
+        Self { kernel }
+    }
+}
+
 impl PairKernel for SphDensity {
     type Target = ();
     type Source = f32;

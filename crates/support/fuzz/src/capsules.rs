@@ -166,7 +166,9 @@ fn accept(layout: Result<Layout, Refused>, given: &[i64], strides: Option<&[i64]
         Err(error) => refused(error),
         Ok(points) => {
             assert_eq!(given, [points as i64, 3]);
-            let bytes = points.checked_mul(12).expect("the size in bytes was accepted");
+            let bytes = points
+                .checked_mul(12)
+                .expect("the size in bytes was accepted");
             assert!(layout.pointer.checked_add(bytes as u64).is_some());
             assert!(layout.pointer.is_multiple_of(4));
             assert!(layout.pointer != 0 || points == 0);

@@ -9,9 +9,8 @@ mod common;
 
 use common::on_null_gpu;
 use nearfield::{
-    Device, Engine, Error, Pair, PairKernel, RadiusRule, VerletLists,
-    balance::Policy,
-    kernels::{SphDensity, WendlandC2},
+    Device, Engine, Error, Pair, PairKernel, RadiusRule, VerletLists, balance::Policy,
+    kernels::SphDensity,
 };
 
 const GPU: Device = Device::Gpu(0);
@@ -102,9 +101,7 @@ fn shared() {
         .unwrap();
     let points = points();
     let set = engine.add_point_set(&points).unwrap();
-    let density = SphDensity {
-        kernel: WendlandC2::with_support(1.5),
-    };
+    let density = SphDensity::with_support(1.5);
     let mass = vec![1.0f32; points.len()];
     for _ in 0..3 {
         engine.update(set, &points).unwrap();

@@ -158,31 +158,22 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
                     let left = (len - first).div_ceil(V::LANES);
                     // Divisions leave nothing to gain by it.
                     let several = if ROW { 4 } else { 2 };
+                    macro_rules! meet {
+                        ($vectors:literal) => {
+                            meet::<V, O, C, EXACT, ROW, $vectors>(
+                                &tile,
+                                &at,
+                                first,
+                                softening2,
+                                &mut totals,
+                                &mut errors,
+                            )
+                        };
+                    }
                     let vectors = match (!EXACT && left >= several, ROW) {
-                        (true, true) => meet::<V, O, C, EXACT, ROW, 4>(
-                            &tile,
-                            &at,
-                            first,
-                            softening2,
-                            &mut totals,
-                            &mut errors,
-                        ),
-                        (true, false) => meet::<V, O, C, EXACT, ROW, 2>(
-                            &tile,
-                            &at,
-                            first,
-                            softening2,
-                            &mut totals,
-                            &mut errors,
-                        ),
-                        _ => meet::<V, O, C, EXACT, ROW, 1>(
-                            &tile,
-                            &at,
-                            first,
-                            softening2,
-                            &mut totals,
-                            &mut errors,
-                        ),
+                        (true, true) => meet!(4),
+                        (true, false) => meet!(2),
+                        _ => meet!(1),
                     };
                     first += vectors * V::LANES;
                 }

@@ -66,81 +66,64 @@ pub trait PairArithmetic:
     fn rounded(self) -> f32;
 }
 
-impl PairArithmetic for f32 {
-    /// Differences and image vectors are rounded by at most 2⁻²² together.
-    const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
+macro_rules! arithmetic {
+    ($real:ident, $slack:expr, $get:ident, $position:ident, $vector:ident, $square:ident, $of:ident) => {
+        impl PairArithmetic for $real {
+            const SLACK: f64 = $slack;
 
-    #[inline(always)]
-    fn given(positions: &Positions<'_>, index: usize) -> Option<[f32; 3]> {
-        positions.get(index)
-    }
+            #[inline(always)]
+            fn given(positions: &Positions<'_>, index: usize) -> Option<[$real; 3]> {
+                positions.$get(index)
+            }
 
-    #[inline(always)]
-    fn sorted(points: &SortedPoints, slot: usize) -> [f32; 3] {
-        points.position(slot)
-    }
+            #[inline(always)]
+            fn sorted(points: &SortedPoints, slot: usize) -> [$real; 3] {
+                points.$position(slot)
+            }
 
-    #[inline(always)]
-    fn image_vector(domain: &Domain, image: Image) -> [f32; 3] {
-        domain.image_vector(image)
-    }
+            #[inline(always)]
+            fn image_vector(domain: &Domain, image: Image) -> [$real; 3] {
+                domain.$vector(image)
+            }
 
-    #[inline(always)]
-    fn of(value: f64) -> f32 {
-        value as f32
-    }
+            #[inline(always)]
+            fn of(value: f64) -> $real {
+                value as $real
+            }
 
-    #[inline(always)]
-    fn squared_radius(radius: Radius) -> f32 {
-        radius.squared()
-    }
+            #[inline(always)]
+            fn squared_radius(radius: Radius) -> $real {
+                radius.$square()
+            }
 
-    #[inline(always)]
-    fn squared(d: [f32; 3]) -> f32 {
-        squared(d)
-    }
+            #[inline(always)]
+            fn squared(d: [$real; 3]) -> $real {
+                $of(d)
+            }
 
-    #[inline(always)]
-    fn rounded(self) -> f32 {
-        self
-    }
+            #[inline(always)]
+            fn rounded(self) -> f32 {
+                self as f32
+            }
+        }
+    };
 }
-
-impl PairArithmetic for f64 {
-    const SLACK: f64 = 1.0 / (1u64 << 26) as f64;
-
-    #[inline(always)]
-    fn given(positions: &Positions<'_>, index: usize) -> Option<[f64; 3]> {
-        positions.get_f64(index)
-    }
-
-    #[inline(always)]
-    fn sorted(points: &SortedPoints, slot: usize) -> [f64; 3] {
-        points.position_f64(slot)
-    }
-
-    #[inline(always)]
-    fn image_vector(domain: &Domain, image: Image) -> [f64; 3] {
-        domain.image_vector_f64(image)
-    }
-
-    #[inline(always)]
-    fn of(value: f64) -> f64 {
-        value
-    }
-
-    #[inline(always)]
-    fn squared_radius(radius: Radius) -> f64 {
-        radius.squared_f64()
-    }
-
-    #[inline(always)]
-    fn squared(d: [f64; 3]) -> f64 {
-        squared_f64(d)
-    }
-
-    #[inline(always)]
-    fn rounded(self) -> f32 {
-        self as f32
-    }
-}
+// In f32, differences and image vectors are rounded by at most 2⁻²² together.
+arithmetic!(
+    f32,
+    1.0 / (1u64 << 20) as f64,
+    get,
+    position,
+    image_vector,
+    squared,
+    squared
+);
+arithmetic!(
+    f64,
+    1.0 / (1u64 << 26) as f64,
+    get_f64,
+    position_f64,
+    image_vector_f64,
+    squared_f64,
+    squared_f64
+);

@@ -8,7 +8,7 @@ use crate::common::{
 use nearfield::{
     ListOrder, VerletLists,
     balance::{EmulatedSpec, Policy},
-    kernels::{SphDensity, WendlandC2},
+    kernels::SphDensity,
     prelude::*,
     report::SplitReport,
 };
@@ -432,9 +432,7 @@ fn deterministic_steps_do_not_depend_on_what_they_took() {
     // Machines that compare very differently, one of them whimsical.
     let machines = ["emulated:speed=0.1", "emulated:speed=40,jitter=0.3,seed=5"];
     let mut points = Cloud::Clusters.points(4000, 8);
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(1.0),
-    };
+    let kernel = SphDensity::with_support(1.0);
     let build = |text: &str| {
         let builder = Engine::builder(1.0).device(device(text));
         let mut engine = builder.deterministic(true).build().unwrap();

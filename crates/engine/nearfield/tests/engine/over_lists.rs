@@ -3,11 +3,7 @@
 use crate::common::{
     Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels, levels_in_turn,
 };
-use nearfield::{
-    Engine, ListKind, Reduce, SimdLevel,
-    kernels::{SphDensity, WendlandC2},
-    prelude::*,
-};
+use nearfield::{Engine, ListKind, Reduce, SimdLevel, kernels::SphDensity, prelude::*};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Runner},
@@ -46,9 +42,7 @@ fn sums_over_lists_are_those_of_the_fused_traversal_but_for_rounding() {
     let masses: Vec<f32> = (0..points.len())
         .map(|i| 1.0 + (i % 97) as f32 * 0.013)
         .collect();
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(1.0),
-    };
+    let kernel = SphDensity::with_support(1.0);
     let fields = &masses;
     let run = |threads, simd| {
         let builder = Engine::builder(1.0).threads(threads).simd(simd);

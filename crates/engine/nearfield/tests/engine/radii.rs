@@ -1,10 +1,6 @@
 //! Radii of single points: how they are given, kept, forgotten and refused.
 
-use nearfield::{
-    PairGeometry, VerletLists,
-    kernels::{SphDensity, WendlandC2},
-    prelude::*,
-};
+use nearfield::{PairGeometry, VerletLists, kernels::SphDensity, prelude::*};
 use nearfield_testkit::{cloud::Cloud, random::Random};
 
 fn row(count: usize) -> Vec<[f32; 3]> {
@@ -97,9 +93,7 @@ fn radii_are_refused_by_set_point_and_value_and_the_old_ones_stay() {
 
 /// Everything an engine can be asked about a pair of sets.
 fn ask(engine: &mut Engine, targets: PointSetId, sources: PointSetId) -> Vec<Result<(), Error>> {
-    let density = SphDensity {
-        kernel: WendlandC2::with_support(3.0),
-    };
+    let density = SphDensity::with_support(3.0);
     let masses = vec![1.0f32; engine.points(sources).unwrap()];
     let traversal = engine.traverse(&density, targets, sources);
     let fields = &masses;

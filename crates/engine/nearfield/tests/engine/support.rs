@@ -8,9 +8,7 @@ use nearfield::{
 use nearfield_testkit::shapes;
 
 fn density(support: f32) -> SphDensity {
-    SphDensity {
-        kernel: WendlandC2::with_support(support),
-    }
+    SphDensity::with_support(support)
 }
 
 /// Checks the refusal of a support by a traversal.

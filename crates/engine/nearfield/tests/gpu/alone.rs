@@ -2,11 +2,7 @@
 
 use super::{GPU, OnCpu, assert_close, assert_on_gpu, engine_with, fresh_seed, needs_gpu, uniform};
 use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
-use nearfield::{
-    Strategy,
-    kernels::{SphDensity, WendlandC2},
-    prelude::*,
-};
+use nearfield::{Strategy, kernels::SphDensity, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},
@@ -103,9 +99,7 @@ fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
         let builder = Engine::builder(2.0).list_order(ListOrder::Ascending);
         engine_with(builder, device, &points)
     });
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(2.0),
-    };
+    let kernel = SphDensity::with_support(2.0);
     for step in 0..6 {
         drift(&mut points, 0.2, step);
         // The number of points changes too.
@@ -139,9 +133,7 @@ fn results_that_come_in_pieces_are_complete_and_combined_once() {
     let mut points = Cloud::Clusters.points(333_333, fresh_seed());
     let mass: Vec<f32> = (0..points.len()).map(|i| (1 + i % 5) as f32).collect();
     let before: Vec<f32> = (0..points.len()).map(|i| (i % 11) as f32).collect();
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(1.0),
-    };
+    let kernel = SphDensity::with_support(1.0);
     let mut engines =
         [GPU, Device::Cpu].map(|device| engine_with(Engine::builder(1.0), device, &points));
     for step in 0..3 {

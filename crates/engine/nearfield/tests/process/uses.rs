@@ -3,7 +3,7 @@
 use nearfield::{
     Builder, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule, VerletLists,
     all_pairs::{Arithmetic, SampleGrid},
-    kernels::{SphDensity, WendlandC2},
+    kernels::SphDensity,
     prelude::*,
 };
 use std::ops::ControlFlow;
@@ -97,9 +97,7 @@ fn counts(input: &Input, builder: Builder) -> Result<u64, Error> {
 }
 
 fn density(radius: f32) -> SphDensity {
-    SphDensity {
-        kernel: WendlandC2::with_support(radius),
-    }
+    SphDensity::with_support(radius)
 }
 
 fn bits(values: &[f32]) -> u64 {

@@ -6,7 +6,7 @@ use super::model::{Lists, Model};
 use super::places::{self, Scale};
 use nearfield::{
     Engine, Error, ErrorKind, ListKind, PointSetId, Positions, SimdLevel,
-    kernels::{Field, SphDensity, WendlandC2},
+    kernels::{Field, SphDensity},
 };
 
 /// Sets of a session at most.
@@ -411,9 +411,7 @@ impl Replay {
 
     /// The bits of sums whose last ones depend on the order of summation.
     fn density(&self, engine: &Engine, targets: PointSetId, sources: PointSetId) -> Vec<u32> {
-        let kernel = SphDensity {
-            kernel: WendlandC2::with_support(self.model.radius),
-        };
+        let kernel = SphDensity::with_support(self.model.radius);
         let masses: Vec<f32> = (0..self.model.sets[sources.number() as usize].len())
             .map(|index| 1.0 / (3.0 + index as f32))
             .collect();

@@ -186,6 +186,22 @@ impl Case {
     }
 }
 
+/// Each of these sets searching each of them, otherwise as in `like`.
+pub(super) fn every_pair<T: Real>(like: &Case<T>, sets: &[Vec<[T; 3]>]) -> Vec<Case<T>> {
+    let numbers = 0..sets.len();
+    let pairs = numbers
+        .clone()
+        .flat_map(|target| numbers.clone().map(move |source| [target, source]));
+    let case = |[target, source]: [usize; 2]| Case {
+        name: format!("{}: {target} finds {source}", like.name),
+        sets: sets.to_vec(),
+        target,
+        source,
+        ..like.clone()
+    };
+    pairs.map(case).collect()
+}
+
 /// The case with full and with half lists.
 pub(super) fn full_and_half<T: Real>(case: Case<T>) -> [Case<T>; 2] {
     [case.clone(), case.half()]

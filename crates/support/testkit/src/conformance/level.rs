@@ -8,3 +8,13 @@ pub enum Level {
     /// More sizes, radii and seeds.
     Full,
 }
+
+impl Level {
+    /// Number of seeds that random cases are made with.
+    pub(super) fn seeds(self) -> u64 {
+        match self {
+            Self::Quick => 1,
+            Self::Full => 4,
+        }
+    }
+}

@@ -34,55 +34,36 @@ pub trait Real:
     fn total_cmp(&self, other: &Self) -> std::cmp::Ordering;
 }
 
-impl Real for f32 {
-    const SLACK: f64 = 1.0 / (1_u64 << 20) as f64;
-    const FAR: f64 = 2.0 * f32::MAX as f64;
+macro_rules! real {
+    ($real:ident, slack: $slack:expr, far: $far:expr) => {
+        impl Real for $real {
+            const SLACK: f64 = $slack;
+            const FAR: f64 = $far;
 
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
 
-    fn round(value: f64) -> Self {
-        value as Self
-    }
+            fn round(value: f64) -> Self {
+                value as Self
+            }
 
-    fn is_finite(self) -> bool {
-        self.is_finite()
-    }
+            fn is_finite(self) -> bool {
+                self.is_finite()
+            }
 
-    fn mul_add(self, by: Self, plus: Self) -> Self {
-        Self::mul_add(self, by, plus)
-    }
+            fn mul_add(self, by: Self, plus: Self) -> Self {
+                Self::mul_add(self, by, plus)
+            }
 
-    fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
-        Self::total_cmp(self, other)
-    }
+            fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
+                Self::total_cmp(self, other)
+            }
+        }
+    };
 }
-
-impl Real for f64 {
-    const SLACK: f64 = 1.0 / (1_u64 << 48) as f64;
-    const FAR: f64 = 0.25 * f64::MAX;
-
-    fn to_f64(self) -> f64 {
-        self
-    }
-
-    fn round(value: f64) -> Self {
-        value
-    }
-
-    fn is_finite(self) -> bool {
-        self.is_finite()
-    }
-
-    fn mul_add(self, by: Self, plus: Self) -> Self {
-        Self::mul_add(self, by, plus)
-    }
-
-    fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
-        Self::total_cmp(self, other)
-    }
-}
+real!(f32, slack: 1.0 / (1_u64 << 20) as f64, far: 2.0 * f32::MAX as f64);
+real!(f64, slack: 1.0 / (1_u64 << 48) as f64, far: 0.25 * f64::MAX);
 
 /// Images farther away than this are not considered: differences that overflowed have no image
 /// within the radius, but their rounding errors alone would name more images than can be looked at.

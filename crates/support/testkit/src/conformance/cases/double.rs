@@ -1,22 +1,18 @@
 //! Double precision: pairs that hang on the last bit of an f64, clouds that
 //! f32 cannot resolve where they are, and numbers beyond the range of f32.
 
-use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::case::{Case, every_pair, full_and_half};
 use crate::conformance::level::Level;
-use crate::oracle::{ListKind, Vectors};
+use crate::oracle::Vectors;
 use crate::random::Random;
 
 type Points = Vec<[f64; 3]>;
 
 /// Each shape with full and half lists, and several sets far away.
 pub(super) fn cases(level: Level) -> Vec<Case<f64>> {
-    let seeds = match level {
-        Level::Quick => 1,
-        Level::Full => 4,
-    };
     let mut cases = around_the_radius();
     cases.extend(extreme());
-    for seed in 0..seeds {
+    for seed in 0..level.seeds() {
         cases.extend(far(seed));
         cases.extend(rounded(seed));
         cases.extend(periodic(seed));
@@ -285,16 +281,7 @@ fn several_sets() -> Vec<Case<f64>> {
         vec![[1e8; 3], [-1e300, 0.0, 0.0]],
         ball(60, 0.29, 0.31, 3),
     ];
-    let pairs = (0..5).flat_map(|target| (0..5).map(move |source| [target, source]));
-    pairs
-        .map(|[target, source]| Case {
-            sets: sets.clone(),
-            target,
-            source,
-            list: ListKind::Full,
-            ..Case::new(format!("far in f64: {target} finds {source}"), 0.1, vec![])
-        })
-        .collect()
+    every_pair(&Case::new("far in f64", 0.1, vec![]), &sets)
 }
 
 #[cfg(test)]

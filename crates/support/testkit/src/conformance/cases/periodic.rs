@@ -7,13 +7,9 @@ use crate::shapes;
 
 /// Each domain with full and half lists.
 pub(super) fn cases(level: Level) -> Vec<Case> {
-    let seeds = match level {
-        Level::Quick => 1,
-        Level::Full => 4,
-    };
     let mut cases = on_faces();
     cases.extend(at_the_limit());
-    for seed in 0..seeds {
+    for seed in 0..level.seeds() {
         cases.extend(axes(seed));
         cases.extend(lengths(seed));
         cases.extend(unwrapped(seed));

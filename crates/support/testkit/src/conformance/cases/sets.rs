@@ -1,6 +1,6 @@
 //! Several point sets: every set searching every other.
 
-use crate::conformance::case::Case;
+use crate::conformance::case::{Case, every_pair};
 use crate::shapes::{coincident, lattice, translated, uniform_box};
 
 /// Each group of sets in an open and in a periodic domain, with every choice
@@ -60,18 +60,6 @@ fn groups() -> Vec<Group> {
 }
 
 fn activations(name: &str, sets: &[Vec<[f32; 3]>], periodic: [Option<f64>; 3]) -> Vec<Case> {
-    let pairs =
-        (0..sets.len()).flat_map(|target| (0..sets.len()).map(move |source| [target, source]));
-    let case = |[target, source]: [usize; 2]| Case {
-        sets: sets.to_vec(),
-        target,
-        source,
-        periodic,
-        ..Case::new(
-            format!("{name}: {target} finds {source} in {periodic:?}"),
-            1.0,
-            vec![],
-        )
-    };
-    pairs.map(case).collect()
+    let like = Case::new(format!("{name} in {periodic:?}"), 1.0, vec![]);
+    every_pair(&like.periodic(periodic), sets)
 }

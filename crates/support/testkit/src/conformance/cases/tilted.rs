@@ -1,19 +1,15 @@
 //! Tilted boxes: leaning by less and more than a box length, flat, smaller
 //! than the radius, rotated, partly open, with unwrapped coordinates.
 
-use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::case::{Case, every_pair, full_and_half};
 use crate::conformance::level::Level;
-use crate::oracle::{ListKind, Vectors};
+use crate::oracle::Vectors;
 use crate::shapes;
 
 /// Each box with full and half lists, and several sets.
 pub(super) fn cases(level: Level) -> Vec<Case> {
-    let seeds = match level {
-        Level::Quick => 1,
-        Level::Full => 4,
-    };
     let mut cases = on_faces();
-    for seed in 0..seeds {
+    for seed in 0..level.seeds() {
         cases.extend(leaning(seed));
         cases.extend(partly_open(seed));
         cases.extend(slanted(seed));
@@ -309,15 +305,6 @@ fn several_sets() -> Vec<Case> {
         vec![],
         shapes::uniform_cell(60, cell, 0.0, 3),
     ];
-    let pairs = (0..4).flat_map(|target| (0..4).map(move |source| [target, source]));
-    pairs
-        .map(|[target, source]| Case {
-            sets: sets.clone(),
-            target,
-            source,
-            list: ListKind::Full,
-            ..Case::new(format!("tilted box: {target} finds {source}"), 1.0, vec![])
-                .tilted(cell.map(Some))
-        })
-        .collect()
+    let like = Case::new("tilted box", 1.0, vec![]);
+    every_pair(&like.tilted(cell.map(Some)), &sets)
 }

@@ -6,7 +6,7 @@
 use crate::{
     bench::{Times, medians},
     failure::Failure,
-    neighbors::milliseconds,
+    output::milliseconds,
 };
 use serde::Serialize;
 use std::time::Instant;

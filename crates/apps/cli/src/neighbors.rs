@@ -5,7 +5,7 @@ use crate::{
     domain::DomainOptions,
     failure::Failure,
     options::{EngineOptions, Precision, Radius, RadiusText, name},
-    output,
+    output::{self, milliseconds, milliseconds_of},
     precision::{self, Length},
 };
 use indicatif::HumanCount;
@@ -14,10 +14,7 @@ use nearfield_files::Plan;
 use nearfield_grid::memory::Shortage;
 use nearfield_testkit::digest;
 use serde::Serialize;
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Instant};
 
 /// Flags of `nearfield neighbors`.
 #[derive(Debug, clap::Args)]
@@ -182,13 +179,4 @@ fn summarize(
         milliseconds: times,
         digest: digest.to_string(),
     })
-}
-
-/// Milliseconds since `begin`.
-pub(crate) fn milliseconds(begin: Instant) -> f64 {
-    milliseconds_of(begin.elapsed())
-}
-
-fn milliseconds_of(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::{
     fmt::Display,
     io::{self, Write},
+    time::{Duration, Instant},
 };
 
 /// Prints `result` as one JSON object.
@@ -33,4 +34,14 @@ pub(crate) fn print_lines(lines: impl IntoIterator<Item: Display>) -> Result<(),
         writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
+}
+
+/// Milliseconds since `begin`.
+pub(crate) fn milliseconds(begin: Instant) -> f64 {
+    milliseconds_of(begin.elapsed())
+}
+
+/// Milliseconds of a duration.
+pub(crate) fn milliseconds_of(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

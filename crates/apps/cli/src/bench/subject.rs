@@ -1,7 +1,7 @@
 //! The work that is timed.
 
 use super::times::Times;
-use crate::{failure::Failure, neighbors::milliseconds};
+use crate::{failure::Failure, output::milliseconds};
 use clap::ValueEnum;
 use nearfield::{
     Engine, PointSetId,

@@ -6,9 +6,8 @@ mod cutoff;
 use crate::{
     failure::Failure,
     files::extension,
-    neighbors::milliseconds,
     options::{Precision, Radius, RadiusText},
-    output,
+    output::{self, milliseconds},
     precision::{self, Length},
     progress::progress_bar,
 };

@@ -10,9 +10,8 @@ pub(crate) use args::Args;
 
 use crate::{
     failure::Failure,
-    neighbors::milliseconds,
     options::{Precision, name},
-    output,
+    output::{self, milliseconds},
 };
 use args::Shift;
 use indicatif::HumanCount;

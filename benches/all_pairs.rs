@@ -6,8 +6,9 @@
 //! of the terms' absolute values.
 
 use nearfield::{
-    Device, Engine, SimdLevel,
+    Device, Engine,
     all_pairs::{AllPairs, Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
+    report::SimdLevel,
 };
 use nearfield_gpu::{AllPairsScratch, GpuBackend, PointsPerThread};
 use nearfield_testkit::random::Random;

@@ -23,8 +23,7 @@ mod picture;
 
 use clap::Parser;
 use nearfield::{
-    Strategy,
-    balance::Policy,
+    balance::{Policy, Strategy},
     device::{CpuHelper, DeviceEngine, DeviceField, Progress},
     kernels::{SphDensity, SphForce, WendlandC2},
     prelude::*,

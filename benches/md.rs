@@ -12,9 +12,11 @@
 
 use clap::Parser;
 use nearfield::{
-    Device, Engine, ListKind, Pair, PairKernel, Strategy, VerletLists,
+    Device, Engine, ListKind, Pair, PairKernel,
+    balance::Strategy,
     device::DeviceEngine,
     kernels::{Coefficients, Forces, LennardJones, Mixing, PlainLennardJones, Truncation},
+    lists::VerletLists,
 };
 use nearfield_md::{Cell, Error, ForceField, Options, Simulation, System};
 use std::{process::ExitCode, time::Instant};

@@ -3,7 +3,10 @@
 //!
 //! `cargo run --release --example 05_verlet_lists`
 
-use nearfield::{Refresh, VerletLists, prelude::*};
+use nearfield::{
+    lists::{Refresh, VerletLists},
+    prelude::*,
+};
 
 /// The Lennard-Jones force in reduced units, and half the energy of the pair, shifted to vanish at
 /// the cut-off.

@@ -5,7 +5,10 @@
 //! decides what is in the caches and which cores are awake.
 
 use super::{Options, SLOW_MS, Scene, Subject, Way, Work, median, scenes, split_of};
-use nearfield::{Strategy, balance::Policy, prelude::Device};
+use nearfield::{
+    balance::{Policy, Strategy},
+    prelude::Device,
+};
 use nearfield_plot::INK;
 use std::error::Error;
 

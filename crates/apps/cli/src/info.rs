@@ -1,7 +1,7 @@
 //! `nearfield info`: what this machine offers.
 
 use crate::{failure::Failure, output};
-use nearfield::{Engine, SimdLevel};
+use nearfield::{Engine, report::SimdLevel};
 use nearfield_gpu::{Cache, DeviceInfo, GpuInfo, Missing, Tool};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -1,6 +1,9 @@
 //! Flags that several commands share.
 
-use nearfield::{Builder, Device, Engine, Strategy, balance::Policy};
+use nearfield::{
+    Builder, Device, Engine,
+    balance::{Policy, Strategy},
+};
 use serde::Serialize;
 use std::str::FromStr;
 

@@ -6,7 +6,10 @@
 //! depend on the number of threads.
 
 use crate::{Cell, ForceField, System, cell::dot};
-use nearfield::{Engine, Error, PointSetId, VerletLists, lists::PairBatch};
+use nearfield::{
+    Engine, Error, PointSetId,
+    lists::{PairBatch, VerletLists},
+};
 use std::{
     ops::ControlFlow,
     sync::{Mutex, PoisonError},

@@ -5,8 +5,9 @@ use crate::{
     double::{AtomSum, Terms},
 };
 use nearfield::{
-    Builder, Engine, ListKind, PairKernel, PointSetId, Positions, Precision, Refresh, VerletLists,
+    Builder, Engine, ListKind, PairKernel, PointSetId, Positions, Precision,
     kernels::{Field, Interactions, Sum},
+    lists::{Refresh, VerletLists},
 };
 use nearfield_grid::memory::{copied, make_room};
 

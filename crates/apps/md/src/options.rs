@@ -1,7 +1,10 @@
 //! Settings of an evaluation or a run.
 
 use crate::Cell;
-use nearfield::{Builder, Device, Engine, Precision, Strategy, balance::Policy};
+use nearfield::{
+    Builder, Device, Engine, Precision,
+    balance::{Policy, Strategy},
+};
 
 /// How a run is computed; what it computes does not depend on it, but for rounding.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Runs against published numbers, checkpoints, and files.
 
-use nearfield::{Device, SimdLevel, all_pairs::Arithmetic};
+use nearfield::{Device, all_pairs::Arithmetic, report::SimdLevel};
 use nearfield_nbody::{
     Bodies, Error, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
 };

@@ -5,7 +5,7 @@ use crate::{
     call,
     status::{Failure, NfStatus},
 };
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, Strategy};
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, balance::Strategy};
 use std::{ffi::c_char, ptr};
 
 /// The precision that coordinates are taken and pairs are decided in.

@@ -18,6 +18,8 @@
 use crate::{Device, PointSetId, RadiusRule};
 use nearfield_grid::memory::Shortage;
 
+pub use crate::backend::support::Unsupported;
+
 /// Positions, radii, boxes and permutations.
 pub mod grid {
     pub use nearfield_grid::{Error, ErrorKind};
@@ -136,7 +138,7 @@ pub enum ErrorKind {
     },
     /// The device asked for cannot do what was asked of it. Nothing was done.
     #[error(transparent)]
-    Unsupported(crate::Unsupported),
+    Unsupported(Unsupported),
     /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
     #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
     BrickEdge(u32),
@@ -406,8 +408,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-impl From<crate::Unsupported> for Error {
-    fn from(unsupported: crate::Unsupported) -> Self {
+impl From<Unsupported> for Error {
+    fn from(unsupported: Unsupported) -> Self {
         Self(ErrorKind::Unsupported(unsupported))
     }
 }

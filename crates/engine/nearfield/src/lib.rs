@@ -28,7 +28,7 @@
 //! | neighbours of positions that are no points | [`Engine::query`], [`Engine::query_into`] |
 //! | displacements, distances and images beside lists | [`Engine::pair_geometry`] |
 //! | lists larger than memory allows | [`Engine::list_chunks`] |
-//! | lists that last for many steps of slow points | [`VerletLists`] |
+//! | lists that last for many steps of slow points | [`VerletLists`](lists::VerletLists) |
 //! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
 //! | coordinates that `f32` is too coarse for | [`Builder::precision`] |
 //! | gravity or potentials of all pairs, without a radius | [`Engine::all_pairs`] |
@@ -40,16 +40,18 @@
 //!
 //! * **Engines**: [`Engine`] holds one search radius, one domain (open or periodic per axis, the
 //!   box straight or tilted) and any number of point sets, named by [`PointSetId`]s. Its settings
-//!   are a [`Builder`], with [`Device`], [`Precision`], [`ListKind`], [`ListOrder`],
-//!   [`RadiusRule`], [`Strategy`] and [`SimdLevel`]. [`Unsupported`] says what a device cannot do.
+//!   are a [`Builder`], with [`Device`], [`Precision`], [`ListKind`], [`ListOrder`] and
+//!   [`RadiusRule`].
 //! * **In and out**: [`Positions`] are `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided inside
-//!   your own structs; they are copied once, sorted by cell. [`NeighborLists`], [`PairGeometry`],
-//!   [`Permutation`] and the results of a [`Traversal`] are always in your order and numbering.
-//!   [`QueryScratch`] is memory of queries. [`lists`] has the other forms of lists.
+//!   your own structs; they are copied once, sorted by cell. [`NeighborLists`], [`Permutation`] and
+//!   the results of a [`Traversal`] are always in your order and numbering. [`lists`] has the other
+//!   forms of lists: with a skin, in chunks, with the geometry of pairs, without gaps.
 //! * **Kernels**: [`PairKernel`], [`Pair`] and [`Reduce`]; [`kernels`] has ready kernels and parts
 //!   for others.
-//! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath.
-//! * [`all_pairs`], [`balance`], [`device`] and [`report`] have the types of what their names say.
+//! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath, and
+//!   what a device [cannot do](error::Unsupported).
+//! * [`report`] says what an engine did, [`balance`] how backends share work, [`all_pairs`] has
+//!   sums without a radius and `device` the engine for data on a GPU.
 //!
 //! # Cargo features
 //!
@@ -94,18 +96,10 @@ pub mod error;
 mod hardware;
 mod point_set_id;
 
-pub use backend::support::Unsupported;
-pub use engine::{
-    Engine,
-    builder::Builder,
-    query::QueryScratch,
-    traverse::Traversal,
-    verlet::{Refresh, VerletLists},
-};
+pub use engine::{Engine, builder::Builder, traverse::Traversal};
 pub use error::{Error, ErrorKind};
 pub use hardware::Device;
-pub use nearfield_balance::Strategy;
-pub use nearfield_cpu::{ListOrder, NeighborLists, PairGeometry, RadiusRule, SimdLevel};
+pub use nearfield_cpu::{ListOrder, NeighborLists, RadiusRule};
 pub use nearfield_grid::{Permutation, Positions, Precision};
 pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
 pub use point_set_id::PointSetId;
@@ -121,9 +115,10 @@ pub mod all_pairs {
 pub mod balance {
     //! How a step is divided between the CPU and the GPU: the policies of
     //! [`Builder::policy`](crate::Builder::policy), and the emulated machine that
-    //! [`Device::Emulated`](crate::Device::Emulated) tries them on.
+    //! [`Device::Emulated`](crate::Device::Emulated) tries them on. How the GPU divides its part
+    //! among threads is a [`Strategy`], of [`Builder::strategy`](crate::Builder::strategy).
 
-    pub use nearfield_balance::{EmulatedSpec, FaultAt, Policy};
+    pub use nearfield_balance::{EmulatedSpec, FaultAt, ParseStrategyError, Policy, Strategy};
 }
 
 pub mod kernels {
@@ -146,12 +141,21 @@ pub mod kernels {
 
 pub mod lists {
     //! Forms in which neighbours are handed out, beside [`NeighborLists`](crate::NeighborLists).
+    //!
+    //! * [`VerletLists`] serve for many steps of slow points; [`Refresh`] says what a step did.
+    //! * [`PairGeometry`] has displacements, distances and images beside the indices of lists.
+    //! * [`ListChunks`] hands lists out that are larger than memory allows, one [`ListChunk`] at a
+    //!   time, and [`PairBatch`] pairs without lists.
+    //! * [`QueryScratch`] is memory of queries, and has the lists of the last one.
+    //! * [`Csr`] is a copy of lists without gaps, as other libraries take them.
 
     pub use crate::engine::{
         batches::PairBatch,
         chunks::{ListChunk, ListChunks},
+        query::QueryScratch,
+        verlet::{Refresh, VerletLists},
     };
-    pub use nearfield_cpu::NeighborPair;
+    pub use nearfield_cpu::{NeighborPair, PairGeometry};
     pub use nearfield_grid::Csr;
 }
 
@@ -162,6 +166,7 @@ pub mod report {
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
     pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
     pub use nearfield_balance::{Class, Configuration, Trial};
+    pub use nearfield_cpu::SimdLevel;
     pub use nearfield_grid::TableKind;
 }
 

@@ -15,8 +15,8 @@
 mod on_gpu;
 
 use nearfield::{
-    Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId, Strategy,
-    balance::Policy,
+    Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId,
+    balance::{Policy, Strategy},
     device::{
         CpuHelper, DeviceEngine, DeviceField, GpuErrorKind, Progress,
         cudarc::driver::{CudaSlice, CudaStream},

@@ -8,8 +8,8 @@
 mod on_gpu;
 
 use nearfield::{
-    PairKernel, PointSetId, Reduce, Strategy,
-    balance::Policy,
+    PairKernel, PointSetId, Reduce,
+    balance::{Policy, Strategy},
     device::{
         CpuHelper, DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaSlice, CudaView},

@@ -1,8 +1,9 @@
 //! What the report says is held is what the allocator has given out.
 
 use nearfield::{
-    Engine, VerletLists,
+    Engine,
     kernels::SphDensity,
+    lists::VerletLists,
     prelude::*,
     report::{Report, TableKind},
 };

@@ -9,8 +9,8 @@ mod common;
 
 use common::on_null_gpu;
 use nearfield::{
-    Device, Engine, Error, Pair, PairKernel, RadiusRule, VerletLists, balance::Policy,
-    kernels::SphDensity,
+    Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
+    lists::VerletLists,
 };
 
 const GPU: Device = Device::Gpu(0);

@@ -18,7 +18,10 @@ use crate::{
     failure::Failure,
     files, options, output,
 };
-use nearfield::{Device, Strategy, balance::Policy};
+use nearfield::{
+    Device,
+    balance::{Policy, Strategy},
+};
 use nearfield_files::Plan;
 use std::{
     fs,

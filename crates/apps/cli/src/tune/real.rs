@@ -9,7 +9,11 @@ use crate::{
     bench::{Order, Repetitions, Steps, Subject, median},
     failure::Failure,
 };
-use nearfield::{Device, Engine, Strategy, balance::Policy, report::SplitReport};
+use nearfield::{
+    Device, Engine,
+    balance::{Policy, Strategy},
+    report::SplitReport,
+};
 use nearfield_balance::{
     Ties,
     tune::{Row, Settled},

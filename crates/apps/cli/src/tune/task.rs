@@ -1,7 +1,7 @@
 //! What `nearfield tune` divides, and what came out of it, as tune.json has it.
 
 use crate::{bench::Work, domain::Boundaries};
-use nearfield::{Strategy, balance::Policy};
+use nearfield::balance::{Policy, Strategy};
 use nearfield_balance::tune::{Row, Settled};
 use serde::{Serialize, Serializer};
 

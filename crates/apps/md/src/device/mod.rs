@@ -11,13 +11,14 @@ mod kernels;
 use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
-    PointSetId, Precision, VerletLists,
+    PointSetId, Precision,
     device::{
         DeviceEngine, GpuError, Progress, Queue, Transfers,
         cudarc::driver::{
             CudaEvent, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits,
         },
     },
+    lists::VerletLists,
 };
 use nearfield_grid::{
     OfProcess,

@@ -15,7 +15,7 @@ use super::{
     transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of_piece},
     turn::Turn,
 };
-use crate::{Device, Error, ErrorKind, Strategy};
+use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, NeighborLists, PairOfSets,

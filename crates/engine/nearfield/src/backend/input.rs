@@ -1,7 +1,7 @@
 //! What a backend gets of an engine: its sets, its lattice, its options and its workers.
 
 use super::{job::Job, lazy::LazyGrid};
-use crate::{Error, ErrorKind, PointSetId, Strategy};
+use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;

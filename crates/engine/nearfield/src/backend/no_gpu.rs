@@ -6,7 +6,7 @@
 //! feature.
 
 use super::{DeviceError, accelerator::Accelerator, sums::SumWork};
-use crate::{Error, PairKernel, Strategy, all_pairs::Real};
+use crate::{Error, PairKernel, all_pairs::Real, balance::Strategy};
 use std::ops::{Deref, DerefMut};
 
 /// Whether the crate was built with the GPU backend.

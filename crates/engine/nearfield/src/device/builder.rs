@@ -1,6 +1,6 @@
 //! The settings of an engine on the device.
 
-use crate::{ListKind, Strategy};
+use crate::{ListKind, balance::Strategy};
 use nearfield_grid::{Bounds, Domain};
 
 /// Settings of an engine on the device, made by

@@ -2,8 +2,8 @@
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
-    Error, ErrorKind, PointSetId, Strategy, backend::gpu_report::GpuReport, engine::slots::Slots,
-    error::MissingLists,
+    Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
+    engine::slots::Slots, error::MissingLists,
 };
 use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{

@@ -6,8 +6,9 @@
 //! their own, sorted anew; their indices are places in the halo.
 
 use crate::{
-    Error, ErrorKind, Strategy,
+    Error, ErrorKind,
     backend::{gpu::KEPT_PLANS, split::Planned},
+    balance::Strategy,
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_gpu::{

@@ -7,8 +7,9 @@
 //! pay gets nothing to do.
 
 use crate::{
-    Engine, Strategy,
+    Engine,
     backend::{accelerator::Accelerator, gpu, split::Split},
+    balance::Strategy,
 };
 use std::{
     process,

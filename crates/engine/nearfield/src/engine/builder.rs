@@ -1,7 +1,7 @@
 //! The settings of an engine.
 
 use crate::{
-    Device, Engine, Error, ErrorKind, Precision, Strategy,
+    Device, Engine, Error, ErrorKind, Precision,
     backend::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
@@ -9,6 +9,7 @@ use crate::{
         split::{BRICK_EDGE, Settings, Split, ties_for},
         support::{Choice, Feature, choose, in_build},
     },
+    balance::Strategy,
     engine::Parts,
     engine::auto::Later,
 };

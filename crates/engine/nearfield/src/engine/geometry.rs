@@ -1,10 +1,11 @@
 //! The geometry of pairs, on request.
 
 use crate::{
-    Engine, Error, PairGeometry, PointSetId,
+    Engine, Error, PointSetId,
     backend::{JobKind, support::Feature},
     engine::jobs::job,
     engine::lists::within,
+    lists::PairGeometry,
 };
 
 impl Engine {
@@ -19,7 +20,7 @@ impl Engine {
     /// [`Builder::memory_limit`](crate::Builder::memory_limit) bounds too.
     ///
     /// ```
-    /// use nearfield::{PairGeometry, prelude::*};
+    /// use nearfield::{prelude::*, lists::PairGeometry};
     /// let mut engine = Engine::builder(1.0).periodic([Some(4.0), None, None]).build()?;
     /// let atoms = engine.add_point_set(&[[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0]])?;
     /// let mut geometry = PairGeometry::default();

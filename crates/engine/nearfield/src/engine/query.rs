@@ -97,7 +97,7 @@ impl Engine {
     /// only where, the radius of the target counts.
     ///
     /// ```
-    /// use nearfield::{QueryScratch, prelude::*};
+    /// use nearfield::{prelude::*, lists::QueryScratch};
     /// let mut engine = Engine::builder(1.0).build()?;
     /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
     /// let mut scratch = QueryScratch::default();

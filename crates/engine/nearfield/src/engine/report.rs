@@ -1,8 +1,8 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
 use crate::{
-    Device, Precision, SimdLevel,
-    report::{GpuReport, JobReport, TableKind},
+    Device, Precision,
+    report::{GpuReport, JobReport, SimdLevel, TableKind},
 };
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub struct MemoryReport {
     pub places: usize,
     /// Radii of single points, in the caller's order and sorted.
     pub radii: usize,
-    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) and by engines
+    /// Positions in the caller's order, kept by [`VerletLists`](crate::lists::VerletLists) and by engines
     /// that work on a GPU.
     pub positions: usize,
     /// Scratch of the CPU backend's workers: candidates and their fields.

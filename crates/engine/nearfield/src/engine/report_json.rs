@@ -150,7 +150,7 @@ mod tests {
         }
         report.gpu = Some(GpuReport {
             name: "H100".to_owned(),
-            strategy: crate::Strategy::CellTasks,
+            strategy: crate::balance::Strategy::CellTasks,
             subdivision: 1,
             bytes: 12,
             trials: Vec::new(),

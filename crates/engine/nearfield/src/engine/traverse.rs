@@ -1,7 +1,7 @@
 //! A traversal being put together: kernel, sets and fields.
 
 use crate::{
-    Device, Engine, Error, PairKernel, PointSetId, Precision, VerletLists,
+    Device, Engine, Error, PairKernel, PointSetId, Precision,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
@@ -15,6 +15,7 @@ use crate::{
         verlet::Stored,
     },
     kernels::Field,
+    lists::VerletLists,
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_grid::memory::filled;

@@ -3,7 +3,7 @@
 
 use nearfield::{
     Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
-    RadiusRule, SimdLevel, kernels::Cuda,
+    RadiusRule, kernels::Cuda, report::SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},

@@ -1,8 +1,12 @@
 //! What the engine does with sets that change, with wrong input, and with its memory.
 
 use nearfield::{
-    Engine, Reduce, SimdLevel, balance::Policy, kernels::Field, lists::Csr, prelude::*,
-    report::TableKind,
+    Engine, Reduce,
+    balance::Policy,
+    kernels::Field,
+    lists::Csr,
+    prelude::*,
+    report::{SimdLevel, TableKind},
 };
 
 fn row(count: usize, spacing: f32) -> Vec<[f32; 3]> {

@@ -3,7 +3,7 @@
 use crate::common::{
     Precise, Settings, as_vectors, engine_for, fingerprints_of, lists_of, rule_of, traverse,
 };
-use nearfield::{Error, SimdLevel};
+use nearfield::{Error, report::SimdLevel};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists},
     oracle, strategy,

@@ -7,7 +7,9 @@ use crate::common::{
 };
 use crate::conformance::{lists, whatever_threads_and_simd};
 use nearfield::{
-    Builder, Error, ErrorKind, Pair, PairGeometry, Precision, Refresh, VerletLists, prelude::*,
+    Builder, Error, ErrorKind, Pair, Precision,
+    lists::{PairGeometry, Refresh, VerletLists},
+    prelude::*,
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},

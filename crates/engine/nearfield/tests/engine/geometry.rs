@@ -1,7 +1,10 @@
 //! The geometry of pairs is the contract's, images included.
 
 use crate::common::{Settings, builder_for, fill, levels_in_turn};
-use nearfield::{Engine, Error, ErrorKind, ListOrder, PairGeometry, lists::NeighborPair};
+use nearfield::{
+    Engine, Error, ErrorKind, ListOrder,
+    lists::{NeighborPair, PairGeometry},
+};
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
     oracle, strategy,

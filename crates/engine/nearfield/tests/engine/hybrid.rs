@@ -6,9 +6,10 @@ use crate::common::{
     traverse,
 };
 use nearfield::{
-    ListOrder, VerletLists,
+    ListOrder,
     balance::{EmulatedSpec, Policy},
     kernels::SphDensity,
+    lists::VerletLists,
     prelude::*,
     report::SplitReport,
 };
@@ -399,7 +400,7 @@ fn what_the_device_cannot_do_is_refused_by_name() {
         engine.for_each_neighbor(set, set, 0, |_, _| ()),
         "one point",
     );
-    let mut geometry = nearfield::PairGeometry::default();
+    let mut geometry = nearfield::lists::PairGeometry::default();
     check_refused(engine.pair_geometry(set, set, &mut geometry), "geometry");
     let visit = |_: nearfield::lists::PairBatch<'_>| std::ops::ControlFlow::Continue(());
     check_refused(engine.for_each_batch(set, set, visit), "batches");

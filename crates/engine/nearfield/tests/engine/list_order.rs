@@ -1,7 +1,7 @@
 //! Sorted lists are the same bytes however they were found.
 
 use crate::common::{Settings, builder_for, engine_for, fill, levels_in_turn};
-use nearfield::{Error, ListOrder, SimdLevel, lists::Csr};
+use nearfield::{Error, ListOrder, lists::Csr, report::SimdLevel};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Lists, Runner},

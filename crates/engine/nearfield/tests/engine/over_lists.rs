@@ -3,7 +3,7 @@
 use crate::common::{
     Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels, levels_in_turn,
 };
-use nearfield::{Engine, ListKind, Reduce, SimdLevel, kernels::SphDensity, prelude::*};
+use nearfield::{Engine, ListKind, Reduce, kernels::SphDensity, prelude::*, report::SimdLevel};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Runner},

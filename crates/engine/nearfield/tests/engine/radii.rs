@@ -1,6 +1,10 @@
 //! Radii of single points: how they are given, kept, forgotten and refused.
 
-use nearfield::{PairGeometry, VerletLists, kernels::SphDensity, prelude::*};
+use nearfield::{
+    kernels::SphDensity,
+    lists::{PairGeometry, VerletLists},
+    prelude::*,
+};
 use nearfield_testkit::{cloud::Cloud, random::Random};
 
 fn row(count: usize) -> Vec<[f32; 3]> {

@@ -1,6 +1,10 @@
 //! Names of sets, sets and points that are removed, and what is said of lists that are not there.
 
-use nearfield::{Refresh, VerletLists, error::MissingLists, prelude::*};
+use nearfield::{
+    error::MissingLists,
+    lists::{Refresh, VerletLists},
+    prelude::*,
+};
 
 const DEVICES: [&str; 2] = ["cpu", "emulated"];
 
@@ -134,7 +138,7 @@ fn every_target_gets_its_neighbours_and_its_own_value() {
 fn queries_use_their_memory_again() {
     let mut engine = engine("cpu");
     let set = engine.add_point_set(&row(&[0.0, 0.5])).unwrap();
-    let mut scratch = nearfield::QueryScratch::default();
+    let mut scratch = nearfield::lists::QueryScratch::default();
     for (x, pairs) in [(0.9, 2), (1.2, 1), (9.0, 0)] {
         let lists = engine.query_into(&row(&[x, 50.0]), None, set, &mut scratch);
         assert_eq!(lists.unwrap().pairs(), pairs);

@@ -1,8 +1,9 @@
 //! Kernels that reach farther than pairs are searched for are refused, on every path.
 
 use nearfield::{
-    Engine, Error, ErrorKind, Pair, VerletLists,
+    Engine, Error, ErrorKind, Pair,
     kernels::{Dimensions, SphDensity, SphForce, WendlandC2},
+    lists::VerletLists,
     prelude::*,
 };
 use nearfield_testkit::shapes;

@@ -1,7 +1,11 @@
 //! Lists with a skin give exactly the pairs within the radius, step after step.
 
 use crate::common::{Fingerprint, Settings, builder_for, fingerprints, labels};
-use nearfield::{Engine, Error, ErrorKind, ListKind, Refresh, VerletLists, prelude::*};
+use nearfield::{
+    Engine, Error, ErrorKind, ListKind,
+    lists::{Refresh, VerletLists},
+    prelude::*,
+};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Lists, Runner},

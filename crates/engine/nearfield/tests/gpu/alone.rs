@@ -2,7 +2,7 @@
 
 use super::{GPU, OnCpu, assert_close, assert_on_gpu, engine_with, fresh_seed, needs_gpu, uniform};
 use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
-use nearfield::{Strategy, kernels::SphDensity, prelude::*};
+use nearfield::{balance::Strategy, kernels::SphDensity, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},

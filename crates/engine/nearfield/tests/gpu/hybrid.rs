@@ -5,8 +5,7 @@ use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists
 use crate::on_gpu::take_memory;
 use nearfield::device::cudarc::driver::CudaContext;
 use nearfield::{
-    Strategy,
-    balance::Policy,
+    balance::{Policy, Strategy},
     kernels::{SphDensity, SphForce, WendlandC2},
     prelude::*,
     report::SplitReport,

@@ -1,7 +1,9 @@
 //! A box much smaller than the radius: every point has millions of images as neighbours.
 
 use crate::system::{alone, peak_bytes, with_memory};
-use nearfield::{Builder, ListKind, ListOrder, PairGeometry, PairKernel, SimdLevel, prelude::*};
+use nearfield::{
+    Builder, ListKind, ListOrder, PairKernel, lists::PairGeometry, prelude::*, report::SimdLevel,
+};
 use std::ops::ControlFlow;
 
 /// Number of neighbours.

@@ -1,9 +1,10 @@
 //! Everything that is done with engines, by name.
 
 use nearfield::{
-    Builder, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule, VerletLists,
+    Builder, ListKind, ListOrder, PairKernel, RadiusRule,
     all_pairs::{Arithmetic, SampleGrid},
     kernels::SphDensity,
+    lists::{PairGeometry, VerletLists},
     prelude::*,
 };
 use std::ops::ControlFlow;

@@ -5,8 +5,8 @@ use super::{
     state::{KEPT_PLANS, Shares, State},
 };
 use crate::{
-    Strategy,
     backend::{StepInput, accelerator::Part},
+    balance::Strategy,
 };
 use nearfield_gpu::{self as gpu, DeviceShare, PairOfPoints};
 

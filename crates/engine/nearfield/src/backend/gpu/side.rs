@@ -17,7 +17,7 @@ use super::{
     state::{OnGpu, Order, Shares, State, Trouble},
     times::Times,
 };
-use crate::{Device, Error, ErrorKind, Strategy};
+use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
 use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
 use nearfield_grid::{Bounds, HostLists};

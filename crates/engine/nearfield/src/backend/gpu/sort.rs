@@ -4,7 +4,7 @@
 //! occupancy, or, with the strategy `auto`, from the times of steps.
 
 use super::state::{Order, State};
-use crate::{Strategy, backend::StepInput};
+use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
 use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
 use nearfield_grid::{Bounds, Lattice};

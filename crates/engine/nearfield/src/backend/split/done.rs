@@ -1,6 +1,6 @@
 //! What a device says of its part of a job: how much it was, and when it worked on it.
 
-use crate::Strategy;
+use crate::balance::Strategy;
 use nearfield_balance::{GpuSpans, Span};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! How steps are divided, as an engine was asked to.
 
-use crate::Strategy;
+use crate::balance::Strategy;
 use nearfield_balance::{Policy, SUBREGIONS, Ties};
 
 /// Cells along an edge of a brick, where nothing else was asked for.

@@ -6,7 +6,7 @@
 
 use super::report::AllPairsReport;
 use crate::{
-    Device, Error, ErrorKind, SimdLevel,
+    Device, Error, ErrorKind,
     all_pairs::{Arithmetic, PairSum, Real},
     backend::{
         DeviceError, Fault,
@@ -15,6 +15,7 @@ use crate::{
         sums::{SumWork, Targets},
         support::{Feature, choose, in_build},
     },
+    report::SimdLevel,
 };
 use nearfield_cpu::CpuBackend;
 use std::{

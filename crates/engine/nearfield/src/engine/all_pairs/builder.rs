@@ -1,7 +1,7 @@
 //! The settings of sums over all pairs.
 
 use super::{backends::Backends, sums::AllPairs};
-use crate::{Device, Engine, Error, SimdLevel, all_pairs::Arithmetic};
+use crate::{Device, Engine, Error, all_pairs::Arithmetic, report::SimdLevel};
 
 /// Settings of sums over all pairs, made by [`Engine::all_pairs`].
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,6 @@
 //! Where a sum over all pairs ran.
 
-use crate::{Device, SimdLevel};
+use crate::{Device, report::SimdLevel};
 use std::time::Duration;
 
 /// Where the last sum over all pairs ran.

@@ -50,7 +50,7 @@ fn margin(precision: Precision) -> f64 {
 /// when points have moved so far that a pair within r could be missing.
 ///
 /// ```
-/// use nearfield::{Refresh, VerletLists, prelude::*};
+/// use nearfield::{prelude::*, lists::{Refresh, VerletLists}};
 /// let mut positions = vec![[0.0f32; 3], [0.9, 0.0, 0.0], [1.15, 0.0, 0.0]];
 /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.3)?;
 /// let atoms = lists.add_point_set(&positions)?;

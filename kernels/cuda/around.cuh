@@ -68,10 +68,10 @@ __device__ __forceinline__ Seen brought_inside(const Geometry& geometry, int axi
     return Seen{cell, 0};
 }
 
-// Part of a row: sorted points, and the image they are seen in.
+// Part of a row: sorted points, and the image along x that they are seen in.
 struct Part {
     uint2 run;
-    u32 image;  // of Lattice::shifts
+    int image;
 };
 
 // Least and most of `step` times a number between two others.
@@ -161,6 +161,11 @@ struct Around {
         return __fmaf_rn(-gap, gap, left);
     }
 
+    // The square of the gap along y to a row of an untilted box, negative: `chord` adds it.
+    __device__ __forceinline__ float gap_along_y(float below) const {
+        return less_gap(0.0f, below, geometry.edge[1]);
+    }
+
     // From the target to row `row` of those along an axis, in cells.
     __device__ __forceinline__ float below_row(int first, float at, int row) const {
         return __fsub_rn(static_cast<float>(first + row), at);
@@ -179,9 +184,11 @@ struct Around {
                      Leaning(from, to, geometry.lean[2]), Leaning(from, to, geometry.lean[1])};
     }
 
-    // What the gap along y leaves of the squared reach for the chord along x.
-    __device__ __forceinline__ float chord(const Slice& slice, float below) const {
-        if (!TILTED) return less_gap(slice.left, below, geometry.edge[1]);
+    // What the gap along y leaves of the squared reach for the chord along x. All walks around a
+    // target compute it by the same operations, so they see the same runs: bits of masks stand for
+    // the candidates of one walk and are read by another.
+    __device__ __forceinline__ float chord(const Slice& slice, float below, float less) const {
+        if (!TILTED) return __fadd_rn(slice.left, less);
         const float from = __fmaf_rn(below, geometry.edge[1], slice.along_y.least);
         const float to = __fmaf_rn(__fadd_rn(below, 1.0f), geometry.edge[1], slice.along_y.most);
         const float gap = fmaxf(fmaxf(from, -to), 0.0f);
@@ -214,7 +221,7 @@ struct Around {
         float gaps[ROWS];  // of what the gap along y leaves
         #pragma unroll
         for (int row = 0; row < ROWS; row++) {
-            gaps[row] = TILTED ? 0.0f : less_gap(0.0f, below_row(first_y, y, row), geometry.edge[1]);
+            gaps[row] = TILTED ? 0.0f : gap_along_y(below_row(first_y, y, row));
             // Only open tables have rows in reach that they do not hold.
             if (!PERIODIC && static_cast<u32>(first_y + row) >= points.dims[1]) gaps[row] = -FAR_AWAY;
         }
@@ -228,7 +235,7 @@ struct Around {
             #pragma unroll
             for (int row = 0; row < ROWS; row++) {
                 const float below = TILTED ? below_row(first_y, y, row) : 0.0f;
-                const float chord = TILTED ? this->chord(slice, below) : __fadd_rn(slice.left, gaps[row]);
+                const float chord = this->chord(slice, below, gaps[row]);
                 const bool reached = chord >= 0.0f && (!TILTED || slice.left >= 0.0f);
                 take(z, row, reached, [&] {
                     const Ends ends = this->ends(slice, below, chord);
@@ -244,12 +251,13 @@ struct Around {
 
     // A row beside or across a face of the table.
     struct Row {
-        u32 before;     // cells before it in the table
-        u32 image;      // that the row is seen in, apart from x
-        int low, high;  // cells along x, some of them beyond a face
+        u32 before;            // cells before it in the table
+        int image_y, image_z;  // that the row is seen in
+        int low, high;         // cells along x, some of them beyond a face
     };
 
-    // Of a target that is not inside: calls take(z, y, reached, row) as `rows` does.
+    // Of a target that is not inside: calls take(z, y, reached, row) as `rows` does, where row()
+    // returns the row.
     template <bool ALL, class Take>
     __device__ __forceinline__ void rows_near_a_face(Take take) const {
         #pragma unroll 1
@@ -260,18 +268,21 @@ struct Around {
             if (!ALL && !in_slice) continue;
             #pragma unroll 1
             for (int y = 0; y < ROWS; y++) {
-                const float below = below_row(first_y, this->y, y), chord = this->chord(slice, below);
+                const float below = below_row(first_y, this->y, y);
+                const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
                 const Seen seen_y = seen(1, first_y + y);
                 const bool reached = in_slice && chord >= 0.0f && static_cast<u32>(seen_y.cell) < points.dims[1];
-                if (!ALL && !reached) continue;
-                const Ends ends = this->ends(slice, below, fmaxf(chord, 0.0f));
-                const Row row = {
-                    (static_cast<u32>(seen_z.cell) * points.dims[1] + static_cast<u32>(seen_y.cell)) * points.dims[0],
-                    HERE + 9 * seen_z.image + 3 * seen_y.image,
-                    static_cast<int>(whole_below(ends.low) - WHOLE_BITS),
-                    static_cast<int>(whole_below(ends.high) - WHOLE_BITS) + 1,
-                };
-                take(z, y, reached, row);
+                take(z, y, reached, [&] {
+                    const Ends ends = this->ends(slice, below, chord);
+                    const u32 slice_rows = static_cast<u32>(seen_z.cell) * points.dims[1];
+                    return Row{
+                        (slice_rows + static_cast<u32>(seen_y.cell)) * points.dims[0],
+                        seen_y.image,
+                        seen_z.image,
+                        static_cast<int>(whole_below(ends.low) - WHOLE_BITS),
+                        static_cast<int>(whole_below(ends.high) - WHOLE_BITS) + 1,
+                    };
+                });
             }
         }
     }
@@ -290,38 +301,36 @@ struct Around {
 
     // The first of the parts.
     __device__ __forceinline__ Part part(const Row& row, u32 parts) const {
-        const int period = PERIODIC ? geometry.high[0] - geometry.low[0] : 0;
-        if (!PERIODIC || (parts & 1)) {
-            const int from = PERIODIC ? max(row.low, geometry.low[0]) : row.low;
-            const int to = PERIODIC ? min(row.high, geometry.high[0]) : row.high;
-            return Part{points_of(row, from, to), row.image};
+        int from = row.low, to = row.high, image = 0;
+        if (PERIODIC) {
+            const int low = geometry.low[0], high = geometry.high[0], period = high - low;
+            if (!(parts & 1)) image = parts & 2 ? -1 : 1;
+            from = max(from - image * period, low);
+            to = min(to - image * period, high);
         }
-        if (parts & 2) {
-            const int to = min(row.high + period, geometry.high[0]);
-            return Part{points_of(row, row.low + period, to), row.image - 1};
-        }
-        return Part{points_of(row, max(row.low - period, geometry.low[0]), row.high - period), row.image + 1};
-    }
-
-    // Sorted points of cells `from` to `to` of a row, as far as they are in the table.
-    __device__ __forceinline__ uint2 points_of(const Row& row, int from, int to) const {
         const int width = static_cast<int>(points.dims[0]);
         const u32 begin = row.before + static_cast<u32>(min(max(from, 0), width));
         const u32 end = row.before + static_cast<u32>(min(max(to, 0), width));
-        return make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end)));
+        return Part{make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end))), image};
+    }
+
+    // A part's image of the box. In a straight box the vector has one number per axis; these are
+    // the same for all threads.
+    __device__ __forceinline__ Image image_of(const Walk& walk, const Row& row, const Part& part) const {
+        Image image = {part.image, row.image_y, row.image_z, make_float3(0.0f, 0.0f, 0.0f)};
+        if (!PERIODIC) return image;
+        const float(*const shifts)[3] = walk.lattice.shifts;
+        if (TILTED) {
+            const float* const shift = shifts[HERE + image.a + 3 * image.b + 9 * image.c];
+            image.shift = make_float3(shift[0], shift[1], shift[2]);
+        } else {
+            image.shift = make_float3(static_cast<float>(image.a) * shifts[HERE + 1][0],
+                                      static_cast<float>(image.b) * shifts[HERE + 3][1],
+                                      static_cast<float>(image.c) * shifts[HERE + 9][2]);
+        }
+        return image;
     }
 };
-
-// The image with this number.
-__device__ __forceinline__ Image image_of(const Lattice& lattice, u32 number) {
-    Image image;
-    image.a = static_cast<int>(number % 3) - 1;
-    image.b = static_cast<int>(number / 3 % 3) - 1;
-    image.c = static_cast<int>(number / 9) - 1;
-    const float* const shift = lattice.shifts[number];
-    image.shift = make_float3(shift[0], shift[1], shift[2]);
-    return image;
-}
 
 // Where a candidate is seen from a target: what the neighbour test of the contract takes.
 struct Difference {
@@ -337,16 +346,29 @@ struct Difference {
           z(__fadd_rn(__fsub_rn(source.z, target.z), shift.z)), squared(::squared(x, y, z)) {}
 };
 
+// Two candidates, loaded together before either is looked at. The second may lie behind the run,
+// where arrays are padded.
+struct Two {
+    float4 of[2];
+
+    __device__ __forceinline__ Two(const float4* sources, u32 k) {
+        const float4* const at = sources + k;
+        of[0] = __ldg(at);
+        of[1] = __ldg(at + 1);
+    }
+};
+
 // Shows `work` a run of candidates whose differences need no image vector.
 template <bool HALF, class Work>
 __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target, uint2 run, Work& work) {
     const float r2 = walk.lattice.r2;
-    // Two at a time: the second may lie behind the run, where arrays are padded.
+    const float4* const sources = work.sources();
     #pragma unroll 1
     for (u32 k = run.x; k < run.y; k += 2) {
+        const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
-            const float4 source = work.source(k + j);
+            const float4& source = two.of[j];
             const Difference d(target, source);
             bool hit = d.squared <= r2 && k + j != target.itself;
             if (j > 0) hit = hit && k + j < run.y;
@@ -361,6 +383,7 @@ template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_row(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     const float r2 = walk.lattice.r2;
+    const float4* const sources = work.sources();
     u32 parts = around.parts(row);
     u32 k = 0, end = 0, itself = NONE;
     Image image = Image();
@@ -372,13 +395,14 @@ __device__ __forceinline__ void visit_row(
             parts &= parts - 1;
             k = part.run.x;
             end = part.run.y;
-            itself = part.image == HERE ? target.itself : NONE;
-            image = image_of(walk.lattice, part.image);
+            image = around.image_of(walk, row, part);
+            itself = image.a == 0 && image.b == 0 && image.c == 0 ? target.itself : NONE;
             continue;
         }
+        const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
-            const float4 source = work.source(k + j);
+            const float4& source = two.of[j];
             const Difference d(target, source, image.shift);
             bool hit = d.squared <= r2 && k + j != itself;
             if (j > 0) hit = hit && k + j < end;
@@ -398,27 +422,35 @@ __device__ __forceinline__ void visit_wrapped_row(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
         const Part part = around.part(row, parts);
-        const Image image = image_of(walk.lattice, part.image);
+        const Image image = around.image_of(walk, row, part);
         for (u32 k = part.run.x; k < part.run.y; k++) {
-            const float4 source = work.source(k);
+            const float4 source = __ldg(work.sources() + k);
             const u32 index = HALF ? __float_as_uint(source.w) : 0;
             visit_pair<HALF>(walk, target, k, source, index, image, true, true, work);
         }
     }
 }
 
+// Whether the rows of a target need no look at the faces of the table: of all targets of a warp that
+// take part in the call, because a warp with both kinds would go through all rows twice.
+template <class Around>
+__device__ __forceinline__ bool all_inside(const Around& around) {
+    return __all_sync(__activemask(), around.inside);
+}
+
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_around(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    if (around.inside) {
+    if (all_inside(around)) {
         around.template rows<false>([&](int, int, bool reached, auto run) {
             if (reached) visit_run<HALF>(walk, target, run(), work);
         });
     } else {
-        around.template rows_near_a_face<false>([&](int, int, bool, const typename Around::Row& row) {
-            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row, work);
-            else visit_row<HALF>(walk, target, around, row, work);
+        around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
+            if (!reached) return;
+            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row(), work);
+            else visit_row<HALF>(walk, target, around, row(), work);
         });
     }
 }

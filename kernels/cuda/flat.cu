@@ -8,9 +8,18 @@
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
-using nf::EXPAND_THREADS, nf::LIST_THREADS;
+using nf::LIST_THREADS;
 
 constexpr bool PERIODIC = NF_OPEN >= NF_AROUND_PERIODIC, TILTED = NF_OPEN == NF_AROUND_TILTED;
+// Blocks that a multiprocessor is to hold at a time. Walks through boxes take registers for targets
+// near a face that the others do not use; with fewer, more warps hide the loads. Pair kernels of
+// many numbers need theirs in the inner loop.
+#if NF_WORK == NF_PAIRS
+constexpr bool MANY_NUMBERS = NF_TARGETS + NF_OUTPUTS > 2;
+#else
+constexpr bool MANY_NUMBERS = false;
+#endif
+constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : 6;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
 // Threads of a block that take targets near a face of the table, or none, take the last places, so
@@ -39,7 +48,7 @@ __device__ __forceinline__ u32 grouped(const Walk& walk, u32 slot, u32 behind) {
     return slot;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     const u32 slot = grouped<THREADS>(walk, blockIdx.x * THREADS + threadIdx.x, walk.targets.count);
     if (slot == NONE) return;
@@ -100,7 +109,7 @@ struct Rings {
 struct Pusher {
     Rings& rings;
     const Walk& walk;
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
         if (hit) rings.push(__float_as_uint(index));
     }
@@ -124,7 +133,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
                 image = runs.image;
                 image.shift = shift_to(walk, image);
             }
-            const float4 source = pusher.source(k);
+            const float4 source = __ldg(pusher.sources() + k);
             visit_pair<NF_HALF>(walk, target, k, source, __float_as_uint(source.w), image, true, any_wrapped, pusher);
             k++;
         }
@@ -155,21 +164,25 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
         });
     }
     if (__any_sync(~0u, near)) {
-        cells.rows_near_a_face<true>([&](int, int, bool reached, const Cells::Row& row) {
-            u32 parts = reached && near ? cells.parts(row) : 0;
+        cells.rows_near_a_face<true>([&](int, int, bool reached, auto row_of) {
+            Cells::Row row = {};
+            u32 parts = 0;
+            if (reached && near) {
+                row = row_of();
+                parts = cells.parts(row);
+            }
             uint2 run = make_uint2(0, 0);
-            u32 image = HERE;
+            Image seen = Image();
             in_step(parts != 0, [&] {
                 if (run.x >= run.y) {
                     const Part part = cells.part(row, parts);
                     run = part.run;
-                    image = part.image;
+                    seen = cells.image_of(walk, row, part);
                     parts &= parts - 1;
                 }
-                const Image seen = image_of(walk.lattice, image);
                 const u32 stop = min(run.y, run.x + 16);
                 for (; run.x < stop; run.x++) {
-                    const float4 source = pusher.source(run.x);
+                    const float4 source = __ldg(pusher.sources() + run.x);
                     const u32 index = __float_as_uint(source.w);
                     visit_pair<NF_HALF>(walk, target, run.x, source, index, seen, true, wrapped, pusher);
                 }
@@ -181,12 +194,22 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     rings.flush(true);
 }
 
+#if NF_OPEN != NF_GENERAL
+__device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const Outlet& outlet, const Target& target) {
+    return {outlet.masks + target.slot, walk.targets.count};
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
     const u32 slot = grouped<LIST_THREADS>(walk, outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x, outlet.behind);
     const bool real = slot != NONE;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
+#if NF_OPEN != NF_GENERAL
+    // Behind flat_expand, which leaves these blocks.
+    if (outlet.masks && !__syncthreads_or(words_of(walk, outlet, target).incomplete(Cells::ROWS - 1))) return;
+#endif
     const u64 start = outlet.starts[target.slot];
     Rings rings;
     rings.ring = rings_of_warps + threadIdx.x / 32 * (32 * 33);
@@ -203,10 +226,14 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 
 #if NF_OPEN != NF_GENERAL
 
-// Counts the neighbours of every target and writes its masks.
-extern "C" __global__ void __launch_bounds__(THREADS)
+// Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
-    const u32 slot = grouped<THREADS>(walk, blockIdx.x * THREADS + threadIdx.x, walk.targets.count);
+    const u32 thread = blockIdx.x * THREADS + threadIdx.x;
+    for (u32 source = thread; source < walk.sources.count; source += gridDim.x * THREADS) {
+        outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
+    }
+    const u32 slot = grouped<THREADS>(walk, thread, walk.targets.count);
     if (slot == NONE) return;
     const Target target = target_at(walk, slot);
     const bool wrapped = PERIODIC && images_differ(walk);
@@ -214,53 +241,37 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     outlet.counts[slot] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
 }
 
-// Puts a list into the part of the block's entries that is staged.
-struct Stager {
-    const Walk& walk;
-    u32* stage;
-    u32 room, next;  // place of the next entry in the part; large before it
-
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
-    __device__ __forceinline__ void put(u32 entry) {
-        if (next < room) stage[next] = entry;
-        next++;
-    }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
-        if (hit) put(__float_as_uint(index));
-    }
-};
-
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
-// entries: they are staged in shared memory, `room` at a time, and written side by side.
-extern "C" __global__ void __launch_bounds__(EXPAND_THREADS)
+// entries: they are staged in shared memory, `room` at a time, and written side by side. Blocks with
+// a target whose masks are not complete are left to flat_lists.
+extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
     extern __shared__ u32 stage[];
-    const u32 first = outlet.first + blockIdx.x * EXPAND_THREADS;
-    const u32 slot = grouped<EXPAND_THREADS>(walk, first + threadIdx.x, outlet.behind);
+    const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
+    const u32 slot = grouped<LIST_THREADS>(walk, first + threadIdx.x, outlet.behind);
     const bool real = slot != NONE;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
+    const MaskWords<const u32> words = words_of(walk, outlet, target);
+    if (__syncthreads_or(words.incomplete(Cells::ROWS - 1))) return;
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
     const u64 begin = outlet.starts[first];
-    const u64 entries = outlet.starts[min(first + EXPAND_THREADS, outlet.behind)] - begin;
+    const u64 entries = outlet.starts[min(first + LIST_THREADS, outlet.behind)] - begin;
     const bool wrapped = PERIODIC && images_differ(walk);
     const Cells cells(walk, target, wrapped);
-    const MaskWords<const u32> words = {outlet.masks + target.slot, walk.targets.count};
     for (u64 staged = 0; staged < entries; staged += room) {
-        // Of a list that begins before the part the place is a large number until the part begins.
-        const u32 place = static_cast<u32>(start - begin - staged);
-        Stager stager{walk, stage, room, place};
         const bool meets = start - begin < staged + room && start + count > begin + staged;
         if (count > 0 && meets) {
-            expand_masks(walk, cells, wrapped, words, [&](u32 entry) { stager.put(entry); });
-            if (stager.next - place != count) {
-                stager.next = place;
-                visit_around<NF_HALF>(walk, target, cells, wrapped, stager);
-            }
+            // Large for a list that begins before this part, until the part begins.
+            u32 place = static_cast<u32>(start - begin - staged);
+            expand_masks(outlet.indices, cells, wrapped, words, [&](u32 entry) {
+                if (place < room) stage[place] = entry;
+                place++;
+            });
         }
         __syncthreads();
         const u32 length = static_cast<u32>(min(entries - staged, static_cast<u64>(room)));
-        for (u32 entry = threadIdx.x; entry < length; entry += EXPAND_THREADS) {
+        for (u32 entry = threadIdx.x; entry < length; entry += LIST_THREADS) {
             const u64 to = begin + staged + entry;
             if (to < outlet.capacity) outlet.entries[to - outlet.base] = stage[entry];
         }

@@ -8,30 +8,34 @@
 // where candidates are visited two at a time. Both passes find rows and parts by the same functions,
 // compiled without contraction, so they see the same candidates behind the same bits.
 //
-// Neighbours without a bit (behind the first 32 candidates of a row, or in the last of the 2K + 2
-// rows that a target may reach) are counted all the same: the second pass sees that it found fewer
-// and walks around this target once more.
+// Neighbours may be without a bit, behind the first 32 candidates of a row or in the last of the
+// 2K + 2 rows that a target may reach. They are counted all the same; one more word per target says
+// that its list has to be found by walking once more.
 #pragma once
 #include "around.cuh"
 
-// Words of targets, those of one row side by side.
+// Words of a target: those of all targets for one row are side by side.
 template <class Word>
 struct MaskWords {
     Word* first;  // of the target
     u64 stride;
 
+    // Of one of `rows` * `rows` rows.
     __device__ __forceinline__ Word& at(int z, int y, int rows) const {
         return first[static_cast<u64>(z * rows + y) * stride];
     }
+
+    // 1 if a neighbour may be without a bit.
+    __device__ __forceinline__ Word& incomplete(int rows) const { return at(rows, 0, rows); }
 };
 
 // Collects the bits of a row.
 struct Masker {
-    const float4* sources;
+    const float4* at;
     u32 count, bits, next;
 
-    __device__ __forceinline__ explicit Masker(const Walk& walk) : sources(walk.sources.at), count(0), bits(0), next(1) {}
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(sources + k); }
+    __device__ __forceinline__ explicit Masker(const Walk& walk) : at(walk.sources.at), count(0), bits(0), next(1) {}
+    __device__ __forceinline__ const float4* sources() const { return at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         if (hit) {
             bits |= next;
@@ -51,45 +55,54 @@ __device__ __forceinline__ u32 mask_candidates(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, const MaskWords<u32>& words) {
     constexpr int ROWS = Around::ROWS - 1;
     Masker masker(walk);
+    bool incomplete = false;
     const auto store = [&](int z, int y) {
-        if (z < ROWS && y < ROWS) words.at(z, y, ROWS) = masker.bits;
+        if (z < ROWS && y < ROWS) {
+            words.at(z, y, ROWS) = masker.bits;
+            incomplete = incomplete || masker.next == 0;
+        } else {
+            incomplete = incomplete || masker.bits != 0;
+        }
     };
-    if (around.inside) {
+    if (all_inside(around)) {
         around.template rows<true>([&](int z, int y, bool reached, auto run) {
             masker.begin_row();
             if (reached) visit_run<HALF>(walk, target, run(), masker);
             store(z, y);
         });
     } else {
-        around.template rows_near_a_face<true>([&](int z, int y, bool reached, const typename Around::Row& row) {
+        around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row, masker);
-            else if (reached) visit_row<HALF>(walk, target, around, row, masker);
+            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row(), masker);
+            else if (reached) visit_row<HALF>(walk, target, around, row(), masker);
             store(z, y);
         });
     }
+    words.incomplete(ROWS) = incomplete;
     return masker.count;
 }
 
 // Calls put(index) for the caller's index of every neighbour with a bit, in the order of the walk.
+// `indices`: of the sorted sources.
 template <class Around, class Put>
 __device__ __forceinline__ void expand_masks(
-    const Walk& walk, const Around& around, bool wrapped, const MaskWords<const u32>& words, Put put) {
+    const u32* indices, const Around& around, bool wrapped, const MaskWords<const u32>& words, Put put) {
     constexpr int ROWS = Around::ROWS - 1;
-    const float4* const sources = walk.sources.at;
     const auto put_all = [&](u32 begin, u32 bits) {
-        for (; bits; bits &= bits - 1) put(__float_as_uint(__ldg(&sources[begin + __ffs(bits) - 1].w)));
+        for (; bits; bits &= bits - 1) put(__ldg(indices + begin + __ffs(bits) - 1));
     };
-    if (around.inside) {
+    if (all_inside(around)) {
         around.template rows<false>([&](int z, int y, bool reached, auto run) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
             if (bits) put_all(run().x, bits);
         });
     } else {
-        around.template rows_near_a_face<false>([&](int z, int y, bool, const typename Around::Row& row) {
-            if (z >= ROWS || y >= ROWS) return;
+        around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row_of) {
+            if (!reached || z >= ROWS || y >= ROWS) return;
             u32 bits = words.at(z, y, ROWS);
+            if (!bits) return;
+            const auto row = row_of();
             for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
                 const uint2 run = around.part(row, parts).run;
                 const u32 taken = wrapped ? run.y - run.x : (run.y - run.x + 1) & ~1u;

@@ -53,7 +53,7 @@ __device__ __forceinline__ void visit_open_tile(const Walk& walk, const Outlet& 
         for (u32 k = begin; k < end; k += W) {
             const u32 count = min(W, end - k);
             Group::sync();
-            if (Group::rank() < count) staged[Group::rank()] = work.source(k + Group::rank());
+            if (Group::rank() < count) staged[Group::rank()] = __ldg(work.sources() + k + Group::rank());
             Group::sync();
             #pragma unroll 2
             for (u32 j = 0; j < count; j++) {
@@ -87,7 +87,7 @@ __device__ __forceinline__ void visit_tile(const Walk& walk, const Outlet& outle
         for (u32 k = begin; k < end; k += W) {
             const u32 count = min(W, end - k);
             Group::sync();
-            if (Group::rank() < count) staged[Group::rank()] = work.source(k + Group::rank());
+            if (Group::rank() < count) staged[Group::rank()] = __ldg(work.sources() + k + Group::rank());
             Group::sync();
             for (u32 j = 0; j < count; j++) {
                 const u32 index = HALF ? __float_as_uint(walk.sources.at[k + j].w) : 0;

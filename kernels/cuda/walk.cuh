@@ -215,7 +215,7 @@ __device__ __forceinline__ void visit_general(const Walk& walk, const Target& ta
         Image image = runs.image;
         image.shift = shift_to(walk, image);
         for (u32 k = begin; k < end; k++) {
-            const float4 source = work.source(k);
+            const float4 source = __ldg(work.sources() + k);
             const u32 index = HALF ? __float_as_uint(walk.sources.at[k].w) : 0;
             visit_pair<HALF>(walk, target, k, source, index, image, true, any_wrapped, work);
         }

@@ -38,7 +38,8 @@ constexpr int OUTPUT_ROOM = NF_OUTPUTS > 0 ? NF_OUTPUTS : 1;
 // Buffers that jobs read and write; the host fills in those that its job needs.
 struct Outlet {
     u32* counts;           // NF_COUNT, masks of NF_LISTS: neighbours of every sorted target
-    u32* masks;            // NF_LISTS: see masks.cuh
+    u32* masks;            // NF_LISTS: see masks.cuh; null where lists take two walks…
+    u32* indices;          // …and the caller's indices of the sorted sources
     const u64* starts;     // NF_LISTS: entries before every sorted target…
     u32* entries;          // …the lists…
     u64* list_starts;      // …and their starts and lengths in the caller's order
@@ -63,7 +64,7 @@ struct Work {
     const Outlet& outlet;
 
     __device__ __forceinline__ Work(const Walk& walk, const Target&, const Outlet& outlet) : count(0), walk(walk), outlet(outlet) {}
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         if (hit) count++;
     }
@@ -80,7 +81,7 @@ struct Work {
 
     __device__ __forceinline__ Work(const Walk& walk, const Target& target, const Outlet& outlet)
         : next(outlet.starts[target.slot]), walk(walk), outlet(outlet) {}
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
         if (hit) {
             if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
@@ -123,7 +124,7 @@ struct Work {
         for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = identity();
     }
 
-    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(outlet.sources + k); }
+    __device__ __forceinline__ const float4* sources() const { return outlet.sources; }
 
     __device__ __forceinline__ void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float first) {
         if (NF_SOURCES <= 1) {

@@ -53,6 +53,10 @@ inline T __ldg(const T* from) { return *from; }
 using std::max;
 using std::min;
 
+// A warp of one thread.
+inline unsigned __activemask() { return 1; }
+inline bool __all_sync(unsigned, bool all) { return all; }
+
 // Only the functions of a warp that walks of single targets do not call.
 struct Thread { unsigned x; };
 static const Thread threadIdx = {0};

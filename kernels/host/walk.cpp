@@ -15,7 +15,7 @@ struct Listing {
     const Walk& walk;
     u32* to;
     u64 count;
-    float4 source(u32 k) const { return walk.sources.at[k]; }
+    const float4* sources() const { return walk.sources.at; }
     void visit(bool hit, u32, float, float, float, float, float index) {
         if (!hit) return;
         if (to) to[count] = __float_as_uint(index);
@@ -31,18 +31,20 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
     const bool wrapped = images_differ(walk);
     const Cells cells(walk, target, wrapped);
     constexpr int ROWS = Cells::ROWS - 1;
-    std::vector<u32> words(ROWS * ROWS, ~0u);
     if (means == Means::Walks) return visit_around<HALF>(walk, target, cells, wrapped, listing);
-    const u32 count = mask_candidates<HALF>(walk, target, cells, wrapped, MaskWords<u32>{words.data(), 1});
-    if (!listing.to) {
+    std::vector<u32> words(ROWS * ROWS + 1, ~0u);
+    const MaskWords<u32> written = {words.data(), 1};
+    const u32 count = mask_candidates<HALF>(walk, target, cells, wrapped, written);
+    if (listing.to && written.incomplete(ROWS)) {
+        visit_around<HALF>(walk, target, cells, wrapped, listing);
+    } else if (listing.to) {
+        const MaskWords<const u32> read = {words.data(), 1};
+        std::vector<u32> indices(walk.sources.count);
+        for (u32 k = 0; k < walk.sources.count; k++) indices[k] = __float_as_uint(walk.sources.at[k].w);
+        expand_masks(indices.data(), cells, wrapped, read, [&](u32 entry) { listing.to[listing.count++] = entry; });
+    } else {
         listing.count = count;
-        return;
     }
-    u32* const first = listing.to + listing.count;
-    u32 found = 0;
-    expand_masks(walk, cells, wrapped, MaskWords<const u32>{words.data(), 1}, [&](u32 entry) { first[found++] = entry; });
-    if (found == count) listing.count += found;
-    else visit_around<HALF>(walk, target, cells, wrapped, listing);
 }
 
 template <bool HALF, int K>

@@ -66,10 +66,8 @@ table! {
 
         /// Threads of a block of `flat`.
         FLAT_THREADS = 256;
-        /// Threads of a block of `flat_lists`.
+        /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
-        /// Threads of a block of `flat_expand`.
-        EXPAND_THREADS = 64;
         /// Threads of a block of `cell_tasks` and `half_tiles`.
         TILE_THREADS = 128;
         /// Cells that a block looks at when it lists the occupied ones.

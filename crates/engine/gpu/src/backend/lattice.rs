@@ -26,6 +26,9 @@ pub struct DeviceLattice {
     pub(super) number: u64,
     pub(super) lattice: Lattice,
     pub(super) subdivision: u32,
+    along_x: u32,
+    /// Cells as long along x as along y, for a CPU backend.
+    cubic: Option<Lattice>,
     pub(super) layout: launch::Lattice,
     pub(super) rows: Buffer<Row>,
     pub(super) row_count: u32,
@@ -50,6 +53,8 @@ impl GpuBackend {
             number: next_number(),
             lattice: lattice.clone(),
             subdivision,
+            along_x: 1,
+            cubic: None,
             layout: launch::Lattice::new(lattice),
             rows: buffer,
             row_count: rows.len() as u32,
@@ -62,6 +67,27 @@ impl DeviceLattice {
     /// The lattice.
     pub fn lattice(&self) -> &Lattice {
         &self.lattice
+    }
+
+    /// Says that this lattice is `cubic` with every cell divided into so many along x. `flat` cuts
+    /// rows to the chord of each target, so such cells test fewer candidates; strategies and
+    /// backends that go from cell to cell are better served by the cubic ones.
+    pub fn dividing(self, cubic: Lattice, along_x: u32) -> Self {
+        Self {
+            cubic: Some(cubic),
+            along_x,
+            ..self
+        }
+    }
+
+    /// The lattice for a CPU backend that shares the work.
+    pub fn cubic(&self) -> &Lattice {
+        self.cubic.as_ref().unwrap_or(&self.lattice)
+    }
+
+    /// Cells along x for one along y and z.
+    pub fn along_x(&self) -> u32 {
+        self.along_x
     }
 
     /// Cells to a radius along y and z.

@@ -25,6 +25,8 @@ pub struct DeviceLists {
     /// Masks of the targets that were counted last, if `masked`.
     masks: Buffer<u32>,
     masked: bool,
+    /// The caller's indices of the sorted sources, for lists from masks.
+    indices: Buffer<u32>,
     pub(super) starts: Buffer<u64>,
     pub(super) entries: Buffer<u32>,
     pub(super) list_starts: Buffer<u64>,
@@ -58,6 +60,7 @@ impl Default for DeviceLists {
             counts: Buffer::new("counts of neighbours"),
             masks: Buffer::new("masks of candidates"),
             masked: false,
+            indices: Buffer::new("indices of sorted points"),
             starts: Buffer::new("starts of lists"),
             entries: Buffer::new("entries of lists"),
             list_starts: Buffer::new("starts of lists"),
@@ -239,6 +242,7 @@ impl DeviceLists {
             + self.starts.bytes()
             + self.entries.bytes()
             + self.masks.bytes()
+            + self.indices.bytes()
             + self.list_starts.bytes()
             + self.list_counts.bytes()
     }
@@ -343,7 +347,11 @@ impl DeviceLists {
             return Ok(false);
         }
         let words = traversal.mask_words().saturating_mul(of.searching());
-        match self.masks.reserve(&backend.stream, words) {
+        let (masks, indices) = (&mut self.masks, &mut self.indices);
+        let reserved = masks
+            .reserve(&backend.stream, words)
+            .and_then(|_| indices.reserve(&backend.stream, of.sources.len()));
+        match reserved {
             Err(error) if error.is_out_of_memory() => return Ok(false),
             reserved => reserved?,
         };
@@ -358,6 +366,7 @@ impl DeviceLists {
         let outlet = Outlet {
             counts: self.counts.address(),
             masks: self.masks.address(),
+            indices: self.indices.address(),
             ..Outlet::default()
         };
         masks.count(&backend.stream, &of.walk(), &outlet)?;
@@ -393,18 +402,15 @@ impl DeviceLists {
         targets: usize,
         entries: u64,
     ) -> Result<(), Error> {
-        let walk = of.walk();
-        match flat.masks().filter(|_| self.masked) {
-            None => flat.run_part(&backend.stream, &walk, &outlet, targets),
-            Some(masks) => {
-                let masks_at = self.masks.address();
-                let outlet = Outlet {
-                    masks: masks_at,
-                    ..outlet
-                };
-                masks.expand(&backend.stream, &walk, &outlet, targets, entries)
-            }
+        let (walk, stream) = (of.walk(), &backend.stream);
+        let mut outlet = outlet;
+        if let Some(masks) = flat.masks().filter(|_| self.masked) {
+            outlet.masks = self.masks.address();
+            outlet.indices = self.indices.address();
+            masks.expand(stream, &walk, &outlet, targets, entries)?;
         }
+        // Behind masks it looks only at blocks where these are not complete.
+        flat.run_part(stream, &walk, &outlet, targets)
     }
 
     /// Refuses points other than those that were counted last: the buffers are as long as their

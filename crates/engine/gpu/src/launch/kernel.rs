@@ -5,7 +5,7 @@
 //! kernel is on the backend's one stream, so it finds what the one before it wrote.
 
 use crate::{error::Error, memory::Queue, program::Module};
-use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg};
+use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg, sys::CUfunction_attribute};
 use nearfield_kernels::constants;
 
 /// Items that a block of a scan takes.
@@ -34,6 +34,13 @@ impl Kernel {
         let function = module.function(name)?;
         let name = format!("{name} of {}", module.program());
         Ok(Self { name, function })
+    }
+
+    /// Asks the driver for so many bytes of shared memory per block, which launches name; false if a
+    /// block cannot have them.
+    pub(super) fn allow_shared(&self, bytes: u32) -> bool {
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        self.function.set_attribute(attribute, bytes as i32).is_ok()
     }
 
     /// Starts `blocks` × `threads`; `arguments` push what the kernel declares.

@@ -103,6 +103,7 @@ pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 pub(crate) struct Outlet {
     pub(crate) counts: CUdeviceptr,
     pub(crate) masks: CUdeviceptr,
+    pub(crate) indices: CUdeviceptr,
     pub(crate) starts: CUdeviceptr,
     pub(crate) entries: CUdeviceptr,
     pub(crate) list_starts: CUdeviceptr,
@@ -186,6 +187,7 @@ impl Default for Outlet {
         Self {
             counts: 0,
             masks: 0,
+            indices: 0,
             starts: 0,
             entries: 0,
             list_starts: 0,

@@ -7,8 +7,7 @@ use super::{
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{
-    EXPAND_THREADS, FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS,
-    TILE_THREADS,
+    FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
 };
 
 /// The kernels of one traversal program.
@@ -38,6 +37,8 @@ pub(crate) struct Flat {
 pub(crate) struct Masks {
     count: Kernel,
     expand: Kernel,
+    /// Maximum number of entries that a block may stage.
+    max_staged: u32,
 }
 
 /// Kernels of tasks.cu.
@@ -119,9 +120,14 @@ impl Flat {
 
 impl Masks {
     fn load(module: &Module) -> Result<Self, Error> {
+        let expand = Kernel::of(module, "flat_expand")?;
+        let staged = [STAGED_AT_MOST, STAGED_ANYWHERE];
+        let allowed = |entries: &u32| expand.allow_shared(entries * size_of::<u32>() as u32);
+        let max_staged = staged.into_iter().find(allowed).unwrap_or(STAGED_ANYWHERE);
         Ok(Self {
             count: Kernel::of(module, "flat_masks")?,
-            expand: Kernel::of(module, "flat_expand")?,
+            expand,
+            max_staged,
         })
     }
 
@@ -144,8 +150,8 @@ impl Masks {
         targets: usize,
         entries: u64,
     ) -> Result<(), Error> {
-        let shape = (blocks(targets, EXPAND_THREADS), EXPAND_THREADS);
-        let room = staged_entries(targets, entries);
+        let shape = (blocks(targets, LIST_THREADS), LIST_THREADS);
+        let room = staged_entries(targets, entries).min(self.max_staged);
         let bytes = room * size_of::<u32>() as u32;
         // SAFETY: the module's promise; a block has memory for `room` entries.
         unsafe { (self.expand).start_staged(stream, shape, bytes, &[walk, outlet, &room]) }
@@ -156,12 +162,17 @@ impl Masks {
 /// longer than the mean.
 fn staged_entries(targets: usize, entries: u64) -> u32 {
     const STEP: u64 = 512;
-    // 40 KiB: with the kernel's own, less than the 48 that a block may have without asking.
-    const MAX: u64 = 10_240;
-    let mean = u64::from(EXPAND_THREADS).saturating_mul(entries) / targets.max(1) as u64;
-    let room = (mean + mean / 16).next_multiple_of(STEP).clamp(STEP, MAX);
+    let mean = u64::from(LIST_THREADS).saturating_mul(entries) / targets.max(1) as u64;
+    let room = (mean + mean / 16)
+        .next_multiple_of(STEP)
+        .clamp(STEP, u64::from(STAGED_AT_MOST));
     room as u32
 }
+
+/// 56 KiB: devices since 2018 let a block have 64. Longer lists are staged in turns.
+const STAGED_AT_MOST: u32 = 14_336;
+/// 40 KiB: with what the kernel declares, less than the 48 that a block has without asking.
+const STAGED_ANYWHERE: u32 = 10_240;
 
 impl Tasks {
     pub(crate) fn load(module: &Module, pairs: bool) -> Result<Self, Error> {

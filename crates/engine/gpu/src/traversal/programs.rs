@@ -103,10 +103,10 @@ impl Traversal {
         around && self.subdivision <= MAX_MASKED_SUBDIVISION
     }
 
-    /// Words of masks of a target.
+    /// Words of masks of a target: one per row, and one that says whether they are complete.
     pub(crate) fn mask_words(&self) -> usize {
         let rows = 2 * self.subdivision as usize + 1;
-        rows * rows
+        rows * rows + 1
     }
 
     fn source(&self) -> &'static Source {

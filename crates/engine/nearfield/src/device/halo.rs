@@ -102,9 +102,7 @@ impl Gathered<'_> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let (parts, count) = bricks.parts()?;
-                let made = self
-                    .backend
-                    .parts(&parts, count, of.lattice.lattice(), None);
+                let made = self.backend.parts(&parts, count, of.lattice.cubic(), None);
                 new.insert(made?)
             }
         };
@@ -256,7 +254,7 @@ impl Halo {
         self.positions
             .extend(points.iter().map(|&[x, y, z, _]| [x, y, z]));
         // The device has checked them; what it has sorted is finite and not too far away.
-        let lattice = gathered.of.lattice.lattice();
+        let lattice = gathered.of.lattice.cubic();
         let sorted = cpu.install(|| {
             let bounds = Bounds::of((&self.positions).into(), lattice.domain());
             bounds.and_then(|bounds| self.grid.build((&self.positions).into(), bounds, lattice))

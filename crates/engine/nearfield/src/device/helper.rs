@@ -237,7 +237,7 @@ impl CpuHelper {
         let leaves = |state: &JobState| {
             state.backends() == Backends::Device && !state.is_stale(device.points(), false)
         };
-        self.lattice.as_ref() == Some(device.gathered.of.lattice.lattice())
+        self.lattice.as_ref() == Some(device.gathered.of.lattice.cubic())
             && (self.split.try_lock())
                 .is_some_and(|shared| shared.jobs.get(&job).is_some_and(leaves))
     }
@@ -276,7 +276,7 @@ impl CpuHelper {
             self.halos.sources.share = DeviceShare::default();
             self.gpu = Some(gpu);
         }
-        let lattice = device.gathered.of.lattice.lattice();
+        let lattice = device.gathered.of.lattice.cubic();
         if self.lattice.as_ref() != Some(lattice) {
             self.split.drop_plans();
             self.packing.parts.clear();
@@ -451,8 +451,7 @@ impl SplitJob for HelperStep<'_, '_> {
         if state.is_stale(points, false) {
             (self.halos).fetch(self.cpu, of, self.packing, &Bricks::All)?;
             let pair = self.halos.pair(of.of.same_set);
-            let subdivision = of.of.lattice.subdivision();
-            state.plan_for(pair, &self.settings, Traffic::NONE, subdivision)?;
+            state.plan_for(pair, &self.settings, Traffic::NONE)?;
         }
         self.timed.planning_ms = self.timed.clock.since_begin_ms();
         Ok(state.backends())

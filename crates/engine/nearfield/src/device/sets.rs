@@ -1,7 +1,11 @@
 //! The sets of an engine on the device, and the cells that all of them share.
 
 use super::{engine::DeviceEngine, set::DeviceSetId};
-use crate::{Error, ErrorKind, PointSetId, backend::gpu::finer_cells, error::MissingLists};
+use crate::{
+    Error, ErrorKind, PointSetId,
+    backend::gpu::{GpuCells, finer_cells},
+    error::MissingLists,
+};
 use nearfield_gpu::{self as gpu, DeviceLattice, Measured, Settled};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
@@ -119,9 +123,13 @@ impl DeviceEngine {
             if self.look_at_others(set) {
                 lattice = self.lattice_of_all(bounds, set)?;
             }
-            let (lattice, subdivision) = lattice;
-            let made = self.backend.lattice(&lattice, subdivision);
-            *self.lattice = Some(made?);
+            let (lattice, cells) = lattice;
+            let made = self.backend.lattice(&lattice, cells.per_radius)?;
+            let cubic = self.lattice_of(GpuCells {
+                along_x: 1,
+                ..cells
+            })?;
+            *self.lattice = Some(made.dividing(cubic, cells.along_x));
             self.sets.iter_mut().for_each(|set| set.points.unsort());
             for lists in self.lists.values_mut() {
                 if std::mem::take(&mut lists.current) {
@@ -143,23 +151,38 @@ impl DeviceEngine {
         Ok(())
     }
 
-    /// The lattice for the rooms of all sets, and its cells to a radius; `bounds` are those of
-    /// `set`.
-    fn lattice_of_all(&self, bounds: &Bounds, set: PointSetId) -> Result<(Lattice, u32), Error> {
+    /// The lattice for the rooms of all sets, and its cells; `bounds` are those of `set`.
+    fn lattice_of_all(
+        &self,
+        bounds: &Bounds,
+        set: PointSetId,
+    ) -> Result<(Lattice, GpuCells), Error> {
+        let cells = match (self.settings.subdivision, &*self.lattice) {
+            (0, Some(lattice)) => GpuCells {
+                per_radius: lattice.subdivision(),
+                along_x: lattice.along_x(),
+            },
+            (0, None) => {
+                let points = self.sets[set.slot()].points.len();
+                let edges = [f64::from(self.settings.radius); 3];
+                finer_cells(self.settings.strategy, points, bounds.extent(), edges)
+            }
+            (given, _) => GpuCells {
+                per_radius: given,
+                along_x: 1,
+            },
+        };
+        Ok((self.lattice_of(cells)?, cells))
+    }
+
+    /// A lattice for the rooms of all sets.
+    fn lattice_of(&self, cells: GpuCells) -> Result<Lattice, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
         let radius = Radius::new(self.settings.radius).map_err(ErrorKind::Setup)?;
-        let subdivision = match (self.settings.subdivision, &*self.lattice) {
-            (0, Some(lattice)) => lattice.subdivision(),
-            (0, None) => {
-                let edges = [f64::from(radius.value()); 3];
-                finer_cells(self.sets[set.slot()].points.len(), bounds.extent(), edges)
-            }
-            (given, _) => given,
-        };
-        let lattice = Lattice::new(radius, domain, subdivision, &all).map_err(ErrorKind::Setup)?;
-        Ok((lattice, subdivision))
+        Lattice::divided(radius, domain, cells.to_a_radius(), &all)
+            .map_err(|source| ErrorKind::Setup(source).into())
     }
 
     /// Measures the sets but one whose positions are provisional, before all are sorted into other

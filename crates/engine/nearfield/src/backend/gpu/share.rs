@@ -1,7 +1,7 @@
 //! The targets of the GPU's part of a job that it shares with the CPU backend.
 
 use super::{
-    sort::subdivision,
+    sort::cells,
     state::{KEPT_PLANS, Shares, State},
 };
 use crate::{
@@ -18,7 +18,7 @@ impl State {
         part: Part<'_>,
     ) -> Result<(Shares, Strategy), gpu::Error> {
         let strategy = input.options.strategy.of_share();
-        self.begin_sort_by(input, subdivision(input, &input.bounds()))?;
+        self.begin_sort_by(input, cells(input, &input.bounds()))?;
         self.finish_sort(input)?;
         let mut shares = std::mem::take(&mut self.shares);
         let gathered = self.gather_into(&mut shares, part, strategy);
@@ -50,7 +50,7 @@ impl State {
             let parts = self.backend.parts(
                 planned.parts(),
                 planned.subregions(),
-                planned.lattice().0,
+                planned.lattice(),
                 None,
             )?;
             shares.parts.insert(version, parts);

@@ -13,7 +13,7 @@ use super::{
     faults::Faults,
     fields::StagedFields,
     host::Lender,
-    sort::subdivision,
+    sort::cells,
     state::{OnGpu, Order, Shares, State, Trouble},
     times::Times,
 };
@@ -365,7 +365,7 @@ impl Accelerator for GpuSide {
         let Some(kernel) = work.kernel else { return 0 };
         let prepared = self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("engine.prepare").entered();
-            state.begin_sort_by(input, subdivision(input, &input.bounds()))?;
+            state.begin_sort_by(input, cells(input, &input.bounds()))?;
             state
                 .staged
                 .fill(&state.backend, input.cpu, kernel.fields)?;

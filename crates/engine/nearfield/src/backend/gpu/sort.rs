@@ -10,10 +10,17 @@ use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
 use nearfield_grid::{Bounds, Lattice};
 use std::hash::Hash;
 
-/// Mean points in a cell of the radius' edge from which finer cells are worth their table.
+/// Mean points in a cell of the radius' edge from which finer cells are worth their table, for
+/// strategies that go from cell to cell…
 const FINER_FROM: f64 = 4.0;
-/// Cells per point that the finer table may have.
+/// …or cells per point that the finer table may have.
 const FINER_CELLS: f64 = 12.0;
+/// The same for `flat`, whose rows are cut at both ends by cells that are finer along x.
+const FLAT_FINER_FROM: f64 = 10.0;
+/// Cells per point up to which cells are divided along x.
+const DIVIDED_CELLS: f64 = 10.0;
+/// Most cells along x for one along y and z.
+const MAX_ALONG_X: u32 = 4;
 /// Cells per point that a table may have to be tried by the strategy `auto`.
 const MAX_CELLS: f64 = 20.0;
 
@@ -24,7 +31,7 @@ impl State {
         if strategy != Strategy::Auto {
             return Configuration {
                 strategy,
-                subdivision: subdivision(input, &all),
+                subdivision: cells(input, &all).per_radius,
             };
         }
         let sorted =
@@ -72,7 +79,19 @@ impl State {
         let config = self.configuration(input);
         let timed = self.times.configuration().is_some();
         let before = timed.then(|| self.backend.mark()).transpose()?;
-        self.begin_sort_by(input, config.subdivision)?;
+        let given = input.options.subdivision > 1;
+        let edges = input.lattice.edges();
+        let cells = GpuCells {
+            per_radius: config.subdivision,
+            along_x: match config.strategy {
+                Strategy::Flat if !given => {
+                    let extent = input.bounds().extent();
+                    along_x(config.subdivision, input.points(), extent, edges)
+                }
+                _ => 1,
+            },
+        };
+        self.begin_sort_by(input, cells)?;
         if let Some(before) = before {
             self.sorting = Some([before, self.backend.mark()?]);
         }
@@ -82,18 +101,18 @@ impl State {
     pub(super) fn begin_sort_by(
         &mut self,
         input: &StepInput<'_>,
-        subdivision: u32,
+        cells: GpuCells,
     ) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
         let all = input.bounds();
         let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
-        let lattice = match Lattice::new(radius, domain, subdivision, &all) {
+        let lattice = match Lattice::divided(radius, domain, cells.to_a_radius(), &all) {
             Ok(lattice) => lattice,
             // The engine's own lattice was made for the same radius, domain and points.
             Err(_) => input.lattice.clone(),
         };
         if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
-            self.lattice = Some(self.backend.lattice(&lattice, subdivision)?);
+            self.lattice = Some(self.backend.lattice(&lattice, cells.per_radius)?);
             for set in &mut self.sets {
                 set.order = Order::AsGiven;
             }
@@ -131,12 +150,41 @@ impl State {
     }
 }
 
-/// Cells to a radius on the GPU.
-pub(super) fn subdivision(input: &StepInput<'_>, bounds: &Bounds) -> u32 {
-    if input.options.subdivision > 1 {
-        return input.options.subdivision;
+/// The cells of a lattice for the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GpuCells {
+    /// Cells to a radius along y and z.
+    pub(crate) per_radius: u32,
+    /// Cells along x for each of these.
+    pub(crate) along_x: u32,
+}
+
+impl GpuCells {
+    /// Cells to a radius along each axis.
+    pub(crate) fn to_a_radius(self) -> [u32; 3] {
+        let Self {
+            per_radius,
+            along_x,
+        } = self;
+        [per_radius * along_x, per_radius, per_radius]
     }
-    finer_cells(input.points(), bounds.extent(), input.lattice.edges())
+}
+
+/// The cells that an engine's settings or its points ask for.
+pub(super) fn cells(input: &StepInput<'_>, bounds: &Bounds) -> GpuCells {
+    let strategy = input.options.strategy;
+    match input.options.subdivision {
+        0 | 1 => finer_cells(
+            strategy,
+            input.points(),
+            bounds.extent(),
+            input.lattice.edges(),
+        ),
+        given => GpuCells {
+            per_radius: given,
+            along_x: 1,
+        },
+    }
 }
 
 /// Class of occupancy of cells whose edge is the radius, and the finest cells whose table is small
@@ -156,13 +204,42 @@ fn cells_of(extent: [f64; 3], edges: [f64; 3]) -> f64 {
         .product()
 }
 
-/// Cells to a radius for so many points in a box: finer ones test fewer candidates, but their table
-/// has to be filled every step. `edges` are those of one cell to a radius.
-pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
-    let (cells, points) = (cells_of(extent, edges), points.max(1) as f64);
-    if points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
-        2
-    } else {
-        1
+/// Cells for a number of points in a box: finer ones test fewer candidates, but their table has to
+/// be filled every step. `edges` are those of one cell to a radius.
+///
+/// The numbers are measurements (docs/measurements.md, cells of the GPU), not times of this run:
+/// results depend on the order of candidates, so on the cells.
+pub(crate) fn finer_cells(
+    strategy: Strategy,
+    points: usize,
+    extent: [f64; 3],
+    edges: [f64; 3],
+) -> GpuCells {
+    let (cells, number) = (cells_of(extent, edges), points.max(1) as f64);
+    if strategy == Strategy::Flat {
+        let per_radius = if number / cells >= FLAT_FINER_FROM {
+            2
+        } else {
+            1
+        };
+        return GpuCells {
+            per_radius,
+            along_x: along_x(per_radius, points, extent, edges),
+        };
     }
+    let finer = number / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * number;
+    GpuCells {
+        per_radius: if finer { 2 } else { 1 },
+        along_x: 1,
+    }
+}
+
+/// Cells along x for one along y and z, as many as the table allows.
+fn along_x(per_radius: u32, points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
+    let cubic = f64::from(per_radius).powi(3) * cells_of(extent, edges);
+    let room = DIVIDED_CELLS * points as f64 / cubic;
+    [MAX_ALONG_X, MAX_ALONG_X / 2]
+        .into_iter()
+        .find(|&along_x| f64::from(along_x) <= room)
+        .unwrap_or(1)
 }

@@ -227,7 +227,6 @@ impl JobState {
         of: PairOfSets<'_>,
         settings: &Settings,
         traffic: Traffic,
-        subdivision: u32,
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let _span = tracing::debug_span!("balance.plan").entered();
@@ -263,7 +262,6 @@ impl JobState {
             plan,
             edge,
             lattice: lattice.clone(),
-            subdivision,
             version: next_version(),
         });
         self.decision = Some(decision);
@@ -397,7 +395,6 @@ mod tests {
             needed: None,
             edge: 2,
             lattice: Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap(),
-            subdivision: 1,
             version: 1,
         });
         (state.points, state.age, state.last.total_ms) = ([40; 2], 1000, 1.0);

@@ -43,7 +43,6 @@ pub(crate) struct Planned {
     /// Cells of a brick along each axis.
     pub(super) edge: u32,
     pub(super) lattice: Lattice,
-    pub(super) subdivision: u32,
     /// Tells the plan from all others.
     pub(super) version: u64,
 }
@@ -71,9 +70,9 @@ impl Planned {
         u64::from(self.edge).saturating_pow(3)
     }
 
-    /// The lattice that the parts were made for, and its cells to a radius.
-    pub(crate) fn lattice(&self) -> (&Lattice, u32) {
-        (&self.lattice, self.subdivision)
+    /// The lattice that the parts were made for.
+    pub(crate) fn lattice(&self) -> &Lattice {
+        &self.lattice
     }
 
     pub(crate) fn version(&self) -> u64 {

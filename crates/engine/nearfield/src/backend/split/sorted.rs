@@ -54,7 +54,7 @@ pub(super) fn sets_of_share<'a>(
             continue;
         }
         let positions = positions.as_chunks::<3>().0;
-        let (lattice, grid) = (planned.lattice().0, &mut part.grid);
+        let (lattice, grid) = (planned.lattice(), &mut part.grid);
         let (held, bounds) = (grid.bytes(), set.grid.bounds());
         let build = || grid.build_part(positions, bounds, lattice, needed, 1);
         (input.cpu.install(build)).map_err(|source| ErrorKind::Positions {

@@ -105,8 +105,7 @@ impl EngineStep<'_> {
             let state = shared.state_of(job, settings.policy)?;
             if state.is_stale(input.points_of(job), settings.deterministic) {
                 let traffic = self.device.traffic(job.kind);
-                let subdivision = input.options.subdivision;
-                state.plan_for(input.pair(job)?, settings, traffic, subdivision)?;
+                state.plan_for(input.pair(job)?, settings, traffic)?;
             }
             backends = state.backends();
             // As long as both backends work, positions are checked and copied by the same workers

@@ -31,6 +31,11 @@ const REMEMBERED: usize = 8;
 /// in ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads:
 /// 0 for one per core. memory_limit: bytes that lists may take.
 ///
+/// Errors name the argument and the numbers: TypeError for arrays of another type, ValueError for
+/// shapes, coordinates and settings that cannot be used, IndexError for a set that is not there,
+/// MemoryError where memory is short or memory_limit exceeded, RuntimeError for a device that
+/// cannot be used.
+///
 /// Any number of threads may ask an engine at the same time: query(), count_neighbors(),
 /// sph_density(), z_sort(), report(), and neighbors() of lists that were found. While one thread
 /// changes it, or finds lists, others meet a RuntimeError, and so does a thread that would change
@@ -57,7 +62,7 @@ struct State {
 #[derive(Default)]
 struct Held {
     /// Those that are current, by pair of sets.
-    current: Vec<((usize, usize), Py<PyNeighbors>)>,
+    current: Vec<([usize; 2], Py<PyNeighbors>)>,
     /// Earlier ones.
     earlier: Vec<Py<PyNeighbors>>,
 }
@@ -111,7 +116,7 @@ impl PyEngine {
         })
     }
 
-    /// The search radius; setting it makes all lists out of date.
+    /// The search radius in the unit of the coordinates; setting it makes all lists out of date.
     #[getter]
     fn radius(&self) -> PyResult<f64> {
         self.ask(|engine| Ok(engine.radius()))
@@ -122,9 +127,9 @@ impl PyEngine {
         self.change(py, |_| true, |state| state.engine.set_radius(radius))
     }
 
-    /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns
-    /// its number. It searches all sets and is searched by all, itself included. Points are copied
-    /// once.
+    /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32, or of float64 where the
+    /// engine's precision is "f64", and returns its number. It searches all sets and is searched by
+    /// all, itself included. Points are copied once.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = Points::of(points)?;
         write(&self.state, |state| {
@@ -137,7 +142,8 @@ impl PyEngine {
         })
     }
 
-    /// Gives a set new points, of any number; refused points leave it as it was.
+    /// Gives a set new points, an array as for add_points(), of any number; its lists are out of
+    /// date. Refused points leave it as it was.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = Points::of(points)?;
         write(&self.state, |state| {
@@ -201,14 +207,14 @@ impl PyEngine {
         self.ask(|engine| Ok(engine.point_sets()))
     }
 
-    /// Whether a set searches in another in find_neighbors(); all do at first.
+    /// Says whether a set searches in another in find_neighbors(); all do at first.
     fn set_active(&self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
         let sets = [self.set(targets)?, self.set(sources)?];
         // Takes no time, so that other threads need not run meanwhile.
         write(&self.state, |state| {
             let set = state.engine.set_active(sets[0], sets[1], active);
             set.map_err(raise)?;
-            self.retire(|pair| pair == (targets, sources) && !active);
+            self.retire(|pair| pair == [targets, sources] && !active);
             Ok(())
         })
     }
@@ -225,6 +231,7 @@ impl PyEngine {
     }
 
     /// The neighbours of every point of one set in another, found now if they were not yet.
+    /// RuntimeError where the one does not search in the other (set_active()).
     #[pyo3(signature = (targets=0, sources=0))]
     fn neighbors(
         &self,
@@ -232,13 +239,13 @@ impl PyEngine {
         targets: usize,
         sources: usize,
     ) -> PyResult<Py<PyNeighbors>> {
-        if let Some(lists) = self.current(py, (targets, sources)) {
+        if let Some(lists) = self.current(py, [targets, sources]) {
             return Ok(lists);
         }
         let spare = self.reclaim(py);
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         write(&self.state, |state| {
-            if let Some(lists) = self.current(py, (targets, sources)) {
+            if let Some(lists) = self.current(py, [targets, sources]) {
                 return Ok(lists);
             }
             let engine = &mut state.engine;
@@ -249,13 +256,14 @@ impl PyEngine {
                 engine.take_neighbors(t, s, spare).map_err(raise)
             })?;
             let lists = Py::new(py, PyNeighbors { lists })?;
-            let held = ((targets, sources), lists.clone_ref(py));
+            let held = ([targets, sources], lists.clone_ref(py));
             self.held().current.push(held);
             Ok(lists)
         })
     }
 
-    /// The neighbours in a set of positions that are no points, an array of shape (n, 3) or (n, 2).
+    /// The neighbours in a set of positions that are no points, an array as for add_points(); one
+    /// list per position.
     #[pyo3(signature = (positions, sources=0))]
     fn query(
         &self,
@@ -289,11 +297,13 @@ impl PyEngine {
     }
 
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
-    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
+    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32, in mass per
+    /// volume, or per area in two dimensions.
     ///
     /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default,
     /// which it may not exceed. dimensions: 2 or 3, which the kernel is normalised for; by default
-    /// 2 where both sets were given as arrays of shape (n, 2), and 3 where neither was.
+    /// 2 where both sets were given as arrays of shape (n, 2), and 3 where neither was; ValueError
+    /// where one was.
     #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=None))]
     fn sph_density<'py>(
         &self,
@@ -378,7 +388,7 @@ impl PyEngine {
     fn change<T: Send>(
         &self,
         py: Python<'_>,
-        which: impl Fn((usize, usize)) -> bool,
+        which: impl Fn([usize; 2]) -> bool,
         work: impl FnOnce(&mut State) -> Result<T, nearfield::Error> + Send,
     ) -> PyResult<T> {
         write(&self.state, |state| {
@@ -393,14 +403,14 @@ impl PyEngine {
     }
 
     /// Lists of a pair that were handed out and are current.
-    fn current(&self, py: Python<'_>, of: (usize, usize)) -> Option<Py<PyNeighbors>> {
+    fn current(&self, py: Python<'_>, of: [usize; 2]) -> Option<Py<PyNeighbors>> {
         let held = self.held();
         let found = held.current.iter().find(|(pair, _)| *pair == of);
         found.map(|(_, lists)| lists.clone_ref(py))
     }
 
     /// Lists of these pairs are current no longer.
-    fn retire(&self, which: impl Fn((usize, usize)) -> bool) {
+    fn retire(&self, which: impl Fn([usize; 2]) -> bool) {
         let mut held = self.held();
         let Held { current, earlier } = &mut *held;
         let (old, kept): (Vec<_>, Vec<_>) = std::mem::take(current)
@@ -434,8 +444,8 @@ impl PyEngine {
 }
 
 /// Tells whether a set is the targets or the sources of a pair.
-pub(crate) fn involving(set: usize) -> impl Fn((usize, usize)) -> bool {
-    move |(targets, sources)| targets == set || sources == set
+pub(crate) fn involving(set: usize) -> impl Fn([usize; 2]) -> bool {
+    move |pair| pair.contains(&set)
 }
 
 /// The kernel of sph_density(), normalised for the dimensions asked for, or for those of two sets
@@ -477,7 +487,7 @@ pub(crate) fn density_kernel(
 /// open, or three vectors (rows) along which the domain repeats, all 0 for an open axis; the others
 /// may point anywhere. device: "auto", "cpu", "gpu" or "hybrid". half: every pair once. sorted:
 /// lists in ascending order. strict: pairs exactly as far apart as the radius are no neighbours.
-/// threads: 0 for one per core.
+/// threads: 0 for one per core. Errors are those of Engine.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, half=false, sorted=false,
                     strict=false, threads=0))]

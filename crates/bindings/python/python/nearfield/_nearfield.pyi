@@ -1,7 +1,8 @@
-from typing import Any, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union, overload
+from typing import Any, Literal, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import TypeVar
 
 __version__: str
 
@@ -21,10 +22,13 @@ class SpeaksCuda(Protocol):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 OnDevice = Union[SpeaksDLPack, SpeaksCuda]
-Out = TypeVar("Out", bound=OnDevice)
+# The array given for results; a new one where there is none.
+Out = TypeVar("Out", bound=OnDevice, default="DeviceArray")
 
 class Neighbors:
-    """Neighbour lists of a set of points; all arrays view the library's memory, read-only."""
+    """Neighbour lists: the neighbours of point i are the ``count[i]`` entries of ``indices`` from
+    ``start[i]`` on, by their index in the set that was searched, once per periodic image.
+    """
 
     @property
     def start(self) -> NDArray[np.uint64]: ...
@@ -83,7 +87,9 @@ class Engine:
     def report(self) -> dict[str, Any]: ...
 
 class DeviceArray:
-    """An array on a GPU: a result, which owns its memory, or a look at lists of an engine."""
+    """An array on a GPU, for everything that speaks DLPack or ``__cuda_array_interface__``:
+    ``cupy.from_dlpack(array)``, ``torch.from_dlpack(array)``, ``cupy.asarray(array)``.
+    """
 
     @property
     def shape(self) -> Tuple[int, ...]: ...
@@ -104,7 +110,9 @@ class DeviceArray:
     ) -> Any: ...
 
 class DeviceNeighbors:
-    """Neighbour lists on a GPU, valid until one of the two sets is next updated."""
+    """Neighbour lists on a GPU: the neighbours of point i are the ``count[i]`` entries of
+    ``indices`` from ``start[i]`` on, in no particular order, once per periodic image.
+    """
 
     @property
     def start(self) -> DeviceArray: ...
@@ -115,7 +123,7 @@ class DeviceNeighbors:
     def __len__(self) -> int: ...
 
 class DeviceEngine:
-    """Point sets that live on a GPU and search each other there."""
+    """Point sets that live on a GPU and search each other there; arrays of the GPU in and out."""
 
     def __new__(
         cls,
@@ -141,17 +149,10 @@ class DeviceEngine:
     def points(self, set: int) -> int: ...
     def __len__(self) -> int: ...
     def neighbors(self, targets: int = 0, sources: int = 0) -> DeviceNeighbors: ...
-    @overload
     def count_neighbors(
-        self, targets: int = 0, sources: int = 0, *, out: None = None
-    ) -> DeviceArray: ...
-    @overload
-    def count_neighbors(self, targets: int = 0, sources: int = 0, *, out: Out) -> Out: ...
-    @overload
-    def z_sort(self, set: int = 0, *, out: None = None) -> DeviceArray: ...
-    @overload
-    def z_sort(self, set: int = 0, *, out: Out) -> Out: ...
-    @overload
+        self, targets: int = 0, sources: int = 0, *, out: Optional[Out] = None
+    ) -> Out: ...
+    def z_sort(self, set: int = 0, *, out: Optional[Out] = None) -> Out: ...
     def sph_density(
         self,
         mass: OnDevice,
@@ -160,22 +161,9 @@ class DeviceEngine:
         *,
         support: Optional[float] = None,
         dimensions: int = 3,
-        out: None = None,
-        add: Literal[False] = False,
-    ) -> DeviceArray: ...
-    @overload
-    def sph_density(
-        self,
-        mass: OnDevice,
-        targets: int = 0,
-        sources: int = 0,
-        *,
-        support: Optional[float] = None,
-        dimensions: int = 3,
-        out: Out,
+        out: Optional[Out] = None,
         add: bool = False,
     ) -> Out: ...
-    @overload
     def traverse(
         self,
         text: str,
@@ -188,23 +176,7 @@ class DeviceEngine:
         outputs: int = 1,
         reduce: Literal["sum", "min", "max"] = "sum",
         name: str = "kernel",
-        out: None = None,
-        add: Literal[False] = False,
-    ) -> DeviceArray: ...
-    @overload
-    def traverse(
-        self,
-        text: str,
-        targets: int = 0,
-        sources: int = 0,
-        *,
-        target_field: Optional[OnDevice] = None,
-        source_field: Optional[OnDevice] = None,
-        uniforms: Sequence[float] = (),
-        outputs: int = 1,
-        reduce: Literal["sum", "min", "max"] = "sum",
-        name: str = "kernel",
-        out: Out,
+        out: Optional[Out] = None,
         add: bool = False,
     ) -> Out: ...
     def report(self) -> dict[str, Any]: ...

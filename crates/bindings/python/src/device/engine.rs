@@ -44,7 +44,7 @@ use std::{mem, sync::Arc};
 /// ...         break
 ///
 /// An engine may be used from one thread at a time; another meets a RuntimeError. Without a GPU
-/// there is a RuntimeError that says what is missing.
+/// there is a RuntimeError that says what is missing. Other errors are those of Engine.
 #[pyclass(name = "DeviceEngine", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceEngine {
     shared: Arc<Shared>,
@@ -111,8 +111,8 @@ impl PyDeviceEngine {
         self.shared.stream.get()
     }
 
-    /// Adds a set of points, an array of shape (n, 3), and returns its number. It searches all sets
-    /// and is searched by all, itself included. Points are copied. Waits for the device.
+    /// Adds a set of points, an array of shape (n, 3), float32, and returns its number. It searches
+    /// all sets and is searched by all, itself included. Points are copied. Waits for the device.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = self.shared.given(points, "points")?;
         points.points()?;
@@ -164,7 +164,7 @@ impl PyDeviceEngine {
         sources: usize,
     ) -> PyResult<PyDeviceNeighbors> {
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
-            state.lists(&self.shared, (targets, sources))
+            state.lists(&self.shared, [targets, sources])
         })?;
         let [start, count, indices] = arrays;
         Ok(PyDeviceNeighbors {
@@ -176,7 +176,8 @@ impl PyDeviceEngine {
 
     /// Number of neighbours of every point of one set in another; shape (n,), uint32.
     ///
-    /// out: an array to write instead of a new one, which is then returned.
+    /// out: an array of that shape and type to write instead of a new one, which is then returned;
+    /// it must not share memory with what is read.
     #[pyo3(signature = (targets=0, sources=0, *, out=None))]
     fn count_neighbors(
         &self,
@@ -195,7 +196,7 @@ impl PyDeviceEngine {
     }
 
     /// The order that makes a set local in memory, shape (n,), uint32: use ``array[order]`` for all
-    /// arrays of the set, and update it, every few dozen steps.
+    /// arrays of the set, and update it, every few dozen steps. out: as for count_neighbors().
     #[pyo3(signature = (set=0, *, out=None))]
     fn z_sort(
         &self,
@@ -213,11 +214,12 @@ impl PyDeviceEngine {
     }
 
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
-    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
+    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32, in mass per
+    /// volume, or per area in two dimensions.
     ///
     /// mass: one per source, shape (m,). support: of the kernel, the radius by default, which it
-    /// may not exceed. dimensions: 2 or 3, which the kernel is normalised for. out: an array to
-    /// write instead of a new one, which is then returned. add: whether to add to what is in it.
+    /// may not exceed. dimensions: 2 or 3, which the kernel is normalised for. out: as for
+    /// count_neighbors(). add: whether to add to what is in it.
     #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=3, out=None,
                         add=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords

@@ -129,11 +129,7 @@ impl Given {
         };
         let tensor = Managed::take(&capsule, what)?;
         let found = tensor.describe(what)?;
-        on_gpu(
-            (found.device.kind.into(), found.device.id.into()),
-            what,
-            gpu,
-        )?;
+        on_gpu(found.device.kind.into(), found.device.id.into(), what, gpu)?;
         Ok(Self {
             layout: Layout::of_tensor(&found, what)?,
             read_only: found.read_only,
@@ -270,15 +266,15 @@ fn attribute(pointer: u64, attribute: Attribute) -> Option<u32> {
 /// Asks an object where it is before anything is exported.
 fn on_this_gpu(device: &Bound<'_, PyAny>, what: &str, gpu: u32) -> PyResult<()> {
     let found = device.call0()?;
-    let found = found.extract().map_err(|_| {
+    let (kind, number) = found.extract().map_err(|_| {
         PyTypeError::new_err(format!(
             "{what}: __dlpack_device__() gave {found}, not the type and the number of a device"
         ))
     })?;
-    on_gpu(found, what, gpu)
+    on_gpu(kind, number, what, gpu)
 }
 
-fn on_gpu((kind, number): (i64, i64), what: &str, gpu: u32) -> PyResult<()> {
+fn on_gpu(kind: i64, number: i64, what: &str, gpu: u32) -> PyResult<()> {
     match kind {
         CUDA if number == i64::from(gpu) => Ok(()),
         CUDA => Err(elsewhere(what, number, gpu)),

@@ -45,10 +45,10 @@ impl State {
     pub(super) fn lists(
         &mut self,
         shared: &Arc<Shared>,
-        of: (usize, usize),
+        of: [usize; 2],
     ) -> PyResult<[PyDeviceArray; 3]> {
-        let (t, s) = (self.set(of.0)?, self.set(of.1)?);
-        let current = |(pair, fate): &&((usize, usize), Arc<Fate>)| *pair == of && fate.is_usable();
+        let (t, s) = (self.set(of[0])?, self.set(of[1])?);
+        let current = |(pair, fate): &&([usize; 2], Arc<Fate>)| *pair == of && fate.is_usable();
         let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
         // The engine may have sorted a set anew since, and then knows no lists of it.
         let fate = match kept.filter(|_| self.engine.neighbors(t, s).is_ok()) {

@@ -35,7 +35,7 @@ pub(crate) struct State {
     /// Of results since the last finish().
     pub(super) provisional: Vec<Arc<Fate>>,
     /// Of the lists there are, by pair of sets.
-    pub(super) lists: Vec<((usize, usize), Arc<Fate>)>,
+    pub(super) lists: Vec<([usize; 2], Arc<Fate>)>,
     /// Arrays that the stream may not have read or written yet.
     pub(super) held: Vec<Given>,
 }
@@ -122,7 +122,7 @@ impl State {
     }
 
     /// The lists of these pairs are out of date.
-    pub(super) fn retire(&mut self, which: impl Fn((usize, usize)) -> bool) {
+    pub(super) fn retire(&mut self, which: impl Fn([usize; 2]) -> bool) {
         self.lists.retain(|(pair, fate)| {
             if which(*pair) {
                 fate.go();

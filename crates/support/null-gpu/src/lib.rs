@@ -189,6 +189,7 @@ does_nothing! {
     cuStreamDestroy_v2(stream: Handle);
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
     cuModuleUnload(module: Handle);
+    cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int);
     cuEventQuery(event: Handle);
 }
 

@@ -176,8 +176,5 @@ fn open(file: &Path) -> Result<Trace, Failure> {
 
 fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let written = nearfield_files::write_with(path, |to| fill(to));
-    Ok(written.map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })?)
+    Ok(written.map_err(|source| Error::write(path, source))?)
 }

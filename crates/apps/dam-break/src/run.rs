@@ -121,8 +121,8 @@ fn writers(threads: usize, device: Device) -> usize {
 fn record(path: &Path) -> Result<Recording, Error> {
     let options = nearfield_trace::Options::default();
     let program = options.program("dam_break", env!("CARGO_PKG_VERSION"));
-    program.start(path).map_err(|error| match error {
-        nearfield_trace::Error::Write { source, .. } => Error::output(path, source),
+    program.start(path).map_err(|error| match error.kind() {
+        nearfield_trace::ErrorKind::Write { source, .. } => Error::output(path, source),
         other => Error::output(path, other),
     })
 }

@@ -1,11 +1,41 @@
 //! What goes wrong with traces.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-/// Why a trace cannot be written, read or shown.
+/// Why a trace cannot be written, read or shown; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] ErrorKind);
+
+impl Error {
+    /// The cause.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// For `map_err` of reading a file.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let path = path.clone();
+            ErrorKind::Read { path, source }.into()
+        }
+    }
+
+    /// The error of writing a file.
+    pub fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        ErrorKind::Write { path, source }.into()
+    }
+}
+
+/// The causes for which a trace cannot be written, read or shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The file cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Read {

@@ -32,7 +32,7 @@ mod write;
 
 pub use analysis::{Analysis, Clock, Summary, TimedBy};
 pub use compare::{BackendChange, Change, Comparison, Side, Verdict};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use export::{write_activities_csv, write_chrome, write_steps_csv};
 pub use machine::processor;
 pub use read::{Damage, Trace};

@@ -4,7 +4,7 @@
 //! crash leaves one at the end, is left out, and [`Damage`] says so; everything else is kept.
 
 use crate::{
-    Error,
+    Error, ErrorKind,
     model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
 };
 use std::{
@@ -94,14 +94,10 @@ impl Trace {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Read`]; [`Error::Truncated`], [`Error::Foreign`] and [`Error::Newer`] for files
-    /// that do not begin as a trace of a version up to [`VERSION`].
+    /// [`ErrorKind::Read`]; [`ErrorKind::Truncated`], [`ErrorKind::Foreign`] and
+    /// [`ErrorKind::Newer`] for files that do not begin as a trace of a version up to [`VERSION`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let refuse = |source| Error::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(refuse)?;
+        let file = File::open(path).map_err(Error::read(path))?;
         Self::read(BufReader::new(file), &path.display().to_string())
     }
 
@@ -110,16 +106,13 @@ impl Trace {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn read(mut from: impl BufRead, name: &str) -> Result<Self, Error> {
-        let refuse = |source| Error::Read {
-            path: name.into(),
-            source,
-        };
+        let refuse = Error::read(name.as_ref());
         let mut line = Vec::new();
-        next_line(&mut from, &mut line).map_err(refuse)?;
+        next_line(&mut from, &mut line).map_err(&refuse)?;
         let mut trace = Self::empty(header(&line, name)?, name);
         let mut closed = false;
         for number in 2.. {
-            if next_line(&mut from, &mut line).map_err(refuse)? == 0 {
+            if next_line(&mut from, &mut line).map_err(&refuse)? == 0 {
                 break;
             }
             match record(&line) {
@@ -213,18 +206,16 @@ struct Beginning<'a> {
 
 /// The header of a trace from its first line.
 fn header(line: &[u8], name: &str) -> Result<Header, Error> {
-    let foreign = |reason: String| Error::Foreign {
-        name: name.to_owned(),
-        reason,
+    let foreign = |reason: String| {
+        let name = name.to_owned();
+        Error::from(ErrorKind::Foreign { name, reason })
     };
     let whole = line.ends_with(b"\n");
     let found: Beginning<'_> = match serde_json::from_slice(line) {
         Ok(value) => value,
         Err(error) if !whole && (line.is_empty() || error.is_eof()) => {
-            return Err(Error::Truncated {
-                name: name.to_owned(),
-                bytes: line.len(),
-            });
+            let (name, bytes) = (name.to_owned(), line.len());
+            return Err(ErrorKind::Truncated { name, bytes }.into());
         }
         // Numbers where names should be, or a list.
         Err(error) if error.is_data() => Beginning::default(),
@@ -236,11 +227,12 @@ fn header(line: &[u8], name: &str) -> Result<Header, Error> {
         )));
     }
     match found.version {
-        Some(version) if version > u64::from(VERSION) => Err(Error::Newer {
+        Some(version) if version > u64::from(VERSION) => Err(ErrorKind::Newer {
             name: name.to_owned(),
             found: version,
             known: VERSION,
-        }),
+        }
+        .into()),
         Some(1..) => match serde_json::from_slice(line) {
             Ok(Record::Header(header)) => Ok(header),
             Ok(_) => Err(foreign("its first line is no header".into())),

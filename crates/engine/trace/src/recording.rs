@@ -1,7 +1,7 @@
 //! Starting and ending a recording.
 
 use crate::{
-    Error,
+    Error, ErrorKind,
     layer::{Destination, Sink, TraceLayer, open},
     model::{Header, Program},
 };
@@ -94,23 +94,20 @@ impl Options {
     /// that is there as soon as something is recorded, or when the recording ends.
     ///
     /// # Errors
-    /// [`Error::Write`] when the file cannot be made, and [`Error::Thread`].
+    /// [`ErrorKind::Write`] when the file cannot be made, and [`ErrorKind::Thread`].
     pub fn record<S>(self, path: impl AsRef<Path>) -> Result<(BoxedLayer<S>, Recording), Error>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let path = path.as_ref().to_owned();
-        let file = NewFile::create(&path).map_err(|source| Error::Write {
-            path: path.clone(),
-            source,
-        })?;
+        let file = NewFile::create(&path).map_err(|source| Error::write(&path, source))?;
         self.record_into(Destination::File(BufWriter::new(file)), path)
     }
 
     /// Records into anything that takes bytes, which messages call `name`; buffer it.
     ///
     /// # Errors
-    /// [`Error::Thread`].
+    /// [`ErrorKind::Thread`].
     pub fn record_to<S>(
         self,
         to: impl Write + Send + 'static,
@@ -152,7 +149,8 @@ impl Options {
     /// Records into a file, with a subscriber that does nothing else, installed for the process.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and [`Error::Installed`] when there is a subscriber already.
+    /// As [`record`](Self::record), and [`ErrorKind::Installed`] when there is a subscriber
+    /// already.
     pub fn start(self, path: impl AsRef<Path>) -> Result<Recording, Error> {
         let (layer, recording) = self.record(path)?;
         let subscriber = Registry::default().with(layer);
@@ -160,7 +158,7 @@ impl Options {
             Ok(()) => Ok(recording),
             Err(_) => {
                 recording.abandon();
-                Err(Error::Installed)
+                Err(ErrorKind::Installed.into())
             }
         }
     }
@@ -210,7 +208,7 @@ impl Recording {
     /// Ends the recording, and says whether everything is in the file.
     ///
     /// # Errors
-    /// [`Error::Write`] when it could not be written to the end, and in a forked child, which
+    /// [`ErrorKind::Write`] when it could not be written to the end, and in a forked child, which
     /// records nothing.
     pub fn finish(mut self) -> Result<(), Error> {
         let inherited = self.sink.is_inherited();
@@ -219,8 +217,7 @@ impl Recording {
             let source = io::Error::other(
                 "the recording belongs to the process that this one was forked from, which writes it",
             );
-            let path = self.path.clone();
-            return Err(Error::Write { path, source });
+            return Err(Error::write(&self.path, source));
         }
         match self.sink.take_error() {
             Some(error) => Err(write_error(&self.path, &error)),
@@ -264,10 +261,7 @@ fn write_error(path: &Path, error: &io::Error) -> Error {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
     };
-    Error::Write {
-        path: path.to_owned(),
-        source,
-    }
+    Error::write(path, source)
 }
 
 /// Lets pass what belongs to `targets`, so that other layers' spans cost nothing here.

@@ -30,7 +30,7 @@ pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
 
 use crate::{
-    Error, Trace,
+    Error, ErrorKind, Trace,
     model::{Machine, Retune, Theta},
 };
 use intervals::{increase, total};
@@ -63,13 +63,12 @@ impl<'a> Analysis<'a> {
     /// Analyses a trace.
     ///
     /// # Errors
-    /// [`Error::Empty`] when it holds no step and no stage.
+    /// [`ErrorKind::Empty`] when it holds no step and no stage.
     pub fn of(trace: &'a Trace) -> Result<Self, Error> {
         let run = Run::of(trace);
         if run.steps.is_empty() {
-            return Err(Error::Empty {
-                name: trace.name.clone(),
-            });
+            let name = trace.name.clone();
+            return Err(ErrorKind::Empty { name }.into());
         }
         let stages = stages::by_step(trace, &run);
         let gaps = Gaps::of(trace, &run);

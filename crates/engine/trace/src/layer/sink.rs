@@ -5,7 +5,7 @@
 //! and has then written all that was put before.
 
 use crate::{
-    Error,
+    Error, ErrorKind,
     model::{Header, Lost, Record},
     write::Writer,
 };
@@ -113,7 +113,7 @@ pub(crate) fn open(
                 drain(&records);
             }
         })
-        .map_err(Error::Thread)?;
+        .map_err(ErrorKind::Thread)?;
     Ok((sink, thread))
 }
 

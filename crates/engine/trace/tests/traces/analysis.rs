@@ -2,7 +2,7 @@
 
 use crate::made::{at, bytes, hybrid_run, hybrid_step, span, step, subregion, trace};
 use nearfield_trace::{
-    Analysis, Error, Trace,
+    Analysis, ErrorKind, Trace,
     model::{Note, Record, Retune, Span, Step, Subregion, Theta, Value},
 };
 
@@ -331,7 +331,7 @@ fn a_virtual_clock_may_run_ahead_of_the_steps() {
 #[test]
 fn a_trace_of_nothing_is_refused() {
     let error = Analysis::of(&trace(Vec::new())).unwrap_err();
-    assert!(matches!(error, Error::Empty { .. }));
+    assert!(matches!(error.kind(), ErrorKind::Empty { .. }));
     assert!(
         error
             .to_string()

@@ -3,9 +3,7 @@
 
 use crate::{failure::Failure, output};
 use nearfield_files::Plan;
-use nearfield_gpu::{
-    Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search, programs,
-};
+use nearfield_gpu::{Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::{
@@ -101,6 +99,12 @@ impl Task {
     }
 }
 
+/// The programs of the engine and of the applications.
+fn programs() -> Result<Vec<Program>, Failure> {
+    let atoms = nearfield_md::programs()?;
+    Ok(nearfield_gpu::programs().into_iter().chain(atoms).collect())
+}
+
 /// The compiler that is used here.
 fn compiler() -> Result<Arc<Compiler>, Error> {
     CodeStore::new(None, Search::from_env()).compiler()
@@ -126,7 +130,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     let compiler = compiler()?;
     // The first that cannot be kept ends it.
-    let outcomes: Result<_, _> = for_each(&programs(), &archs, |program, arch| {
+    let outcomes: Result<_, _> = for_each(&programs()?, &archs, |program, arch| {
         keep(&compiler, &cache, program, arch)
     });
     let built = Built {
@@ -191,7 +195,7 @@ fn keep(
 
 /// The programs of these names, all if there are none: several may have one name.
 fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
-    let mut programs = programs();
+    let mut programs = programs()?;
     let has = |name: &String| programs.iter().any(|program| program.name() == name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
         let mut known: Vec<_> = programs.iter().map(Program::name).collect();

@@ -12,7 +12,10 @@ use nearfield::{
             CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
         },
     },
-    kernels::{Cuda, PairPotential, Sum},
+    kernels::{
+        Coefficients, Cuda, CutoffCoulomb, LennardJones, Mixing, PairPotential, Screening, Sum,
+        Truncation,
+    },
 };
 use nearfield_kernels::constants::md as constants;
 
@@ -137,6 +140,32 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
         .define("NF_TILTED", cell.is_tilted())
         .user_text(cuda.name.as_ref(), cuda.text.as_ref());
     Ok((program, cuda.uniforms))
+}
+
+/// The programs of every kind of force field in every kind of box, for checks and for caches that
+/// are filled in advance.
+///
+/// # Errors
+/// Those of potentials; none of the ones here is refused.
+pub fn programs() -> Result<Vec<Program>, Error> {
+    let one = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    let tilted = [[8.0, 0.0, 0.0], [1.0, 8.0, 0.0], [0.0, 2.0, 8.0]].map(Some);
+    let mut programs = Vec::new();
+    for types in [1, 2] {
+        let types = vec![one; types];
+        let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, Truncation::Plain)?;
+        let bare = ForceField::from(table);
+        let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
+        for cell in [Cell::cube(8.0)?, Cell::new(tilted)?] {
+            for field in [bare.clone(), bare.clone().with_coulomb(charges)] {
+                programs.push(program(&field, &cell)?.0);
+            }
+        }
+    }
+    Ok(programs)
 }
 
 impl Kernels {
@@ -343,9 +372,6 @@ fn blocks(threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfield::kernels::{
-        Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation,
-    };
     use nearfield_gpu::{Arch, Compiler, Search};
 
     #[test]
@@ -358,37 +384,22 @@ mod tests {
                 return;
             }
         };
-        let one = Coefficients {
-            epsilon: 1.0,
-            sigma: 1.0,
-        };
-        let mut compiled = 0;
-        for (types, truncation) in [(1, Truncation::Plain), (8, Truncation::ForceShift)] {
-            let types = vec![one; types];
-            let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, truncation);
-            let bare = ForceField::from(table.unwrap());
-            let charges = CutoffCoulomb::new(1.0, 2.5, Screening::ForceShift);
-            let tilted = [[8.0, 0.0, 0.0], [1.0, 8.0, 0.0], [0.0, 2.0, 8.0]].map(Some);
-            for cell in [Cell::cube(8.0).unwrap(), Cell::new(tilted).unwrap()] {
-                for field in [bare.clone(), bare.clone().with_coulomb(charges)] {
-                    let (program, uniforms) = program(&field, &cell).unwrap();
-                    assert!(uniforms.len() <= MAX_UNIFORMS);
-                    // Variants differ in arithmetic only, so one stands for all on other GPUs.
-                    let archs = if compiled == 0 {
-                        &Arch::CHECKED[..]
-                    } else {
-                        &[Arch::new(90)]
-                    };
-                    for &arch in archs {
-                        let code = compiler.compile(&program, arch).unwrap();
-                        let holds = |kernel: &&str| {
-                            let mut windows = code.windows(kernel.len());
-                            windows.any(|window| window == kernel.as_bytes())
-                        };
-                        assert!(nearfield_kernels::ATOMS.kernels.iter().all(holds), "{arch}");
-                    }
-                    compiled += 1;
-                }
+        let programs = programs().unwrap();
+        assert_eq!(programs.len(), 8);
+        for (number, program) in programs.iter().enumerate() {
+            // Variants differ in arithmetic only, so one stands for all on other GPUs.
+            let archs = if number == 0 {
+                &Arch::CHECKED[..]
+            } else {
+                &[Arch::new(90)]
+            };
+            for &arch in archs {
+                let code = compiler.compile(program, arch).unwrap();
+                let holds = |kernel: &&str| {
+                    let mut windows = code.windows(kernel.len());
+                    windows.any(|window| window == kernel.as_bytes())
+                };
+                assert!(nearfield_kernels::ATOMS.kernels.iter().all(holds), "{arch}");
             }
         }
     }

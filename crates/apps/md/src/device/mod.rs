@@ -8,6 +8,8 @@
 
 mod kernels;
 
+pub use kernels::programs;
+
 use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{

@@ -95,7 +95,7 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// The positions of a query need radii of their own and have none.
-    #[error("by the rule {rule} every position of a query needs a radius: use query_with_radii")]
+    #[error("by the rule {rule} every position of a query needs a radius: give them to query_into")]
     QueryWithoutRadii {
         /// The engine's rule.
         rule: RadiusRule,

@@ -112,7 +112,8 @@ pub trait PairKernel: Sync {
     type Target: Channels;
     /// The values read per source, in the order of the source fields.
     type Source: Channels;
-    /// The contribution of a pair and the result of a target.
+    /// The contribution of a pair and the result of a target, at most 16 channels. A traversal
+    /// with a kernel that gives more does not compile; use two kernels.
     type Output: Channels;
 
     /// How contributions are combined.

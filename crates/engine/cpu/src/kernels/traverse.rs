@@ -56,7 +56,7 @@ impl CpuBackend {
         const {
             assert!(
                 K::Output::COUNT <= MAX_OUTPUTS,
-                "a kernel has at most 16 outputs"
+                "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
             )
         };
         let targets = sets.targets.points();

@@ -46,12 +46,14 @@ impl fmt::Debug for QueryScratch {
 }
 
 impl Engine {
-    /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
-    /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
+    /// Neighbours in `sources` of positions that are no points of any set: list i has those of
+    /// position i, as indices of points of `sources`, in the engine's list order. Positions have
+    /// the engine's radius; [`query_into`](Self::query_into) takes radii of their own, and memory
+    /// for the lists, which this allocates anew.
     ///
     /// Any number of threads may query an engine at the same time. In a periodic box, a query that
     /// reaches much farther than the points keeps a second copy of the set on cells that suit both,
-    /// until the set is next updated. For many queries, [`query_into`](Self::query_into).
+    /// until the set is next updated.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -75,26 +77,13 @@ impl Engine {
         Ok(scratch.lists)
     }
 
-    /// The same for positions that have a search radius each, for engines in which the radius of
-    /// the target counts ([`RadiusRule::Gather`](crate::RadiusRule::Gather) and
-    /// [`RadiusRule::Symmetric`](crate::RadiusRule::Symmetric)).
+    /// As [`query`](Self::query), with memory that the caller keeps from query to query, and with a
+    /// search radius per position. The lists stay in `scratch` until its next query.
     ///
-    /// # Errors
-    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`]
-    /// when the radius of the target does not count; and what [`query`](Self::query) says.
-    pub fn query_with_radii<'a>(
-        &self,
-        positions: impl Into<Positions<'a>>,
-        radii: &[f32],
-        sources: PointSetId,
-    ) -> Result<NeighborLists, Error> {
-        let mut scratch = QueryScratch::default();
-        self.query_into(positions, Some(radii), sources, &mut scratch)?;
-        Ok(scratch.lists)
-    }
-
-    /// The same with memory that the caller keeps from query to query; `radii` are given where, and
-    /// only where, the radius of the target counts.
+    /// `radii` must be given where the radius of the target counts, which are the rules
+    /// [`Gather`](crate::RadiusRule::Gather) and [`Symmetric`](crate::RadiusRule::Symmetric), and
+    /// nowhere else. They are in the unit of the coordinates, one per position, and at most the
+    /// engine's radius.
     ///
     /// ```
     /// use nearfield::{prelude::*, lists::QueryScratch};
@@ -109,7 +98,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// As [`query`](Self::query) and [`query_with_radii`](Self::query_with_radii).
+    /// As [`query`](Self::query), [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points, and
+    /// [`ErrorKind::UnusedRadii`] when the radius of the target does not count. After an
+    /// error the lists in `scratch` are not to be used.
     pub fn query_into<'a, 's>(
         &self,
         positions: impl Into<Positions<'a>>,

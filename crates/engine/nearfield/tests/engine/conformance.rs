@@ -3,7 +3,7 @@
 use crate::common::{
     Precise, Settings, as_vectors, engine_for, fingerprints_of, lists_of, rule_of, traverse,
 };
-use nearfield::{Error, report::SimdLevel};
+use nearfield::{Error, lists::QueryScratch, report::SimdLevel};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists},
     oracle, strategy,
@@ -98,14 +98,14 @@ fn queries_of_free_positions<T: Precise>() {
     let run = |case: &Case<T>| -> Result<_, Error> {
         let (engine, sets) = engine_for(case, Settings::default())?;
         let (positions, sources) = (T::positions(case.targets()), sets[case.source]);
-        let lists = if rule_of(case).needs_targets() {
-            let radii = case.radii_of(case.target).iter();
-            let radii: Vec<f32> = radii.map(|radius| radius.to_f64() as f32).collect();
-            engine.query_with_radii(positions, &radii, sources)?
-        } else {
-            engine.query(positions, sources)?
-        };
-        Ok(as_vectors(&lists))
+        if !rule_of(case).needs_targets() {
+            return Ok(as_vectors(&engine.query(positions, sources)?));
+        }
+        let radii = case.radii_of(case.target).iter();
+        let radii: Vec<f32> = radii.map(|radius| radius.to_f64() as f32).collect();
+        let mut scratch = QueryScratch::default();
+        let lists = engine.query_into(positions, Some(&radii), sources, &mut scratch)?;
+        Ok(as_vectors(lists))
     };
     let runner = T::runner(Level::Quick);
     let runner = runner.keep(|case| case.target != case.source);

@@ -2,7 +2,7 @@
 
 use nearfield::{
     kernels::SphDensity,
-    lists::{PairGeometry, VerletLists},
+    lists::{PairGeometry, QueryScratch, VerletLists},
     prelude::*,
 };
 use nearfield_testkit::{cloud::Cloud, random::Random};
@@ -222,28 +222,36 @@ fn positions_of_a_query_have_radii_where_the_targets_count() {
         if rule != RadiusRule::Uniform {
             engine.set_radii(set, &[0.5, 1.0, 1.5]).unwrap();
         }
-        let other = match own {
-            Some(_) => engine.query(&probe, set),
-            None => engine.query_with_radii(&probe, &[1.0], set),
+        let mut scratch = QueryScratch::default();
+        let mut query = |radii: Option<&[f32]>| {
+            let lists = engine.query_into(&probe, radii, set, &mut scratch);
+            lists.map(|lists| lists.of(0).to_vec())
         };
-        let error = other.unwrap_err().to_string();
+        let error = match own {
+            Some(_) => query(None),
+            None => query(Some(&[1.0])),
+        };
+        let error = error.unwrap_err().to_string();
         assert!(error.contains(&format!("by the rule {rule}")), "{error}");
         let found = match own {
-            Some(radius) => engine.query_with_radii(&probe, &[radius], set),
-            None => engine.query(&probe, set),
+            Some(radius) => query(Some(&[radius])),
+            None => query(None),
         };
-        assert_eq!(found.unwrap().of(0), expected, "{rule}");
+        assert_eq!(found.unwrap(), expected, "{rule}");
+        match own {
+            Some(_) => assert!(engine.query(&probe, set).is_err(), "{rule}"),
+            None => assert_eq!(engine.query(&probe, set).unwrap().of(0), expected),
+        }
     }
     let (engine, set) = three(RadiusRule::Gather);
-    let error = engine
-        .query_with_radii(&probe, &[4.0], set)
-        .unwrap_err()
-        .to_string();
+    let refused = |radii: &[f32]| {
+        let mut scratch = QueryScratch::default();
+        let lists = engine.query_into(&probe, Some(radii), set, &mut scratch);
+        lists.unwrap_err().to_string()
+    };
+    let error = refused(&[4.0]);
     assert!(error.contains("query: point 0 has the radius 4"), "{error}");
-    let error = engine
-        .query_with_radii(&probe, &[], set)
-        .unwrap_err()
-        .to_string();
+    let error = refused(&[]);
     assert!(error.contains("query: 0 radii for 1 points"), "{error}");
 }
 

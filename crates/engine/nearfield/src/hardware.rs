@@ -1,26 +1,44 @@
 //! Which hardware an engine is asked to use.
+//!
+//! A device is a request. What an engine makes of it is decided once per job by
+//! `backend::support`, and told by the report. `docs/backends.md` has the table.
 
 use nearfield_balance::EmulatedSpec;
 use std::fmt;
 
 /// Hardware an engine runs on.
 ///
+/// A device that is named is used or refused: an engine that was asked for [`Gpu`](Self::Gpu) never
+/// runs on the CPU because something is missing, unless the GPU fails in the middle of its work.
+/// [`Auto`](Self::Auto) takes what there is.
+///
 /// Written `auto`, `cpu`, `gpu`, `gpu:1`, `hybrid`, `hybrid:1`, `emulated` or
 /// `emulated:speed=8,bandwidth=25` on command lines.
+///
+/// ```
+/// use nearfield::prelude::*;
+/// assert_eq!("gpu:1".parse::<Device>()?, Device::Gpu(1));
+/// assert_eq!(Device::Hybrid(0).to_string(), "hybrid:0");
+/// assert!("tpu".parse::<Device>().is_err());
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Device {
-    /// The best there is; the report says what was chosen and why.
+    /// The best there is; the report says what was chosen and why. It begins with the CPU backend
+    /// and takes a GPU in when steps repeat, see [`Builder::device`](crate::Builder::device).
     #[default]
     Auto,
-    /// The CPU backend.
+    /// The CPU backend, which can do everything.
     Cpu,
     /// The GPU with this number. Needs the cargo feature `gpu`, as [`Hybrid`](Self::Hybrid) does.
     Gpu(u32),
-    /// The CPU backend and the GPU with this number together.
+    /// The CPU backend and the GPU with this number together. Jobs that the GPU cannot do are left
+    /// to the CPU backend.
     Hybrid(u32),
     /// The CPU backend together with a GPU that does not exist, for trying out how steps are
-    /// divided between the two where there is none.
+    /// divided between the two where there is none. Results are computed for real, on a thread of
+    /// their own; times are those of the described machine.
     Emulated(EmulatedSpec),
 }
 

@@ -99,7 +99,41 @@ mod point_set_id;
 pub use engine::{Engine, builder::Builder, traverse::Traversal};
 pub use error::{Error, ErrorKind};
 pub use hardware::Device;
-pub use nearfield_cpu::{ListOrder, NeighborLists, RadiusRule};
+/// ```
+/// use nearfield::prelude::*;
+/// let row = [[0.0f32, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [9.0, 0.0, 0.0]];
+/// let mut engine = Engine::builder(1.0).list_order(ListOrder::Ascending).build()?;
+/// let points = engine.add_point_set(&row)?;
+/// engine.find_neighbors()?;
+/// let lists: &NeighborLists = engine.neighbors(points, points)?;
+///
+/// // List by list: the neighbours of point 1, and those of every point.
+/// assert_eq!((lists.of(1), lists.count(1)), (&[0, 2][..], 2));
+/// assert!(lists.iter().zip(0..).all(|(list, i)| !list.contains(&i)));
+/// assert_eq!((lists.len(), lists.pairs(), lists.is_empty()), (4, 4, false));
+///
+/// // As other languages take them: where each list begins in the storage, and how long it is.
+/// let (start, count) = (lists.starts()[1] as usize, lists.counts()[1] as usize);
+/// assert_eq!(&lists.storage()[start..start + count], lists.of(1));
+///
+/// // As sparse matrices take them: a copy without gaps, in the order of the points.
+/// let csr = lists.to_csr()?;
+/// assert_eq!(csr.offsets, [0, 1, 3, 4, 4]);
+/// assert_eq!(csr.indices, [1, 0, 2, 1]);
+///
+/// // Bytes held, room for the next search included.
+/// assert_eq!(lists.bytes(), lists.bookkeeping_bytes() + lists.entry_bytes());
+///
+/// // Lists of one's own: taken from the engine, sorted, and their memory given back.
+/// let mut lists = engine.take_neighbors(points, points, NeighborLists::default())?;
+/// lists.sort();
+/// lists.shrink();
+/// lists.release();
+/// assert_eq!((lists.len(), lists.bytes()), (0, 0));
+/// # Ok::<(), nearfield::Error>(())
+/// ```
+pub use nearfield_cpu::NeighborLists;
+pub use nearfield_cpu::{ListOrder, RadiusRule};
 pub use nearfield_grid::{Permutation, Positions, Precision};
 pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
 pub use point_set_id::PointSetId;
@@ -107,6 +141,14 @@ pub use point_set_id::PointSetId;
 pub mod all_pairs {
     //! Sums over all pairs of points, without a radius: gravity, and potentials on grids.
     //! [`Engine::all_pairs`](crate::Engine::all_pairs) starts one.
+    //!
+    //! * [`AllPairs`] has the sums, [`AllPairsBuilder`] its settings, [`AllPairsReport`] where it
+    //!   ran.
+    //! * [`PairSum`] names what is summed, [`Arithmetic`] how roots are computed, and [`Real`] is
+    //!   `f32` or `f64`. [`PairSumSettings`] holds all three for programs that call a backend
+    //!   themselves.
+    //! * [`Sources`] are points with a mass or charge each; [`SampleGrid`] has the points of a
+    //!   regular grid, x fastest.
 
     pub use crate::engine::all_pairs::{AllPairs, AllPairsBuilder, AllPairsReport};
     pub use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
@@ -161,6 +203,14 @@ pub mod lists {
 
 pub mod report {
     //! Reports of an engine's steps: [`Engine::report`](crate::Engine::report).
+    //!
+    //! * [`Report`] is the whole; [`SetReport`], [`StageTimes`] and [`MemoryReport`] are its parts.
+    //! * [`JobReport`] says of a job where it ran and why, and [`SplitReport`] how two backends, one
+    //!   [`BackendReport`] each, shared it.
+    //! * [`GpuReport`] is what a GPU holds. With [`Strategy::Auto`](crate::balance::Strategy::Auto)
+    //!   it has the [`Trial`] of every [`Configuration`] by [`Class`] of occupancy.
+    //! * [`SimdLevel`] is the instruction set of the CPU backend, and [`TableKind`] the form of a
+    //!   set's cell table.
 
     pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
@@ -171,6 +221,9 @@ pub mod report {
 }
 
 /// The names that most programs need, for `use nearfield::prelude::*`.
+///
+/// Types of settings, results and errors, and no trait beside [`PairKernel`], so that a glob import
+/// brings no method into a program unseen.
 pub mod prelude {
     pub use crate::{
         Device, Engine, Error, ErrorKind, ListKind, ListOrder, NeighborLists, Pair, PairKernel,

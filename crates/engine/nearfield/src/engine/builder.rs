@@ -1,4 +1,8 @@
 //! The settings of an engine.
+//!
+//! Settings are values until [`Builder::build`] is called, which checks them all at once: first
+//! what concerns numbers, then whether this build and the device can do what is asked, and only
+//! then threads and a device are started. So a setting that is refused costs nothing.
 
 use crate::{
     Device, Engine, Error, ErrorKind, Precision,
@@ -25,6 +29,22 @@ const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
 const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
 
 /// Settings of an engine, made by [`Engine::builder`].
+///
+/// Every setting has a default, which suits most programs; methods may be called in any order, and
+/// the last call of one counts. A builder can be cloned to build several engines.
+///
+/// ```
+/// use nearfield::{balance::Policy, prelude::*};
+/// let settings = Engine::builder(0.1)
+///     .periodic([Some(1.0), Some(1.0), None])
+///     .list_order(ListOrder::Ascending)
+///     .threads(2);
+/// let on_cpu = settings.clone().device(Device::Cpu).build()?;
+/// let device = "emulated:speed=8".parse()?;
+/// let shared = settings.device(device).policy(Policy::Model).build()?;
+/// assert_eq!(on_cpu.radius(), shared.radius());
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct Builder {
@@ -129,14 +149,18 @@ impl Builder {
     }
 
     /// Worker threads of the CPU backend; 0, the default, for one per core. One of them rests
-    /// while the GPU shares a step.
+    /// while the GPU shares a step. Results do not depend on their number.
+    ///
+    /// An engine has a pool of its own, so engines do not disturb each other, nor the global pool
+    /// of rayon.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
     /// Holds the CPU backend to an instruction set, for tests and measurements; by default the best
-    /// one the processor has. A level that the processor lacks is ignored.
+    /// one the processor has. A level that the processor lacks is ignored. Lists and sums are the
+    /// same at every level; [`Report::simd`](crate::report::Report::simd) has the one in use.
     pub fn simd(mut self, level: SimdLevel) -> Self {
         self.simd = Some(level);
         self
@@ -144,26 +168,41 @@ impl Builder {
 
     /// Cells per radius along each axis (K), 1 by default, at most 8. Results are the same for
     /// every K, only the order inside lists and the time differ.
+    ///
+    /// Finer cells test fewer candidates and have more borders: with K = 2 a target looks through
+    /// 25 runs of cells instead of nine. That pays for dense clouds only.
     pub fn subdivision(mut self, cells: u32) -> Self {
         self.subdivision = cells.clamp(1, 8);
         self
     }
 
     /// How the GPU backend maps cells and targets to threads; all strategies find the same
-    /// neighbours. The CPU backend ignores it.
+    /// neighbours. [`Strategy::Flat`] by default. The CPU backend ignores it.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
     /// Full lists (the default) or half lists, in which each pair of a set stands once, and which
-    /// need a rule of radii by which two points find each other.
+    /// need a rule of radii by which two points find each other. Lists of two different sets are
+    /// full either way.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).lists(ListKind::Half).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.pairs(), 1);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.lists = kind;
         self
     }
 
     /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
+    /// It is the same from run to run, and depends on cells and positions.
+    /// [`ListOrder::Ascending`] sorts every list after it was written, and depends on nothing.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.order = order;
         self
@@ -205,6 +244,16 @@ impl Builder {
     /// With a limit neighbours are counted before lists are allocated, so a search takes about
     /// twice as long, and lists that do not fit are refused with the number of bytes needed
     /// ([`ErrorKind::MemoryLimit`]) instead of being attempted.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).memory_limit(8).build()?;
+    /// engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// let refused = engine.find_neighbors().unwrap_err();
+    /// let ErrorKind::MemoryLimit { needed, limit, .. } = refused.kind() else { panic!("{refused}") };
+    /// assert!(needed > limit && *limit == 8);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
@@ -391,6 +440,7 @@ impl Engine {
 }
 
 impl Builder {
+    /// The defaults.
     fn new(radius: f64) -> Self {
         Self {
             radius,

@@ -1,4 +1,11 @@
 //! Neighbour lists handed out in chunks that stay within the memory limit.
+//!
+//! A first pass counts the neighbours of every target. The second writes lists for as many targets
+//! at a time as the limit holds, always into the same storage, whose size is decided before the
+//! first chunk. Targets come in sorted order, so the points of a chunk are near each other, and a
+//! caller that reads its own arrays by the indices finds them in a cache.
+//!
+//! **Invariant:** every target is in exactly one chunk, and no chunk exceeds the storage.
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId,
@@ -54,7 +61,25 @@ impl Engine {
     /// [`Builder::memory_limit`](crate::Builder::memory_limit) (all lists in one chunk without a
     /// limit), whether the pair of sets is active or not. Nothing is kept in the engine.
     ///
-    /// Neighbours are counted first, which holds four bytes per target beside the limit.
+    /// Neighbours are counted first, which holds four bytes per target beside the limit, so this
+    /// takes about twice as long as a search into lists.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let row: Vec<[f32; 3]> = (0..100).map(|x| [x as f32, 0.0, 0.0]).collect();
+    /// let mut engine = Engine::builder(1.0).memory_limit(400).build()?;
+    /// let points = engine.add_point_set(&row)?;
+    /// assert!(engine.find_neighbors().is_err(), "all lists together need more");
+    /// let mut chunks = engine.list_chunks(points, points)?;
+    /// assert_eq!(chunks.pairs(), 198);
+    /// let (mut targets, mut count) = (0, 0);
+    /// while let Some(chunk) = chunks.next_chunk()? {
+    ///     assert!(chunk.bytes() <= 400);
+    ///     (targets, count) = (targets + chunk.len(), count + 1);
+    /// }
+    /// assert!(targets == 100 && count > 1);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the

@@ -143,6 +143,18 @@ impl Engine {
     /// From the next step on another policy divides jobs between both backends; it has learnt
     /// nothing yet. Without effect on other devices than hybrid and emulated ones.
     ///
+    /// ```
+    /// use nearfield::{balance::Policy, prelude::*};
+    /// let device = "emulated:speed=8".parse::<Device>()?;
+    /// let mut engine = Engine::builder(0.5).device(device).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.25, 0.0, 0.0]])?;
+    /// engine.set_policy(Policy::Fixed { theta: 8.0 })?;
+    /// engine.find_neighbors()?;
+    /// let split = engine.report().jobs[0].split.clone().expect("both backends share the lists");
+    /// assert_eq!(split.policy, Policy::Fixed { theta: 8.0 });
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict
     /// each other; the old one then stays.

@@ -1,4 +1,12 @@
-//! Neighbour lists of an engine: written, handed out, asked for free positions.
+//! Neighbour lists of an engine: written, handed out, and counts without lists.
+//!
+//! Lists of a pair of sets are kept until one of the sets changes, and their memory longer. Without
+//! a memory limit they are written in one pass, into storage that grows when it proves too small.
+//! With a limit a first pass counts, so that the bytes are known, and refused, before anything is
+//! allocated.
+//!
+//! **Invariant:** a pair of sets is `current` only while its lists are those of both sets as they
+//! are; every change of a set or of the radius goes through `SearchPair::outdate`.
 
 use crate::{
     Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId,
@@ -27,7 +35,23 @@ pub(super) const LISTS: &str = "neighbour lists";
 const MIN_TARGETS: usize = 64;
 
 impl Engine {
-    /// Writes the neighbour lists of every active pair of sets.
+    /// Writes the neighbour lists of every active pair of sets; pairs whose lists are current are
+    /// left as they are. [`neighbors`](Self::neighbors) hands them out.
+    ///
+    /// Lists hold every neighbour, as many as there are, and no point itself. Entries take four
+    /// bytes, and storage is kept for the next step.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let row: Vec<[f32; 3]> = (0..5).map(|x| [x as f32, 0.0, 0.0]).collect();
+    /// let mut engine = Engine::builder(1.0).list_order(ListOrder::Ascending).build()?;
+    /// let points = engine.add_point_set(&row)?;
+    /// engine.find_neighbors()?;
+    /// let lists = engine.neighbors(points, points)?;
+    /// assert_eq!(lists.of(0), &[1]);
+    /// assert_eq!(lists.of(2), &[1, 3]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and
@@ -45,6 +69,8 @@ impl Engine {
         Ok(())
     }
 
+    /// Writes all lists that are out of date, one pair of sets after the other. A failure leaves
+    /// the pairs before it current, and its own without lists.
     fn find_unlimited(&mut self) -> Result<(), Error> {
         for at in 0..self.pairs.len() {
             if !self.pairs[at].active || self.pairs[at].current {
@@ -148,7 +174,22 @@ impl Engine {
     }
 
     /// Lists written by the last [`find_neighbors`](Self::find_neighbors): for every point of
-    /// `targets`, the indices of its neighbours in `sources`.
+    /// `targets`, the indices of its neighbours in `sources`. Costs nothing: the lists are borrowed
+    /// where they lie.
+    ///
+    /// ```
+    /// use nearfield::{error::MissingLists, prelude::*};
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// let early = engine.neighbors(points, points).unwrap_err();
+    /// let ErrorKind::NoLists { why, .. } = early.kind() else { panic!("{early}") };
+    /// assert_eq!(*why, MissingLists::NotFound);
+    /// engine.find_neighbors()?;
+    /// for (i, neighbors) in engine.neighbors(points, points)?.iter().enumerate() {
+    ///     println!("{i} is near {neighbors:?}");
+    /// }
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::NoLists`] when the pair is inactive or a set was updated since, and
@@ -174,6 +215,22 @@ impl Engine {
     /// Hands over the lists that the last [`find_neighbors`](Self::find_neighbors) wrote; the
     /// engine goes on with the memory of `spare`, such as lists taken in an earlier step and done
     /// with. The pair then has no lists until they are found again.
+    ///
+    /// A program that works on lists while the engine finds the next ones takes turns with two of
+    /// them, and nothing is copied:
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// let mut lists = NeighborLists::default();
+    /// for _step in 0..3 {
+    ///     engine.find_neighbors()?;
+    ///     lists = engine.take_neighbors(points, points, lists)?;
+    ///     assert_eq!(lists.pairs(), 2);
+    /// }
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`neighbors`](Self::neighbors); `spare` is dropped.
@@ -242,7 +299,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
+    /// Number of neighbours in `sources` of every point of `targets`, without storing lists; in
+    /// the caller's order. Faster than a search, and takes no memory beside the counts.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.25, 0.0, 0.0], [9.0, 0.0, 0.0]])?;
+    /// assert_eq!(engine.count_neighbors(points, points)?, [1, 1, 0]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::NoRadii`].
@@ -274,7 +340,8 @@ impl Engine {
     }
 }
 
-/// Counts of neighbours.
+/// Counts of neighbours, as a job that two backends share. A device writes them as the bits of
+/// `f32`, because that is what all of its values are copied as.
 struct Counting;
 
 impl Numbers for Counting {

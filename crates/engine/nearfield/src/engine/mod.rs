@@ -1,4 +1,23 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
+//!
+//! An engine knows which points there are and which job is asked for; the [backend](crate::backend)
+//! knows how a job runs. All sets are sorted into cells of one lattice, so any set can be searched
+//! by any other without sorting it again. What concerns a single set is sorted, copied and checked
+//! once per update, whatever is then asked of it.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `builder` | settings, and the checks that need no points |
+//! | `placing`, `sets`, `slots`, `remove` | positions on their way in, sets and their names |
+//! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
+//! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
+//! | `jobs`, `auto`, `report` | where a job runs, and the record of it |
+//! | `radii` | radii of single points |
+//! | `all_pairs` | sums without a radius; these need no engine |
+//!
+//! **Invariants.** All sets are on the lattice of the engine, or marked as astray and refused. A
+//! call that returns an error has left every set with its last good positions. Lists are handed out
+//! only if both sets are unchanged since they were found.
 
 pub(crate) mod all_pairs;
 pub(crate) mod auto;
@@ -39,10 +58,36 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A fixed-radius neighbour engine; see the [crate's documentation](crate).
+/// A fixed-radius neighbour engine; see the [crate's documentation](crate) for which call serves
+/// which purpose.
+///
+/// A step is: [`update`](Self::update) the sets that have moved, then search
+/// ([`find_neighbors`](Self::find_neighbors)) or evaluate a kernel
+/// ([`traverse`](Self::traverse)). Memory is kept from step to step, so later steps allocate little
+/// or nothing.
+///
+/// Methods that take `&self` may be called from several threads at once; each job uses all workers
+/// of the engine. Dropping an engine ends its threads.
+///
+/// ```
+/// use nearfield::prelude::*;
+/// let mut positions = vec![[0.0f32; 3], [0.75, 0.0, 0.0]];
+/// let mut engine = Engine::builder(0.5).build()?;
+/// let points = engine.add_point_set(&positions)?;
+/// for _step in 0..2 {
+///     positions[1][0] -= 0.25;
+///     engine.update(points, &positions)?;
+///     engine.find_neighbors()?;
+///     assert_eq!(engine.neighbors(points, points)?.of(0), &[1]);
+/// }
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 pub struct Engine {
+    /// As they were given; the radius follows [`Engine::set_radius`].
     pub(crate) settings: Builder,
+    /// The cells of the host. A GPU may divide them further.
     pub(crate) lattice: Lattice,
+    /// The worker threads and their scratch.
     pub(crate) backend: CpuBackend,
     /// A GPU, or the emulated device.
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
@@ -50,13 +95,17 @@ pub struct Engine {
     pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
+    /// Why the engine works where it does, for the report.
     pub(crate) reason: String,
+    /// Which sets there are, by name.
     pub(crate) slots: Slots,
     /// By slot.
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
     pub(crate) pairs: Vec<SearchPair>,
+    /// Written by methods that take `&self`, so that the report has the last one of each stage.
     pub(crate) times: Mutex<StageTimes>,
+    /// Where every job was done last.
     pub(crate) done: Mutex<Done>,
 }
 
@@ -125,8 +174,28 @@ impl Engine {
     /// Adds a point set. It searches every set and is searched by every set, itself included,
     /// until [`set_active`](Self::set_active) says otherwise.
     ///
+    /// Positions are checked and copied, 12 bytes per point in `f32` (24 in `f64`), and sorted by
+    /// cell; the caller's array is not referred to afterwards. Their unit is that of the radius. A
+    /// set may be empty.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let fluid = engine.add_point_set(&[[0.0f32; 3], [0.25, 0.0, 0.0]])?;
+    /// let wall = engine.add_point_set(&[[0.0f32, -0.25, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(fluid, wall)?.of(1), &[0]);
+    /// assert_eq!(engine.neighbors(wall, fluid)?.of(0).len(), 2);
+    ///
+    /// let refused = engine.add_point_set(&[[0.0, f32::NAN, 0.0]]).unwrap_err();
+    /// assert!(refused.to_string().contains("point 0 has y = NaN"));
+    /// assert_eq!(engine.point_sets(), 2);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used, and
+    /// [`ErrorKind::TooManyPointSets`]; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
         positions: impl Into<Positions<'a>>,
@@ -159,12 +228,22 @@ impl Engine {
         Ok(id)
     }
 
-    /// Number of point sets.
+    /// Number of point sets, those that were removed left out.
     pub fn point_sets(&self) -> usize {
         self.slots.used().count()
     }
 
-    /// The set with a [number](PointSetId::number), for programs in which only numbers name sets.
+    /// The set with a [number](PointSetId::number), for programs in which only numbers name sets,
+    /// such as those of another language. Numbers of removed sets are not given again.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3]])?;
+    /// assert_eq!(engine.point_set(points.number())?, points);
+    /// assert!(engine.point_set(7).is_err());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::RemovedPointSet`].
@@ -175,14 +254,30 @@ impl Engine {
     /// Number of points of a set.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::RemovedPointSet`] and
+    /// [`ErrorKind::OtherEngine`], as for every method that names a set.
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
         self.known(set)?;
         Ok(self.sets[set.slot()].grid.len())
     }
 
     /// Whether `targets` search among `sources` in [`find_neighbors`](Self::find_neighbors).
-    /// Traversals name their sets themselves and are not affected.
+    /// Traversals name their sets themselves and are not affected. A pair that is switched off
+    /// loses its lists, and keeps their memory for when it is switched on.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let fluid = engine.add_point_set(&[[0.0f32; 3]])?;
+    /// let wall = engine.add_point_set(&[[0.25f32, 0.0, 0.0]])?;
+    /// // The neighbours of points of the wall are not needed.
+    /// engine.set_active(wall, fluid, false)?;
+    /// engine.set_active(wall, wall, false)?;
+    /// engine.find_neighbors()?;
+    /// assert!(engine.neighbors(fluid, wall).is_ok());
+    /// assert!(engine.neighbors(wall, fluid).is_err());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`].
@@ -213,6 +308,23 @@ impl Engine {
     /// [Radii](Self::set_radii) stay with the indices of the points, and are forgotten when the
     /// number of points changes.
     ///
+    /// Sorting is the cost of a step that no list or traversal can avoid; it uses the memory of the
+    /// step before. In a periodic box, or in `f64`, points that leave what the cells were made for
+    /// move all sets to new cells.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [2.0, 0.0, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// engine.update(points, &[[0.0f32; 3], [0.25, 0.0, 0.0], [0.5, 0.0, 0.0]])?;
+    /// assert_eq!(engine.points(points)?, 3);
+    /// assert!(engine.neighbors(points, points).is_err(), "these are lists of the old positions");
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.count(1), 2);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old
     /// ones.
@@ -235,7 +347,11 @@ impl Engine {
         placed
     }
 
-    /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored:
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored.
+    ///
+    /// It is faster than a search and a loop over the lists: neighbours are used while they are in
+    /// the first-level cache, and kernels run at the full width of the vectors. Contributions are
+    /// added in an order that depends neither on the number of threads nor on the vector width.
     ///
     /// ```
     /// use nearfield::{kernels::{SphDensity, WendlandC2}, prelude::*};
@@ -270,6 +386,19 @@ impl Engine {
     /// of the pair. Runs on the calling thread, so callers may spread points over threads of their
     /// own; for whole sets, [`traverse`](Self::traverse) is many times faster.
     ///
+    /// A source within the radius through several periodic images is visited once for each. The
+    /// first call after an update makes a table of sorted places, four bytes per point.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).periodic([Some(4.0), None, None]).build()?;
+    /// let points = engine.add_point_set(&[[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0]])?;
+    /// let mut seen = Vec::new();
+    /// engine.for_each_neighbor(points, points, 0, |j, pair| seen.push((j, pair.d)))?;
+    /// assert_eq!(seen, [(1, [-0.5, 0.0, 0.0])]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`] and [`ErrorKind::NoRadii`].
     pub fn for_each_neighbor(
@@ -296,7 +425,23 @@ impl Engine {
     }
 
     /// The order that makes a set local in memory: apply it to all arrays of the set (and give the
-    /// reordered positions to [`update`](Self::update)) every few dozen steps.
+    /// reordered positions to [`update`](Self::update)) every few dozen steps. Points near each
+    /// other are then near each other in memory, so loops over lists find their operands in a
+    /// cache.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut positions = vec![[9.5f32, 0.0, 0.0], [0.5, 0.0, 0.0], [5.5, 0.0, 0.0]];
+    /// let mut mass = vec![9.0f32, 0.0, 5.0];
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(&positions)?;
+    /// let order = engine.z_sort(points)?;
+    /// order.apply(&mut positions)?;
+    /// order.apply(&mut mass)?;
+    /// engine.update(points, &positions)?;
+    /// assert_eq!(mass, [0.0, 5.0, 9.0]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Positions`] when memory is short.
@@ -318,6 +463,18 @@ impl Engine {
 
     /// Changes the search radius, which is rounded as [`Engine::builder`] does; all sets are sorted
     /// anew and all lists are out of date.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.25).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// assert_eq!(engine.count_neighbors(points, points)?, [0, 0]);
+    /// engine.set_radius(0.5)?;
+    /// assert_eq!(engine.count_neighbors(points, points)?, [1, 1]);
+    /// assert!(engine.set_radius(-1.0).is_err());
+    /// assert_eq!(engine.radius(), 0.5);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger
@@ -345,7 +502,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The report of the last steps: devices with reasons, times, and memory held.
+    /// The report of the last steps: devices with reasons, times, and memory held. Cheap enough to
+    /// be asked for every step: it looks at every set and pair of sets, and never at points.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).device(Device::Cpu).build()?;
+    /// engine.add_point_set(&[[0.0f32; 3], [0.25, 0.0, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// let report = engine.report();
+    /// assert_eq!((report.points(), report.pairs), (2, 2));
+    /// assert_eq!((report.device, report.jobs[0].job.as_str()), (Device::Cpu, "lists"));
+    /// assert!(report.list_bytes > 0 && report.memory.total() >= report.list_bytes);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     pub fn report(&self) -> Report {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
         let gpu = self.accelerator.as_ref().and_then(|device| device.report());
@@ -375,6 +545,7 @@ impl Engine {
         }
     }
 
+    /// Bytes held by all sets, pairs of sets and the backend.
     fn memory(&self) -> MemoryReport {
         let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
         let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.iter().map(bytes).sum();
@@ -391,6 +562,7 @@ impl Engine {
         }
     }
 
+    /// The sorted points of a set, sorted now if only a device has sorted them.
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
         self.known(set)?;
         self.sets[set.slot()].in_place()?;
@@ -406,6 +578,7 @@ impl Engine {
         }
     }
 
+    /// Refuses names of sets that this engine does not have.
     pub(crate) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
@@ -487,6 +660,7 @@ impl Engine {
         }
     }
 
+    /// The place of a pair of sets among [`pairs`](Self::pairs).
     pub(crate) fn pair_index(
         &self,
         targets: PointSetId,
@@ -497,6 +671,7 @@ impl Engine {
         Ok(targets.slot() * self.sets.len() + sources.slot())
     }
 
+    /// Changes the times of the report.
     pub(crate) fn record(&self, change: impl FnOnce(&mut StageTimes)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }

@@ -23,13 +23,16 @@ use std::{fmt, sync::Arc};
 /// one before allocates nothing. Engines may share one, one query at a time.
 #[derive(Default)]
 pub struct QueryScratch {
+    /// The positions of the last query, sorted.
     grid: Option<Grid>,
+    /// Their radii, in the same order.
     radii: SortedRadii,
+    /// Their neighbours.
     lists: NeighborLists,
 }
 
 impl QueryScratch {
-    /// The lists of the last query.
+    /// The lists of the last query, one per position in the order given.
     pub fn lists(&self) -> &NeighborLists {
         &self.lists
     }

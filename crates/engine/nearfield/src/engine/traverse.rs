@@ -1,4 +1,13 @@
 //! A traversal being put together: kernel, sets and fields.
+//!
+//! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its
+//! checks see all of it at once. Pairs come from one of three places ([`Over`]): the cells, lists
+//! of this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
+//! backend does the others.
+//!
+//! Results go to the caller's array, in the caller's order. A device gives numbers, which
+//! [`put`] makes values of; the CPU backend writes values itself. Both fold contributions in an
+//! order that depends on the points alone.
 
 use crate::{
     Device, Engine, Error, PairKernel, PointSetId, Precision,
@@ -26,6 +35,38 @@ use std::time::Instant;
 const MAX_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
+///
+/// Fields are arrays of the caller's, one element per point, in the order of the points:
+///
+/// ```
+/// use nearfield::prelude::*;
+///
+/// /// Sum of m_j (v_j − v_i), which slows a point down among its neighbours.
+/// struct Drag;
+///
+/// impl PairKernel for Drag {
+///     type Target = glam::Vec3; // velocity
+///     type Source = (glam::Vec3, f32); // velocity, mass
+///     type Output = glam::Vec3;
+///
+///     #[inline(always)]
+///     fn pair(&self, _: Pair, vi: glam::Vec3, (vj, m): (glam::Vec3, f32)) -> glam::Vec3 {
+///         m * (vj - vi)
+///     }
+/// }
+///
+/// let mut engine = Engine::builder(1.0).build()?;
+/// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+/// let velocity = [[2.0f32, 0.0, 0.0], [0.0, 0.0, 0.0]];
+/// let mass = [1.0f32, 3.0];
+/// let drag = engine
+///     .traverse(&Drag, points, points)
+///     .targets(&velocity)
+///     .sources((&velocity, &mass))
+///     .run()?;
+/// assert_eq!(drag[0], glam::vec3(-6.0, 0.0, 0.0));
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a traversal does nothing until it is run"]
 pub struct Traversal<'a, K> {
@@ -124,12 +165,26 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Adds to `values` (or takes the minimum or maximum, as the kernel's reduction says): the way
     /// to sum over several source sets.
     ///
+    /// ```
+    /// use nearfield::{kernels::SphDensity, prelude::*};
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let fluid = engine.add_point_set(&[[0.0f32; 3]])?;
+    /// let wall = engine.add_point_set(&[[0.5f32, 0.0, 0.0]])?;
+    /// let kernel = SphDensity::with_support(1.0);
+    /// let mut density = vec![0.0; 1];
+    /// engine.traverse(&kernel, fluid, fluid).sources(&[1.0]).run_into(&mut density)?;
+    /// engine.traverse(&kernel, fluid, wall).sources(&[1.0]).add_into(&mut density)?;
+    /// assert!(density[0] > 0.0);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`run_into`](Self::run_into).
     pub fn add_into(self, values: &mut [K::Output]) -> Result<(), Error> {
         self.finish(Output::Combine(values))
     }
 
+    /// Runs over the pairs asked for, and keeps the time for the report.
     fn finish(self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let _span = tracing::debug_span!(
             "engine.traverse",
@@ -160,6 +215,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(())
     }
 
+    /// Runs over the cells, where the engine's device and the kernel decide on the backend.
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, targets, sources) = (self.engine, self.targets, self.sources);
         engine.in_place()?;
@@ -194,6 +250,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         }
     }
 
+    /// The kernel as a device takes it.
     fn kernel_work(&self) -> KernelWork<'_> {
         // The kernel is the caller's code, which no device is held for.
         KernelWork {
@@ -209,6 +266,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(backend.traverse(self.kernel, of, self.fields(), output)?)
     }
 
+    /// Runs on a device, or on both backends. Arrays are checked first, because a device checks
+    /// nothing.
     fn run_on_device(
         &self,
         device: split::Device<'_>,
@@ -238,6 +297,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(())
     }
 
+    /// Runs over the lists of the engine, with the sorted positions of both sets.
     fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
         let kind = JobKind::Kernel(std::any::type_name::<K>());
@@ -284,7 +344,7 @@ pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combin
     *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
 }
 
-/// Sums of a kernel.
+/// Sums of a kernel, as a job that two backends share.
 struct Summing<'a, K> {
     kernel: &'a K,
     work: KernelWork<'a>,

@@ -1,4 +1,8 @@
 //! Sums over all pairs, checked and handed to the backends.
+//!
+//! Every method makes one [`SumWork`] of its arguments; [`AllPairs::run`] checks that in full
+//! before a backend sees it. So backends check nothing, and a sum that is refused has written
+//! nothing.
 
 use super::{backends::Backends, check, report::AllPairsReport};
 use crate::{
@@ -55,6 +59,18 @@ pub struct AllPairs {
 impl AllPairs {
     /// Accelerations of bodies by the gravity of all others, with G = 1: Σ m_j d / (d² + ε²)^(3/2).
     ///
+    /// `positions` and `masses` have an element per body; `softening` is ε, in the unit of the
+    /// positions. The time grows with the square of the number of bodies.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut sums = Engine::all_pairs().build()?;
+    /// let bodies = [[0.0f64; 3], [3.0, 4.0, 0.0]];
+    /// let pull = sums.gravity(&bodies, &[1.0, 50.0], 0.0)?;
+    /// assert!((pull[0][0] - 1.2).abs() < 1e-12 && (pull[0][1] - 1.6).abs() < 1e-12);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Coordinate`](crate::ErrorKind::Coordinate) and others, see [`AllPairs`].
     pub fn gravity<T: Real>(
@@ -68,7 +84,8 @@ impl AllPairs {
         Ok(accelerations)
     }
 
-    /// The same into an array of the caller's.
+    /// The same into an array of the caller's, one element per body, which is overwritten. A step
+    /// of a simulation then allocates nothing.
     ///
     /// # Errors
     /// As [`gravity`](Self::gravity).
@@ -89,6 +106,15 @@ impl AllPairs {
 
     /// Potentials of bodies by the gravity of all others, with G = 1: −Σ m_j / (d² + ε²)^½. With a
     /// softening the body itself would count; it is taken out.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut sums = Engine::all_pairs().build()?;
+    /// let bodies = [[0.0f64; 3], [3.0, 4.0, 0.0]];
+    /// let potential = sums.gravity_potential(&bodies, &[1.0, 50.0], 0.0)?;
+    /// assert!((potential[0] + 10.0).abs() < 1e-12 && (potential[1] + 0.2).abs() < 1e-12);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`gravity`](Self::gravity).
@@ -121,6 +147,7 @@ impl AllPairs {
     }
 
     /// The electric potential of charges at the points of a grid: Σ q_j / (d² + ε²)^½, x fastest.
+    /// Units are those of the arguments; there is no factor 1/(4π ε₀).
     ///
     /// # Errors
     /// As [`gravity`](Self::gravity), and for grids that [are none](SampleGrid::check).
@@ -181,7 +208,19 @@ impl AllPairs {
         Ok(())
     }
 
-    /// Any sum for any targets; [`PairSum::components`] numbers a target go to `results`.
+    /// Any sum for any targets; [`PairSum::components`] numbers a target go to `results`, one
+    /// target after the other.
+    ///
+    /// ```
+    /// use nearfield::{all_pairs::{PairSum, Sources}, prelude::*};
+    /// let mut sums = Engine::all_pairs().build()?;
+    /// let sources = Sources { points: &[[0.0f64; 3]], weights: &[6.0] };
+    /// let mut potential = [0.0; 2];
+    /// let at = [[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]];
+    /// sums.sum(PairSum::Potential, &at, sources, 0.0, &mut potential)?;
+    /// assert!((potential[0] - 3.0).abs() < 1e-12 && (potential[1] - 2.0).abs() < 1e-12);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`gravity`](Self::gravity).
@@ -246,7 +285,7 @@ impl AllPairs {
         self.backends.run(work, results)
     }
 
-    /// Where the last sum ran, and why there.
+    /// Where the last sum ran, and why there; before the first, where the next will.
     pub fn report(&self) -> AllPairsReport {
         self.backends.report()
     }

@@ -136,7 +136,8 @@ impl VerletLists {
         })
     }
 
-    /// Adds a point set, as [`Engine::add_point_set`] does.
+    /// Adds a point set, as [`Engine::add_point_set`] does. Positions are kept twice: those of the
+    /// last build, sorted, and those of now, in the caller's order.
     ///
     /// # Errors
     /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
@@ -197,7 +198,8 @@ impl VerletLists {
     }
 
     /// Rebuilds the lists if [`needs_rebuild`](Self::needs_rebuild) says so; call it after the
-    /// updates of every step.
+    /// updates of every step. All active pairs of sets are rebuilt together; sets that have not
+    /// moved are not sorted again.
     ///
     /// # Errors
     /// What [`Engine::update`] and [`Engine::find_neighbors`] say; the lists then still need to be
@@ -243,7 +245,8 @@ impl VerletLists {
         list_radius - radius - margin(precision) * (extent + list_radius)
     }
 
-    /// How often the lists were built, the first time included.
+    /// How often the lists were built, the first time included. Steps divided by builds is how
+    /// many steps a list lasts, which is what to choose the skin by.
     pub fn builds(&self) -> u64 {
         self.builds
     }
@@ -308,7 +311,7 @@ impl VerletLists {
 
     /// Calls `visit` with target, source and geometry of every pair within the radius, on the
     /// calling thread; for work on many threads, [`traverse`](Self::traverse). Half lists give
-    /// every pair of a set once.
+    /// every pair of a set once. Displacements are those of the positions of now.
     ///
     /// # Errors
     /// As [`candidates`](Self::candidates).
@@ -353,6 +356,23 @@ impl VerletLists {
     /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
     /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
     /// of its points, by [`PairKernel::symmetric`].
+    ///
+    /// ```
+    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
+    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
+    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
+    /// let points = lists.add_point_set(&positions)?;
+    /// let kernel = SphDensity::with_support(1.0);
+    /// for _step in 0..4 {
+    ///     positions[1][0] += 0.01;
+    ///     lists.update(points, &positions)?;
+    ///     lists.refresh()?;
+    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
+    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
+    /// }
+    /// assert_eq!(lists.builds(), 1);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &'a K,

@@ -1,7 +1,7 @@
 //! Names of devices, as command lines give them.
 //!
-//! A name is a word, followed by a number or by keys after a colon. What [`Device`] prints is read
-//! as the same value, which the tests and a fuzz target hold to.
+//! A name is a word, followed by a number or by keys after a colon. The text that [`Device`] prints
+//! is read as the same value, which the tests and a fuzz target check.
 
 use crate::{Device, Error, ErrorKind};
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Which hardware an engine is asked to use.
 //!
-//! A device is a request. What an engine makes of it is decided once per job by
-//! `backend::support`, and told by the report. `docs/backends.md` has the table.
+//! A device is a request. `backend::support` decides once per job what an engine makes of it, and
+//! the report tells. `docs/backends.md` has the table.
 
 use nearfield_balance::EmulatedSpec;
 use std::fmt;

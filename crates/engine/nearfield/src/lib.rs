@@ -205,8 +205,8 @@ pub mod report {
     //! Reports of an engine's steps: [`Engine::report`](crate::Engine::report).
     //!
     //! * [`Report`] is the whole; [`SetReport`], [`StageTimes`] and [`MemoryReport`] are its parts.
-    //! * [`JobReport`] says of a job where it ran and why, and [`SplitReport`] how two backends, one
-    //!   [`BackendReport`] each, shared it.
+    //! * [`JobReport`] says of a job where it ran and why, and [`SplitReport`] how two backends
+    //!   shared it, one [`BackendReport`] each.
     //! * [`GpuReport`] is what a GPU holds. With [`Strategy::Auto`](crate::balance::Strategy::Auto)
     //!   it has the [`Trial`] of every [`Configuration`] by [`Class`] of occupancy.
     //! * [`SimdLevel`] is the instruction set of the CPU backend, and [`TableKind`] the form of a

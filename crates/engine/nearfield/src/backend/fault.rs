@@ -1,4 +1,7 @@
-//! What goes wrong while a device does a job that it supports.
+//! Failures of a device while it does a job that it supports.
+//!
+//! They are no errors of the engine: the CPU backend does the job within the same call, and the
+//! report says why. So a [`Fault`] is a reason in words and has no source to be matched.
 
 use crate::Error;
 use std::fmt;

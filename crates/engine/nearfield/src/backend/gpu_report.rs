@@ -1,8 +1,9 @@
-//! What an engine reports of its GPU.
+//! The report of an engine's GPU: settings in use, memory, trials and faults.
 
 use nearfield_balance::{Strategy, Trial};
 
-/// The GPU of an engine.
+/// The GPU of an engine, as of its last job. A report that is asked for while a job uses the GPU is
+/// that of the job before.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GpuReport {
@@ -12,7 +13,8 @@ pub struct GpuReport {
     pub strategy: Strategy,
     /// Cells to a radius.
     pub subdivision: u32,
-    /// Bytes held on the device.
+    /// Bytes held on the device: points, lists, scratch of kernels and fields. Other programs, and
+    /// other engines, hold more.
     pub bytes: usize,
     /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
     pub trials: Vec<Trial>,

@@ -1,4 +1,8 @@
-//! What a backend gets of an engine: its sets, its lattice, its options and its workers.
+//! The input of a backend: the sets, the lattice, the options and the workers of an engine.
+//!
+//! It is made anew for every job and borrows all of it, so a backend can neither change an engine
+//! nor keep anything of it. A device remembers sets by their number and the stamp of their
+//! positions instead.
 
 use super::{job::Job, lazy::LazyGrid};
 use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
@@ -9,6 +13,8 @@ use nearfield_pairs::ListKind;
 /// The parts of an engine's state that a backend needs for a job.
 #[derive(Debug)]
 pub(crate) struct StepInput<'a> {
+    /// All sets of the engine, by slot, also those that the job does not name: a device sorts all
+    /// of them at once.
     pub(crate) sets: Vec<SetInput<'a>>,
     /// The cells of the host; a GPU may have finer ones of its own.
     pub(crate) lattice: &'a Lattice,
@@ -63,6 +69,7 @@ impl StepInput<'_> {
         })
     }
 
+    /// The sorted points of a set, sorted now if they are not.
     fn grid(&self, set: usize) -> Result<&Grid, Error> {
         let SetInput { id, grid, .. } = self.sets[set];
         let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });

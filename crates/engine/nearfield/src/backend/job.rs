@@ -1,4 +1,8 @@
 //! Jobs: what is asked of a backend, by its kind and the numbers of the sets.
+//!
+//! A job is also the key by which its plan and its controller are kept between steps, and its line
+//! in the report. Two kernels of one type over the same sets are one job, because their times are
+//! alike; two types are two.
 
 use std::fmt;
 
@@ -6,14 +10,18 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Job {
     pub(crate) kind: JobKind,
+    /// Slot of the set whose points get results.
     pub(crate) targets: usize,
+    /// Slot of the set whose points are searched.
     pub(crate) sources: usize,
 }
 
 /// Kinds of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum JobKind {
+    /// Neighbour lists, full or half as the options say.
     Lists,
+    /// Numbers of neighbours.
     Counts,
     /// A pair kernel, by the name of its type.
     Kernel(&'static str),

@@ -1,4 +1,7 @@
-//! What is asked of a pair kernel before it runs, wherever that is.
+//! The check of a pair kernel before it runs, wherever that is.
+//!
+//! A sum over neighbours within the radius is silently wrong for a kernel that reaches farther. The
+//! kernel knows its reach and the engine its radius, so they are compared once per traversal.
 
 use crate::{Error, ErrorKind, PairKernel};
 

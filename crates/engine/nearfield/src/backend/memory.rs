@@ -1,4 +1,8 @@
 //! Memory of the host that a device reads and writes.
+//!
+//! A GPU copies to and from page-locked memory at the full speed of the bus and beside other work.
+//! Locking pages takes about as long as sorting the points, so such memory goes round: an engine
+//! keeps the copy of a set until the next positions, and gives results back when they are merged.
 
 use super::gpu::PageLocked;
 use std::ops::{Deref, DerefMut};

@@ -7,6 +7,16 @@
 //! either a [fault](Fault) of the device, after which the engine finishes the job on the CPU and
 //! reports it, or an error of the host, which the caller gets.
 //!
+//! | file | contents |
+//! | --- | --- |
+//! | `input`, `job`, `sums`, `kernel` | jobs and their input |
+//! | `support` | the features of each backend |
+//! | `accelerator` | the trait of a device with memory of its own |
+//! | `gpu`, `emulated` | its two implementations |
+//! | `split` | both backends on one step |
+//! | `transfer`, `memory`, `lazy` | copies, memory that a device reads, sorting on demand |
+//! | `fault`, `turn` | failures of a device, and who may use it |
+//!
 //! The cargo feature `gpu` decides here, and only here, whether there is a GPU backend: without it
 //! [`no_gpu`] stands in the place of [`gpu`], with the few names that the other modules use.
 

@@ -1,17 +1,34 @@
 //! The settings of an engine on the device.
+//!
+//! They are fewer than those of an [`Engine`](crate::Engine): positions and radius are `f32`, all
+//! points have one radius, and there is no memory limit. Everything else that a settings call of
+//! the same name promises holds here too.
 
 use crate::{ListKind, balance::Strategy};
 use nearfield_grid::{Bounds, Domain};
 
 /// Settings of an engine on the device, made by
-/// [`DeviceEngine::builder`](super::DeviceEngine::builder).
+/// [`DeviceEngine::builder`](super::DeviceEngine::builder) and started by [`on`](Self::on),
+/// [`on_gpu`](Self::on_gpu) or [`on_borrowed`](Self::on_borrowed), where they are checked.
+///
+/// ```no_run
+/// use nearfield::{balance::Strategy, device::DeviceEngine};
+/// let engine = DeviceEngine::builder(0.1)
+///     .periodic([Some(4.0), None, None])
+///     .strategy(Strategy::CellTasks)
+///     .on_gpu(0)?;
+/// println!("{}", engine.report().name);
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until on() is called"]
 pub struct DeviceEngineBuilder {
     pub(super) radius: f32,
     pub(super) domain: Result<Domain, nearfield_grid::Error>,
+    /// 0 where the engine chooses by the points.
     pub(super) subdivision: u32,
     pub(super) strategy: Strategy,
+    /// Box that the cells cover beside that of the points.
     pub(super) within: Bounds,
     pub(super) lists: ListKind,
 }
@@ -42,7 +59,8 @@ impl DeviceEngineBuilder {
         self
     }
 
-    /// Cells per radius along each axis, at most 8; 0, the default, chooses by the points.
+    /// Cells per radius along each axis, at most 8; 0, the default, chooses by the points of the
+    /// first set and keeps the choice. Results are the same for every number.
     pub fn subdivision(mut self, cells_per_radius: u32) -> Self {
         self.subdivision = cells_per_radius.min(8);
         self
@@ -55,7 +73,8 @@ impl DeviceEngineBuilder {
         self
     }
 
-    /// Which pairs lists and counts hold.
+    /// Which pairs lists and counts hold: all of them, the default, or each pair of a set once.
+    /// Traversals always give every target all of its neighbours.
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.lists = kind;
         self

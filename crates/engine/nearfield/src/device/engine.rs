@@ -1,4 +1,12 @@
 //! The engine for data that live on a GPU: its sets, lists and state.
+//!
+//! Calls put work on the stream and return. So the host cannot know whether points were still
+//! within their cells or lists within their storage; the device notes it, and
+//! [`DeviceEngine::finish`] reads all notes with one wait. Until then results are provisional, and
+//! kernels are written so that provisional work never writes out of place.
+//!
+//! **Invariant:** every note that is not yet read belongs to a set or a list that is marked as
+//! provisional, and nothing that was computed from it counts before `finish` has said so.
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
@@ -29,7 +37,13 @@ pub enum Progress {
     Repeat,
 }
 
-/// A neighbour engine on one stream of one GPU; see the [module's documentation](super).
+/// A neighbour engine on one stream of one GPU; see the [module's documentation](super) for a
+/// program. Exists with the cargo feature `gpu` only.
+///
+/// Arrays go in and out as views of device memory, with three numbers a point for positions and
+/// the channels of a point side by side for fields; all are in the caller's order and on the
+/// engine's GPU. Methods that do not say that they wait for the device return as soon as their work
+/// is on the [stream](Self::stream).
 pub struct DeviceEngine {
     pub(super) settings: DeviceEngineBuilder,
     /// Device memory is neither used nor dropped in a forked child: CUDA does not work there, and
@@ -75,6 +89,7 @@ pub(crate) struct Traversable<'a> {
 /// Lists of one pair of sets.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
+    /// On the device, kept between searches.
     pub(super) storage: DeviceLists,
     /// Not looked at since they were written.
     pub(super) provisional: bool,
@@ -85,13 +100,15 @@ pub(super) struct Lists {
 }
 
 impl DeviceEngine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates.
+    /// Settings for an engine with this search radius, in the unit of the coordinates. A radius
+    /// that is not positive and finite is refused when the engine is started.
     pub fn builder(radius: f32) -> DeviceEngineBuilder {
         DeviceEngineBuilder::new(radius)
     }
 
     /// Adds a set of points whose coordinates, three numbers a point, are copied. Waits for the
-    /// device, to measure them.
+    /// device, to measure them. Cells are made for the points and room around them; if the new set
+    /// lies outside of those of the others, all sets are sorted again.
     ///
     /// # Errors
     /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is
@@ -156,6 +173,7 @@ impl DeviceEngine {
         self.place(set, positions)
     }
 
+    /// Copies coordinates and sorts them into the cells there are; measures them if there are none.
     fn place(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let DeviceSetId { points, .. } = &mut self.sets[set.slot()];
@@ -180,7 +198,8 @@ impl DeviceEngine {
         self.settings.radius
     }
 
-    /// Number of neighbours of every target among `sources`, in the caller's order.
+    /// Number of neighbours of every target among `sources`, in the caller's order. `counts` has
+    /// one number per target, and is provisional until [`finish`](Self::finish).
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when `counts` has not one number per
@@ -200,7 +219,8 @@ impl DeviceEngine {
     }
 
     /// Writes the neighbour lists of `targets` among `sources` into storage of the engine. Waits
-    /// for the device the first time, to learn how much there is to store.
+    /// for the device the first time, to learn how much there is to store. Later searches write
+    /// into the storage there is, and [`finish`](Self::finish) says if it was too small.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU
@@ -440,6 +460,7 @@ impl DeviceEngine {
         })
     }
 
+    /// Memory of traversals, which one call at a time uses.
     pub(super) fn scratch(&self) -> MutexGuard<'_, PairScratch> {
         // State left by a panic is overwritten by the next user.
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
@@ -459,13 +480,15 @@ impl DeviceEngine {
         }
     }
 
+    /// Refuses names of sets that this engine does not have.
     fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
     }
 }
 
-/// Two sets on the lattice.
+/// Two sets on the lattice; unsorted ones are refused. A function and not a method, because callers
+/// borrow other fields of the engine at the same time.
 pub(super) fn pair<'a>(
     slots: &Slots,
     lattice: &'a Option<DeviceLattice>,

@@ -4,6 +4,13 @@
 //! A halo holds the points of the CPU backend's bricks and those within reach of them, gathered on
 //! the GPU by a map of bricks, with the channels that a kernel reads. On the host they are a set of
 //! their own, sorted anew; their indices are places in the halo.
+//!
+//! Only the halo crosses the bus, 16 bytes a point and four per channel, through page-locked memory
+//! that is kept between steps. It is gathered anew for every traversal, so it never holds old
+//! values.
+//!
+//! **Invariant:** every pair whose target is in a brick of the CPU backend has both of its points
+//! in the halo.
 
 use crate::{
     Error, ErrorKind,
@@ -116,6 +123,7 @@ impl Gathered<'_> {
 }
 
 impl Bricks<'_> {
+    /// Tells the map of these bricks from others; a plan that was cut anew has another version.
     fn key(&self) -> PartsKey {
         match self {
             Self::All => (0, 0),
@@ -139,6 +147,7 @@ impl Bricks<'_> {
 }
 
 impl Halos {
+    /// Halos without points; they get the lattice of the step that they are fetched for.
     pub(super) fn new(lattice: Lattice) -> Self {
         Self {
             targets: Halo::new(lattice.clone()),
@@ -236,6 +245,7 @@ impl Halo {
         self.positions.len()
     }
 
+    /// Gathers the points of some bricks on the device, copies them, and sorts them here.
     fn fetch(
         &mut self,
         cpu: &CpuBackend,
@@ -301,6 +311,7 @@ impl HaloFields {
             .map_err(Error::from)
     }
 
+    /// The channels that were fetched last, one field each.
     fn channels(&self) -> Vec<Field<'_>> {
         let values = self.values.as_deref().unwrap_or_default();
         let channel = |k: usize| Field::from(&values[k * self.points..(k + 1) * self.points]);

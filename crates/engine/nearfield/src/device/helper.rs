@@ -1,8 +1,18 @@
 //! The CPU backend as a helper of engines whose data live on a GPU.
 //!
-//! Steps follow the same protocol as those of an [`Engine`] with two backends. The difference is
-//! where the data are: only what the CPU backend needs of them crosses the bus, as a
+//! Steps follow the same protocol as those of an [`Engine`](crate::Engine) with two backends. The
+//! difference is where the data are: only what the CPU backend needs of them crosses the bus, as a
 //! [halo](super::halo).
+//!
+//! 1. The sort of both sets is checked, because a halo must not be gathered from points that have
+//!    left their cells. If the plan leaves everything to the GPU the check comes after the
+//!    traversal, so the GPU does not stand idle for it.
+//! 2. The GPU gathers the points of its own bricks, and the halo. The halo is copied to the host
+//!    with its fields.
+//! 3. The GPU traverses its targets while the CPU backend sorts the halo and works on it.
+//! 4. Results of the CPU backend are copied to the device and put among the others by index.
+//!
+//! **Invariant:** a target's result comes from one backend, and is written or combined once.
 
 use super::{
     engine::{DeviceEngine, Traversable},
@@ -193,6 +203,7 @@ impl CpuHelper {
         self.step(device, helped.kernel, job, results, deliver)
     }
 
+    /// A step that both backends may have work in.
     fn step(
         &mut self,
         device: OnDevice<'_>,
@@ -285,7 +296,7 @@ impl CpuHelper {
     }
 }
 
-/// The device's side of a step.
+/// The device's side of a step: sorted sets, fields and the program.
 struct OnDevice<'a> {
     gathered: Gathered<'a>,
     scratch: &'a Mutex<PairScratch>,

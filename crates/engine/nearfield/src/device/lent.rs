@@ -1,4 +1,8 @@
 //! Device memory by its address, for programs in other languages.
+//!
+//! cudarc frees an array of the device when its last owner is dropped. An array of another library
+//! is known by its address and length alone and must outlive the call, so [`Lent`] wraps it in such
+//! an owner that frees nothing.
 
 use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
 use std::{fmt, mem::ManuallyDrop, ops::Deref, sync::Arc};

@@ -1,9 +1,14 @@
 //! Neighbour lists that stay on the device.
+//!
+//! Storage is kept between searches, with room for more neighbours than there were. A search that
+//! finds too little room writes no entry out of place, and the engine makes room when it is asked
+//! for the outcome.
 
 use nearfield_gpu::{DeviceLists, cudarc::driver::CudaView};
 
 /// Lists of one pair of sets: the neighbours of target i are `count[i]` entries from `start[i]` on,
-/// as indices in the caller's order.
+/// as indices in the caller's order. The arrays are those of the engine, on its stream; they are
+/// provisional until [`DeviceEngine::finish`](super::DeviceEngine::finish).
 #[derive(Debug)]
 pub struct DeviceListsView<'a> {
     /// Where the list of every target begins.
@@ -15,6 +20,7 @@ pub struct DeviceListsView<'a> {
 }
 
 impl<'a> DeviceListsView<'a> {
+    /// Views of the arrays; none before the first search.
     pub(super) fn of(lists: &'a DeviceLists) -> Option<Self> {
         let (start, count, entries) = lists.views()?;
         Some(Self {

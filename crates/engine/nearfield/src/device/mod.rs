@@ -33,6 +33,18 @@
 //! # }
 //! ```
 //!
+//! # How a step goes
+//!
+//! 1. [`update`](DeviceEngine::update) copies positions on the device and sorts them into the cells
+//!    there are.
+//! 2. [`traverse`](DeviceEngine::traverse), [`count_neighbors`](DeviceEngine::count_neighbors) and
+//!    [`find_neighbors`](DeviceEngine::find_neighbors) put their work on the stream. Kernels of
+//!    your own, on the same stream, may read the results at once.
+//! 3. [`finish`](DeviceEngine::finish) waits, and says whether the results count.
+//!
+//! The host is needed for launches only: a step sends no particle's data across the bus. A
+//! [`CpuHelper`] may take a part of traversals; then the data around its part do cross.
+//!
 //! # Provisional results
 //!
 //! A step sorts into the cells that the step before had, with room around them, and writes lists

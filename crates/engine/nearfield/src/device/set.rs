@@ -1,4 +1,4 @@
-//! A point set on the device.
+//! A point set on the device: its memory there, and the room that its cells cover.
 
 use nearfield_gpu::{DevicePoints, GpuBackend};
 use nearfield_grid::Bounds;
@@ -7,7 +7,8 @@ use nearfield_grid::Bounds;
 #[derive(Debug)]
 pub(super) struct DeviceSetId {
     pub(super) points: DevicePoints,
-    /// Box that its cells cover.
+    /// Box that its cells cover: that of the points when they were last measured, and room around
+    /// it. Empty for a set without points.
     pub(super) room: Bounds,
 }
 

@@ -1,4 +1,14 @@
 //! The sets of an engine on the device, and the cells that all of them share.
+//!
+//! The host does not see coordinates, so it cannot make cells for them at every step. Cells are
+//! made once, with room around the points ([`with_room`]), and later updates sort into them
+//! without asking. The device notes the points that have left the room, and
+//! [`settle_all`](DeviceEngine::settle_all) reads that note when the caller waits anyway. Then the
+//! set is measured, and gets new room: one step in many is repeated, and none waits.
+//!
+//! **Invariant:** after `settle_all` has answered true, every set is sorted, and results since the
+//! last call are those of its positions. A set whose positions are refused has its last good ones,
+//! sorted if that was possible.
 
 use super::{engine::DeviceEngine, set::DeviceSetId};
 use crate::{
@@ -26,6 +36,7 @@ impl DeviceEngine {
         settled
     }
 
+    /// The same, set by set; the first refusal is returned when all have been looked at.
     fn settle_each(&mut self) -> Result<bool, Error> {
         let mut valid = true;
         for slot in 0..self.sets.len() {

@@ -1,4 +1,8 @@
 //! Starting an engine on a GPU.
+//!
+//! An engine does all its work on one stream: that of the caller, which then orders the engine's
+//! work with the caller's own without any synchronisation, or one of its own. Settings are checked
+//! before the GPU is touched.
 
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
 use crate::{Device, Error, ErrorKind, engine::slots::Slots};
@@ -60,6 +64,7 @@ impl DeviceEngineBuilder {
         })
     }
 
+    /// Checks the settings, and then asks for the backend.
     fn start(
         self,
         backend: impl FnOnce() -> Result<GpuBackend, Error>,

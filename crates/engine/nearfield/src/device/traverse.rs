@@ -1,4 +1,9 @@
 //! A traversal on the device being put together.
+//!
+//! It looks like a [`Traversal`](crate::Traversal) of host data and takes other things: one array
+//! of the device per side, with the channels of a point side by side, and results as numbers
+//! instead of values of the kernel's type. Nothing of the kernel but its CUDA text and the number
+//! of its channels is used, except by a helper, which evaluates the kernel itself.
 
 use super::{
     engine::{DeviceEngine, pair},
@@ -64,7 +69,8 @@ impl DeviceKernel {
 
 impl DeviceEngine {
     /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
-    /// fields and run.
+    /// fields and run. The kernel is copied: its text and its uniforms are all that the GPU needs.
+    /// Text is compiled at its first use, or taken from the cache on disk.
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &K,
@@ -76,7 +82,8 @@ impl DeviceEngine {
         DeviceTraversal::new(self, program, targets, sources)
     }
 
-    /// The same with a kernel that is known at run time only.
+    /// The same with a kernel that is known at run time only. Its support is not known, so it is
+    /// not compared with the radius.
     pub fn traverse_with<'a>(
         &'a self,
         kernel: &DeviceKernel,
@@ -119,6 +126,7 @@ impl<'a> WithCpu<'a> {
 }
 
 impl<'a> DeviceTraversal<'a> {
+    /// A traversal by the GPU alone.
     pub(super) fn new(
         engine: &'a DeviceEngine,
         program: Result<(PairProgram, Vec<f32>), Error>,
@@ -155,13 +163,15 @@ impl<'a> DeviceTraversal<'a> {
         }
     }
 
-    /// The channels of [`PairKernel::Target`](crate::PairKernel::Target).
+    /// The channels of [`PairKernel::Target`](crate::PairKernel::Target), those of a point side by
+    /// side, in the caller's order. Not needed for a kernel that reads none.
     pub fn targets(mut self, field: DeviceField<'a>) -> Self {
         self.fields.targets = Some(field);
         self
     }
 
-    /// The channels of [`PairKernel::Source`](crate::PairKernel::Source).
+    /// The channels of [`PairKernel::Source`](crate::PairKernel::Source), as
+    /// [`targets`](Self::targets) takes those of a target.
     pub fn sources(mut self, field: DeviceField<'a>) -> Self {
         self.fields.sources = Some(field);
         self
@@ -188,6 +198,7 @@ impl<'a> DeviceTraversal<'a> {
         self.run(results, Deliver::Combine)
     }
 
+    /// Puts the work on the stream, or shares it with the helper and waits for both.
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let (program, uniforms) = self.program?;
         let program = (&program, &uniforms[..]);

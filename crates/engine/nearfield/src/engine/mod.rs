@@ -2,8 +2,8 @@
 //!
 //! An engine knows which points there are and which job is asked for; the [backend](crate::backend)
 //! knows how a job runs. All sets are sorted into cells of one lattice, so any set can be searched
-//! by any other without sorting it again. What concerns a single set is sorted, copied and checked
-//! once per update, whatever is then asked of it.
+//! by any other without sorting it again. Each set is checked, copied and sorted once per update,
+//! whatever is then asked of it.
 //!
 //! | file | contents |
 //! | --- | --- |

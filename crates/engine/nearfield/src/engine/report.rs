@@ -68,8 +68,8 @@ pub struct MemoryReport {
     pub places: usize,
     /// Radii of single points, in the caller's order and sorted.
     pub radii: usize,
-    /// Positions in the caller's order, kept by [`VerletLists`](crate::lists::VerletLists) and by engines
-    /// that work on a GPU.
+    /// Positions in the caller's order, kept by [`VerletLists`](crate::lists::VerletLists) and by
+    /// engines that work on a GPU.
     pub positions: usize,
     /// Scratch of the CPU backend's workers: candidates and their fields.
     pub backend_scratch: usize,

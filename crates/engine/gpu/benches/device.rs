@@ -9,8 +9,8 @@
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error,
-    GpuBackend, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
+    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, DeviceResults,
+    Error, GpuBackend, Measured, PairCall, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{ListKind, SphDensity, WendlandC2};
@@ -228,15 +228,15 @@ fn measure(
             targets: None,
             sources: Some(DeviceField::new(mass.as_view(), 1)),
         };
-        let results = (&mut sums.as_view_mut(), Deliver::Write);
-        backend.evaluate_on_device(
-            of,
-            (&program, &uniforms),
-            &fields,
-            results,
-            strategy,
-            &mut scratch,
-        )
+        let call = PairCall {
+            program: &program,
+            uniforms: &uniforms,
+        };
+        let results = DeviceResults {
+            values: &mut sums.as_view_mut(),
+            deliver: Deliver::Write,
+        };
+        backend.evaluate_on_device(of, call, &fields, results, strategy, &mut scratch)
     };
     print!("{label} cells {:>9}  build {build:.4}", set.cells());
     for strategy in Strategy::ALL {

@@ -31,9 +31,9 @@ mod version;
 
 pub use backend::{
     AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
-    DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch, MAX_PARTS, Measured,
-    PairFields, PairOfPoints, PairScratch, PointsPerThread, Settled, StagedField, StagedFields,
-    StagedSides, programs,
+    DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField, HaloResults,
+    HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
+    PointsPerThread, Settled, StagedField, StagedFields, StagedSides, programs,
 };
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open};

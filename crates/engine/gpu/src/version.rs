@@ -39,7 +39,8 @@ impl fmt::Display for Version {
 pub struct Arch(u32);
 
 impl Arch {
-    /// The architectures that every kernel is checked for.
+    /// The architectures that every kernel is checked for: one of each generation since Turing, and
+    /// those variants that data centres and workstations have.
     pub const CHECKED: [Self; 7] = [
         Self(75),
         Self(80),
@@ -50,7 +51,8 @@ impl Arch {
         Self(120),
     ];
 
-    /// Compute capability times ten: 90 for 9.0.
+    /// From a compute capability times ten: 90 for 9.0. Any number is taken; the compiler refuses
+    /// those that it does not know.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }

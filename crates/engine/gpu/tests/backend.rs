@@ -11,7 +11,7 @@ use common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
     Destination, DeviceLattice, DeviceLists, DevicePoints, Error, ErrorKind, GpuBackend, HostLists,
-    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
+    Measured, PairCall, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
@@ -192,7 +192,10 @@ fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
             backend
                 .evaluate(
                     of,
-                    (&program, &uniforms),
+                    PairCall {
+                        program: &program,
+                        uniforms: &uniforms,
+                    },
                     on_device,
                     strategy,
                     &mut found,
@@ -326,7 +329,10 @@ fn compile_errors_name_the_users_own_line() {
     let error = backend
         .evaluate(
             scene.pair(0, 0),
-            (&program, &uniforms),
+            PairCall {
+                program: &program,
+                uniforms: &uniforms,
+            },
             PairFields::default(),
             Strategy::Flat,
             &mut found,
@@ -481,13 +487,8 @@ fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
         count: &mut count,
         entries: &mut entries,
     };
-    let delivered = backend.deliver_lists(
-        two_sets(&fine, &one, &one),
-        ListKind::Full,
-        Strategy::Flat,
-        &mut storage,
-        (to, |_: &mut [u64], _: &mut [u32]| {}),
-    );
+    let of = two_sets(&fine, &one, &one);
+    let delivered = backend.deliver_lists(of, &mut storage, to, None, |_, _| {});
     assert!(
         matches!(
             delivered.as_ref().map_err(Error::kind),
@@ -547,7 +548,7 @@ fn lists_delivered_in_parts_are_those_written_at_once() {
                 let mut placed = 0;
                 let whole = |start: &mut [u64], _: &mut [u32]| placed = start.len();
                 backend
-                    .deliver_lists(of, kind, strategy, &mut parts, (to, whole))
+                    .deliver_lists(of, &mut parts, to, None, whole)
                     .unwrap();
                 assert_eq!(placed, start.len());
                 assert_eq!((&found.0, &found.1), (&start, &count));

@@ -9,7 +9,8 @@ mod common;
 
 use common::{Scene, backend};
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, GpuBackend, PairFields, PairProgram, PairScratch, Strategy,
+    Deliver, DeviceField, DeviceFields, DeviceResults, GpuBackend, PairCall, PairFields,
+    PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::Domain;
 use nearfield_pairs::{
@@ -156,7 +157,10 @@ fn sums<K: PairKernel>(
     backend
         .evaluate(
             of,
-            (&program, &uniforms),
+            PairCall {
+                program: &program,
+                uniforms: &uniforms,
+            },
             fields,
             strategy,
             &mut found,
@@ -351,9 +355,15 @@ fn sums_are_added_once_to_what_was_there() {
         backend
             .evaluate_on_device(
                 scene.pair(0, 0),
-                (&program, &uniforms),
+                PairCall {
+                    program: &program,
+                    uniforms: &uniforms,
+                },
                 &fields,
-                (&mut results.as_view_mut(), Deliver::Combine),
+                DeviceResults {
+                    values: &mut results.as_view_mut(),
+                    deliver: Deliver::Combine,
+                },
                 Strategy::HalfTiles,
                 scratch,
             )

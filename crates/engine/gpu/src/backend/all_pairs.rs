@@ -39,7 +39,7 @@ use std::ops::Range;
 /// Most threads of a block.
 const THREADS: usize = ALL_PAIRS_THREADS as usize;
 /// Blocks from which a thread takes several targets: fewer would leave multiprocessors without
-/// work.
+/// work. Large devices have up to about 150 of these.
 const SEVERAL_FROM: usize = 180;
 /// Numbers of results that are on the device at a time: 256 MiB in `f32`.
 const MAX_RESULTS: usize = 1 << 26;
@@ -48,6 +48,11 @@ const GUESSED: u32 = 2;
 
 /// How a grid's points are dealt out to the threads of a block. Results agree as closely as the
 /// fast arithmetic is exact; in the exact one they are the same bits.
+///
+/// More points per thread read each source fewer times. But a row is a whole number of blocks, and
+/// a block a whole number of warps: on short rows threads with many points are left without work.
+/// `Auto` takes the largest number for which at most a tenth more points are computed than with the
+/// best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum PointsPerThread {
@@ -66,7 +71,7 @@ pub enum PointsPerThread {
 }
 
 impl PointsPerThread {
-    /// Place among the kernels, and points of a thread.
+    /// Index among the kernels, and points of a thread.
     fn shape(self) -> (usize, usize) {
         match self {
             Self::One => (0, 1),
@@ -157,7 +162,8 @@ fn guessed(double: bool, arithmetic: Arithmetic) -> u32 {
     }
 }
 
-/// Targets of a thread, where there are many: as many as registers hold without loss.
+/// Targets of a thread, where there are many: as many as registers hold without spilling to memory.
+/// Exact arithmetic and `f64` keep more numbers per target, so fewer targets fit.
 fn several(double: bool, arithmetic: Arithmetic) -> usize {
     match double || arithmetic == Arithmetic::Exact {
         true => 2,
@@ -334,7 +340,7 @@ impl GpuBackend {
             results: scratch.results.address(),
             double,
         };
-        let at = (scratch.positions.address(), scratch.weights.address());
+        let (at, weights) = (scratch.positions.address(), scratch.weights.address());
         let sums = Sums {
             backend: self,
             sum: settings.sum,
@@ -344,8 +350,8 @@ impl GpuBackend {
             scratch,
             precision: std::marker::PhantomData,
         };
-        sums.kernels()?
-            .sources(stream, at, count, summing.sources)?;
+        let kernels = sums.kernels()?;
+        kernels.sources(stream, at, weights, count, summing.sources)?;
         Ok(Some(sums))
     }
 }
@@ -395,13 +401,9 @@ impl<T: Real> Sums<'_, T> {
         let many = targets.len() >= SEVERAL_FROM * THREADS * self.several;
         let per = if many { self.several } else { 1 };
         let begin = self.backend.mark()?;
-        self.kernels()?.points(
-            stream,
-            self.sum == PairSum::Pull,
-            per,
-            (self.scratch.targets.address(), count),
-            &self.summing,
-        )?;
+        let (pull, at) = (self.sum == PairSum::Pull, self.scratch.targets.address());
+        self.kernels()?
+            .points(stream, pull, per, at, count, &self.summing)?;
         self.fetch(&begin, results)
     }
 

@@ -1,4 +1,7 @@
 //! Every program there is, for checks and for caches that are filled in advance.
+//!
+//! A program is text and macros, so the list is made without a compiler and without a device.
+//! Programs of kernels that a user writes are not in it: they are compiled when they first run.
 
 use super::all_pairs::all_pairs_programs;
 use crate::{
@@ -24,9 +27,9 @@ pub fn programs() -> Vec<Program> {
         .collect()
 }
 
-/// Ways of `flat` to find candidates, and cells to a radius where programs depend on them. The
-/// first two are those of all strategies.
-const FLAT_WAYS: [(Candidates, u32); 10] = [
+/// How `flat` finds candidates, and cells to a radius where programs depend on them. The first two
+/// are those of all strategies.
+const CANDIDATES: [(Candidates, u32); 10] = [
     (Candidates::Rows, 1),
     (Candidates::OneSet, 1),
     (Candidates::OneSet, 2),
@@ -39,6 +42,19 @@ const FLAT_WAYS: [(Candidates, u32); 10] = [
     (Candidates::Tilted, 2),
 ];
 
+/// The program of a traversal.
+fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision: u32) -> Program {
+    let half = work == Work::Lists(ListKind::Half);
+    let traversal = Traversal {
+        strategy,
+        work,
+        candidates,
+        subdivision,
+        half,
+    };
+    traversal.program()
+}
+
 /// Programs of traversals for every strategy: counting, lists, named pair kernels.
 fn traversal_programs() -> Vec<Program> {
     let kernel = WendlandC2::with_support(1.0);
@@ -47,48 +63,30 @@ fn traversal_programs() -> Vec<Program> {
         h: 0.5,
         alpha_c: 0.1,
     };
-    let twins = [
-        PairProgram::of(&SphDensity { kernel }),
-        PairProgram::of(&force),
-    ];
-    let pairs = twins
-        .into_iter()
-        .flatten()
-        .map(|(twin, _)| Work::Pairs(twin));
-    let works: Vec<Work> = [
-        Work::Count,
-        Work::Lists(ListKind::Full),
-        Work::Lists(ListKind::Half),
-    ]
-    .into_iter()
-    .chain(pairs)
-    .collect();
+    let pairs = [of_kernel(&SphDensity { kernel }), of_kernel(&force)];
+    let lists = [ListKind::Full, ListKind::Half].map(Work::Lists);
+    let works: Vec<Work> = (pairs.into_iter().flatten())
+        .chain(lists)
+        .chain([Work::Count])
+        .collect();
     let mut programs = Vec::new();
     for strategy in Strategy::ALL {
         // Of the two that launch children, one program serves both.
         if strategy == Strategy::ChildAggregated {
             continue;
         }
-        let ways = match strategy {
-            Strategy::Flat => &FLAT_WAYS[..],
-            _ => &FLAT_WAYS[..2],
+        let kinds = match strategy {
+            Strategy::Flat => CANDIDATES.len(),
+            _ => 2,
         };
-        for &(candidates, subdivision) in ways {
+        for &(candidates, subdivision) in &CANDIDATES[..kinds] {
             let works = works.iter().filter(|work| match work {
                 Work::Pairs(pairs) => strategy != Strategy::HalfTiles || pairs.halves(),
                 _ => strategy != Strategy::HalfTiles,
             });
-            programs.extend(works.map(|work| {
-                let half = *work == Work::Lists(ListKind::Half);
-                let traversal = Traversal {
-                    strategy,
-                    work: work.clone(),
-                    candidates,
-                    subdivision,
-                    half,
-                };
-                traversal.program()
-            }));
+            programs.extend(
+                works.map(|work| traversal(strategy, work.clone(), candidates, subdivision)),
+            );
         }
     }
     programs.extend(charge_programs());
@@ -99,21 +97,12 @@ fn traversal_programs() -> Vec<Program> {
 /// Those of charges within a cut-off, which have targets and sources of their own, by the strategy
 /// that is used when none is asked for.
 fn charge_programs() -> impl Iterator<Item = Program> {
-    let twins = [
-        PairProgram::of(&ChargePotential::default()),
-        PairProgram::of(&ChargeField::default()),
+    let works = [
+        of_kernel(&ChargePotential::default()),
+        of_kernel(&ChargeField::default()),
     ];
-    let twins = twins.into_iter().flatten();
-    twins.map(|(twin, _)| {
-        let traversal = Traversal {
-            strategy: Strategy::Flat,
-            work: Work::Pairs(twin),
-            candidates: Candidates::Open,
-            subdivision: 1,
-            half: false,
-        };
-        traversal.program()
-    })
+    let works = works.into_iter().flatten();
+    works.map(|work| traversal(Strategy::Flat, work, Candidates::Open, 1))
 }
 
 /// Those of the potentials of atoms, one set in a periodic box, by the same strategy and with pairs
@@ -129,34 +118,26 @@ fn potential_programs() -> impl Iterator<Item = Program> {
     let table = LennardJones::new(&[unit, unit], mixing, &[], 2.5, truncation).ok();
     let power = PowerLaw::new(1.0, 1.0, 12, 0.1).ok();
     let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
-    let twins = [
-        plain.and_then(|plain| twin(&Interactions(plain))),
-        (table.as_ref()).and_then(|table| twin(&Interactions(table))),
-        (table.as_ref()).and_then(|table| twin(&Interactions(Sum(table, charges)))),
-        power.and_then(|power| twin(&Interactions(power))),
-        power.and_then(|power| twin(&Forces(power))),
+    let works = [
+        plain.and_then(|plain| of_kernel(&Interactions(plain))),
+        (table.as_ref()).and_then(|table| of_kernel(&Interactions(table))),
+        (table.as_ref()).and_then(|table| of_kernel(&Interactions(Sum(table, charges)))),
+        power.and_then(|power| of_kernel(&Interactions(power))),
+        power.and_then(|power| of_kernel(&Forces(power))),
     ];
-    twins.into_iter().flatten().flat_map(|twin| {
-        let ways = [
-            (Strategy::Flat, Candidates::Periodic),
-            (Strategy::HalfTiles, Candidates::Rows),
-        ];
-        ways.map(|(strategy, candidates)| {
-            let traversal = Traversal {
-                strategy,
-                work: Work::Pairs(twin.clone()),
-                candidates,
-                subdivision: 1,
-                half: false,
-            };
-            traversal.program()
-        })
+    works.into_iter().flatten().flat_map(|work| {
+        [
+            traversal(Strategy::Flat, work.clone(), Candidates::Periodic, 1),
+            traversal(Strategy::HalfTiles, work, Candidates::Rows, 1),
+        ]
     })
 }
 
-/// The program of a kernel for the GPU; `None` if the kernel has none.
-fn twin(kernel: &impl PairKernel) -> Option<PairProgram> {
-    PairProgram::of(kernel).ok().map(|(twin, _)| twin)
+/// The job of evaluating a kernel; `None` if the kernel has no CUDA text.
+fn of_kernel(kernel: &impl PairKernel) -> Option<Work> {
+    PairProgram::of(kernel)
+        .ok()
+        .map(|(program, _)| Work::Pairs(program))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Counts of neighbours in the caller's order, for the host or left on the device.
 //!
-//! Traversals count by the sorted order; a pass over the targets then writes each count to the
-//! caller's index. Targets outside a share count as having no neighbours.
+//! Traversals count by the sorted order, where neighbouring threads write neighbouring numbers; a
+//! pass over the targets then writes each count to the caller's index. Counting keeps no list: it
+//! needs four bytes per target in either order.
+//!
+//! For the host, targets outside a share count as having no neighbours; on the device their counts
+//! are unspecified.
 
 use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
 use crate::{

@@ -10,18 +10,32 @@
 //! 2. The stream of copies waits for that event, copies the half, and records an event of its own.
 //!
 //! Starts and lengths of all lists are known from the scan of the counts. They leave first, so the
-//! host can place them while entries arrive. If two of the longest parts do not fit into memory,
-//! the lists are divided into four times as many parts, up to 4,096, before the request is refused.
+//! host can place them while entries arrive. A part has about 4 Mi entries: enough for a copy to
+//! run at full speed, and few enough that little is left to copy when the last part has been
+//! written.
+//!
+//! ```text
+//!   backend's stream:  write 0 │ write 1 │ wait for copy 0, write 2 │ …
+//!   stream of copies:          │ copy 0  │ copy 1                   │ copy 2 │ …
+//! ```
+//!
+//! If two of the longest parts do not fit into memory, the lists are divided into four times as
+//! many parts, up to 4,096, before the request is refused. Only `flat` can write a range of
+//! targets; the other strategies write all lists at once and need room for all entries.
 //!
 //! No copy is under way when a call returns, successful or not: the host's memory is the caller's
 //! again.
 
-use super::{gpu::GpuBackend, lists::DeviceLists, walk::PairOfPoints};
+use super::{
+    gpu::{GpuBackend, elapsed},
+    lists::DeviceLists,
+    walk::PairOfPoints,
+};
 use crate::{
-    error::{Error, ErrorKind},
-    launch::{Outlet, TraversalKernels},
+    error::{Error, ErrorKind, fits},
+    launch::{Outlet, Traverse},
     memory::Queue,
-    traversal::{Strategy, Work},
+    traversal::Strategy,
 };
 use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
 use nearfield_grid::HostLists;
@@ -38,15 +52,26 @@ const MAX_PARTS: usize = 1 << 12;
 /// Sorted targets whose lists are written together, and where those lists lie.
 #[derive(Debug, Clone)]
 struct Part {
+    /// Ranks of the targets, in the share if there is one.
     slots: Range<usize>,
+    /// Numbers of their entries among those of all lists.
     entries: Range<u64>,
 }
 
-/// The stream that copies, and the mark since which stages are timed, if they are.
+/// The stream that copies, and whether stages are timed.
 #[derive(Clone, Copy)]
 struct Observed<'a> {
     copies: &'a Queue,
-    begin: Option<&'a CudaEvent>,
+    /// Events measure time, which makes them a little dearer.
+    timed: bool,
+}
+
+impl Observed<'_> {
+    /// An event behind what was started on a stream.
+    fn mark(self, stream: &CudaStream) -> Result<CudaEvent, Error> {
+        let flags = self.timed.then_some(CUevent_flags::CU_EVENT_DEFAULT);
+        stream.record_event(flags).map_err(failed)
+    }
 }
 
 /// When lists of a share were written and copied, in milliseconds of the device since a mark.
@@ -61,7 +86,8 @@ pub struct Delivered {
 }
 
 impl GpuBackend {
-    /// Counts the neighbours of every target, and says how many there are together.
+    /// Counts the neighbours of every target and returns their number. The lists that are
+    /// [delivered](Self::deliver_lists) are of this kind and written by this strategy.
     ///
     /// # Errors
     /// Those of compiling and running programs.
@@ -85,9 +111,13 @@ impl GpuBackend {
     }
 
     /// Writes the lists that were [measured](Self::measure_lists) into memory of the host, which
-    /// has room for exactly them, and waits until they are there. In [page-locked
-    /// memory](crate::HostBuffer) the copies run beside the search. When all starts and lengths
-    /// have arrived, before the entries, `placed` gets them.
+    /// has room for exactly them, and waits until they are there. When all starts and lengths have
+    /// arrived, before the entries, `placed` gets them. Starts and lengths of targets outside a
+    /// share become 0.
+    ///
+    /// With a mark `since` it returns when each part was written and copied; the events that tell
+    /// it are timed ones, which cost the device a little more than others. Without a mark it
+    /// returns nothing.
     ///
     /// # Errors
     /// [`ErrorKind::OtherLists`] when other points were measured, [`ErrorKind::FieldLength`] when
@@ -96,64 +126,20 @@ impl GpuBackend {
     pub fn deliver_lists<'a>(
         &self,
         of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
-        lists: &mut DeviceLists,
-        (to, placed): (HostLists<'a>, impl FnOnce(&'a mut [u64], &'a mut [u32])),
-    ) -> Result<(), Error> {
-        self.deliver_since(of, kind, strategy, lists, to, (None, placed))
-            .map(|_| ())
-    }
-
-    /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was
-    /// done. Starts and lengths of other lists become 0.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn deliver_share<'a>(
-        &self,
-        of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'a>,
-        (begin, placed): (&CudaEvent, impl FnOnce(&'a mut [u64], &'a mut [u32])),
-    ) -> Result<Vec<Delivered>, Error> {
-        self.deliver_since(of, kind, strategy, lists, to, (Some(begin), placed))
-    }
-
-    fn deliver_since<'a>(
-        &self,
-        of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
-        lists: &mut DeviceLists,
-        to: HostLists<'a>,
-        (begin, placed): (
-            Option<&CudaEvent>,
-            impl FnOnce(&'a mut [u64], &'a mut [u32]),
-        ),
+        since: Option<&CudaEvent>,
+        placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
     ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
-        for (what, found, expected) in [
-            ("starts of lists", to.start.len(), targets),
-            ("lengths of lists", to.count.len(), targets),
-        ] {
-            if found != expected {
-                return Err(Error::from(ErrorKind::FieldLength {
-                    what,
-                    found,
-                    expected,
-                }));
-            }
-        }
+        fits("starts of lists", to.start.len(), targets)?;
+        fits("lengths of lists", to.count.len(), targets)?;
         if of.is_empty() {
             to.start.fill(0);
             to.count.fill(0);
             placed(to.start, to.count);
             return Ok(Vec::new());
         }
-        lists.check_counted(&of)?;
         let copies = self.beside(&mut lists.copies)?;
         let HostLists {
             start,
@@ -165,17 +151,11 @@ impl GpuBackend {
             count: &mut *count,
             entries,
         };
-        let under_way = self.deliver(
-            of,
-            kind,
-            strategy,
-            lists,
-            to,
-            Observed {
-                copies: &copies,
-                begin,
-            },
-        );
+        let observed = Observed {
+            copies: &copies,
+            timed: since.is_some(),
+        };
+        let under_way = self.deliver(of, lists, to, observed);
         let arrived = under_way.and_then(|(places, stages)| {
             places.synchronize().map_err(failed)?;
             Ok(stages)
@@ -187,11 +167,11 @@ impl GpuBackend {
         let waited = copies.synchronize();
         let stages = arrived?;
         waited?;
-        let Some(begin) = begin else {
+        let Some(since) = since else {
             return Ok(Vec::new());
         };
         let _span = tracing::debug_span!("gpu.read_times").entered();
-        let times = stages.iter().map(|stage| stage.times(begin));
+        let times = stages.iter().map(|stage| stage.times(since));
         let mut times = times.collect::<Result<Vec<Delivered>, Error>>()?;
         for part in 1..times.len() {
             let before = times[part - 1].download[1];
@@ -201,43 +181,30 @@ impl GpuBackend {
         Ok(times)
     }
 
-    /// Asks for everything; says when all starts and lengths have arrived, and when what else.
+    /// Starts everything. Returns the event of the arrival of all starts and lengths, and the
+    /// stages, whose copies may still be under way, also after an error.
     fn deliver(
         &self,
         of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'_>,
-        Observed { copies, begin }: Observed<'_>,
+        observed: Observed<'_>,
     ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+        let kernels = self.traversal(lists.traversal(&of)?)?;
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
         }
-        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
-        let kernels = self
-            .shared
-            .traversals
-            .get(&self.shared.modules, &traversal)?;
-        let TraversalKernels::Flat(flat) = &*kernels else {
-            return self.deliver_at_once(of, kind, strategy, lists, to, copies);
+        let Traverse::Flat(flat) = &kernels.traverse else {
+            return self.deliver_at_once(of, lists, to, observed);
         };
         let parts = self.divided(of, to.entries.len() as u64, lists)?;
         let room = lists.entries.capacity() / 2;
-        self.shared.grid.lists_in_order(
-            &self.stream,
-            &of.targets_layout(),
-            (lists.starts.address(), lists.counts.address()),
-            (lists.list_starts.address(), lists.list_counts.address()),
-        )?;
+        let (sorted, ordered) = (lists.sorted(), lists.ordered());
+        let points = of.targets_layout();
+        (self.shared.grid).lists_in_order(&self.stream, &points, sorted, ordered)?;
+        let copies = observed.copies;
         copies.join(&self.stream).map_err(failed)?;
-        lists.list_starts.copy_to(copies, 0, to.start)?;
-        lists.list_counts.copy_to(copies, 0, to.count)?;
-        let placed = copies.record_event(None).map_err(failed)?;
-        let mark = |stream: &CudaStream| match begin {
-            Some(_) => stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)),
-            None => stream.record_event(None),
-        };
+        let placed = lists.start_places(copies, to.start, to.count)?;
         let mut stages: Vec<Stage> = Vec::with_capacity(parts.len());
         for (number, part) in parts.iter().enumerate() {
             // Where the part before the last was.
@@ -245,27 +212,26 @@ impl GpuBackend {
             if let Some(before) = number.checked_sub(2).map(|before| &stages[before]) {
                 self.stream.wait(&before.copied).map_err(failed)?;
             }
-            let before = mark(&self.stream).map_err(failed)?;
+            let before = observed.mark(&self.stream)?;
+            let outlet = lists.outlet();
             let outlet = Outlet {
-                starts: lists.starts.address(),
-                entries: lists.entries.address() + (half * size_of::<u32>()) as u64,
-                list_starts: lists.list_starts.address(),
-                list_counts: lists.list_counts.address(),
+                entries: outlet.entries + (half * size_of::<u32>()) as u64,
                 base: part.entries.start,
                 capacity: part.entries.end,
                 first: part.slots.start as u32,
                 behind: part.slots.end as u32,
-                ..Outlet::default()
+                ..outlet
             };
             let long = part.entries.end - part.entries.start;
             lists.write(self, of, flat, outlet, part.slots.len(), long)?;
-            let written = mark(&self.stream).map_err(failed)?;
+            let written = observed.mark(&self.stream)?;
             copies.wait(&written).map_err(failed)?;
             let place = part.entries.start as usize..part.entries.end as usize;
+            let found = to.entries.len();
             let Some(place) = to.entries.get_mut(place) else {
                 return Err(Error::from(ErrorKind::FieldLength {
                     what: "entries of lists",
-                    found: to.entries.len(),
+                    found,
                     expected: part.entries.end as usize,
                 }));
             };
@@ -273,7 +239,7 @@ impl GpuBackend {
             stages.push(Stage {
                 slots: part.slots.clone(),
                 compute: [before, written],
-                copied: mark(copies).map_err(failed)?,
+                copied: observed.mark(copies)?,
             });
         }
         // The next job of the backend may use the same buffers.
@@ -286,31 +252,31 @@ impl GpuBackend {
     fn deliver_at_once(
         &self,
         of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'_>,
-        copies: &Queue,
+        observed: Observed<'_>,
     ) -> Result<(CudaEvent, Vec<Stage>), Error> {
-        let pairs = to.entries.len();
+        let (pairs, copies) = (to.entries.len(), observed.copies);
         lists.entries.reserve(&self.stream, pairs)?;
-        let before = self.mark()?;
-        lists.fill(self, of, kind, strategy, pairs as u64)?;
-        let written = self.mark()?;
+        let before = observed.mark(&self.stream)?;
+        lists.fill(self, of, pairs as u64)?;
+        let written = observed.mark(&self.stream)?;
         self.wait()?;
-        lists.list_starts.copy_to(copies, 0, to.start)?;
-        lists.list_counts.copy_to(copies, 0, to.count)?;
-        let placed = copies.record_event(None).map_err(failed)?;
+        let placed = lists.start_places(copies, to.start, to.count)?;
         lists.entries.copy_to(copies, 0, to.entries)?;
         let stage = Stage {
             slots: 0..of.searching(),
             compute: [before, written],
-            copied: (copies.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))).map_err(failed)?,
+            copied: observed.mark(copies)?,
         };
         Ok((placed, vec![stage]))
     }
 
-    /// Divides the lists into parts so small that two of them fit the device.
+    /// Divides the lists into parts so small that two of them fit the device, and makes room for
+    /// these.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] when there are as many parts as may be, or as there are targets.
     fn divided(
         &self,
         of: PairOfPoints<'_>,
@@ -363,23 +329,38 @@ fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<Part
 
 /// A part on its way: marks in both streams.
 struct Stage {
+    /// Ranks of its targets.
     slots: Range<usize>,
+    /// Before and after its lists were written, on the backend's stream.
     compute: [CudaEvent; 2],
+    /// Behind its copy, on the stream of copies.
     copied: CudaEvent,
 }
 
+impl DeviceLists {
+    /// Starts to copy starts and lengths to the host; the event is behind the copies.
+    fn start_places(
+        &self,
+        copies: &Queue,
+        start: &mut [u64],
+        count: &mut [u32],
+    ) -> Result<CudaEvent, Error> {
+        self.list_starts.copy_to(copies, 0, start)?;
+        self.list_counts.copy_to(copies, 0, count)?;
+        copies.record_event(None).map_err(failed)
+    }
+}
+
 impl Stage {
-    fn times(&self, begin: &CudaEvent) -> Result<Delivered, Error> {
-        let since = |event: &CudaEvent| {
-            let elapsed = begin.elapsed_ms(event);
-            elapsed.map_err(|error| Error::driver("cuEventElapsedTime", error))
-        };
-        let compute = [since(&self.compute[0])?, since(&self.compute[1])?];
+    /// Times of the stage, in milliseconds since a mark; waits for the stage.
+    fn times(&self, since: &CudaEvent) -> Result<Delivered, Error> {
+        let [before, written] = &self.compute;
+        let compute = [elapsed(since, before)?, elapsed(since, written)?];
         Ok(Delivered {
             slots: self.slots.clone(),
             compute,
             // A copy begins when its lists are written, or when the copy before it has ended.
-            download: [compute[1], since(&self.copied)?],
+            download: [compute[1], elapsed(since, &self.copied)?],
         })
     }
 }

@@ -1,45 +1,57 @@
 //! Fields on their way to the device: each comes once and as the caller has it, while the backend
 //! does other things, and the device puts those of a point side by side.
+//!
+//! # Protocol
+//!
+//! 1. [`GpuBackend::expect_fields`] makes room for the numbers of all fields. It waits until those
+//!    of the step before have arrived, so their memory on the host may be written again, and lets
+//!    the stream of copies wait for the kernels that read them.
+//! 2. [`GpuBackend::receive_fields`] starts copies, piece by piece, on a stream of their own. They
+//!    run beside the sort of the positions.
+//! 3. [`GpuBackend::evaluate_staged`] joins the streams and evaluates. Where a kernel reads several
+//!    fields of a side, a pass brings the channels of each point together; a single field is read
+//!    where it arrived. Afterwards an event marks that everything has been read.
+//!
+//! A field that targets and sources both read arrives once.
 
-use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
+use super::{
+    gpu::GpuBackend,
+    pairs::{Channels, PairCall, PairScratch},
+    walk::PairOfPoints,
+};
 use crate::{
     error::{Error, ErrorKind, fits},
-    memory::{Arrivals, Buffer, Destination, Queue},
-    traversal::{PairProgram, Strategy},
+    launch::StridedChannels,
+    memory::{Arrivals, Buffer, Destination, Queue, kept_buffers},
+    traversal::Strategy,
 };
 use cudarc::driver::{CudaEvent, sys::CUdeviceptr};
 
-/// Fields that were brought to the device one behind the other, kept between steps for the memory.
-#[derive(Debug)]
-pub struct StagedFields {
-    arrived: Buffer<f32>,
-    numbers: usize,
-    /// The channels of a point side by side.
-    targets: Buffer<f32>,
-    sources: Buffer<f32>,
-    /// On which they come.
-    copies: Option<Queue>,
-    /// When what had come before was read.
-    read: Option<CudaEvent>,
-}
-
-impl Default for StagedFields {
-    fn default() -> Self {
-        Self {
-            arrived: Buffer::new("fields"),
-            numbers: 0,
-            targets: Buffer::new("fields of targets"),
-            sources: Buffer::new("fields of sources"),
-            copies: None,
-            read: None,
-        }
+kept_buffers! {
+    /// Fields that were brought to the device one behind the other, kept between steps for the
+    /// memory.
+    pub struct StagedFields {
+        /// The fields, one behind the other.
+        arrived: f32 = "fields",
+        /// The channels of a target side by side.
+        targets: f32 = "fields of targets",
+        /// The channels of a source side by side.
+        sources: f32 = "fields of sources",
+    }
+    with {
+        /// Numbers that were expected.
+        numbers: usize,
+        /// On which they come.
+        copies: Option<Queue>,
+        /// When what had come before was read.
+        read: Option<CudaEvent>,
     }
 }
 
 impl StagedFields {
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.arrived.bytes() + self.targets.bytes() + self.sources.bytes()
+        self.held()
     }
 }
 
@@ -52,13 +64,27 @@ pub struct StagedField {
     pub channels: usize,
 }
 
-/// Which fields a kernel reads, in its order.
-#[derive(Debug, Clone, Copy, Default)]
+/// Fields that a kernel reads, in its order, and the staged numbers that hold them.
+#[derive(Debug)]
 pub struct StagedSides<'a> {
+    /// The numbers on the device.
+    pub staged: &'a mut StagedFields,
     /// Of every target.
     pub targets: &'a [StagedField],
     /// Of every source.
     pub sources: &'a [StagedField],
+}
+
+/// One side of a kernel: its fields, the number of its points, and the channels that it reads of
+/// each.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    /// In the kernel's order.
+    fields: &'a [StagedField],
+    /// Targets or sources.
+    points: usize,
+    /// Channels of all fields together.
+    channels: usize,
 }
 
 impl GpuBackend {
@@ -113,91 +139,103 @@ impl GpuBackend {
     pub fn evaluate_staged<'r>(
         &self,
         of: PairOfPoints<'_>,
-        (program, uniforms): (&PairProgram, &[f32]),
-        (staged, sides): (&mut StagedFields, StagedSides<'_>),
+        call: PairCall<'_>,
+        fields: StagedSides<'_>,
         strategy: Strategy,
         to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        let points = [of.targets.len(), of.sources.len()];
-        let wanted = [program.targets, program.sources];
-        for (side, (what, fields)) in [
-            ("fields of targets", sides.targets),
-            ("fields of sources", sides.sources),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let channels =
-                (fields.iter()).fold(0usize, |all, field| all.saturating_add(field.channels));
-            fits(
-                what,
-                channels.saturating_mul(points[side]),
-                wanted[side] * points[side],
-            )?;
-            let end = |field: &StagedField| {
-                let numbers = field.channels.saturating_mul(points[side]);
-                field.first.saturating_add(numbers)
-            };
-            let end = fields.iter().map(end).max().unwrap_or(0);
-            if end > staged.numbers {
-                return Err(Error::from(ErrorKind::FieldLength {
-                    what,
-                    found: staged.numbers,
-                    expected: end,
-                }));
-            }
-        }
+        let staged = fields.staged;
+        let targets = Side {
+            fields: fields.targets,
+            points: of.targets.len(),
+            channels: call.program.targets,
+        };
+        let sources = Side {
+            fields: fields.sources,
+            points: of.sources.len(),
+            channels: call.program.sources,
+        };
+        targets.check("fields of targets", staged.numbers)?;
+        sources.check("fields of sources", staged.numbers)?;
         if let Some(copies) = &staged.copies {
             self.stream.join(copies).map_err(failed)?;
         }
-        let StagedSides { targets, sources } = sides;
         let evaluated = (|| {
-            let of_sources = self.side_by_side(
-                &staged.arrived,
-                (sources, points[1], program.sources),
-                &mut staged.sources,
-            )?;
-            let of_targets = match of.same_set && sources.starts_with(targets) {
-                // Kernels read the channels that come first.
-                true if !targets.is_empty() => of_sources,
-                _ => self.side_by_side(
-                    &staged.arrived,
-                    (targets, points[0], program.targets),
-                    &mut staged.targets,
-                )?,
+            let arrived = &staged.arrived;
+            let of_sources = self.side_by_side(arrived, sources, &mut staged.sources)?;
+            // Kernels read the channels that come first.
+            let shared = of.same_set && sources.fields.starts_with(targets.fields);
+            let of_targets = if shared && !targets.fields.is_empty() {
+                of_sources
+            } else {
+                self.side_by_side(arrived, targets, &mut staged.targets)?
             };
-            let fields = [of_targets, of_sources];
-            self.evaluate_to_host(of, (program, uniforms), fields, strategy, to, scratch)
+            let channels = Channels {
+                targets: of_targets,
+                sources: of_sources,
+            };
+            self.evaluate_to_host(of, call, channels, strategy, to, scratch)
         })();
         staged.read = Some(self.mark()?);
         evaluated
     }
 
-    /// Puts the channels of every point side by side, where they are not; returns where they are,
-    /// and the numbers from a point to the next.
+    /// Puts the channels of every point side by side, where they are not, and returns where they
+    /// are. A single field is left where it arrived.
     fn side_by_side(
         &self,
         arrived: &Buffer<f32>,
-        (fields, points, channels): (&[StagedField], usize, usize),
+        side: Side<'_>,
         to: &mut Buffer<f32>,
-    ) -> Result<(CUdeviceptr, u32), Error> {
-        let place = |first: usize| arrived.address() + (first * size_of::<f32>()) as u64;
-        if let [field] = fields {
-            return Ok((place(field.first), channels as u32));
+    ) -> Result<StridedChannels, Error> {
+        let stride = side.channels as u32;
+        let behind =
+            |address: CUdeviceptr, first: usize| address + (first * size_of::<f32>()) as u64;
+        if let [field] = side.fields {
+            let address = behind(arrived.address(), field.first);
+            return Ok(StridedChannels { address, stride });
         }
-        to.reserve(&self.stream, points * channels)?;
+        to.reserve(&self.stream, side.points * side.channels)?;
         let mut first = 0;
-        for field in fields {
-            let out = to.address() + (first * size_of::<f32>()) as u64;
-            let widths = (field.channels as u32, channels as u32);
-            let numbers = points * field.channels;
-            self.shared
-                .grid
-                .interleave(&self.stream, place(field.first), widths, numbers, out)?;
+        for field in side.fields {
+            let from = behind(arrived.address(), field.first);
+            let (width, numbers) = (field.channels as u32, side.points * field.channels);
+            let out = behind(to.address(), first);
+            (self.shared.grid).interleave(&self.stream, from, width, stride, numbers, out)?;
             first += field.channels;
         }
-        Ok((to.address(), channels as u32))
+        Ok(StridedChannels {
+            address: to.address(),
+            stride,
+        })
+    }
+}
+
+impl Side<'_> {
+    /// Refuses fields that have other channels than the kernel reads, or that end behind the
+    /// `numbers` that were staged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`], which calls the fields `what`.
+    fn check(self, what: &'static str, numbers: usize) -> Result<(), Error> {
+        let channels =
+            (self.fields.iter()).fold(0usize, |all, one| all.saturating_add(one.channels));
+        let found = channels.saturating_mul(self.points);
+        fits(what, found, self.channels * self.points)?;
+        let end = |field: &StagedField| {
+            let length = field.channels.saturating_mul(self.points);
+            field.first.saturating_add(length)
+        };
+        let end = self.fields.iter().map(end).max().unwrap_or(0);
+        if end <= numbers {
+            return Ok(());
+        }
+        Err(Error::from(ErrorKind::FieldLength {
+            what,
+            found: numbers,
+            expected: end,
+        }))
     }
 }
 

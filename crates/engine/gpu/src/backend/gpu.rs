@@ -2,14 +2,26 @@
 //!
 //! Backends of one GPU share a context and the programs loaded there. Each has a stream of its own,
 //! which orders everything the backend starts. A forked child shares nothing with its parent.
+//!
+//! # Events of cudarc
+//!
+//! cudarc can guard every array by events, so that streams wait for each other's uses. It is told
+//! not to: a backend has one stream, streams beside it are joined where their work meets, and no
+//! buffer is used by two backends.
+//!
+//! # Sharing
+//!
+//! The table of GPUs in use holds weak references: the programs of a GPU are unloaded when its last
+//! backend is dropped. Opening a GPU holds the lock of the table, so two threads that start
+//! backends of one GPU compile its programs once.
 
 use crate::{
     driver::{DeviceInfo, describe, open},
     error::{Error, ErrorKind},
-    launch::{GridKernels, ShareKernels},
+    launch::{GridKernels, ShareKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
-    traversal::Traversals,
+    traversal::{Traversal, Traversals},
 };
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaStream, ValidAsZeroBits,
@@ -30,7 +42,9 @@ use std::{
 /// lives; each has a stream of its own.
 #[derive(Debug)]
 pub struct GpuBackend {
+    /// Context and programs of the GPU.
     pub(super) shared: Arc<Shared>,
+    /// Where the backend's work is ordered, counted and timed.
     pub(super) stream: Queue,
     /// Page-locked buffers made for it so far.
     host_buffers: AtomicU64,
@@ -39,12 +53,17 @@ pub struct GpuBackend {
 /// State that all backends of a GPU share.
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// The device's primary context.
     pub(super) context: Arc<CudaContext>,
+    /// Programs loaded there.
     pub(super) modules: Modules,
+    /// Loaded with the first backend: every step sorts.
     pub(super) grid: GridKernels,
     /// Loaded when a backend first works beside another.
     pub(super) share: OnceLock<ShareKernels>,
+    /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
+    /// Name, architecture and memory.
     pub(super) device: DeviceInfo,
 }
 
@@ -53,6 +72,10 @@ pub(super) struct Shared {
 static IN_USE: PerProcess<Mutex<HashMap<u32, Weak<Shared>>>> = PerProcess::empty();
 
 impl Shared {
+    /// The kernels for work beside another backend, compiled when they are first asked for.
+    ///
+    /// # Errors
+    /// Those of compiling and loading a program.
     pub(super) fn share(&self) -> Result<&ShareKernels, Error> {
         match self.share.get() {
             Some(kernels) => Ok(kernels),
@@ -126,11 +149,13 @@ impl GpuBackend {
     /// stays there for as long as the backend, or anything made on it.
     pub unsafe fn on_borrowed(device: u32, stream: CUstream) -> Result<Self, Error> {
         let shared = Shared::of(device)?;
-        // SAFETY: a stream of this context, as the caller promises; `Shared` holds the primary one.
+        // SAFETY: null, or a stream of the device's primary context that outlives the backend, says
+        // the caller; `Shared` holds that context.
         let stream = unsafe { shared.context.wrap_borrowed_stream(stream) };
         Ok(Self::of(shared, stream))
     }
 
+    /// A backend on a stream of the shared context.
     fn of(shared: Arc<Shared>, stream: Arc<CudaStream>) -> Self {
         Self {
             shared,
@@ -149,7 +174,11 @@ impl GpuBackend {
         &self.stream
     }
 
-    /// The queue in `kept`, made when first asked for: it runs beside what the backend does.
+    /// The queue in `kept`, made when first asked for: it runs beside what the backend does, and
+    /// its copies are counted with the backend's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
     pub(super) fn beside(&self, kept: &mut Option<Queue>) -> Result<Queue, Error> {
         if let Some(queue) = kept {
             return Ok(queue.clone());
@@ -172,17 +201,21 @@ impl GpuBackend {
         self.shared.modules.load(program)
     }
 
-    /// Refuses arrays of another GPU.
+    /// Refuses arrays of another GPU: `found` is the number of an array's GPU, `what` its name in
+    /// the message.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherDevice`].
     pub(super) fn holds(&self, what: &'static str, found: usize) -> Result<(), Error> {
         let expected = self.stream.context().ordinal();
-        match found == expected {
-            true => Ok(()),
-            false => Err(Error::from(ErrorKind::OtherDevice {
-                what,
-                found,
-                expected,
-            })),
+        if found == expected {
+            return Ok(());
         }
+        Err(Error::from(ErrorKind::OtherDevice {
+            what,
+            found,
+            expected,
+        }))
     }
 
     /// The GPU.
@@ -233,10 +266,26 @@ impl GpuBackend {
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn between(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
-        begin
-            .elapsed_ms(end)
-            .map_err(|error| Error::driver("cuEventElapsedTime", error))
+        elapsed(begin, end)
     }
+
+    /// The kernels of a traversal, compiled and loaded when they are first asked for.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`].
+    pub(super) fn traversal(&self, traversal: Traversal) -> Result<Arc<TraversalKernels>, Error> {
+        let shared = &self.shared;
+        shared.traversals.get(&shared.modules, &traversal)
+    }
+}
+
+/// Milliseconds of the device between two timed events; waits for both.
+///
+/// # Errors
+/// [`ErrorKind::Driver`] if one of them was not recorded or work before it failed.
+pub(super) fn elapsed(begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
+    let milliseconds = begin.elapsed_ms(end);
+    milliseconds.map_err(|error| Error::driver("cuEventElapsedTime", error))
 }
 
 impl GpuBackend {

@@ -5,47 +5,67 @@
 //! gathered on the device as an ungrouped [share](super::share), so one contiguous copy brings
 //! positions and another one channels. Channels are transposed on the way: the host reads one
 //! channel after the other. Results return with the caller's indices of their targets and are
-//! written, or combined as the kernel's reduction says, by a kernel. Indices are checked on the
-//! host before it starts: no write leaves the array of results.
+//! written, or combined as the kernel's reduction says, by a kernel.
+//!
+//! Bytes that cross the bus per step: 16 per point of the halo for positions, 4 per point and
+//! channel for fields, and per target of the other backend 4 and 4 per channel of a result. All are
+//! proportional to the halo and not to the set.
+//!
+//! Indices are checked on the host before the kernel starts: no write leaves the array of results.
+//! Both halves of a step write different targets, so their order does not matter.
 
 use super::{
     gpu::GpuBackend,
-    pairs::{Deliver, DeviceField},
+    pairs::{Deliver, DeviceField, DeviceResults},
     share::DeviceShare,
 };
 use crate::{
     error::{Error, ErrorKind, fits},
     launch::{HaloGather, HaloScatter},
-    memory::Buffer,
+    memory::kept_buffers,
     traversal::PairProgram,
 };
-use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice};
+use cudarc::driver::{DevicePtrMut, DeviceSlice};
 use nearfield_kernels::constants;
 use nearfield_pairs::Reduce;
 
-/// Buffers of halos, kept between steps.
-#[derive(Debug)]
-pub struct HaloScratch {
-    fields: Buffer<f32>,
-    targets: Buffer<u32>,
-    results: Buffer<f32>,
-}
-
-impl Default for HaloScratch {
-    fn default() -> Self {
-        Self {
-            fields: Buffer::new("fields of a halo"),
-            targets: Buffer::new("targets of a halo"),
-            results: Buffer::new("results of a halo"),
-        }
+kept_buffers! {
+    /// Buffers of halos, kept between steps.
+    pub struct HaloScratch {
+        /// Channels of the halo's points, one after the other.
+        fields: f32 = "fields of a halo",
+        /// Indices of targets that another backend has computed.
+        targets: u32 = "targets of a halo",
+        /// Their results.
+        results: f32 = "results of a halo",
     }
 }
 
 impl HaloScratch {
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.fields.bytes() + self.targets.bytes() + self.results.bytes()
+        self.held()
     }
+}
+
+/// A field of a set on the device, to be fetched for the points of a share.
+#[derive(Debug, Clone, Copy)]
+pub struct HaloField<'a> {
+    /// Name in messages.
+    pub what: &'static str,
+    /// Values of all points of the set; None for a kernel that reads none.
+    pub values: Option<&'a DeviceField<'a>>,
+    /// Points of the set.
+    pub points: usize,
+}
+
+/// Results that another backend found for some of the targets.
+#[derive(Debug, Clone, Copy)]
+pub struct HaloResults<'a> {
+    /// The caller's indices of these targets, each at most once.
+    pub targets: &'a [u32],
+    /// Their results, the channels of one target side by side.
+    pub values: &'a [f32],
 }
 
 impl GpuBackend {
@@ -59,38 +79,42 @@ impl GpuBackend {
         share.at().download(&self.stream, 0, to)
     }
 
-    /// Channels of the points of a share of a set of `points`, one channel after the other, each in
-    /// the order of the share; `None` for a kernel that reads none. Waits for them.
+    /// Channels of the points of a share, one channel after the other, each in the order of the
+    /// share. Waits for them. The number of channels is that of the numbers in `to` per point.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the field does not fit the set, or `to` the share,
     /// [`ErrorKind::OtherDevice`], [`ErrorKind::OutOfMemory`] and those of running a program.
     pub fn fetch_fields(
         &self,
-        (share, points): (&DeviceShare, usize),
-        (what, field): (&'static str, Option<&DeviceField<'_>>),
+        share: &DeviceShare,
+        field: HaloField<'_>,
         to: &mut [f32],
         scratch: &mut HaloScratch,
     ) -> Result<(), Error> {
+        let HaloField {
+            what,
+            values,
+            points,
+        } = field;
         let (count, stream) = (share.len(), &self.stream);
         let channels = to.len() / count.max(1);
         fits("fields of a halo", to.len(), count * channels)?;
         if to.is_empty() {
             return Ok(());
         }
-        let Some(field) = field else {
+        let Some(values) = values else {
             return fits(what, 0, points.saturating_mul(channels));
         };
-        field.check(self, what, points, channels)?;
+        values.check(self, what, points, channels)?;
         scratch.fields.reserve(stream, to.len())?;
-        let (address, stride, _held) = field.place(stream)?;
+        let (values, _held) = values.place(stream)?;
         self.shared.share()?.fields(
             stream,
             HaloGather {
                 at: share.at().address(),
                 count: count as u32,
-                values: address,
-                stride,
+                values,
                 channels: channels as u32,
                 to: scratch.fields.address(),
             },
@@ -98,8 +122,7 @@ impl GpuBackend {
         scratch.fields.download(stream, 0, to)
     }
 
-    /// Puts what another backend found for the targets `targets`, the caller's indices, where the
-    /// results of all `points` targets are.
+    /// Puts what another backend found where the results of all `points` targets are.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the arrays do not fit each other and the kernel,
@@ -108,15 +131,16 @@ impl GpuBackend {
     pub fn put_results(
         &self,
         program: &PairProgram,
-        (targets, found): (&[u32], &[f32]),
-        (results, points): (&mut CudaViewMut<'_, f32>, usize),
-        deliver: Deliver,
+        found: HaloResults<'_>,
+        to: DeviceResults<'_, '_>,
+        points: usize,
         scratch: &mut HaloScratch,
     ) -> Result<(), Error> {
         let (stream, outputs) = (&self.stream, program.outputs);
-        self.holds("results", results.stream().context().ordinal())?;
-        fits("results", results.len(), points.saturating_mul(outputs))?;
-        fits("results of a halo", found.len(), targets.len() * outputs)?;
+        let HaloResults { targets, values } = found;
+        self.holds("results", to.values.stream().context().ordinal())?;
+        fits("results", to.values.len(), points.saturating_mul(outputs))?;
+        fits("results of a halo", values.len(), targets.len() * outputs)?;
         if let Some(&target) = targets.iter().find(|&&target| target as usize >= points) {
             return Err(Error::from(ErrorKind::UnknownTarget {
                 target,
@@ -127,14 +151,14 @@ impl GpuBackend {
             return Ok(());
         }
         scratch.targets.upload(stream, targets)?;
-        scratch.results.upload(stream, found)?;
-        let how = match (deliver, program.reduce) {
+        scratch.results.upload(stream, values)?;
+        let how = match (to.deliver, program.reduce) {
             (Deliver::Write, _) => constants::OVERWRITE,
             (Deliver::Combine, Reduce::Sum) => constants::ADD,
             (Deliver::Combine, Reduce::Min) => constants::KEEP_SMALLER,
             (Deliver::Combine, Reduce::Max) => constants::KEEP_LARGER,
         };
-        let (to, _held) = results.device_ptr_mut(stream);
+        let (results, _held) = to.values.device_ptr_mut(stream);
         self.shared.share()?.results(
             stream,
             HaloScatter {
@@ -143,7 +167,7 @@ impl GpuBackend {
                 found: scratch.results.address(),
                 outputs: outputs as u32,
                 how,
-                results: to,
+                results,
             },
         )
     }

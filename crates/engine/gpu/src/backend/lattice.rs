@@ -1,6 +1,12 @@
 //! The cells that all sets of an engine share, on the device: scales of the axes, and the rows of
 //! cells within reach of a cell.
 //!
+//! Kernels get the lattice in two pieces. Scales, box vectors and the squared radius travel with
+//! every launch by value. The table of neighbour rows is an array on the device: one entry per row
+//! of cells (y, z) that the radius reaches, with the number of cells along x. Only the general walk
+//! and the strategies that work cell by cell read it; the walk around single targets takes rows
+//! from the geometry of the table.
+//!
 //! A lattice has a number that no other lattice of the process has. Sets and shares remember the
 //! number that they were made with, so a mix-up is an error and not a wrong result.
 
@@ -24,15 +30,21 @@ pub(super) fn next_number() -> u64 {
 pub struct DeviceLattice {
     /// Number that no other lattice of this process has.
     pub(super) number: u64,
+    /// As the host computes with it.
     pub(super) lattice: Lattice,
+    /// Cells to a radius along y and z.
     pub(super) subdivision: u32,
+    /// Cells along x for one along y and z.
     along_x: u32,
     /// Cells as long along x as along y, for a CPU backend.
     cubic: Option<Lattice>,
+    /// As kernels compute with it.
     pub(super) layout: launch::Lattice,
+    /// Neighbour rows of a cell.
     pub(super) rows: Buffer<Row>,
+    /// Number of neighbour rows.
     pub(super) row_count: u32,
-    /// Cells ahead of a cell.
+    /// Cells ahead of a cell: those at a lexicographically positive offset (z, y, x).
     pub(super) ahead: usize,
 }
 
@@ -95,6 +107,7 @@ impl DeviceLattice {
         self.subdivision
     }
 
+    /// Whether any axis repeats.
     pub(super) fn is_periodic(&self) -> bool {
         self.lattice.domain().is_periodic()
     }

@@ -1,8 +1,30 @@
 //! Neighbour lists on the device.
 //!
-//! Neighbours are counted, a scan finds where every list begins, and a second pass writes the lists.
-//! Where the counting walk leaves masks (masks.cuh), the second pass takes the lists from these;
-//! otherwise it walks and tests once more. Both write the same entries in the same order.
+//! # Algorithm
+//!
+//! The first pass counts the neighbours of every sorted target; a prefix sum over the counts gives
+//! the start of every list and the number of all entries; the second pass writes every entry to its
+//! final place. So the storage has exactly the length that is needed, no list has a limit, and
+//! lists of sorted targets lie one behind the other: neighbours of neighbours are near in memory.
+//!
+//! With one or two cells to a radius the counting walk of `flat` also leaves a bit per candidate
+//! (masks.cuh), and the second pass takes the lists from these masks. Blocks of targets whose masks
+//! are not complete are left to a third, which walks and tests once more, as the second does
+//! elsewhere and where memory is short. All write the same entries in the same order.
+//!
+//! # With and without waiting
+//!
+//! [`GpuBackend::search`] waits between the two traversals for the number of entries, and reserves
+//! storage with a sixteenth more. [`GpuBackend::search_again`] never waits: it writes into the
+//! storage that is there, and entries behind its end are not written. [`DeviceLists::finish`] later
+//! reads how long the lists were; if they did not fit, the caller searches anew. So a step whose
+//! lists grow a little costs no wait, and one that overflows is repeated, never truncated.
+//!
+//! # Invariant
+//!
+//! Lists are written only for what was counted: the same sorts of the same sets, the same kind of
+//! list and the same strategy (`Counted`). Counts of other points would give starts that the
+//! entries do not fit.
 
 use super::{
     gpu::GpuBackend,
@@ -10,76 +32,73 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    launch::{Flat, Outlet, SCAN_TILE, Status, TraversalKernels, scan_tiles},
-    memory::{Buffer, HostBuffer, HostCopy, Queue},
-    traversal::{Strategy, Work},
+    launch::{Flat, ListArrays, Outlet, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
+    memory::{HostBuffer, HostCopy, Queue, kept_buffers},
+    traversal::{Strategy, Traversal, Work},
 };
 use cudarc::driver::CudaView;
 use nearfield_pairs::ListKind;
 
-/// Lists of one pair of sets: start and count per target in the caller's order over one storage of
-/// entries, the lists of sorted targets one behind the other.
-#[derive(Debug)]
-pub struct DeviceLists {
-    pub(super) counts: Buffer<u32>,
-    /// Masks of the targets that were counted last, if `masked`.
-    masks: Buffer<u32>,
-    masked: bool,
-    /// The caller's indices of the sorted sources, for lists from masks.
-    indices: Buffer<u32>,
-    pub(super) starts: Buffer<u64>,
-    pub(super) entries: Buffer<u32>,
-    pub(super) list_starts: Buffer<u64>,
-    pub(super) list_counts: Buffer<u32>,
-    tiles: Buffer<u64>,
-    status: Buffer<Status>,
-    /// Entries of all lists together, and the status, as the host reads them.
-    answer: Option<(HostCopy<u64>, HostCopy<Status>)>,
-    /// The answer is that of the last search, or on its way.
-    asked: bool,
-    scratch: Scratch,
-    /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
-    pub(super) bounds: Option<HostBuffer<u64>>,
-    /// Where they begin, and the end of the last, of lists that were measured.
-    pub(super) parts: Vec<u64>,
-    /// On which lists are copied to the host, once they have been.
-    pub(super) copies: Option<Queue>,
-    /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
-    scanned: usize,
-    targets: usize,
-    pairs: u64,
-    /// Identity of the last counts: see [`counting`].
-    counted: Option<[u64; 3]>,
-    /// The status is that of searches that the host has not looked at.
-    unlooked: bool,
+kept_buffers! {
+    /// Lists of one pair of sets: start and count per target in the caller's order over one storage
+    /// of entries, the lists of sorted targets one behind the other.
+    pub struct DeviceLists {
+        /// Neighbours of every sorted target, padded by zeros to whole tiles of the scan.
+        counts: u32 = "counts of neighbours",
+        /// A bit for every candidate of the targets that were counted last, if `masked`.
+        masks: u32 = "masks of candidates",
+        /// The caller's indices of the sorted sources, for lists from masks.
+        indices: u32 = "indices of sorted points",
+        /// Entries before every sorted target, and all of them at the padded end.
+        pub(super) starts: u64 = "starts of lists",
+        /// The caller's indices of the neighbours.
+        pub(super) entries: u32 = "entries of lists",
+        /// Starts in the caller's order.
+        pub(super) list_starts: u64 = "starts of lists",
+        /// Lengths in the caller's order.
+        pub(super) list_counts: u32 = "lengths of lists",
+        /// State of the tiles of the scan.
+        tiles: u64 = "tiles of a scan",
+        /// Its status, whose `pairs` is the largest total since the host looked.
+        status: Status = "the status",
+    }
+    with {
+        /// The masks are those of the last counts, so lists are made without a second walk.
+        masked: bool,
+        /// Entries of all lists together, and the status, as the host reads them.
+        answer: Option<(HostCopy<u64>, HostCopy<Status>)>,
+        /// The answer is that of the last search, or on its way.
+        asked: bool,
+        /// Of the traversals.
+        scratch: Scratch,
+        /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
+        bounds: Option<HostBuffer<u64>>,
+        /// Where they begin, and the end of the last, of lists that were measured.
+        pub(super) parts: Vec<u64>,
+        /// On which lists are copied to the host, once they have been.
+        pub(super) copies: Option<Queue>,
+        /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
+        scanned: usize,
+        /// Targets that lists were made for.
+        targets: usize,
+        /// Entries of all lists, as the host last read them.
+        pairs: u64,
+        /// Which points were counted, and how; None before there are counts.
+        counted: Option<Counted>,
+        /// The status is that of searches that the host has not looked at.
+        unlooked: bool,
+    }
 }
 
-impl Default for DeviceLists {
-    fn default() -> Self {
-        Self {
-            counts: Buffer::new("counts of neighbours"),
-            masks: Buffer::new("masks of candidates"),
-            masked: false,
-            indices: Buffer::new("indices of sorted points"),
-            starts: Buffer::new("starts of lists"),
-            entries: Buffer::new("entries of lists"),
-            list_starts: Buffer::new("starts of lists"),
-            list_counts: Buffer::new("lengths of lists"),
-            tiles: Buffer::new("tiles of a scan"),
-            status: Buffer::new("the status"),
-            scratch: Scratch::default(),
-            answer: None,
-            asked: false,
-            bounds: None,
-            parts: Vec::new(),
-            copies: None,
-            scanned: 0,
-            targets: 0,
-            pairs: 0,
-            counted: None,
-            unlooked: false,
-        }
-    }
+/// Identity of counts: the points they belong to, and how they were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    /// Numbers of the sorts of targets and sources.
+    sorts: [u64; 2],
+    /// Number of targets searched for.
+    searching: usize,
+    kind: ListKind,
+    strategy: Strategy,
 }
 
 impl GpuBackend {
@@ -101,19 +120,14 @@ impl GpuBackend {
         if of.is_empty() {
             lists.entries.reserve(&self.stream, 0)?;
             lists.targets = targets;
-            return lists.hold_nothing(self, targets);
+            return lists.clear_places(self, targets);
         }
         lists.count(self, of, kind, strategy)?;
         let pairs = lists.total(self)?;
-        let room = usize::try_from(pairs).map_err(|_| {
-            Error::from(ErrorKind::OutOfMemory {
-                bytes: usize::MAX,
-                what: "entries of lists".to_owned(),
-            })
-        })?;
-        // Room to grow, for later searches that do not wait.
-        lists.reserve_entries(self, room + room / 16)?;
-        lists.fill(self, of, kind, strategy, pairs)?;
+        // Room to grow, for later searches that do not wait. Impossible lengths are refused there.
+        let room = usize::try_from(pairs).unwrap_or(usize::MAX);
+        lists.reserve_entries(self, room.saturating_add(room / 16))?;
+        lists.fill(self, of, pairs)?;
         lists.targets = targets;
         lists.pairs = pairs;
         Ok(())
@@ -136,23 +150,27 @@ impl GpuBackend {
         let targets = of.targets.len();
         lists.prepare(self, targets)?;
         if of.is_empty() {
-            lists.hold_nothing(self, targets)?;
+            lists.clear_places(self, targets)?;
         } else {
             lists.count(self, of, kind, strategy)?;
             lists.unlooked = true;
             let room = lists.entries.capacity() as u64;
-            lists.fill(self, of, kind, strategy, room)?;
+            lists.fill(self, of, room)?;
         }
         lists.targets = targets;
         Ok(())
     }
 }
 
-/// Identifies counts: the numbers of the sorts of targets and sources, and the number of targets
-/// searched for.
-fn counting(of: &PairOfPoints<'_>) -> [u64; 3] {
-    let searching = of.searching() as u64;
-    [of.targets.last_sort(), of.sources.last_sort(), searching]
+impl Counted {
+    fn new(of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> Self {
+        Self {
+            sorts: [of.targets.last_sort(), of.sources.last_sort()],
+            searching: of.searching(),
+            kind,
+            strategy,
+        }
+    }
 }
 
 impl DeviceLists {
@@ -205,7 +223,8 @@ impl DeviceLists {
         self.entries.capacity() > 0
     }
 
-    /// The storage has turned out too small: makes the next search find out how much is needed.
+    /// The storage has turned out too small: frees it, and makes the next search find out how much
+    /// is needed.
     pub fn outgrown(&mut self) {
         self.entries.release();
     }
@@ -238,13 +257,7 @@ impl DeviceLists {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.counts.bytes()
-            + self.starts.bytes()
-            + self.entries.bytes()
-            + self.masks.bytes()
-            + self.indices.bytes()
-            + self.list_starts.bytes()
-            + self.list_counts.bytes()
+        self.held()
     }
 
     /// Copies the lists to the host: `start` and `count` hold one value per target in the caller's
@@ -271,12 +284,6 @@ impl DeviceLists {
         self.reserve(backend, targets)
     }
 
-    /// Lists of targets without any neighbour, for which nothing was counted.
-    fn hold_nothing(&mut self, backend: &GpuBackend, targets: usize) -> Result<(), Error> {
-        (self.scanned, self.pairs) = (0, 0);
-        self.clear_places(backend, targets)
-    }
-
     /// Makes all lists empty, so that those of targets that are not searched for are something.
     pub(super) fn clear_places(
         &mut self,
@@ -287,6 +294,10 @@ impl DeviceLists {
         self.list_counts.zero(&backend.stream, 0..targets)
     }
 
+    /// Makes room for everything but entries.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     fn reserve(&mut self, backend: &GpuBackend, targets: usize) -> Result<(), Error> {
         let stream = &backend.stream;
         let padded = backend.tiles_for(&mut self.tiles, targets)? * SCAN_TILE;
@@ -299,6 +310,10 @@ impl DeviceLists {
         self.counts.zero(stream, targets..padded)
     }
 
+    /// Counts the neighbours of every target and adds up where every list begins.
+    ///
+    /// # Errors
+    /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
     pub(super) fn count(
         &mut self,
         backend: &GpuBackend,
@@ -316,24 +331,23 @@ impl DeviceLists {
             // A share is shorter than the set, and another one every time.
             self.counts.zero(&backend.stream, items..scanned)?;
         }
-        let stream = &backend.stream;
-        let (tiles, status) = (self.tiles.address(), self.status.address());
-        let tiles_in_all = scan_tiles(items);
-        backend
-            .shared
-            .grid
-            .reset(stream, status, tiles, tiles_in_all, self.unlooked)?;
-        let (counts, starts) = (self.counts.address(), self.starts.address());
-        backend
-            .shared
-            .grid
-            .list_scan(stream, counts, starts, items, tiles, status)?;
-        (self.scanned, self.counted) = (scanned, Some(counting(&of)));
+        let scan = Scan {
+            counts: self.counts.address(),
+            starts: self.starts.address(),
+            items,
+            tiles: self.tiles.address(),
+            status: self.status.address(),
+            keep: self.unlooked,
+        };
+        backend.shared.grid.list_scan(&backend.stream, &scan)?;
+        let counted = Counted::new(&of, kind, strategy);
+        (self.scanned, self.counted) = (scanned, Some(counted));
         Ok(())
     }
 
-    /// Counts the neighbours of every target and writes masks, from which lists are then made. False
-    /// if the traversal has none, or if there is no memory for them: lists then take two walks.
+    /// Counts the neighbours of every target and writes masks, from which lists are then made.
+    /// False if the traversal has none, or if there is no memory for them: lists then take two
+    /// walks.
     fn count_by_masks(
         &mut self,
         backend: &GpuBackend,
@@ -355,12 +369,11 @@ impl DeviceLists {
             Err(error) if error.is_out_of_memory() => return Ok(false),
             reserved => reserved?,
         };
-        let (traversals, modules) = (&backend.shared.traversals, &backend.shared.modules);
-        let kernels = traversals.get(modules, &traversal)?;
-        let TraversalKernels::Flat(flat) = &*kernels else {
-            return Ok(false);
-        };
-        let Some(masks) = flat.masks() else {
+        let kernels = backend.traversal(traversal)?;
+        let Traverse::Flat(Flat {
+            masks: Some(masks), ..
+        }) = &kernels.traverse
+        else {
             return Ok(false);
         };
         let outlet = Outlet {
@@ -404,22 +417,39 @@ impl DeviceLists {
     ) -> Result<(), Error> {
         let (walk, stream) = (of.walk(), &backend.stream);
         let mut outlet = outlet;
-        if let Some(masks) = flat.masks().filter(|_| self.masked) {
+        if let Some(masks) = flat.masks.as_ref().filter(|_| self.masked) {
             outlet.masks = self.masks.address();
             outlet.indices = self.indices.address();
             masks.expand(stream, &walk, &outlet, targets, entries)?;
         }
         // Behind masks it looks only at blocks where these are not complete.
-        flat.run_part(stream, &walk, &outlet, targets)
+        flat.run(stream, &walk, &outlet, targets)
     }
 
-    /// Refuses points other than those that were counted last: the buffers are as long as their
-    /// targets were many.
-    pub(super) fn check_counted(&self, of: &PairOfPoints<'_>) -> Result<(), Error> {
-        if self.counted == Some(counting(of)) {
-            Ok(())
-        } else {
-            Err(Error::from(ErrorKind::OtherLists))
+    /// The last counts, if they are of these points as they are sorted now: the buffers are as long
+    /// as their targets were many.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] for other points.
+    fn counted(&self, of: &PairOfPoints<'_>) -> Result<Counted, Error> {
+        let same = |counted: &Counted| *counted == Counted::new(of, counted.kind, counted.strategy);
+        let counted = self.counted.filter(same);
+        counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
+    }
+
+    /// Starts and lengths in sorted order, as they were counted.
+    pub(super) fn sorted(&self) -> ListArrays {
+        ListArrays {
+            starts: self.starts.address(),
+            counts: self.counts.address(),
+        }
+    }
+
+    /// Starts and lengths in the caller's order.
+    pub(super) fn ordered(&self) -> ListArrays {
+        ListArrays {
+            starts: self.list_starts.address(),
+            counts: self.list_counts.address(),
         }
     }
 
@@ -433,12 +463,9 @@ impl DeviceLists {
     ) -> Result<Vec<u64>, Error> {
         let mut bounds = backend.host_room(self.bounds.take(), parts + 1)?;
         let place = bounds.place().as_ptr() as u64;
-        let what = (step as u32, parts as u32, self.scanned as u32);
-        let starts = self.starts.address();
-        backend
-            .shared
-            .grid
-            .list_bounds(&backend.stream, starts, what, place)?;
+        let (starts, scanned) = (self.starts.address(), self.scanned as u32);
+        let (grid, stream) = (&backend.shared.grid, &backend.stream);
+        grid.list_bounds(stream, starts, step as u32, parts as u32, scanned, place)?;
         backend.wait()?;
         let found = bounds[..=parts].to_vec();
         self.bounds = Some(bounds);
@@ -453,37 +480,45 @@ impl DeviceLists {
         Ok(total[0])
     }
 
+    /// Writes the entries of the lists that were counted last, with their starts and lengths in the
+    /// caller's order. Entries from number `capacity` on are not written.
     pub(super) fn fill(
         &mut self,
         backend: &GpuBackend,
         of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
-        pairs: u64,
+        capacity: u64,
     ) -> Result<(), Error> {
-        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
-        if traversal.strategy != Strategy::Flat {
-            // As where they are counted.
-            self.clear_places(backend, of.targets.len())?;
-        }
-        let kernels = backend
-            .shared
-            .traversals
-            .get(&backend.shared.modules, &traversal)?;
+        let kernels = backend.traversal(self.traversal(&of)?)?;
         let outlet = Outlet {
+            capacity,
+            behind: of.searching() as u32,
+            ..self.outlet()
+        };
+        if let Traverse::Flat(flat) = &kernels.traverse {
+            return self.write(backend, of, flat, outlet, of.searching(), capacity);
+        }
+        // As where they are counted.
+        self.clear_places(backend, of.targets.len())?;
+        backend.traverse(&kernels, of, &outlet, &mut self.scratch)
+    }
+
+    /// The traversal that writes the lists that were counted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`], and those of [`PairOfPoints::traversal`].
+    pub(super) fn traversal(&self, of: &PairOfPoints<'_>) -> Result<Traversal, Error> {
+        let Counted { kind, strategy, .. } = self.counted(of)?;
+        of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)
+    }
+
+    /// The arrays that lists are written to, without a range of targets or of entries.
+    pub(super) fn outlet(&self) -> Outlet {
+        Outlet {
             starts: self.starts.address(),
             entries: self.entries.address(),
             list_starts: self.list_starts.address(),
             list_counts: self.list_counts.address(),
-            capacity: pairs,
-            behind: of.searching() as u32,
             ..Outlet::default()
-        };
-        match &*kernels {
-            TraversalKernels::Flat(flat) => {
-                self.write(backend, of, flat, outlet, of.searching(), pairs)
-            }
-            _ => backend.traverse(&kernels, of, &outlet, &mut self.scratch),
         }
     }
 }

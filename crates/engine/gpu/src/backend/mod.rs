@@ -5,6 +5,28 @@
 //! (`fields`) run on streams beside it, which they are joined with. [`DevicePoints`] is one point
 //! set, [`DeviceLattice`] the cells that all sets of an engine share.
 //!
+//! # The course of a step
+//!
+//! 1. Positions arrive: [`upload`](GpuBackend::upload) from the host, or
+//!    [`place`](GpuBackend::place) from an array of the device.
+//! 2. They are sorted into cells: [`sort`](GpuBackend::sort) into a table made for their bounds, or
+//!    [`sort_again`](GpuBackend::sort_again) into the table that is there.
+//! 3. A [`PairOfPoints`] names targets, sources, lattice and maybe a [`DeviceShare`] of the
+//!    targets.
+//! 4. A job runs over it: [`count`](GpuBackend::count), [`search`](GpuBackend::search),
+//!    [`deliver_lists`](GpuBackend::deliver_lists), [`evaluate`](GpuBackend::evaluate), and their
+//!    variants for arrays of the device.
+//! 5. [`finish`](GpuBackend::finish) learns whether the sort was good, unless `sort` did.
+//!
+//! With data on the device only step 5 waits, and one wait can serve all sets of an engine.
+//!
+//! # Memory
+//!
+//! Every job takes a scratch of the caller's, whose buffers are kept between steps. A job reserves
+//! what it needs by the counts of its sets, so a step of the same size allocates nothing.
+//!
+//! # Invariant
+//!
 //! Raw pointers and launches live in the room `launch`; this room is safe code, and keeps the
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
@@ -31,10 +53,12 @@ pub use catalogue::programs;
 pub use delivery::Delivered;
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use gpu::GpuBackend;
-pub use halo::HaloScratch;
+pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
-pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairScratch};
+pub use pairs::{
+    Deliver, DeviceField, DeviceFields, DeviceResults, PairCall, PairFields, PairScratch,
+};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{Measured, Settled};

@@ -1,5 +1,10 @@
 //! Values brought from the caller's order into that of the cells, for callers that keep arrays
 //! sorted.
+//!
+//! A solver that brings its arrays into the order of the cells reads neighbours that are near each
+//! other in memory. The order is that of the last sort: point k of the sorted set is the caller's
+//! point `order[k]`. Values are moved as words of four bytes, so any plain type will do whose size
+//! is a multiple of that.
 
 use super::{gpu::GpuBackend, points::DevicePoints};
 use crate::error::{Error, ErrorKind};

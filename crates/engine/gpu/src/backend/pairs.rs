@@ -1,13 +1,35 @@
 //! Pair kernels fused into a traversal.
+//!
+//! The kernel's CUDA text is compiled into the traversal, so the loop over candidates calls no
+//! function. Channels of the sources are first brought into sorted order: position and first
+//! channel of a source are one load of 16 bytes, as is every further group of four. Targets read
+//! their channels once, from the caller's order, and write results there, so results need no pass
+//! of their own.
+//!
+//! ```text
+//!   sources[k] = (x, y, z, c0)                       k: rank of the source
+//!   more[k·R + n] = (c4n+1, c4n+2, c4n+3, c4n+4)      n < R = (channels + 2) / 4
+//! ```
+//!
+//! A kernel of at most one channel is evaluated for every candidate and the result masked: all that
+//! it reads has been loaded for the distance anyway. With more channels only neighbours load them.
+//!
+//! # Where fields come from
+//!
+//! Fields arrive in one of three ways: from memory of the host ([`GpuBackend::evaluate`]), from
+//! arrays of the device ([`GpuBackend::evaluate_on_device`]), or staged piece by piece beside other
+//! work ([`GpuBackend::evaluate_staged`]). The three meet in `evaluate_at`, which knows addresses
+//! only. Before it is called, the lengths of all arrays have been checked against the sets and the
+//! kernel.
 
 use super::{
-    gpu::GpuBackend,
+    gpu::{GpuBackend, elapsed},
     walk::{PairOfPoints, Scratch},
 };
 use crate::{
     error::{Error, ErrorKind, fits},
-    launch::Outlet,
-    memory::{Arrivals, Buffer, Destination},
+    launch::{Outlet, StridedChannels},
+    memory::{Arrivals, Buffer, Destination, kept_buffers},
     traversal::{PairProgram, Strategy, Work},
 };
 use cudarc::driver::{
@@ -16,7 +38,18 @@ use cudarc::driver::{
 };
 use nearfield_kernels::constants::READ_AHEAD;
 
-/// Channels of the points, those of one point side by side, in the caller's order.
+/// A pair kernel that a traversal evaluates: its program, and the numbers that this call passes to
+/// it. Calls with other numbers run the same machine code.
+#[derive(Debug, Clone, Copy)]
+pub struct PairCall<'a> {
+    /// Text and channels of the kernel.
+    pub program: &'a PairProgram,
+    /// Its parameters, as [`PairProgram::of`] returns them.
+    pub uniforms: &'a [f32],
+}
+
+/// Channels of the points in memory of the host, those of one point side by side, in the caller's
+/// order. Both are uploaded before the traversal; sources that are the targets are uploaded twice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PairFields<'a> {
     /// Of every target.
@@ -28,7 +61,9 @@ pub struct PairFields<'a> {
 /// Values on the device, so many a point, in the caller's order.
 #[derive(Debug)]
 pub struct DeviceField<'a> {
+    /// From the first channel of the first point on.
     values: CudaView<'a, f32>,
+    /// Numbers from one point's channels to the next point's.
     stride: usize,
 }
 
@@ -40,12 +75,15 @@ impl<'a> DeviceField<'a> {
         Self { values, stride }
     }
 
-    /// Address, numbers from a point to the next, and what tells the array's stream that it is in
-    /// use.
+    /// Where the channels are, and a guard that tells the array's stream that it is in use until
+    /// the guard is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] when the stride has more than 32 bits.
     pub(super) fn place<'s>(
         &'s self,
         stream: &'s CudaStream,
-    ) -> Result<(CUdeviceptr, u32, impl Drop + use<'s>), Error> {
+    ) -> Result<(StridedChannels, impl Drop + use<'s>), Error> {
         let stride = u32::try_from(self.stride).map_err(|_| {
             Error::from(ErrorKind::FieldLength {
                 what: "numbers of a point",
@@ -54,10 +92,13 @@ impl<'a> DeviceField<'a> {
             })
         })?;
         let (address, held) = self.values.device_ptr(stream);
-        Ok((address, stride, held))
+        Ok((StridedChannels { address, stride }, held))
     }
 
-    /// Whether `points` have `channels` each.
+    /// Refuses a field of another GPU, and one too short for `channels` of each of `points`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherDevice`] and [`ErrorKind::FieldLength`], which call the field `what`.
     pub(super) fn check(
         &self,
         backend: &GpuBackend,
@@ -70,14 +111,14 @@ impl<'a> DeviceField<'a> {
             0 => 0,
             points => ((points - 1).saturating_mul(self.stride)).saturating_add(channels),
         };
-        match self.values.len() >= needed && self.stride >= channels {
-            true => Ok(()),
-            false => Err(Error::from(ErrorKind::FieldLength {
-                what,
-                found: self.values.len(),
-                expected: needed,
-            })),
+        if self.values.len() >= needed && self.stride >= channels {
+            return Ok(());
         }
+        Err(Error::from(ErrorKind::FieldLength {
+            what,
+            found: self.values.len(),
+            expected: needed,
+        }))
     }
 }
 
@@ -90,7 +131,30 @@ pub struct DeviceFields<'a> {
     pub sources: Option<DeviceField<'a>>,
 }
 
-/// Use of results.
+/// Where the channels of one side are, with the guard of their array; nowhere if the kernel reads
+/// none.
+///
+/// # Errors
+/// Those of [`DeviceField::check`] and [`DeviceField::place`], and [`ErrorKind::FieldLength`] if a
+/// field is missing.
+fn placed<'s>(
+    backend: &'s GpuBackend,
+    what: &'static str,
+    field: Option<&'s DeviceField<'_>>,
+    points: usize,
+    channels: usize,
+) -> Result<(StridedChannels, Option<impl Drop + use<'s>>), Error> {
+    let field = field.filter(|_| channels > 0);
+    let Some(field) = field else {
+        fits(what, 0, points * channels)?;
+        return Ok((StridedChannels::default(), None));
+    };
+    field.check(backend, what, points, channels)?;
+    let (place, guard) = field.place(&backend.stream)?;
+    Ok((place, Some(guard)))
+}
+
+/// Use of results that are on the device already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Deliver {
     /// They overwrite what was there.
@@ -100,43 +164,56 @@ pub enum Deliver {
     Combine,
 }
 
-/// Where a traversal finds channels, and puts results.
+/// Results on the device, and what is done with those that are there already.
+#[derive(Debug)]
+pub struct DeviceResults<'a, 'v> {
+    /// Channels of a result, those of one target side by side, in the caller's order.
+    pub values: &'a mut CudaViewMut<'v, f32>,
+    /// Overwrite or combine.
+    pub deliver: Deliver,
+}
+
+/// Channels of both sides of a traversal, on the device.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Channels {
+    /// Of every target.
+    pub(super) targets: StridedChannels,
+    /// Of every source.
+    pub(super) sources: StridedChannels,
+}
+
+/// Where a traversal puts results.
 #[derive(Debug, Clone, Copy)]
-struct Channelled {
-    targets: (CUdeviceptr, u32),
-    sources: (CUdeviceptr, u32),
-    results: CUdeviceptr,
+struct ResultsAt {
+    /// Results of the first target.
+    address: CUdeviceptr,
+    /// Overwrite or combine.
     deliver: Deliver,
 }
 
-/// Buffers of a traversal that evaluates a pair kernel, kept between steps.
-#[derive(Debug)]
-pub struct PairScratch {
-    target_fields: Buffer<f32>,
-    source_fields: Buffer<f32>,
-    sources: Buffer<[f32; 4]>,
-    more: Buffer<[f32; 4]>,
-    results: Buffer<f32>,
-    counts: Buffer<u32>,
-    counts_in_order: Buffer<u32>,
-    scratch: Scratch,
-    /// Before and after the last traversal, fields brought over and sorted.
-    marks: Option<[CudaEvent; 2]>,
-}
-
-impl Default for PairScratch {
-    fn default() -> Self {
-        Self {
-            target_fields: Buffer::new("fields of targets"),
-            source_fields: Buffer::new("fields of sources"),
-            sources: Buffer::new("sorted fields"),
-            more: Buffer::new("sorted fields"),
-            results: Buffer::new("results"),
-            counts: Buffer::new("counts of neighbours"),
-            counts_in_order: Buffer::new("counts of neighbours"),
-            scratch: Scratch::default(),
-            marks: None,
-        }
+kept_buffers! {
+    /// Buffers of a traversal that evaluates a pair kernel, kept between steps.
+    pub struct PairScratch {
+        /// Channels of the targets from the host.
+        target_fields: f32 = "fields of targets",
+        /// Channels of the sources from the host.
+        source_fields: f32 = "fields of sources",
+        /// Position and first channel of every sorted source.
+        sources: [f32; 4] = "sorted fields",
+        /// Further channels of the sorted sources, four at a time.
+        more: [f32; 4] = "sorted fields",
+        /// Results for the host, in the caller's order.
+        results: f32 = "results",
+        /// Neighbours of every sorted target.
+        counts: u32 = "counts of neighbours",
+        /// Neighbours of every target in the caller's order.
+        counts_in_order: u32 = "counts of neighbours",
+    }
+    with {
+        /// Of the traversal.
+        scratch: Scratch,
+        /// Before and after the last traversal, fields brought over and sorted.
+        marks: Option<[CudaEvent; 2]>,
     }
 }
 
@@ -150,23 +227,12 @@ impl PairScratch {
         let Some([begin, end]) = &self.marks else {
             return Ok(None);
         };
-        let at = |event: &CudaEvent| {
-            let elapsed = since.elapsed_ms(event);
-            elapsed.map_err(|error| Error::driver("cuEventElapsedTime", error))
-        };
-        Ok(Some([at(begin)?, at(end)?]))
+        Ok(Some([elapsed(since, begin)?, elapsed(since, end)?]))
     }
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.target_fields.bytes()
-            + self.source_fields.bytes()
-            + self.sources.bytes()
-            + self.more.bytes()
-            + self.results.bytes()
-            + self.counts.bytes()
-            + self.counts_in_order.bytes()
-            + self.scratch.bytes()
+        self.held() + self.scratch.held()
     }
 
     /// The buffers of counting: counts in sorted order, and in the caller's order.
@@ -177,8 +243,8 @@ impl PairScratch {
 }
 
 impl GpuBackend {
-    /// Evaluates a pair kernel for every target over its neighbours; `results` has as many channels
-    /// per target as the kernel, in the caller's order.
+    /// Evaluates a pair kernel for every target over its neighbours, and waits; `results` has as
+    /// many channels per target as the kernel, in the caller's order.
     ///
     /// # Errors
     /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and
@@ -186,68 +252,60 @@ impl GpuBackend {
     pub fn evaluate(
         &self,
         of: PairOfPoints<'_>,
-        (program, uniforms): (&PairProgram, &[f32]),
+        call: PairCall<'_>,
         fields: PairFields<'_>,
         strategy: Strategy,
         results: &mut [f32],
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        let upload = |what, buffer: &mut Buffer<f32>, values: &[f32], points, channels| {
+            fits(what, values.len(), points * channels)?;
+            buffer.upload(&self.stream, values)?;
+            Ok::<_, Error>(StridedChannels {
+                address: buffer.address(),
+                stride: channels as u32,
+            })
+        };
+        let program = call.program;
         let (targets, sources) = (of.targets.len(), of.sources.len());
-        fits(
-            "fields of targets",
-            fields.targets.len(),
-            targets * program.targets,
-        )?;
-        fits(
-            "fields of sources",
-            fields.sources.len(),
-            sources * program.sources,
-        )?;
-        let PairScratch {
-            target_fields,
-            source_fields,
-            ..
-        } = scratch;
-        target_fields.upload(&self.stream, fields.targets)?;
-        source_fields.upload(&self.stream, fields.sources)?;
-        let fields = [
-            (target_fields.address(), program.targets as u32),
-            (source_fields.address(), program.sources as u32),
-        ];
+        let (to, from) = (&mut scratch.target_fields, fields.targets);
+        let targets = upload("fields of targets", to, from, targets, program.targets)?;
+        let (to, from) = (&mut scratch.source_fields, fields.sources);
+        let sources = upload("fields of sources", to, from, sources, program.sources)?;
+        let channels = Channels { targets, sources };
         let to = Destination::whole(results);
-        self.evaluate_to_host(of, (program, uniforms), fields, strategy, to, scratch)
+        self.evaluate_to_host(of, call, channels, strategy, to, scratch)
     }
 
-    /// Evaluates from channels at these addresses, so many numbers from a point to the next, and
-    /// waits for the results.
+    /// Evaluates from channels on the device, and delivers the results to the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] when `to` has another length than the results, and those of
+    /// running a program.
     pub(super) fn evaluate_to_host<'r>(
         &self,
         of: PairOfPoints<'_>,
-        (program, uniforms): (&PairProgram, &[f32]),
-        [targets, sources]: [(CUdeviceptr, u32); 2],
+        call: PairCall<'_>,
+        channels: Channels,
         strategy: Strategy,
         to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
         let all = to.memory.len();
-        fits("results", all, of.targets.len() * program.outputs)?;
-        let identity = program.reduce.identity();
+        fits("results", all, of.targets.len() * call.program.outputs)?;
         scratch.results.reserve(&self.stream, all)?;
-        // Results that are not computed are those of targets without neighbours.
-        if all > 0 && (of.share.is_some() || of.is_empty()) {
-            let (grid, results) = (&self.shared.grid, scratch.results.address());
-            grid.fill_values(&self.stream, results, all, identity)?;
-        }
-        if of.is_empty() {
-            return to.deliver(&self.stream, &scratch.results);
-        }
-        let places = Channelled {
-            targets,
-            sources,
-            results: scratch.results.address(),
+        let results = ResultsAt {
+            address: scratch.results.address(),
             deliver: Deliver::Write,
         };
-        self.evaluate_at(of, (program, uniforms), places, strategy, scratch)?;
+        // Results that are not computed are those of targets without neighbours.
+        if all > 0 && (of.share.is_some() || of.is_empty()) {
+            let identity = call.program.reduce.identity();
+            (self.shared.grid).fill_values(&self.stream, results.address, all, identity)?;
+        }
+        if !of.is_empty() {
+            self.evaluate_at(of, call, channels, results, strategy, scratch)?;
+        }
         to.deliver(&self.stream, &scratch.results)
     }
 
@@ -259,101 +317,83 @@ impl GpuBackend {
     pub fn evaluate_on_device(
         &self,
         of: PairOfPoints<'_>,
-        (program, uniforms): (&PairProgram, &[f32]),
+        call: PairCall<'_>,
         fields: &DeviceFields<'_>,
-        (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
+        results: DeviceResults<'_, '_>,
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        let stream = &self.stream;
-        self.holds("results", results.stream().context().ordinal())?;
-        fits("results", results.len(), of.targets.len() * program.outputs)?;
-        let sides = [
-            (
-                "fields of targets",
-                &fields.targets,
-                of.targets.len(),
-                program.targets,
-            ),
-            (
-                "fields of sources",
-                &fields.sources,
-                of.sources.len(),
-                program.sources,
-            ),
-        ];
-        let mut found = [(0, 0); 2];
+        let (stream, program) = (&self.stream, call.program);
+        let DeviceResults { values, deliver } = results;
+        self.holds("results", values.stream().context().ordinal())?;
+        fits("results", values.len(), of.targets.len() * program.outputs)?;
         // The guards tell the streams that own the arrays how long they are in use here.
-        let mut guards = Vec::with_capacity(2);
-        for (place, (what, field, points, channels)) in found.iter_mut().zip(sides) {
-            match field {
-                _ if channels == 0 => {}
-                None => fits(what, 0, points * channels)?,
-                Some(field) => {
-                    field.check(self, what, points, channels)?;
-                    let (address, stride, guard) = field.place(stream)?;
-                    *place = (address, stride);
-                    guards.push(guard);
-                }
-            }
-        }
-        let [targets, sources] = found;
-        let (results, _held) = results.device_ptr_mut(stream);
-        let places = Channelled {
+        let (targets, sources) = (of.targets.len(), of.sources.len());
+        let (targets, _targets) = placed(
+            self,
+            "fields of targets",
+            fields.targets.as_ref(),
             targets,
+            program.targets,
+        )?;
+        let (sources, _sources) = placed(
+            self,
+            "fields of sources",
+            fields.sources.as_ref(),
             sources,
-            results,
-            deliver,
-        };
-        self.evaluate_at(of, (program, uniforms), places, strategy, scratch)
+            program.sources,
+        )?;
+        let channels = Channels { targets, sources };
+        let (address, _held) = values.device_ptr_mut(stream);
+        let results = ResultsAt { address, deliver };
+        self.evaluate_at(of, call, channels, results, strategy, scratch)
     }
 
+    /// Sorts the channels of the sources, and runs the traversal. Targets that are not searched for
+    /// are left alone.
     fn evaluate_at(
         &self,
         of: PairOfPoints<'_>,
-        (program, uniforms): (&PairProgram, &[f32]),
-        places: Channelled,
+        call: PairCall<'_>,
+        channels: Channels,
+        results: ResultsAt,
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        let program = call.program;
         scratch.marks = None;
         if of.searching() == 0 {
             return Ok(());
         }
         let count = of.sources.len();
         if count == 0 {
-            let (all, identity) = (
-                of.targets.len() * program.outputs,
-                program.reduce.identity(),
-            );
-            let grid = &self.shared.grid;
-            return match places.deliver {
+            let all = of.targets.len() * program.outputs;
+            let (grid, identity) = (&self.shared.grid, program.reduce.identity());
+            return match results.deliver {
                 Deliver::Combine => Ok(()),
-                Deliver::Write => grid.fill_values(&self.stream, places.results, all, identity),
+                Deliver::Write => grid.fill_values(&self.stream, results.address, all, identity),
             };
         }
+        // The first channel lies beside the position; the others follow four at a time.
         let records = (program.sources + 2) / 4;
         let room = count + READ_AHEAD as usize;
         scratch.sources.reserve(&self.stream, room)?;
         scratch.more.reserve(&self.stream, room * records)?;
-        let traversal = of.traversal(strategy, Work::Pairs(program.clone()), false)?;
-        let kernels = self
-            .shared
-            .traversals
-            .get(&self.shared.modules, &traversal)?;
+        let kernels =
+            self.traversal(of.traversal(strategy, Work::Pairs(program.clone()), false)?)?;
         let (sources, more) = (scratch.sources.address(), scratch.more.address());
         let points = of.sources.layout();
-        kernels.gather(&self.stream, &points, places.sources, sources, more)?;
+        kernels.gather(&self.stream, &points, channels.sources, sources, more)?;
         let mut outlet = Outlet {
             sources,
             more,
-            target_fields: places.targets.0,
-            target_stride: places.targets.1,
-            results: places.results,
-            combine: u32::from(places.deliver == Deliver::Combine),
+            target_fields: channels.targets.address,
+            target_stride: channels.targets.stride,
+            results: results.address,
+            combine: u32::from(results.deliver == Deliver::Combine),
             ..Outlet::default()
         };
-        for (to, from) in outlet.uniforms.iter_mut().zip(uniforms) {
+        for (to, from) in outlet.uniforms.iter_mut().zip(call.uniforms) {
             *to = *from;
         }
         if of.share.is_none() {

@@ -1,18 +1,37 @@
 //! One point set on the device: its buffers, and the table of cells that suits its points.
 //!
+//! # Tables
+//!
 //! A dense table has one start per cell of the box around the points, padded by empty cells on open
-//! axes. It is used up to 32 cells per point, or 2²⁰ cells for small sets. Sets that are spread
-//! farther have a sparse table: bricks of 8 cells along x, found by hashing, for cells around
-//! points only.
+//! axes. Looking up a row of cells is one load, and the padding makes bounds checks unnecessary. It
+//! is used up to 32 cells per point, or 2²⁰ cells for small sets.
+//!
+//! Sets that are spread farther have a sparse table: bricks of 8 cells along x, found by hashing,
+//! for cells around points only. Its size follows from the number of points, so an outlier costs no
+//! memory. A lookup is a search in the hash table, which is at most half full.
+//!
+//! # States of a set
+//!
+//! | state | positions | may be |
+//! | --- | --- | --- |
+//! | expected | room for them | received, measured |
+//! | placed, provisional | of this step, unchecked; the last good ones beside them | sorted, taken back |
+//! | sorted | in cells of a lattice | traversed, sorted again |
+//! | unlooked | sorted, the status not yet read | traversed, finished |
+//!
+//! Every sort has a number. Lists and shares remember the numbers that they were made with.
+//!
+//! # Invariant
 //!
 //! All buffers are as long as the table and the count of points ask for before a kernel is started;
-//! the room `launch` relies on it.
+//! the room `launch` relies on it. Changing count or table marks the set as unsorted, and a set
+//! that is not sorted is refused by every traversal.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice};
 use crate::{
     error::{Error, ErrorKind},
     launch::{self, Geometry, SCAN_TILE, Sorting, Status, Table, scan_tiles},
-    memory::{Buffer, HostCopy},
+    memory::{HostCopy, kept_buffers},
 };
 use nearfield_grid::Bounds;
 use nearfield_kernels::constants::{BRICK, FLAGS, READ_AHEAD};
@@ -24,88 +43,82 @@ const SMALL_TABLE: u64 = 1 << 20;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
 const MAX_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 
-/// One point set, sorted by (cell, the caller's index).
-#[derive(Debug)]
-pub struct DevicePoints {
-    pub(super) positions: Buffer<f32>,
-    /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else only
-    /// room.
-    pub(super) before: Buffer<f32>,
-    pub(super) count_before: u32,
-    /// The positions were placed, and the host has not seen yet whether they can be used.
-    pub(super) provisional: bool,
-    /// The points are in the cells of the lattice that they were sorted with last.
-    pub(super) sorted: bool,
-    /// The number of the lattice that the table was made for.
-    pub(super) lattice: u64,
-    /// The number of the last sort.
-    pub(super) sort: u64,
-    /// The status is that of a sort that the host has not looked at.
-    pub(super) unlooked: bool,
-    pub(super) at: Buffer<[f32; 4]>,
-    pub(super) wraps: Buffer<[i32; 4]>,
-    /// Flags of the last sort, as `Points::flags` of contract.cuh.
-    pub(super) flags: Buffer<u32>,
-    pub(super) starts: Buffer<u32>,
-    pub(super) counts: Buffer<u32>,
-    pub(super) keys: Buffer<[u32; 2]>,
-    pub(super) placed: Buffer<[u32; 2]>,
-    pub(super) tiles: Buffer<u64>,
-    pub(super) status: Buffer<Status>,
-    pub(super) answer: Option<HostCopy<Status>>,
-    /// The answer is that of the last sort, or on its way.
-    pub(super) asked: bool,
-    pub(super) slots: Buffer<u32>,
-    pub(super) ids: Buffer<u32>,
-    pub(super) bricks: Buffer<[i64; 3]>,
-    pub(super) count: u32,
-    pub(super) origin: [i64; 3],
-    pub(super) dims: [u32; 3],
-    /// Empty cells on either side of the box.
-    pub(super) pad: [u32; 3],
-    /// How a dense table is walked around single targets, if it can be.
-    pub(super) geometry: Option<Geometry>,
-    /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
-    pub(super) mask: Option<u32>,
-    pub(super) cells: u32,
-    /// True if the last step found cells that are large enough to be sorted apart.
-    pub(super) large_cells: bool,
+kept_buffers! {
+    /// One point set, sorted by (cell, the caller's index).
+    pub struct DevicePoints {
+        /// x, y and z of one point after the other, in the caller's order.
+        pub(super) positions: f32 = "positions",
+        /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else
+        /// only room.
+        pub(super) before: f32 = "positions",
+        /// Position, and the caller's index as bits, of every sorted point.
+        pub(super) at: [f32; 4] = "sorted points",
+        /// Whole boxes between every sorted point and its image in the box; of periodic domains
+        /// only.
+        pub(super) wraps: [i32; 4] = "image counts",
+        /// Flags of the last sort, as `Points::flags` of contract.cuh.
+        pub(super) flags: u32 = "flags of a sort",
+        /// Sorted points before every cell, and all of them behind the last.
+        pub(super) starts: u32 = "the cell table",
+        /// Points of every cell while a set is sorted, zero between sorts.
+        pub(super) counts: u32 = "counts of cells",
+        /// Cell and rank of every point, in the caller's order.
+        pub(super) keys: [u32; 2] = "cells of points",
+        /// The caller's index and the cell, by cell, in arbitrary order within one.
+        pub(super) placed: [u32; 2] = "points of cells",
+        /// State of the tiles of the scan.
+        pub(super) tiles: u64 = "tiles of a scan",
+        /// Findings of the sorts, for the host.
+        pub(super) status: Status = "the status",
+        /// Sparse tables: a point of the brick in every slot of the hash table.
+        pub(super) slots: u32 = "a hash table",
+        /// Sparse tables: number of the brick in every slot.
+        pub(super) ids: u32 = "a hash table",
+        /// Sparse tables: where every brick lies.
+        pub(super) bricks: [i64; 3] = "bricks of cells",
+    }
+    with {
+        /// How many these are.
+        pub(super) count_before: u32,
+        /// The positions were placed, and the host has not seen yet whether they can be used.
+        pub(super) provisional: bool,
+        /// The points are in the cells of the lattice that they were sorted with last.
+        pub(super) sorted: bool,
+        /// The number of the lattice that the table was made for.
+        pub(super) lattice: u64,
+        /// The number of the last sort.
+        pub(super) sort: u64,
+        /// The status is that of a sort that the host has not looked at.
+        pub(super) unlooked: bool,
+        /// Where the host reads the status.
+        pub(super) answer: Option<HostCopy<Status>>,
+        /// The answer is that of the last sort, or on its way.
+        pub(super) asked: bool,
+        /// Number of points, below 2³² − 1.
+        pub(super) count: u32,
+        /// Dense tables: first cell of the box along each axis.
+        pub(super) origin: [i64; 3],
+        /// Dense tables: cells of the box along each axis.
+        pub(super) dims: [u32; 3],
+        /// Empty cells on either side of the box.
+        pub(super) pad: [u32; 3],
+        /// How a dense table is walked around single targets, if it can be.
+        pub(super) geometry: Option<Geometry>,
+        /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
+        pub(super) mask: Option<u32>,
+        /// Cells of the table; 0 if there is none that fits.
+        pub(super) cells: u32,
+        /// True if the last step found cells that are large enough to be sorted apart.
+        pub(super) large_cells: bool,
+    }
 }
 
 impl DevicePoints {
-    /// A set of no points.
+    /// A set of no points, which any lattice fits.
     pub(super) fn new() -> Self {
         Self {
-            positions: Buffer::new("positions"),
-            before: Buffer::new("positions"),
-            count_before: 0,
-            provisional: false,
             sorted: true,
-            lattice: 0,
-            sort: 0,
-            unlooked: false,
-            at: Buffer::new("sorted points"),
-            wraps: Buffer::new("image counts"),
-            flags: Buffer::new("flags of a sort"),
-            starts: Buffer::new("the cell table"),
-            counts: Buffer::new("counts of cells"),
-            keys: Buffer::new("cells of points"),
-            placed: Buffer::new("points of cells"),
-            tiles: Buffer::new("tiles of a scan"),
-            status: Buffer::new("the status"),
-            answer: None,
-            asked: false,
-            slots: Buffer::new("a hash table"),
-            ids: Buffer::new("a hash table"),
-            bricks: Buffer::new("bricks of cells"),
-            count: 0,
-            origin: [0; 3],
-            dims: [0; 3],
-            pad: [0; 3],
-            geometry: None,
-            mask: None,
-            cells: 0,
-            large_cells: false,
+            ..Self::default()
         }
     }
 
@@ -145,6 +158,10 @@ impl DevicePoints {
         (self.cells, self.sorted) = (0, self.count == 0);
     }
 
+    /// Refuses a set that is not in its cells.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsorted`].
     pub(super) fn check_sorted(&self) -> Result<(), Error> {
         if self.sorted {
             Ok(())
@@ -153,7 +170,10 @@ impl DevicePoints {
         }
     }
 
-    /// Whether the points are in cells of this lattice; no points are in those of any.
+    /// Refuses points in cells of another lattice; a set of no points fits any.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLattice`].
     pub(super) fn check_lattice(&self, lattice: &DeviceLattice) -> Result<(), Error> {
         if self.is_empty() || self.lattice == lattice.number {
             Ok(())
@@ -184,18 +204,7 @@ impl DevicePoints {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.positions.bytes()
-            + self.before.bytes()
-            + self.at.bytes()
-            + self.wraps.bytes()
-            + self.starts.bytes()
-            + self.counts.bytes()
-            + self.keys.bytes()
-            + self.placed.bytes()
-            + self.tiles.bytes()
-            + self.slots.bytes()
-            + self.ids.bytes()
-            + self.bricks.bytes()
+        self.held()
     }
 
     /// The caller's index of every sorted point.
@@ -209,6 +218,7 @@ impl DevicePoints {
         Ok(at.iter().map(|point| point[3].to_bits()).collect())
     }
 
+    /// The set as kernels take it: addresses as of now, so it is made anew for every launch.
     pub(super) fn layout(&self) -> launch::Points {
         launch::Points {
             at: self.at.address(),
@@ -229,7 +239,10 @@ impl DevicePoints {
     }
 
     /// Chooses the table: the box of cells around the points, or, where that has many more cells
-    /// than there are points, bricks around them.
+    /// than there are points, bricks around them. Allocates nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooManyPoints`] if the cells of a sparse table cannot be numbered in 32 bits.
     pub(super) fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         self.cells = 0;
         self.lattice = lattice.number;
@@ -256,6 +269,10 @@ impl DevicePoints {
         Ok(())
     }
 
+    /// Makes room for the count of points and the table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub(super) fn reserve(
         &mut self,
         backend: &GpuBackend,
@@ -281,16 +298,18 @@ impl DevicePoints {
         self.counts.reserve_zeroed(stream, tiles * SCAN_TILE)
     }
 
-    pub(super) fn sorting(&self) -> Sorting {
+    /// The set as the kernels of a sort take it.
+    pub(super) fn sorting<'a>(&self, lattice: &'a DeviceLattice) -> Sorting<'a> {
         Sorting {
+            lattice: &lattice.layout,
+            points: self.layout(),
             positions: self.positions.address(),
-            count: self.count,
             counts: self.counts.address(),
             keys: self.keys.address(),
             placed: self.placed.address(),
+            slots: self.slots.address(),
             tiles: self.tiles.address(),
             status: self.status.address(),
-            cells: self.cells(),
         }
     }
 
@@ -312,6 +331,10 @@ impl DevicePoints {
         Ok(())
     }
 
+    /// Waits for the status of the last sort, which is copied first unless that was asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
     pub(super) fn read_status(&mut self, backend: &GpuBackend) -> Result<Status, Error> {
         if !std::mem::take(&mut self.asked) {
             self.ask(backend)?;

@@ -6,16 +6,31 @@
 //! Gathering is a counting sort by part: tiles count their points of each part, a scan adds the
 //! counts up part by part, and tiles place their points in sorted order.
 //!
+//! Parts below a number are this backend's; they are the subregions that are transferred one by
+//! one. The same map says of every point whose target it is on either side, so every target is
+//! computed by exactly one backend.
+//!
 //! Grouped by part, results leave in the order of the parts while later parts are computed.
 //! Ungrouped, a share keeps the order of cells and has a cell table of its own, for strategies that
-//! go from cell to cell. A share remembers the sort that it was made of and is refused after the
-//! next one.
+//! go from cell to cell. Cells of that table are those of the whole set, so sources need no second
+//! table.
+//!
+//! # Invariant
+//!
+//! A share remembers the sort that it was made of and is refused after the next one. Sources are
+//! always the whole set: a share restricts who searches, never who is found, so each of its targets
+//! has the neighbours that it has without one.
+//!
+//! # Cost
+//!
+//! Two passes over the sorted points, a scan of parts × tiles counts, and one wait for the number
+//! of targets.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
 use crate::{
     error::{Error, ErrorKind},
-    launch::{self, Parts, SCAN_TILE, ShareKernels, Sharing, Status, scan_tiles},
-    memory::Buffer,
+    launch::{self, Parts, SCAN_TILE, Scan, ShareKernels, Sharing, Status},
+    memory::{Buffer, kept_buffers},
 };
 use nearfield_grid::{BrickParts, Lattice};
 use nearfield_kernels::constants;
@@ -26,56 +41,52 @@ pub const MAX_PARTS: usize = constants::MAX_PARTS as usize;
 /// Whom bricks belong to, on the device.
 #[derive(Debug)]
 pub struct DeviceParts {
+    /// The cells that bricks are made of.
     lattice: launch::Lattice,
-    bricks: Buffer<u8>,
+    /// The memory that `parts` has the address of.
+    _bricks: Buffer<u8>,
+    /// The map as kernels take it.
     parts: Parts,
 }
 
-/// Points of a set that are targets of this backend.
-///
-/// Grouped, they are sorted by part; ungrouped they have a cell table of their own, as strategies
-/// need that go from cell to cell.
-#[derive(Debug)]
-pub struct DeviceShare {
-    at: Buffer<[f32; 4]>,
-    wraps: Buffer<[i32; 4]>,
-    slots: Buffer<u32>,
-    ranks: Buffer<u32>,
-    table: Buffer<u32>,
-    keys: Buffer<u8>,
-    counts: Buffer<u32>,
-    starts: Buffer<u64>,
-    tiles: Buffer<u64>,
-    status: Buffer<Status>,
-    on_device: Buffer<u64>,
-    /// The number of the sort of the points that it was made of.
-    sort: u64,
-    /// Whether it has a cell table of its own.
-    tabled: bool,
-    /// Targets before every part, and behind the last.
-    bounds: Vec<u64>,
-    layout: Option<launch::Points>,
-}
-
-impl Default for DeviceShare {
-    fn default() -> Self {
-        Self {
-            at: Buffer::new("targets of a share"),
-            wraps: Buffer::new("image counts of a share"),
-            slots: Buffer::new("places of a share"),
-            ranks: Buffer::new("ranks of a share"),
-            table: Buffer::new("the cell table of a share"),
-            keys: Buffer::new("parts of points"),
-            counts: Buffer::new("counts of parts"),
-            starts: Buffer::new("starts of parts"),
-            tiles: Buffer::new("tiles of a scan"),
-            status: Buffer::new("the status"),
-            on_device: Buffer::new("bounds of parts"),
-            sort: 0,
-            tabled: false,
-            bounds: Vec::new(),
-            layout: None,
-        }
+kept_buffers! {
+    /// Points of a set that are targets of this backend.
+    ///
+    /// Grouped, they are sorted by part; ungrouped they have a cell table of their own, as
+    /// strategies need that go from cell to cell.
+    pub struct DeviceShare {
+        /// Position and the caller's index of every target.
+        at: [f32; 4] = "targets of a share",
+        /// Image counts of the targets; of periodic domains only.
+        wraps: [i32; 4] = "image counts of a share",
+        /// Rank of every target in the whole sorted set.
+        slots: u32 = "ranks of targets",
+        /// Per point of the whole set the targets before it; without groups only.
+        ranks: u32 = "ranks of a share",
+        /// Targets before every cell; without groups only.
+        table: u32 = "the cell table of a share",
+        /// Part of every point of the whole set.
+        keys: u8 = "parts of points",
+        /// Points of every part in every tile.
+        counts: u32 = "counts of parts",
+        /// Their prefix sums.
+        starts: u64 = "starts of parts",
+        /// State of the tiles of the scan.
+        tiles: u64 = "tiles of a scan",
+        /// Status of the scan.
+        status: Status = "the status",
+        /// The bounds below, as the device writes them.
+        on_device: u64 = "bounds of parts",
+    }
+    with {
+        /// The number of the sort of the points that it was made of.
+        sort: u64,
+        /// Whether it has a cell table of its own.
+        tabled: bool,
+        /// Targets before every part, and behind the last.
+        bounds: Vec<u64>,
+        /// The targets as kernels take them; None when there are none.
+        layout: Option<launch::Points>,
     }
 }
 
@@ -91,7 +102,6 @@ impl GpuBackend {
         bricks: &BrickParts,
         count: usize,
         lattice: &Lattice,
-        old: Option<DeviceParts>,
     ) -> Result<DeviceParts, Error> {
         if lattice.domain().is_slanted() {
             return Err(Error::from(ErrorKind::SlantedBox));
@@ -102,7 +112,7 @@ impl GpuBackend {
                 most: MAX_PARTS,
             }));
         }
-        let mut buffer = old.map_or_else(|| Buffer::new("parts of bricks"), |old| old.bricks);
+        let mut buffer = Buffer::new("parts of bricks");
         buffer.upload(&self.stream, bricks.parts())?;
         Ok(DeviceParts {
             lattice: launch::Lattice::new(lattice),
@@ -114,7 +124,7 @@ impl GpuBackend {
                 elsewhere: u32::from(bricks.elsewhere()),
                 count: count as u32,
             },
-            bricks: buffer,
+            _bricks: buffer,
         })
     }
 
@@ -132,9 +142,10 @@ impl GpuBackend {
         grouped: bool,
         share: &mut DeviceShare,
     ) -> Result<(), Error> {
-        let groups = match grouped {
-            true => parts.parts.count as usize,
-            false => 1,
+        let groups = if grouped {
+            parts.parts.count as usize
+        } else {
+            1
         };
         points.check_sorted()?;
         points.check_lattice(lattice)?;
@@ -157,12 +168,15 @@ impl GpuBackend {
             grouped,
             &sharing,
         )?;
-        let items = groups * ShareKernels::tiles(points.len());
-        let (tiles, status) = (share.tiles.address(), share.status.address());
-        let grid = &self.shared.grid;
-        grid.reset(stream, status, tiles, scan_tiles(items), false)?;
-        let (counts, starts) = (sharing.counts, sharing.starts);
-        grid.list_scan(stream, counts, starts, items, tiles, status)?;
+        let scan = Scan {
+            counts: sharing.counts,
+            starts: sharing.starts,
+            items: groups * ShareKernels::tiles(points.len()),
+            tiles: share.tiles.address(),
+            status: share.status.address(),
+            keep: false,
+        };
+        self.shared.grid.list_scan(stream, &scan)?;
         kernels.place(stream, &whole, &sharing)?;
         let mut layout = launch::Points {
             at: sharing.at,
@@ -203,14 +217,7 @@ impl DeviceShare {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.at.bytes()
-            + self.wraps.bytes()
-            + self.slots.bytes()
-            + self.ranks.bytes()
-            + self.table.bytes()
-            + self.keys.bytes()
-            + self.counts.bytes()
-            + self.starts.bytes()
+        self.held()
     }
 
     /// Whether it was made of these points as they are sorted now, with a cell table of its own
@@ -229,6 +236,11 @@ impl DeviceShare {
         self.layout
     }
 
+    /// Makes room for a share of all points, since it is not known how many there will be, and
+    /// clears the counts behind the last tile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     fn reserve(
         &mut self,
         backend: &GpuBackend,
@@ -263,9 +275,10 @@ impl DeviceShare {
             bounds: self.on_device.address(),
             groups: groups as u32,
             at: self.at.address(),
-            wraps: match lattice.is_periodic() {
-                true => self.wraps.address(),
-                false => 0,
+            wraps: if lattice.is_periodic() {
+                self.wraps.address()
+            } else {
+                0
             },
             slots: self.slots.address(),
             ranks: if table { self.ranks.address() } else { 0 },

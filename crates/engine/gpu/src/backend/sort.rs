@@ -21,6 +21,18 @@
 //! The result is the order of the CPU backend, stable by (cell, index), so lists and sums of both
 //! backends agree bit for bit.
 //!
+//! Every point is read a few times and moved once, and compared with the points of its cell. So the
+//! cost is linear in the points at a given occupancy. A radix sort of the cells' numbers would make
+//! a pass per 8 bits of them.
+//!
+//! # Status
+//!
+//! Kernels cannot refuse input. They count what they cannot place (coordinates that are not finite,
+//! points outside of the table) in a status on the device, and the last kernel looks at it: after a
+//! failure it writes all points to where nothing finds them. The host reads the status when it next
+//! waits. If several sorts lie before that, the reset of each keeps what the host has to know of
+//! the one before.
+//!
 //! # Provisional results
 //!
 //! Nothing waits for the device until [`GpuBackend::finish`] reads the status of all sorts since it
@@ -41,7 +53,7 @@ use crate::{
 use cudarc::driver::{CudaView, DeviceSlice};
 use nearfield_grid::Bounds;
 
-/// Bounds and validity of positions on the device.
+/// Bounds and validity of positions on the device, found by one pass over them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
     /// All are finite, and within these bounds.
@@ -64,7 +76,7 @@ pub enum Settled {
     /// were computed before may differ in their last bits from those computed now.
     Reordered,
     /// The points are sorted well, but those of an earlier sort that was not looked at were not:
-    /// what was computed from that one does not stand.
+    /// results that were computed from that one do not stand.
     Missed,
 }
 
@@ -189,12 +201,11 @@ impl GpuBackend {
             points.unlooked = false;
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
-        let sorting = points.sorting();
-        self.shared
-            .grid
-            .reset(&self.stream, sorting.status, sorting.tiles, 1, false)?;
+        let (grid, stream) = (&self.shared.grid, &self.stream);
+        let (status, tiles) = (points.status.address(), points.tiles.address());
+        grid.reset(stream, status, tiles, 1, false)?;
         (points.unlooked, points.asked) = (false, false);
-        self.shared.grid.bounds(&self.stream, &sorting)?;
+        grid.bounds(stream, points.positions.address(), points.count, status)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
             0 => Measured::Bounds(status.bounds()),
@@ -264,34 +275,24 @@ impl GpuBackend {
         points.check_lattice(lattice)?;
         points.reserve(self, lattice)?;
         let (grid, stream) = (&self.shared.grid, &self.stream);
-        let (layout, sorting) = (points.layout(), points.sorting());
-        let periodic = lattice.is_periodic();
+        let sorting = points.sorting(lattice);
+        let (status, tiles) = (sorting.status, scan_tiles(points.cells()));
         points.asked = false;
-        grid.reset(
-            stream,
-            sorting.status,
-            sorting.tiles,
-            scan_tiles(sorting.cells),
-            points.unlooked,
-        )?;
+        grid.reset(stream, status, sorting.tiles, tiles, points.unlooked)?;
         points.unlooked = true;
-        if periodic {
+        if lattice.is_periodic() {
             // The cells of a periodic domain are as large as they are because of how far the
             // coordinates reach; `finish` looks whether they still do.
-            grid.bounds(stream, &sorting)?;
+            grid.bounds(stream, sorting.positions, points.count, status)?;
         }
-        match points.mask {
-            None => grid.keys(stream, &sorting, &lattice.layout, &layout, periodic)?,
-            Some(_) => {
-                points.slots.fill_ones(&self.stream)?;
-                points.ids.fill_ones(&self.stream)?;
-                let slots = points.slots.address();
-                grid.keys_sparse(stream, &sorting, &lattice.layout, &layout, slots)?;
-            }
+        if points.is_sparse() {
+            points.slots.fill_ones(stream)?;
+            points.ids.fill_ones(stream)?;
         }
-        grid.scan(stream, &sorting, layout.starts)?;
-        grid.place(stream, &sorting, layout.starts)?;
-        self.settle(points, lattice, &sorting)?;
+        grid.keys(stream, &sorting)?;
+        grid.scan(stream, &sorting)?;
+        grid.place(stream, &sorting)?;
+        self.settle(&sorting, points.large_cells)?;
         (points.sorted, points.sort) = (true, next_number());
         Ok(())
     }
@@ -321,12 +322,10 @@ impl GpuBackend {
         };
         if points.count == 0 {
             points.provisional = false;
-            let failed = unlooked && (status.failed + status.bad + status.outside > 0);
-            return Ok(if failed {
-                Settled::Missed
-            } else {
-                Settled::AsBefore
-            });
+            if unlooked && status.failed + status.bad + status.outside > 0 {
+                return Ok(Settled::Missed);
+            }
+            return Ok(Settled::AsBefore);
         }
         if status.bad > 0 {
             return Err(Error::from(ErrorKind::NotFinite {
@@ -345,9 +344,7 @@ impl GpuBackend {
         let settled_late = large && !points.large_cells;
         if settled_late {
             // The first step that meets large cells settles them afterwards.
-            points.large_cells = true;
-            let sorting = points.sorting();
-            self.settle(points, lattice, &sorting)?;
+            self.settle(&points.sorting(lattice), true)?;
         }
         points.large_cells = large;
         points.provisional = false;
@@ -360,22 +357,13 @@ impl GpuBackend {
         })
     }
 
-    fn settle(
-        &self,
-        points: &DevicePoints,
-        lattice: &DeviceLattice,
-        sorting: &Sorting,
-    ) -> Result<(), Error> {
-        let layout = points.layout();
-        if points.large_cells {
-            self.shared
-                .grid
-                .settle_large(&self.stream, sorting, layout.starts)?;
+    /// Brings every cell into the order of the caller's indices, those of high occupancy apart.
+    fn settle(&self, sorting: &Sorting<'_>, large_cells: bool) -> Result<(), Error> {
+        let (grid, stream) = (&self.shared.grid, &self.stream);
+        if large_cells {
+            grid.settle_large(stream, sorting)?;
         }
-        let periodic = lattice.is_periodic();
-        self.shared
-            .grid
-            .settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
+        grid.settle(stream, sorting)
     }
 }
 

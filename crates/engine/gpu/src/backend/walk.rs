@@ -10,7 +10,8 @@
 //!
 //! In a dense table `flat` unrolls its loops over rows for the number of cells to a radius; targets
 //! that are near a face of a periodic box, or of the table of another set, share warps and find the
-//! image of every row. Sparse tables and boxes that the radius reaches across take the general walk.
+//! image of every row. Sparse tables and boxes that the radius reaches across take the general
+//! walk.
 //!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
@@ -20,9 +21,10 @@ use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share
 use crate::{
     error::{Error, ErrorKind},
     launch::{
-        ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Walk, scan_tiles,
+        ChildArguments, Children, Launches, Outlet, Points, TaskList, TraversalKernels, Traverse,
+        Walk, scan_tiles,
     },
-    memory::Buffer,
+    memory::{Buffer, kept_buffers},
     traversal::{Candidates, Strategy, Traversal, Work},
 };
 use cudarc::driver::sys::CUlimit;
@@ -44,30 +46,17 @@ pub struct PairOfPoints<'a> {
     pub share: Option<&'a DeviceShare>,
 }
 
-/// Scratch of a traversal; callers keep it between runs.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    tasks: Buffer<u32>,
-    arguments: Buffer<ChildArguments>,
-    launches: Buffer<Launches>,
-    sums: Buffer<f32>,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self {
-            tasks: Buffer::new("the list of cells"),
-            arguments: Buffer::new("arguments of children"),
-            launches: Buffer::new("the status of launches"),
-            sums: Buffer::new("the sums of half-tiles"),
-        }
-    }
-}
-
-impl Scratch {
-    /// Bytes held on the device.
-    pub(crate) fn bytes(&self) -> usize {
-        self.tasks.bytes() + self.arguments.bytes() + self.launches.bytes() + self.sums.bytes()
+kept_buffers! {
+    /// Scratch of a traversal; callers keep it between runs.
+    pub(crate) struct Scratch {
+        /// Occupied cells, behind the two numbers by which they are handed out.
+        tasks: u32 = "the list of cells",
+        /// Walk and outlet for children.
+        arguments: ChildArguments = "arguments of children",
+        /// Launches of children that failed.
+        launches: Launches = "the status of launches",
+        /// Of `half-tiles`: a plane for what targets get, and one per cell ahead.
+        sums: f32 = "the sums of half-tiles",
     }
 }
 
@@ -83,7 +72,7 @@ impl PairOfPoints<'_> {
     }
 
     /// Whether both are the same set, and really the same points: programs for one set read and
-    /// write sums and cells of the sources by the places of the targets.
+    /// write sums and cells of the sources by the ranks of the targets.
     fn is_one_set(&self) -> bool {
         self.same_set && std::ptr::eq(self.targets, self.sources)
     }
@@ -155,6 +144,7 @@ impl PairOfPoints<'_> {
         share.unwrap_or_else(|| self.targets.layout())
     }
 
+    /// Sets, lattice and geometry as kernels take them.
     pub(crate) fn walk(&self) -> Walk {
         Walk {
             lattice: self.lattice.layout,
@@ -169,7 +159,11 @@ impl PairOfPoints<'_> {
 }
 
 impl GpuBackend {
-    /// Number of neighbours of every sorted target.
+    /// Number of neighbours of every sorted target, or of every target of the share, into `counts`,
+    /// which has room for them.
+    ///
+    /// # Errors
+    /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
     pub(crate) fn count_into(
         &self,
         of: PairOfPoints<'_>,
@@ -183,10 +177,7 @@ impl GpuBackend {
             // Strategies that go from cell to cell do not meet targets that could not be placed.
             counts.zero(&self.stream, 0..of.searching())?;
         }
-        let kernels = self
-            .shared
-            .traversals
-            .get(&self.shared.modules, &traversal)?;
+        let kernels = self.traversal(traversal)?;
         let outlet = Outlet {
             counts: counts.address(),
             ..Outlet::default()
@@ -194,7 +185,12 @@ impl GpuBackend {
         self.traverse(&kernels, of, &outlet, scratch)
     }
 
-    /// Runs a traversal; `outlet` holds what its work needs.
+    /// Runs a traversal; `outlet` holds what its job needs. Waits only for strategies that launch
+    /// kernels from kernels, whose launches may fail.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Launches`], [`ErrorKind::OutOfMemory`] for the scratch, and
+    /// [`ErrorKind::Driver`].
     pub(crate) fn traverse(
         &self,
         kernels: &TraversalKernels,
@@ -204,32 +200,19 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let (walk, stream) = (of.walk(), &self.stream);
         let cells = of.targets.cells();
-        match kernels {
-            TraversalKernels::Flat(flat) => flat.run(stream, &walk, outlet),
-            TraversalKernels::Tasks(tasks) => {
-                scratch.tasks.reserve(stream, cells + 2)?;
-                scratch.tasks.zero(stream, 0..2)?;
-                let list = scratch.tasks.address();
-                tasks.run(
-                    stream,
-                    &walk,
-                    outlet,
-                    list,
-                    cells,
-                    self.shared.device.multiprocessors,
-                )
+        match &kernels.traverse {
+            Traverse::Flat(flat) => flat.run(stream, &walk, outlet, walk.targets.count as usize),
+            Traverse::Tasks(tasks) => {
+                let list = self.task_list(scratch, cells)?;
+                tasks.run(stream, &walk, outlet, list)
             }
-            TraversalKernels::Halves(halves) => {
-                scratch.tasks.reserve(stream, cells + 2)?;
-                scratch.tasks.zero(stream, 0..2)?;
+            Traverse::Halves(halves) => {
+                let list = self.task_list(scratch, cells)?;
                 let room = halves.sums(of.targets.len(), of.lattice.ahead);
                 scratch.sums.reserve(stream, room)?;
-                let tasks = (scratch.tasks.address(), cells);
-                let sums = scratch.sums.address();
-                let multiprocessors = self.shared.device.multiprocessors;
-                halves.run(stream, &walk, outlet, tasks, sums, multiprocessors)
+                halves.run(stream, &walk, outlet, list, scratch.sums.address())
             }
-            TraversalKernels::Children(children) => {
+            Traverse::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
                 let arguments = ChildArguments {
                     walk,
@@ -244,17 +227,31 @@ impl GpuBackend {
                 children.run(stream, arguments, lists, launches, cells)?;
                 let mut status = [Launches::default()];
                 scratch.launches.download(stream, 0, &mut status)?;
-                match status[0] {
-                    Launches { failed: 0, .. } => Ok(()),
-                    Launches { failed, error } => {
-                        Err(Error::from(ErrorKind::Launches { failed, error }))
-                    }
+                let [Launches { failed, error }] = status;
+                if failed > 0 {
+                    return Err(Error::from(ErrorKind::Launches { failed, error }));
                 }
+                Ok(())
             }
         }
     }
 
-    /// Lets so many grids launched by kernels wait at a time.
+    /// An empty list of tasks for a table of so many cells.
+    fn task_list(&self, scratch: &mut Scratch, cells: usize) -> Result<TaskList, Error> {
+        scratch.tasks.reserve(&self.stream, cells + 2)?;
+        scratch.tasks.zero(&self.stream, 0..2)?;
+        Ok(TaskList {
+            address: scratch.tasks.address(),
+            cells,
+            multiprocessors: self.shared.device.multiprocessors,
+        })
+    }
+
+    /// Lets so many grids launched by kernels wait at a time. The limit belongs to the context; it
+    /// is only ever raised, because raising it takes memory and a wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
     fn allow_pending(&self, grids: usize) -> Result<(), Error> {
         let limit = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
         let failed = |error| Error::driver("setting the limit of pending launches", error);

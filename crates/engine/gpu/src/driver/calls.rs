@@ -134,7 +134,10 @@ impl Driver {
         self.cuda
     }
 
-    /// How many GPUs it shows.
+    /// How many GPUs it shows: those of the machine, less those that `CUDA_VISIBLE_DEVICES` hides.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`]; that there is no GPU is no error.
     pub(crate) fn device_count(self) -> Result<u32, Error> {
         match result::device::get_count() {
             Ok(count) => Ok(u32::try_from(count).unwrap_or(0)),
@@ -145,7 +148,10 @@ impl Driver {
         }
     }
 
-    /// Describes GPU `index`, without making a context on it.
+    /// Describes GPU `index`, without making a context on it, which would take memory there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDevice`] and [`ErrorKind::Driver`].
     pub(crate) fn device(self, index: u32) -> Result<DeviceInfo, Error> {
         use sys::CUdevice_attribute as Attribute;
         let device = self.handle(index)?;
@@ -170,7 +176,11 @@ impl Driver {
         })
     }
 
-    /// A context on GPU `index`: the primary one, which a process shares.
+    /// A context on GPU `index`: the primary one, which a process shares. Making it takes long, and
+    /// memory of the GPU, unless the process has it already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDevice`] and [`ErrorKind::Driver`].
     pub(crate) fn context(self, index: u32) -> Result<Arc<CudaContext>, Error> {
         self.handle(index)?;
         let context = CudaContext::new(index as usize);
@@ -230,6 +240,9 @@ fn pci(device: sys::CUdevice) -> Result<String, Error> {
 
 /// Loads machine code into a context. None if it is no ELF file: the driver would take it for the
 /// text of a program and read on to a NUL, wherever that is.
+///
+/// # Errors
+/// The driver's, for code of another architecture or of a CUDA that is too new for it.
 pub(crate) fn load(
     context: &Arc<CudaContext>,
     code: Vec<u8>,
@@ -238,8 +251,10 @@ pub(crate) fn load(
     is_elf.then(|| context.load_module(Ptx::from_binary(code)))
 }
 
-/// Links relocatable machine code with a static library in a context. The error is the linker's
-/// log.
+/// Links relocatable machine code with a static library in a context.
+///
+/// # Errors
+/// The call that failed, with the driver's name for the error and the linker's log.
 pub(crate) fn link(
     context: &Arc<CudaContext>,
     code: &[u8],
@@ -263,7 +278,7 @@ pub(crate) fn link(
         .map_err(|error| session.log("cuLinkComplete", error))
 }
 
-/// One link by the driver under way.
+/// One link by the driver under way, destroyed when it is dropped, with all that it made.
 struct Session {
     state: sys::CUlinkState,
     /// Boxed, as the driver keeps its address until the session ends.

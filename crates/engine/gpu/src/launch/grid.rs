@@ -1,7 +1,11 @@
-//! The kernels of grid.cu.
+//! The kernels of grid.cu: sorting a set into cells, scans, and passes between orders.
+//!
+//! The module [`sort`](crate::backend) of the room above has the algorithm; here is one function
+//! per kernel. All of them start one thread per point, cell or number, except for the scans (a
+//! block per tile) and the two that give a block several items. None waits for the device.
 
 use super::{
-    kernel::{Kernel, blocks, scan_tiles},
+    kernel::{Argument, Kernel, LaunchShape, one_each, scan_tiles},
     layout::{Lattice, Points},
 };
 use crate::{
@@ -12,42 +16,115 @@ use crate::{
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{GRID_THREADS, SETTLE_THREADS};
 
-/// Those of a device.
+/// Most blocks of a kernel whose blocks go on to further items: enough to fill the largest devices.
+const MAX_BLOCKS: u32 = 1024;
+
+/// The kernels of one context. Pairs of them are for open and for periodic domains.
 #[derive(Debug)]
 pub(crate) struct GridKernels {
+    /// Clears the status and the tiles of a scan.
     reset: Kernel,
+    /// Bounds of positions, by a minimum and a maximum per block.
     bounds: Kernel,
+    /// Cell and rank of every point, for dense tables.
     keys: [Kernel; 2],
+    /// Brick of every point, for sparse tables.
     claim_bricks: Kernel,
+    /// From bricks to cells and ranks.
     keys_sparse: Kernel,
+    /// Prefix sums of 32 bits over cells.
     scan: Kernel,
+    /// Prefix sums of 64 bits over lists.
     list_scan: Kernel,
+    /// Points to their cells.
     place: Kernel,
+    /// Order within cells of more than 1,024 points.
     settle_large: Kernel,
+    /// Order within all other cells, and the sorted points.
     settle: [Kernel; 2],
+    /// Counts to the caller's order.
     counts_in_order: Kernel,
+    /// Starts of parts of the lists, to the host.
     list_bounds: Kernel,
+    /// The caller's index of every sorted point.
     order_of_points: Kernel,
+    /// Starts and lengths of lists to the caller's order.
     lists_in_order: Kernel,
+    /// Values to sorted order.
     values_in_order: Kernel,
+    /// One value everywhere.
     fill_values: Kernel,
+    /// Channels of one field beside those of others.
     interleave: Kernel,
 }
 
-/// Arguments of the kernels that sort a set.
+/// A set that is sorted: its positions, its table, and the scratch of the sort. Arrays per point
+/// have `points.count` elements, arrays per cell `points.cells`, padded to whole tiles of a scan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sorting {
+pub(crate) struct Sorting<'a> {
+    /// The cells.
+    pub(crate) lattice: &'a Lattice,
+    /// The table, and the arrays that the sorted points go to.
+    pub(crate) points: Points,
+    /// x, y and z of one point after the other, in the caller's order.
     pub(crate) positions: CUdeviceptr,
-    pub(crate) count: u32,
+    /// Points of every cell: zero before the first sort, and again after every scan.
     pub(crate) counts: CUdeviceptr,
+    /// Per point the number of its cell and its rank there.
     pub(crate) keys: CUdeviceptr,
+    /// Per place among the sorted points the caller's index and the cell.
     pub(crate) placed: CUdeviceptr,
+    /// Sparse tables: the slots of the hash table, `NONE` throughout before a sort.
+    pub(crate) slots: CUdeviceptr,
+    /// State of every tile of the scan.
     pub(crate) tiles: CUdeviceptr,
+    /// One `Status`.
     pub(crate) status: CUdeviceptr,
-    pub(crate) cells: usize,
+}
+
+impl Sorting<'_> {
+    /// Index into pairs of kernels.
+    fn domain(&self) -> usize {
+        usize::from(self.lattice.is_periodic())
+    }
+
+    /// A thread for every point of the set.
+    fn one_per_point(&self) -> LaunchShape {
+        one_each(self.points.count as usize)
+    }
+}
+
+/// Numbers that become their exclusive prefix sums.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scan {
+    /// `items` numbers of 32 bits, and zeros up to the end of the last tile.
+    pub(crate) counts: CUdeviceptr,
+    /// Sums of 64 bits: as many as the padded counts, and the sum of all behind them.
+    pub(crate) starts: CUdeviceptr,
+    /// How many numbers there are.
+    pub(crate) items: usize,
+    /// State of every tile.
+    pub(crate) tiles: CUdeviceptr,
+    /// One `Status`, whose entry `pairs` keeps the largest sum.
+    pub(crate) status: CUdeviceptr,
+    /// The host has not read the status of the scan before: what it has to see stays.
+    pub(crate) keep: bool,
+}
+
+/// Start (64 bits) and length (32 bits) of every list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListArrays {
+    /// Number of entries before every list.
+    pub(crate) starts: CUdeviceptr,
+    /// Number of entries of every list.
+    pub(crate) counts: CUdeviceptr,
 }
 
 impl GridKernels {
+    /// Compiles grid.cu, or takes it from the cache, and looks up its kernels.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&nearfield_kernels::GRID))?;
         let kernel = |name| Kernel::of(&module, name);
@@ -72,200 +149,161 @@ impl GridKernels {
         })
     }
 
-    /// Clears the tiles of a scan, and the status. `keep` keeps the entries of the status that the
-    /// host has not yet read for the step before.
+    /// Clears `tiles` tiles of a scan and the status. `keep` keeps the entries of the status that
+    /// the host has not yet read for the step before, and notes in `failed` whether that one
+    /// failed.
     pub(crate) fn reset(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         status: CUdeviceptr,
         tiles: CUdeviceptr,
         tiles_in_all: usize,
         keep: bool,
     ) -> Result<(), Error> {
-        let shape = (blocks(tiles_in_all, GRID_THREADS), GRID_THREADS);
-        let (tiles_in_all, keep) = (tiles_in_all as u32, u32::from(keep));
-        // SAFETY: the module's promise.
+        let (count, keep) = (tiles_in_all as u32, u32::from(keep));
+        // SAFETY: as grid_reset declares; `tiles` has room for so many.
         unsafe {
-            self.reset
-                .start(stream, shape, &[&status, &tiles, &tiles_in_all, &keep])
-        }
-    }
-
-    pub(crate) fn bounds(&self, stream: &Queue, sorting: &Sorting) -> Result<(), Error> {
-        let Sorting {
-            positions,
-            count,
-            status,
-            ..
-        } = *sorting;
-        // Enough to fill the largest devices; blocks go on to further points.
-        let shape = (blocks(count as usize, GRID_THREADS).min(1024), GRID_THREADS);
-        // SAFETY: the module's promise.
-        unsafe {
-            self.bounds
-                .start(stream, shape, &[&positions, &count, &status])
-        }
-    }
-
-    pub(crate) fn keys(
-        &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        lattice: &Lattice,
-        points: &Points,
-        periodic: bool,
-    ) -> Result<(), Error> {
-        let Sorting {
-            positions,
-            count,
-            counts,
-            keys,
-            status,
-            ..
-        } = *sorting;
-        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
-        let kernel = &self.keys[usize::from(periodic)];
-        // SAFETY: the module's promise.
-        unsafe {
-            kernel.start(
-                stream,
-                shape,
-                &[&positions, &count, lattice, points, &counts, &keys, &status],
+            self.reset.start(
+                queue,
+                one_each(tiles_in_all),
+                &[&status, &tiles, &count, &keep],
             )
         }
     }
 
-    /// The keys of a sparse table; `slots` and the table's ids are `NONE` throughout.
-    pub(crate) fn keys_sparse(
+    /// Smallest and largest coordinates of `count` positions into the status, and how many
+    /// positions are not finite.
+    pub(crate) fn bounds(
         &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        lattice: &Lattice,
-        points: &Points,
-        slots: CUdeviceptr,
+        queue: &Queue,
+        positions: CUdeviceptr,
+        count: u32,
+        status: CUdeviceptr,
     ) -> Result<(), Error> {
+        let mut shape = one_each(count as usize);
+        shape.blocks = shape.blocks.min(MAX_BLOCKS);
+        // SAFETY: as grid_bounds declares; there are `count` positions.
+        unsafe {
+            self.bounds
+                .start(queue, shape, &[&positions, &count, &status])
+        }
+    }
+
+    /// Finds the cell of every point and counts the points of every cell. Points that cannot be
+    /// placed are counted in the status and get no cell.
+    pub(crate) fn keys(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
         let Sorting {
+            lattice,
+            points,
             positions,
-            count,
             counts,
             keys,
+            slots,
             status,
             ..
         } = *sorting;
+        let (shape, count) = (sorting.one_per_point(), points.count);
+        if points.sparse == 0 {
+            let arguments: &[&dyn Argument] = &[
+                &positions, &count, lattice, &points, &counts, &keys, &status,
+            ];
+            // SAFETY: as grid_keys_open and grid_keys_periodic declare.
+            return unsafe { self.keys[sorting.domain()].start(queue, shape, arguments) };
+        }
         let Points {
-            ids, bricks, mask, ..
-        } = *points;
-        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise; there are more slots than points.
+            mask, ids, bricks, ..
+        } = points;
+        // SAFETY: as grid_claim_bricks declares. There are at least twice as many slots as points,
+        // so every search for a free one ends, and a brick for every point.
         unsafe {
             self.claim_bricks.start(
-                stream,
+                queue,
                 shape,
                 &[
                     &positions, &count, lattice, &mask, &slots, &ids, &bricks, &keys, &status,
                 ],
             )
         }?;
-        // SAFETY: the module's promise.
+        // SAFETY: as grid_keys_sparse declares; the kernel before wrote keys and ids.
         unsafe {
             self.keys_sparse
-                .start(stream, shape, &[&count, &ids, &counts, &keys])
+                .start(queue, shape, &[&count, &ids, &counts, &keys])
         }
     }
 
-    pub(crate) fn scan(
-        &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        starts: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let Sorting {
-            counts,
-            tiles,
-            status,
-            cells,
-            ..
-        } = *sorting;
-        let tiles_in_all = scan_tiles(cells) as u32;
-        // SAFETY: the module's promise; counts and starts are padded to whole tiles.
+    /// Turns the points of every cell into the start of every cell, and clears the counts.
+    pub(crate) fn scan(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
+        let points = &sorting.points;
+        let tiles = scan_tiles(points.cells as usize) as u32;
+        // SAFETY: as grid_scan declares; counts and starts are padded to whole tiles.
         unsafe {
             self.scan.start(
-                stream,
-                (tiles_in_all, GRID_THREADS),
-                &[&counts, &starts, &tiles_in_all, &tiles, &status],
+                queue,
+                LaunchShape::of(tiles, GRID_THREADS),
+                &[
+                    &sorting.counts,
+                    &points.starts,
+                    &tiles,
+                    &sorting.tiles,
+                    &sorting.status,
+                ],
             )
         }
     }
 
-    pub(crate) fn list_scan(
-        &self,
-        stream: &Queue,
-        counts: CUdeviceptr,
-        starts: CUdeviceptr,
-        items: usize,
-        tiles: CUdeviceptr,
-        status: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let tiles_in_all = scan_tiles(items) as u32;
-        // SAFETY: the module's promise; counts and starts are padded to whole tiles.
+    /// Prefix sums of counts of neighbours, or of points of parts; resets tiles and status first.
+    pub(crate) fn list_scan(&self, queue: &Queue, scan: &Scan) -> Result<(), Error> {
+        let Scan {
+            counts,
+            starts,
+            items,
+            tiles,
+            status,
+            keep,
+        } = *scan;
+        self.reset(queue, status, tiles, scan_tiles(items), keep)?;
+        let count = scan_tiles(items) as u32;
+        // SAFETY: as list_scan declares; counts and starts are padded to whole tiles.
         unsafe {
             self.list_scan.start(
-                stream,
-                (tiles_in_all, GRID_THREADS),
-                &[&counts, &starts, &tiles_in_all, &tiles, &status],
+                queue,
+                LaunchShape::of(count, GRID_THREADS),
+                &[&counts, &starts, &count, &tiles, &status],
             )
         }
     }
 
-    pub(crate) fn place(
-        &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        starts: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let Sorting {
-            count,
-            keys,
-            placed,
-            ..
-        } = *sorting;
-        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+    /// Brings the points of every cell together, in arbitrary order within the cell.
+    pub(crate) fn place(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
+        let Points { starts, count, .. } = sorting.points;
+        // SAFETY: as grid_place declares; a rank is below its cell's count.
         unsafe {
-            self.place
-                .start(stream, shape, &[&keys, &starts, &count, &placed])
-        }
-    }
-
-    pub(crate) fn settle_large(
-        &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        starts: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let Sorting { placed, cells, .. } = *sorting;
-        let cells = cells as u32;
-        // SAFETY: the module's promise.
-        unsafe {
-            self.settle_large.start(
-                stream,
-                (cells.min(1024), SETTLE_THREADS),
-                &[&starts, &cells, &placed],
+            self.place.start(
+                queue,
+                sorting.one_per_point(),
+                &[&sorting.keys, &starts, &count, &sorting.placed],
             )
         }
     }
 
-    pub(crate) fn settle(
-        &self,
-        stream: &Queue,
-        sorting: &Sorting,
-        lattice: &Lattice,
-        points: &Points,
-        periodic: bool,
-    ) -> Result<(), Error> {
+    /// Sorts the points of cells of more than 1,024 points by index, one block a cell, in place.
+    pub(crate) fn settle_large(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
+        let Points { starts, cells, .. } = sorting.points;
+        let shape = LaunchShape::of(cells.min(MAX_BLOCKS), SETTLE_THREADS);
+        // SAFETY: as grid_settle_large declares.
+        unsafe {
+            self.settle_large
+                .start(queue, shape, &[&starts, &cells, &sorting.placed])
+        }
+    }
+
+    /// Writes the sorted points, every cell in the order of the caller's indices, and the flags.
+    /// After a sort that failed the points stay in the caller's order, within no radius.
+    pub(crate) fn settle(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
         let Sorting {
+            lattice,
+            points,
             positions,
-            count,
             placed,
             status,
             ..
@@ -275,15 +313,15 @@ impl GridKernels {
             wraps,
             starts,
             flags,
+            count,
             ..
-        } = *points;
-        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
-        let kernel = &self.settle[usize::from(periodic)];
-        // SAFETY: the module's promise.
+        } = points;
+        // SAFETY: as grid_settle_open and grid_settle_periodic declare; `at` has room for what is
+        // read ahead.
         unsafe {
-            kernel.start(
-                stream,
-                shape,
+            self.settle[sorting.domain()].start(
+                queue,
+                sorting.one_per_point(),
                 &[
                     &positions, lattice, &starts, &placed, &count, &at, &wraps, &flags, &status,
                 ],
@@ -291,132 +329,141 @@ impl GridKernels {
         }
     }
 
+    /// Brings one count per sorted point to the caller's indices.
     pub(crate) fn counts_in_order(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
         counts: CUdeviceptr,
         out: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        let Points { at, count, .. } = points;
+        // SAFETY: as counts_in_order declares; `out` has an element for every index of the set.
         unsafe {
-            self.counts_in_order
-                .start(stream, shape, &[&points.at, &counts, &points.count, &out])
+            self.counts_in_order.start(
+                queue,
+                one_each(*count as usize),
+                &[at, &counts, count, &out],
+            )
         }
     }
 
-    /// `sorted` and `ordered` are starts and lengths of lists, in sorted and in the caller's order.
+    /// Brings starts and lengths of lists from sorted order to the caller's.
     pub(crate) fn lists_in_order(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
-        sorted: (CUdeviceptr, CUdeviceptr),
-        ordered: (CUdeviceptr, CUdeviceptr),
+        sorted: ListArrays,
+        ordered: ListArrays,
     ) -> Result<(), Error> {
-        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        let Points { at, count, .. } = points;
+        // SAFETY: as lists_in_order declares; `ordered` has elements for every index of the set.
         unsafe {
             self.lists_in_order.start(
-                stream,
-                shape,
+                queue,
+                one_each(*count as usize),
                 &[
-                    &points.at,
-                    &sorted.0,
-                    &sorted.1,
-                    &points.count,
-                    &ordered.0,
-                    &ordered.1,
+                    at,
+                    &sorted.starts,
+                    &sorted.counts,
+                    count,
+                    &ordered.starts,
+                    &ordered.counts,
                 ],
             )
         }
     }
 
-    /// Brings the starts of `parts` lists, `step` apart, and what stands at `last` behind them to
-    /// `out`, memory of the host for one more than these.
+    /// Copies the starts of `parts` lists, `step` apart, and the start number `last` behind them,
+    /// to `out`: page-locked memory of the host with `parts` + 1 elements, which the device writes
+    /// to directly.
     pub(crate) fn list_bounds(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         starts: CUdeviceptr,
-        (step, parts, last): (u32, u32, u32),
+        step: u32,
+        parts: u32,
+        last: u32,
         out: CUdeviceptr,
     ) -> Result<(), Error> {
-        // SAFETY: the module's promise.
+        // One thread per bound: there may be more of them than threads of a block.
+        let shape = one_each(parts as usize + 1);
+        // SAFETY: as list_bounds declares; no start behind `last` is read.
         unsafe {
-            self.list_bounds.start(
-                stream,
-                (1, GRID_THREADS),
-                &[&starts, &step, &parts, &last, &out],
-            )
+            self.list_bounds
+                .start(queue, shape, &[&starts, &step, &parts, &last, &out])
         }
     }
 
+    /// The caller's index of every sorted point.
     pub(crate) fn order_of_points(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
         out: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        let Points { at, count, .. } = points;
+        // SAFETY: as order_of_points declares; `out` has one element per point.
         unsafe {
             self.order_of_points
-                .start(stream, shape, &[&points.at, &points.count, &out])
+                .start(queue, one_each(*count as usize), &[at, count, &out])
         }
     }
 
+    /// Writes `value` to the first `count` elements at `out`.
     pub(crate) fn fill_values(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         out: CUdeviceptr,
         count: usize,
         value: f32,
     ) -> Result<(), Error> {
-        let shape = (blocks(count, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        // SAFETY: as fill_values declares.
         unsafe {
             self.fill_values
-                .start(stream, shape, &[&out, &(count as u64), &value])
+                .start(queue, one_each(count), &[&out, &(count as u64), &value])
         }
     }
 
-    /// `from` holds `numbers` numbers, `width` a point, which go to the first of `stride` of each
-    /// at `to`.
+    /// Spreads `numbers` numbers, `width` of them per point side by side, to the first `width` of
+    /// the `stride` numbers that every point has at `to`.
     pub(crate) fn interleave(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         from: CUdeviceptr,
-        (width, stride): (u32, u32),
+        width: u32,
+        stride: u32,
         numbers: usize,
         to: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = (blocks(numbers, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        let count = numbers as u64;
+        // SAFETY: as interleave declares; `to` has `stride` numbers per point.
         unsafe {
             self.interleave.start(
-                stream,
-                shape,
-                &[&from, &width, &stride, &(numbers as u64), &to],
+                queue,
+                one_each(numbers),
+                &[&from, &width, &stride, &count, &to],
             )
         }
     }
 
-    /// `from` and `to` hold `channels` numbers of four bytes per point.
+    /// Brings values from the caller's order into sorted order, `channels` words of four bytes per
+    /// point.
     pub(crate) fn values_in_order(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
         from: CUdeviceptr,
         channels: u32,
         to: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
+        let Points { at, count, .. } = points;
+        // SAFETY: as values_in_order declares; both arrays have `channels` words per point.
         unsafe {
             self.values_in_order.start(
-                stream,
-                shape,
-                &[&points.at, &from, &channels, &points.count, &to],
+                queue,
+                one_each(*count as usize),
+                &[at, &from, &channels, count, &to],
             )
         }
     }

@@ -1,84 +1,133 @@
-//! A kernel, and the one place where launches are started.
+//! One kernel with its name, and the one place where launches are started.
 //!
-//! **What the typed functions of this room rely on:** every address handed over is of a live buffer
-//! with as many elements as the counts beside it say (the buffers' owners see to it), and every
-//! kernel is on the backend's one stream, so it finds what the one before it wrote.
+//! [`Kernel::start`] pushes the arguments one by one and hands the launch to the [`Queue`], which
+//! times it while a trace is recorded. A launch copies its arguments, so they may be temporaries of
+//! the caller; only the memory behind addresses has to stay.
+//!
+//! # The promise of this room
+//!
+//! A kernel trusts its arguments: it checks neither their number and types nor the lengths of the
+//! arrays. The typed functions beside this module are the only callers of [`Kernel::start`], and
+//! each passes what its kernel declares. They rely on three facts, which the rooms above see to:
+//!
+//! 1. **Lengths.** Every address is that of a live buffer of the backend with at least as many
+//!    elements as the counts beside it say. Buffers are reserved by those counts right before, and
+//!    are never shortened.
+//! 2. **Order.** A launch is on the backend's stream, as are the launches and copies that write
+//!    what it reads. Work on a stream runs in the order in which it was started. Streams beside it
+//!    are joined by events.
+//! 3. **Indices.** Kernels write by the indices in a sorted set. `grid_settle` leaves a permutation
+//!    of the set's own indices there even if the sort fails, so no index is out of range.
+//!
+//! `SAFETY` comments of the functions name the argument that is particular to them.
 
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg, sys::CUfunction_attribute};
 use nearfield_kernels::constants;
 
-/// Items that a block of a scan takes.
+/// Items that a block of a scan takes. Arrays that are scanned are padded to whole tiles.
 pub(crate) const SCAN_TILE: usize = constants::SCAN_TILE as usize;
-/// Cells that one parent kernel goes through.
+/// Cells that one launch of a parent kernel goes through. It bounds the number of grids that wait
+/// to run: a parent ends after its children, and the next batch begins after that.
 pub(super) const CHILD_BATCH: usize = 1 << 18;
-/// Tiles of a scan of `items`.
+
+/// Tiles of a scan of `items`, 1 at least.
 pub(crate) fn scan_tiles(items: usize) -> usize {
     items.div_ceil(SCAN_TILE).max(1)
 }
 
-/// Blocks of `threads` for `items`, one each at least.
-pub(super) fn blocks(items: usize, threads: u32) -> u32 {
-    u32::try_from(items.div_ceil(threads as usize).max(1)).unwrap_or(u32::MAX)
+/// Blocks of a launch and threads of a block, both along one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LaunchShape {
+    /// Number of blocks, 1 at least.
+    pub(super) blocks: u32,
+    /// Threads of each block, at most what the kernel is compiled for.
+    pub(super) threads: u32,
+    /// Bytes of shared memory of each block, beside what the kernel declares.
+    pub(super) shared: u32,
 }
 
-/// A kernel with its name for messages and traces.
+impl LaunchShape {
+    /// Blocks of so many threads, without further shared memory.
+    pub(super) fn of(blocks: u32, threads: u32) -> Self {
+        Self {
+            blocks,
+            threads,
+            shared: 0,
+        }
+    }
+
+    /// One thread for each of `items`, in as few blocks of `threads` as hold them. Without items it
+    /// is one block, because a launch of none is an error.
+    pub(super) fn covering(items: usize, threads: u32) -> Self {
+        let blocks = items.div_ceil(threads.max(1) as usize).max(1);
+        Self::of(u32::try_from(blocks).unwrap_or(u32::MAX), threads)
+    }
+}
+
+/// One thread for each of `items`, in blocks of the size that most kernels have.
+pub(super) fn one_each(items: usize) -> LaunchShape {
+    LaunchShape::covering(items, constants::GRID_THREADS)
+}
+
+/// A kernel of a loaded module, with its name for messages and traces.
 #[derive(Debug, Clone)]
 pub(super) struct Kernel {
+    /// As `grid_scan of grid`: the function and its program.
     name: String,
     function: CudaFunction,
 }
 
 impl Kernel {
+    /// Looks up the kernel `name` of a module.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
     pub(super) fn of(module: &Module, name: &str) -> Result<Self, Error> {
         let function = module.function(name)?;
         let name = format!("{name} of {}", module.program());
         Ok(Self { name, function })
     }
 
-    /// Asks the driver for so many bytes of shared memory per block, which launches name; false if a
-    /// block cannot have them.
+    /// Asks the driver for so many bytes of shared memory per block, which launches name; false if
+    /// a block cannot have them.
     pub(super) fn allow_shared(&self, bytes: u32) -> bool {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         self.function.set_attribute(attribute, bytes as i32).is_ok()
     }
 
-    /// Starts `blocks` × `threads`; `arguments` push what the kernel declares.
+    /// Starts the kernel on the queue's stream and returns without waiting for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) with the kernel's name. A fault of the
+    /// kernel itself shows in a later call.
     ///
     /// # Safety
-    /// The arguments are those the kernel declares, and the module's promise holds for them.
+    /// `arguments` are as many as the kernel declares, in its order and of its types, and addresses
+    /// among them fulfil the promise in the module's documentation.
     pub(super) unsafe fn start(
         &self,
         queue: &Queue,
-        shape: (u32, u32),
-        arguments: &[&dyn Argument],
-    ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        unsafe { self.start_staged(queue, shape, 0, arguments) }
-    }
-
-    /// As [`start`](Self::start), with `bytes` of shared memory for every block.
-    ///
-    /// # Safety
-    /// As there.
-    pub(super) unsafe fn start_staged(
-        &self,
-        queue: &Queue,
-        shape: (u32, u32),
-        bytes: u32,
+        shape: LaunchShape,
         arguments: &[&dyn Argument],
     ) -> Result<(), Error> {
         let mut launch = queue.launch_builder(&self.function);
         for argument in arguments {
             argument.push(&mut launch);
         }
-        // SAFETY: the caller's promise.
-        unsafe { queue.launch_staged(&self.name, &mut launch, shape, bytes) }
+        let LaunchShape {
+            blocks,
+            threads,
+            shared,
+        } = shape;
+        // SAFETY: the caller passes what the kernel declares, over memory that the kernel may use.
+        unsafe { queue.launch_staged(&self.name, &mut launch, blocks, threads, shared) }
     }
 }
 
-/// Something that a kernel takes.
+/// A value that a kernel takes: a number, an address, or a struct of `layout`.
 pub(super) trait Argument {
+    /// Appends the value to the arguments of a launch.
     fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>);
 }
 

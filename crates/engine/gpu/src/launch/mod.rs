@@ -1,7 +1,20 @@
 //! Every launch of a kernel: one typed function each, and the structs that kernels take.
 //!
-//! This room and `memory` hold the unsafe code of the backend. Rooms above it are safe code: they
-//! hand over addresses of live buffers with the counts that belong to them.
+//! This room and `memory` hold the unsafe code of the backend. The rooms above are safe code: they
+//! hand over addresses of live buffers with the counts that belong to them. The module `kernel`
+//! states what a launch relies on, and the others have one file per CUDA source:
+//!
+//! | module | CUDA source | work |
+//! | --- | --- | --- |
+//! | `grid` | grid.cu | sorting into cells, prefix sums, passes between orders |
+//! | `traversal` | flat.cu, tasks.cu, half.cu, children.cu | visiting pairs, by strategy |
+//! | `share` | share.cu | targets of one backend, halos between two |
+//! | `all_pairs` | all_pairs.cu | sums without a radius |
+//! | `layout` | contract.cuh, walk.cuh, work.cuh | structs passed by value or in device memory |
+//!
+//! The CUDA sources state what each kernel computes and why it is exact. Sizes of blocks and
+//! lengths of tables come from `nearfield_kernels::constants`, which also generates the header that
+//! the sources include, so both sides have the same numbers.
 
 mod all_pairs;
 mod grid;
@@ -11,10 +24,11 @@ mod share;
 mod traversal;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
-pub(crate) use grid::{GridKernels, Sorting};
+pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub(crate) use layout::{
-    Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points, Row, Status, Table, Walk,
+    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points,
+    Row, Status, StridedChannels, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use traversal::{ChildArguments, Children, Flat, Halves, Tasks, TraversalKernels};
+pub(crate) use traversal::{Children, Flat, Halves, TaskList, Tasks, TraversalKernels, Traverse};

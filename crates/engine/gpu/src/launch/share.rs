@@ -1,8 +1,15 @@
-//! The kernels of share.cu.
+//! The kernels of share.cu: the targets of one backend gathered from a sorted set, and what crosses
+//! the bus between two backends.
+//!
+//! Gathering is a stable counting sort by part. Tiles of [`ShareKernels::tiles`] points count the
+//! points of every part; the counts lie part by part and tile by tile, so one prefix sum
+//! ([`list_scan`](super::GridKernels::list_scan)) gives every tile the first place of each part.
+//! Points keep the sorted order within a part, because tiles, and warps in a tile, take them in
+//! order.
 
 use super::{
-    kernel::{Kernel, blocks},
-    layout::{Lattice, Parts, Points},
+    kernel::{Kernel, LaunchShape, one_each},
+    layout::{Lattice, Parts, Points, StridedChannels},
 };
 use crate::{
     error::Error,
@@ -12,30 +19,43 @@ use crate::{
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{GRID_THREADS, SHARE_TILE};
 
-/// Those of a device.
+/// The kernels of one context.
 #[derive(Debug)]
 pub(crate) struct ShareKernels {
+    /// Part of every point, and points of every part in every tile.
     count: Kernel,
+    /// Points before every part.
     bounds: Kernel,
+    /// Points to their parts.
     place: Kernel,
+    /// The cell table of an ungrouped share.
     table: Kernel,
+    /// Channels of a halo, transposed.
     fields: Kernel,
+    /// Results of a halo to those of all targets.
     results: Kernel,
 }
 
-/// Arguments of the kernels that find and write the points of a share.
+/// Arrays of the kernels that find and write the points of a share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sharing {
+    /// Part of every sorted point, a byte each; 255 for points of the other backend.
     pub(crate) keys: CUdeviceptr,
+    /// Points of every part in every tile: groups × tiles numbers of 32 bits.
     pub(crate) counts: CUdeviceptr,
+    /// Their prefix sums, of 64 bits.
     pub(crate) starts: CUdeviceptr,
+    /// Points before every part, and all of them behind the last: groups + 1 numbers of 64 bits.
     pub(crate) bounds: CUdeviceptr,
-    /// Parts that are told apart.
+    /// Parts that are told apart: 1 where the share is not grouped.
     pub(crate) groups: u32,
+    /// Position and index of every point of the share.
     pub(crate) at: CUdeviceptr,
+    /// Image counts of every point of the share; 0 in an open domain.
     pub(crate) wraps: CUdeviceptr,
+    /// Place of every point of the share in the whole set.
     pub(crate) slots: CUdeviceptr,
-    /// 0 where no table is asked for.
+    /// Per point of the whole set, points of the share before it; 0 where no table is asked for.
     pub(crate) ranks: CUdeviceptr,
 }
 
@@ -47,9 +67,7 @@ pub(crate) struct HaloGather {
     /// Number of these points.
     pub(crate) count: u32,
     /// Channels of all points of the set, in the caller's order.
-    pub(crate) values: CUdeviceptr,
-    /// Numbers from one point's channels to the next point's.
-    pub(crate) stride: u32,
+    pub(crate) values: StridedChannels,
     /// Channels of a point.
     pub(crate) channels: u32,
     /// Room for `count` × `channels` numbers.
@@ -73,7 +91,16 @@ pub(crate) struct HaloScatter {
     pub(crate) results: CUdeviceptr,
 }
 
+/// A block of [`GRID_THREADS`] threads for every tile.
+fn per_tile(tiles: u32) -> LaunchShape {
+    LaunchShape::of(tiles, GRID_THREADS)
+}
+
 impl ShareKernels {
+    /// Compiles share.cu, or takes it from the cache, and looks up its kernels.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&nearfield_kernels::SHARE))?;
         let kernel = |name| Kernel::of(&module, name);
@@ -87,15 +114,16 @@ impl ShareKernels {
         })
     }
 
-    /// Tiles of so many points.
+    /// Tiles of so many points, 1 at least.
     pub(crate) fn tiles(points: usize) -> usize {
         points.div_ceil(SHARE_TILE as usize).max(1)
     }
 
-    /// Counts the points of every part in every tile; `counts` has room for groups × tiles.
+    /// Finds the part of every point and counts the points of every part in every tile. Without
+    /// `grouped` all parts of this backend count as one.
     pub(crate) fn count(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
         lattice: &Lattice,
         parts: &Parts,
@@ -103,39 +131,36 @@ impl ShareKernels {
         to: &Sharing,
     ) -> Result<(), Error> {
         let tiles = Self::tiles(points.count as usize) as u32;
-        // SAFETY: the module's promise.
+        let Points { at, count, .. } = points;
+        let grouped = u32::from(grouped);
+        // SAFETY: as share_count declares; `counts` has groups × tiles numbers, and there are at
+        // most MAX_PARTS groups.
         unsafe {
             self.count.start(
-                stream,
-                (tiles, GRID_THREADS),
+                queue,
+                per_tile(tiles),
                 &[
-                    &points.at,
-                    &points.count,
-                    lattice,
-                    parts,
-                    &u32::from(grouped),
-                    &to.keys,
-                    &to.counts,
-                    &tiles,
+                    at, count, lattice, parts, &grouped, &to.keys, &to.counts, &tiles,
                 ],
             )
         }
     }
 
     /// Places the points of all parts once `starts` holds the sums of the counts.
-    pub(crate) fn place(&self, stream: &Queue, points: &Points, to: &Sharing) -> Result<(), Error> {
+    pub(crate) fn place(&self, queue: &Queue, points: &Points, to: &Sharing) -> Result<(), Error> {
         let tiles = Self::tiles(points.count as usize) as u32;
         let wraps = if to.wraps == 0 { 0 } else { points.wraps };
-        // SAFETY: the module's promise; there are at most as many points as `at` has room for.
+        // SAFETY: as share_bounds and share_place declare; a share has at most as many points as
+        // the set, for which its arrays have room.
         unsafe {
             self.bounds.start(
-                stream,
-                (1, GRID_THREADS),
+                queue,
+                per_tile(1),
                 &[&to.starts, &to.groups, &tiles, &to.bounds],
             )?;
             self.place.start(
-                stream,
-                (tiles, GRID_THREADS),
+                queue,
+                per_tile(tiles),
                 &[
                     &points.at,
                     &wraps,
@@ -154,28 +179,27 @@ impl ShareKernels {
         }
     }
 
-    /// The cell table of an ungrouped share, for one cell more than the points' table has.
+    /// The cell table of an ungrouped share: points of it before every cell of the set's table, and
+    /// all of them behind the last.
     pub(crate) fn table(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         points: &Points,
         from: &Sharing,
         starts: CUdeviceptr,
     ) -> Result<(), Error> {
-        let shape = (
-            blocks(points.cells as usize + 1, GRID_THREADS),
-            GRID_THREADS,
-        );
-        // SAFETY: the module's promise.
+        let Points { cells, count, .. } = points;
+        let shape = one_each(*cells as usize + 1);
+        // SAFETY: as share_table declares; `starts` has one element more than there are cells.
         unsafe {
             self.table.start(
-                stream,
+                queue,
                 shape,
                 &[
                     &points.starts,
-                    &points.cells,
+                    cells,
                     &from.ranks,
-                    &points.count,
+                    count,
                     &from.bounds,
                     &starts,
                 ],
@@ -183,34 +207,30 @@ impl ShareKernels {
         }
     }
 
-    /// Brings `channels` of each of the `count` points at `at` together, one channel after the
-    /// other.
-    pub(crate) fn fields(&self, stream: &Queue, gather: HaloGather) -> Result<(), Error> {
+    /// Brings the channels of the points of a share together, one channel after the other.
+    pub(crate) fn fields(&self, queue: &Queue, gather: HaloGather) -> Result<(), Error> {
         let HaloGather {
             at,
             count,
-            values,
-            stride,
+            values: StridedChannels { address, stride },
             channels,
             to,
         } = gather;
-        let shape = (
-            blocks(count as usize * channels as usize, GRID_THREADS),
-            GRID_THREADS,
-        );
-        // SAFETY: the module's promise; every point's index is below the number of points, for
-        // which the caller has checked the values.
+        let shape = one_each(count as usize * channels as usize);
+        // SAFETY: as share_fields declares; every point's index is below the number of points of
+        // the set, for which the caller has checked the length of the values.
         unsafe {
             self.fields.start(
-                stream,
+                queue,
                 shape,
-                &[&at, &count, &values, &stride, &channels, &to],
+                &[&at, &count, &address, &stride, &channels, &to],
             )
         }
     }
 
-    /// Puts the results `found` of `count` targets where those of all targets are.
-    pub(crate) fn results(&self, stream: &Queue, scatter: HaloScatter) -> Result<(), Error> {
+    /// Writes results of some targets to where those of all targets are, or combines them with
+    /// what is there.
+    pub(crate) fn results(&self, queue: &Queue, scatter: HaloScatter) -> Result<(), Error> {
         let HaloScatter {
             targets,
             count,
@@ -219,14 +239,12 @@ impl ShareKernels {
             how,
             results,
         } = scatter;
-        let shape = (
-            blocks(count as usize * outputs as usize, GRID_THREADS),
-            GRID_THREADS,
-        );
-        // SAFETY: the module's promise; the caller has checked that all targets have results there.
+        let shape = one_each(count as usize * outputs as usize);
+        // SAFETY: as share_results declares; the caller has checked on the host that every index
+        // is below the number of targets.
         unsafe {
             self.results.start(
-                stream,
+                queue,
                 shape,
                 &[&targets, &count, &found, &outputs, &how, &results],
             )

@@ -1,41 +1,73 @@
 //! The kernels of the traversals: flat.cu, tasks.cu, half.cu and children.cu.
+//!
+//! A traversal program is compiled for one job, so every program has one kernel that traverses
+//! ([`Traverse`]), whatever it does with the pairs; those that evaluate a pair kernel also have
+//! `gather_fields`, which brings the channels of the sources into sorted order first.
+//!
+//! # How the strategies are launched
+//!
+//! - `flat`: one thread per target.
+//! - `cell-tasks`: a first kernel lists the cells that hold points. The second has as many blocks
+//!   as fill the device, whose warps take one cell after another from the list, so no host needs to
+//!   know how many there are.
+//! - `half-tiles`: the same list and the same blocks, with half a warp per cell. A third kernel
+//!   adds up what every point got from the cells that it lies ahead of.
+//! - `child-per-cell`, `child-aggregated`: one thread per cell, of occupied cells or not, in
+//!   batches of [`CHILD_BATCH`] cells. It launches grids, and the host waits for their status.
 
 use super::{
-    kernel::{CHILD_BATCH, Kernel, blocks},
-    layout::{Arguments, Outlet, Points, Walk},
+    kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
+    layout::{Outlet, Points, StridedChannels, Walk},
 };
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{
-    FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
+    FLAT_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
 };
+
+/// Blocks per multiprocessor of the kernels that take cells from a list: 16 blocks of
+/// [`TILE_THREADS`] threads are the 2,048 threads that a multiprocessor holds at most.
+const TILE_BLOCKS: u32 = 16;
 
 /// The kernels of one traversal program.
 #[derive(Debug)]
-pub(crate) enum TraversalKernels {
-    /// flat.cu, and its writer of lists.
-    Flat(Flat),
-    /// tasks.cu.
-    Tasks(Tasks),
-    /// children.cu.
-    Children(Children),
-    /// half.cu.
-    Halves(Halves),
-}
-
-/// Kernels of flat.cu.
-#[derive(Debug)]
-pub(crate) struct Flat {
-    traverse: Kernel,
-    threads: u32,
-    masks: Option<Masks>,
+pub(crate) struct TraversalKernels {
+    /// The kernels that visit the pairs.
+    pub(crate) traverse: Traverse,
+    /// Sorts channels, in programs that evaluate a pair kernel.
     gather: Option<Kernel>,
 }
 
-/// Kernels that make lists in one walk; see masks.cuh.
+/// The kernels that visit the pairs, by strategy.
+#[derive(Debug)]
+pub(crate) enum Traverse {
+    /// flat.cu, or its writer of lists.
+    Flat(Flat),
+    /// tasks.cu.
+    Tasks(Tasks),
+    /// half.cu.
+    Halves(Halves),
+    /// children.cu.
+    Children(Children),
+}
+
+/// Kernel of flat.cu.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    /// `flat` or `flat_lists`.
+    traverse: Kernel,
+    /// Threads of a block.
+    threads: u32,
+    /// In programs of lists that are made from masks.
+    pub(crate) masks: Option<Masks>,
+}
+
+/// Kernels that make lists in one walk, which leaves a bit per candidate; see masks.cuh.
 #[derive(Debug)]
 pub(crate) struct Masks {
+    /// `flat_masks`: counts, and writes the bits.
     count: Kernel,
+    /// `flat_expand`: from bits to lists.
     expand: Kernel,
     /// Maximum number of entries that a block may stage.
     max_staged: u32,
@@ -44,81 +76,118 @@ pub(crate) struct Masks {
 /// Kernels of tasks.cu.
 #[derive(Debug)]
 pub(crate) struct Tasks {
+    /// Lists the occupied cells.
     list: Kernel,
+    /// Takes cells from the list.
     traverse: Kernel,
-    gather: Option<Kernel>,
 }
 
 /// Kernels of half.cu.
 #[derive(Debug)]
 pub(crate) struct Halves {
-    list: Kernel,
-    traverse: Kernel,
+    /// `list_halves` and `half_tiles`.
+    tasks: Tasks,
+    /// `add_halves`: adds up the planes of every point.
     add: Kernel,
-    gather: Kernel,
+    /// Channels of a result.
     outputs: usize,
 }
 
 /// Kernels of children.cu.
 #[derive(Debug)]
 pub(crate) struct Children {
+    /// `child_per_cell` or `child_aggregated`.
     parent: Kernel,
+    /// It is `child_aggregated`: a child per block of parents.
     aggregated: bool,
-    gather: Option<Kernel>,
+}
+
+/// A list of cells that the device makes and works through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskList {
+    /// Room for two numbers, which are 0 before, and one per cell.
+    pub(crate) address: CUdeviceptr,
+    /// Cells of the targets' table.
+    pub(crate) cells: usize,
+    /// Multiprocessors of the device.
+    pub(crate) multiprocessors: u32,
+}
+
+impl TraversalKernels {
+    /// The kernels of `module`: `traverse`, which visits the pairs, and with `pairs` the one that
+    /// gathers channels, which programs of pair kernels have.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module, traverse: Traverse, pairs: bool) -> Result<Self, Error> {
+        let gather = pairs.then(|| Kernel::of(module, "gather_fields"));
+        let gather = gather.transpose()?;
+        Ok(Self { traverse, gather })
+    }
+
+    /// Brings the channels of the sources into sorted order: the first beside the position, in
+    /// `sources`, the others in `more`, four at a time. Does nothing for other jobs.
+    pub(crate) fn gather(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        from: StridedChannels,
+        sources: CUdeviceptr,
+        more: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Some(gather) = &self.gather else {
+            return Ok(());
+        };
+        let (Points { at, count, .. }, StridedChannels { address, stride }) = (points, from);
+        // SAFETY: as gather_fields declares; the arrays written to also have room for what loops
+        // over candidates read behind the last point.
+        unsafe {
+            gather.start(
+                queue,
+                one_each(*count as usize),
+                &[at, &address, &stride, count, &sources, &more],
+            )
+        }
+    }
 }
 
 impl Flat {
-    /// `lists`: the program writes lists; `masks`: also from masks; `pairs`: it evaluates a pair
-    /// kernel.
-    pub(crate) fn load(
-        module: &Module,
-        lists: bool,
-        masks: bool,
-        pairs: bool,
-    ) -> Result<Self, Error> {
-        let (traverse, threads) = match lists {
-            true => ("flat_lists", LIST_THREADS),
-            false => ("flat", FLAT_THREADS),
+    /// The kernel of flat.cu; with `lists` the one that writes lists, with `masks` also those that
+    /// make them from masks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module, lists: bool, masks: bool) -> Result<Self, Error> {
+        let (traverse, threads) = if lists {
+            ("flat_lists", LIST_THREADS)
+        } else {
+            ("flat", FLAT_THREADS)
         };
         Ok(Self {
             traverse: Kernel::of(module, traverse)?,
             threads,
             masks: masks.then(|| Masks::load(module)).transpose()?,
-            gather: gather(module, pairs)?,
         })
     }
 
-    /// The kernels that make lists from masks, if this program has them.
-    pub(crate) fn masks(&self) -> Option<&Masks> {
-        self.masks.as_ref()
-    }
-
-    pub(crate) fn run(&self, stream: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
-        let shape = (
-            blocks(walk.targets.count as usize, self.threads),
-            self.threads,
-        );
-        // SAFETY: the module's promise.
-        unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
-    }
-}
-
-impl Flat {
-    /// As [`run`](Self::run), for `targets` targets from the outlet's first on: of `flat_lists`.
-    pub(crate) fn run_part(
+    /// Visits the pairs of `targets` targets: all of them, or, when lists are written, those from
+    /// the outlet's `first` on.
+    pub(crate) fn run(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         walk: &Walk,
         outlet: &Outlet,
         targets: usize,
     ) -> Result<(), Error> {
-        let shape = (blocks(targets, self.threads), self.threads);
-        // SAFETY: the module's promise; the kernel looks at no target behind the outlet's last.
-        unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
+        let shape = LaunchShape::covering(targets, self.threads);
+        // SAFETY: as flat and flat_lists declare; flat looks at no target behind the last of the
+        // walk, flat_lists at none behind the outlet's last.
+        unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }
     }
 }
 
 impl Masks {
+    /// The two kernels of flat.cu.
     fn load(module: &Module) -> Result<Self, Error> {
         let expand = Kernel::of(module, "flat_expand")?;
         let staged = [STAGED_AT_MOST, STAGED_ANYWHERE];
@@ -133,28 +202,27 @@ impl Masks {
 
     /// Counts the neighbours of all targets and writes their masks: `counts` and `masks` of the
     /// outlet.
-    pub(crate) fn count(&self, stream: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
-        let targets = walk.targets.count as usize;
-        let shape = (blocks(targets, FLAT_THREADS), FLAT_THREADS);
-        // SAFETY: the module's promise.
-        unsafe { self.count.start(stream, shape, &[walk, outlet]) }
+    pub(crate) fn count(&self, queue: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
+        let shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+        // SAFETY: as flat_masks declares; counts and masks have room for every target.
+        unsafe { self.count.start(queue, shape, &[walk, outlet]) }
     }
 
-    /// Writes the lists of `targets` targets from the outlet's first on; `entries` is about how many
-    /// entries these have together, by which shared memory is taken.
+    /// Writes the lists of `targets` targets from the outlet's first on; `entries` is about how
+    /// many entries these have together, by which shared memory is taken.
     pub(crate) fn expand(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         walk: &Walk,
         outlet: &Outlet,
         targets: usize,
         entries: u64,
     ) -> Result<(), Error> {
-        let shape = (blocks(targets, LIST_THREADS), LIST_THREADS);
         let room = staged_entries(targets, entries).min(self.max_staged);
-        let bytes = room * size_of::<u32>() as u32;
-        // SAFETY: the module's promise; a block has memory for `room` entries.
-        unsafe { (self.expand).start_staged(stream, shape, bytes, &[walk, outlet, &room]) }
+        let mut shape = LaunchShape::covering(targets, LIST_THREADS);
+        shape.shared = room * size_of::<u32>() as u32;
+        // SAFETY: as flat_expand declares; a block has shared memory for `room` entries.
+        unsafe { self.expand.start(queue, shape, &[walk, outlet, &room]) }
     }
 }
 
@@ -175,47 +243,63 @@ const STAGED_AT_MOST: u32 = 14_336;
 const STAGED_ANYWHERE: u32 = 10_240;
 
 impl Tasks {
-    pub(crate) fn load(module: &Module, pairs: bool) -> Result<Self, Error> {
+    /// The kernels of tasks.cu.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module) -> Result<Self, Error> {
         Ok(Self {
             list: Kernel::of(module, "list_tasks")?,
             traverse: Kernel::of(module, "cell_tasks")?,
-            gather: gather(module, pairs)?,
         })
     }
 
-    /// `tasks` has room for two numbers and one per cell, the two being 0.
+    /// Lists the occupied cells and visits the pairs of their points.
     pub(crate) fn run(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         walk: &Walk,
         outlet: &Outlet,
-        tasks: CUdeviceptr,
-        cells: usize,
-        multiprocessors: u32,
+        tasks: TaskList,
     ) -> Result<(), Error> {
-        let shape = (blocks(cells, LISTING_THREADS), LISTING_THREADS);
-        // SAFETY: the module's promise.
-        unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
-        // As many warps as the device can hold; they take tasks until none is left.
-        let shape = (16 * multiprocessors.max(1), TILE_THREADS);
-        // SAFETY: the module's promise.
-        unsafe { self.traverse.start(stream, shape, &[walk, outlet, &tasks]) }
+        let shape = tasks.list(queue, walk, &self.list)?;
+        // SAFETY: as cell_tasks declares; the kernel before filled the list.
+        unsafe {
+            self.traverse
+                .start(queue, shape, &[walk, outlet, &tasks.address])
+        }
+    }
+}
+
+impl TaskList {
+    /// Lists the cells that hold points, and returns the shape of the launch that works them off.
+    fn list(&self, queue: &Queue, walk: &Walk, list: &Kernel) -> Result<LaunchShape, Error> {
+        let shape = LaunchShape::covering(self.cells, LISTING_THREADS);
+        // SAFETY: as list_tasks and list_halves declare; the list has room for every cell.
+        unsafe { list.start(queue, shape, &[walk, &self.address]) }?;
+        let blocks = TILE_BLOCKS * self.multiprocessors.max(1);
+        Ok(LaunchShape::of(blocks, TILE_THREADS))
     }
 }
 
 impl Halves {
-    /// `outputs`: channels of a result.
+    /// The kernels of half.cu for a pair kernel with `outputs` channels of a result.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
     pub(crate) fn load(module: &Module, outputs: usize) -> Result<Self, Error> {
-        Ok(Self {
-            outputs,
+        let tasks = Tasks {
             list: Kernel::of(module, "list_halves")?,
             traverse: Kernel::of(module, "half_tiles")?,
+        };
+        Ok(Self {
+            tasks,
             add: Kernel::of(module, "add_halves")?,
-            gather: Kernel::of(module, "gather_fields")?,
+            outputs,
         })
     }
 
-    /// Sums of so many points, where so many cells lie ahead of a cell.
+    /// Numbers of all planes of sums: a plane for what targets get, and one per cell ahead.
     pub(crate) fn sums(&self, points: usize, ahead: usize) -> usize {
         let room = (ahead + 1)
             .saturating_mul(points)
@@ -224,53 +308,53 @@ impl Halves {
         room.min(usize::MAX / 64)
     }
 
-    /// `tasks` is as for [`Tasks::run`]; `sums` has room for as many as [`sums`](Self::sums) says.
+    /// Visits every pair of cells once and adds up the sums of every point. `sums` has room for as
+    /// many numbers as [`sums`](Self::sums) says.
     pub(crate) fn run(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         walk: &Walk,
         outlet: &Outlet,
-        (tasks, cells): (CUdeviceptr, usize),
+        tasks: TaskList,
         sums: CUdeviceptr,
-        multiprocessors: u32,
     ) -> Result<(), Error> {
-        let shape = (blocks(cells, LISTING_THREADS), LISTING_THREADS);
-        // SAFETY: the module's promise.
-        unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
-        // As in `Tasks::run`.
-        let shape = (16 * multiprocessors.max(1), TILE_THREADS);
-        // SAFETY: the module's promise.
+        let shape = tasks.list(queue, walk, &self.tasks.list)?;
+        // SAFETY: as half_tiles declares; the kernel before filled the list.
         unsafe {
-            self.traverse
-                .start(stream, shape, &[walk, outlet, &tasks, &sums])
+            let arguments = [walk as _, outlet as _, &tasks.address as _, &sums as _];
+            self.tasks.traverse.start(queue, shape, &arguments)
         }?;
-        let shape = (
-            blocks(walk.targets.count as usize, GRID_THREADS),
-            GRID_THREADS,
-        );
-        // SAFETY: the module's promise; planes that were not written are of cells that hold no
+        let shape = one_each(walk.targets.count as usize);
+        // SAFETY: as add_halves declares. Planes that were not written are of cells that hold no
         // point, which the kernel does not look at.
-        unsafe { self.add.start(stream, shape, &[walk, outlet, &sums]) }
+        unsafe { self.add.start(queue, shape, &[walk, outlet, &sums]) }
     }
 }
 
 impl Children {
-    pub(crate) fn load(module: &Module, aggregated: bool, pairs: bool) -> Result<Self, Error> {
-        let parent = match aggregated {
-            true => "child_aggregated",
-            false => "child_per_cell",
+    /// The parent kernel of children.cu, by strategy.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module, aggregated: bool) -> Result<Self, Error> {
+        let parent = if aggregated {
+            "child_aggregated"
+        } else {
+            "child_per_cell"
         };
         Ok(Self {
             parent: Kernel::of(module, parent)?,
             aggregated,
-            gather: gather(module, pairs)?,
         })
     }
 
-    /// `arguments` is one [`Arguments`]; `lists` has room for the cells of one batch.
+    /// Goes through `cells` cells, batch by batch. `arguments` is one
+    /// [`Arguments`](super::ChildArguments) in device memory, `lists` has room for the
+    /// [`padded`](Self::padded) cells of one batch, and `launches` is one
+    /// [`Launches`](super::Launches), zero before.
     pub(crate) fn run(
         &self,
-        stream: &Queue,
+        queue: &Queue,
         arguments: CUdeviceptr,
         lists: CUdeviceptr,
         launches: CUdeviceptr,
@@ -278,22 +362,18 @@ impl Children {
     ) -> Result<(), Error> {
         // A parent is done when its children are, so no more grids wait than one batch launches.
         for first in (0..cells).step_by(CHILD_BATCH) {
-            let shape = (
-                blocks((cells - first).min(CHILD_BATCH), PARENT_THREADS),
-                PARENT_THREADS,
-            );
+            let shape = LaunchShape::covering((cells - first).min(CHILD_BATCH), PARENT_THREADS);
             let first = first as u32;
-            match self.aggregated {
-                // SAFETY: the module's promise.
-                true => unsafe {
+            // SAFETY: as child_aggregated and child_per_cell declare; only the first takes lists.
+            // Children read the arguments, which live until the host has waited.
+            unsafe {
+                if self.aggregated {
                     self.parent
-                        .start(stream, shape, &[&arguments, &first, &lists, &launches])
-                },
-                // SAFETY: the module's promise.
-                false => unsafe {
+                        .start(queue, shape, &[&arguments, &first, &lists, &launches])
+                } else {
                     self.parent
-                        .start(stream, shape, &[&arguments, &first, &launches])
-                },
+                        .start(queue, shape, &[&arguments, &first, &launches])
+                }
             }?;
         }
         Ok(())
@@ -302,9 +382,10 @@ impl Children {
     /// Maximum number of grids in flight in a traversal of this number of cells.
     pub(crate) fn pending(&self, cells: usize) -> usize {
         let cells = cells.min(CHILD_BATCH);
-        match self.aggregated {
-            true => cells.div_ceil(PARENT_THREADS as usize),
-            false => cells,
+        if self.aggregated {
+            cells.div_ceil(PARENT_THREADS as usize)
+        } else {
+            cells
         }
     }
 
@@ -315,42 +396,3 @@ impl Children {
             .next_multiple_of(PARENT_THREADS as usize)
     }
 }
-
-fn gather(module: &Module, pairs: bool) -> Result<Option<Kernel>, Error> {
-    match pairs {
-        true => Kernel::of(module, "gather_fields").map(Some),
-        false => Ok(None),
-    }
-}
-
-impl TraversalKernels {
-    /// Brings the channels of the sources into sorted order.
-    pub(crate) fn gather(
-        &self,
-        stream: &Queue,
-        points: &Points,
-        (fields, stride): (CUdeviceptr, u32),
-        sources: CUdeviceptr,
-        more: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let gather = match self {
-            Self::Flat(Flat { gather, .. })
-            | Self::Tasks(Tasks { gather, .. })
-            | Self::Children(Children { gather, .. }) => gather.as_ref(),
-            Self::Halves(Halves { gather, .. }) => Some(gather),
-        };
-        let Some(gather) = gather else { return Ok(()) };
-        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
-        // SAFETY: the module's promise.
-        unsafe {
-            gather.start(
-                stream,
-                shape,
-                &[&points.at, &fields, &stride, &points.count, &sources, &more],
-            )
-        }
-    }
-}
-
-/// Size of the arguments of children.cu, for the buffer that holds them.
-pub(crate) type ChildArguments = Arguments;

@@ -40,7 +40,7 @@ impl<'r, T, F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>> Destination<'r
     }
 }
 
-/// Waits for everything.
+/// The function of a [`Destination`] that waits for everything and looks at nothing.
 type Wait<'r, T> = fn(&mut Arrivals<'r, T>) -> Result<(), Error>;
 
 impl<'r, T> Destination<'r, T, Wait<'r, T>> {
@@ -54,7 +54,8 @@ impl<'r, T> Destination<'r, T, Wait<'r, T>> {
     }
 }
 
-/// Results on their way.
+/// Results on their way: an iterator over pieces in their order that can fail. Pieces that are not
+/// asked for are waited for all the same.
 pub struct Arrivals<'r, T> {
     stream: Arc<CudaStream>,
     /// When all of them have been computed.

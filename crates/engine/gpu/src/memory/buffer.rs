@@ -44,6 +44,45 @@ pub(crate) struct Buffer<T> {
     slice: Option<CudaSlice<T>>,
 }
 
+/// Declares a struct of buffers that are kept between steps.
+///
+/// Every buffer has the name that messages call it by, in the place of a default. Fields in the
+/// block `with` begin with the default of their type. A new struct holds no memory; `held` is the
+/// number of bytes that its buffers hold on the device.
+macro_rules! kept_buffers {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $name:ident {
+            $( $(#[$doc:meta])* $scope:vis $buffer:ident: $element:ty = $what:literal, )+
+        }
+        $( with { $( $(#[$more:meta])* $field_scope:vis $field:ident: $kind:ty, )+ } )?
+    ) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        $vis struct $name {
+            $( $(#[$doc])* $scope $buffer: $crate::memory::Buffer<$element>, )+
+            $( $( $(#[$more])* $field_scope $field: $kind, )+ )?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $( $buffer: $crate::memory::Buffer::new($what), )+
+                    $( $( $field: Default::default(), )+ )?
+                }
+            }
+        }
+
+        impl $name {
+            /// Bytes that the buffers hold on the device.
+            pub(super) fn held(&self) -> usize {
+                [$( self.$buffer.bytes(), )+].into_iter().sum()
+            }
+        }
+    };
+}
+pub(crate) use kept_buffers;
+
 impl<T: DeviceRepr> Buffer<T> {
     /// Nothing yet. Messages call it `what`.
     pub(crate) fn new(what: &'static str) -> Self {
@@ -140,7 +179,8 @@ impl<T: DeviceRepr> Buffer<T> {
         address
     }
 
-    /// Sets the elements `range` to zero bytes.
+    /// Starts to set the elements `range` to zero bytes. Does nothing if the array does not have
+    /// all of them.
     pub(crate) fn zero(
         &mut self,
         stream: &Arc<CudaStream>,
@@ -165,7 +205,8 @@ impl<T: DeviceRepr> Buffer<T> {
         }
     }
 
-    /// Sets all bits of the array, which is there already.
+    /// Starts to set all bits of the array, which makes every `u32` the index `NONE`. Does nothing
+    /// before there is an array.
     pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
         match &self.slice {
             Some(slice) => self.set_all_bits(stream, slice),
@@ -181,7 +222,10 @@ impl<T: DeviceRepr> Buffer<T> {
             .map_err(|error| Error::driver(format!("clearing {}", self.what), error))
     }
 
-    /// Copies `values` to the front, making room for them.
+    /// Starts to copy `values` from the host to the front, making room for them.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
     pub(crate) fn upload(&mut self, stream: &Queue, values: &[T]) -> Result<(), Error> {
         self.reserve(stream, values.len())?;
         self.upload_at(stream, 0, values)
@@ -209,7 +253,10 @@ impl<T: DeviceRepr> Buffer<T> {
         unsafe { queue.start_to_device(self.what, values, self.place(first)) }
     }
 
-    /// Copies `values` from elsewhere on the device to the front, making room for them.
+    /// Starts to copy `values` from elsewhere on the device to the front, making room for them.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
     pub(crate) fn copy_from(
         &mut self,
         stream: &Arc<CudaStream>,
@@ -232,6 +279,9 @@ impl<T: DeviceRepr> Buffer<T> {
 
     /// Starts to copy elements from `first` on into `values`; wait for the stream before they are
     /// used, and before they are given back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] if the array ends before them, and [`ErrorKind::Driver`].
     pub(crate) fn copy_to(
         &self,
         queue: &Queue,
@@ -247,7 +297,10 @@ impl<T: DeviceRepr> Buffer<T> {
         unsafe { queue.start_to_host(self.what, self.place(first), values) }
     }
 
-    /// Starts to copy elements from `first` on to where the host will read them.
+    /// Starts to copy elements from `first` on to where the host will [read](HostCopy::read) them.
+    ///
+    /// # Errors
+    /// As [`copy_to`](Self::copy_to).
     pub(crate) fn start_host_copy(
         &self,
         queue: &Queue,
@@ -262,7 +315,11 @@ impl<T: DeviceRepr> Buffer<T> {
         }
     }
 
-    /// Copies elements from `first` on into `values` and waits until they are there.
+    /// Copies elements from `first` on into `values` and waits until they are there, and so for all
+    /// that was started before.
+    ///
+    /// # Errors
+    /// As [`copy_to`](Self::copy_to).
     pub(crate) fn download(
         &self,
         queue: &Queue,

@@ -24,8 +24,8 @@ mod host;
 mod queue;
 
 pub use arrivals::{Arrivals, Destination};
-pub(crate) use buffer::Buffer;
 #[doc(hidden)]
 pub use buffer::poison_new_memory;
+pub(crate) use buffer::{Buffer, kept_buffers};
 pub use host::HostBuffer;
 pub use queue::{Arriving, HostCopy, Queue, Transfers};

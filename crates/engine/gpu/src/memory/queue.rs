@@ -5,6 +5,27 @@
 //! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
 //! timed by events of the device, and reported as `gpu.kernel` and `gpu.copy` once they have ended;
 //! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
+//!
+//! # Times of the device on the host's clock
+//!
+//! Events of the device tell the time between two of them, not a time of day. An *anchor* ties the
+//! clocks together: an event is recorded on an idle stream, and the host notes the time at which it
+//! sees its end. A kernel that began x milliseconds after the anchor's event began x milliseconds
+//! after that time, to within the time that the host took to see the event (`clock_error`, reported
+//! with every time). Two events with no work between them are some microseconds apart, which is
+//! measured beside every anchor and taken off each duration. `f32` milliseconds lose precision with
+//! distance, so a new anchor is made after a second, at the next wait.
+//!
+//! Kernels run between two events each; the events are kept and used again. At most 16,384 kernels
+//! and copies wait for their report, so a program that never waits cannot fill the memory; a
+//! warning tells how many were left out. Without a subscriber no event is recorded and nothing is
+//! locked.
+//!
+//! # One wait for several answers
+//!
+//! A [`HostCopy`] is a few numbers that the host reads after a step. Copies are numbered per
+//! stream; a wait for the stream notes the last number started before it. Reading an answer whose
+//! number is not above that waits no more.
 
 use super::host::HostBuffer;
 use crate::error::{Error, ErrorKind, fits};
@@ -34,6 +55,7 @@ const ANCHOR_LASTS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Queue {
     stream: Arc<CudaStream>,
+    /// Shared with clones of this queue.
     waits: Arc<Waits>,
     /// Shared with the queues beside this one.
     meter: Arc<Meter>,
@@ -60,17 +82,22 @@ pub struct Transfers {
 /// Counts and times of all streams of a backend.
 #[derive(Debug, Default)]
 struct Meter {
+    /// Bytes copied to the host.
     to_host: AtomicU64,
+    /// Bytes copied to the device.
     to_device: AtomicU64,
+    /// Locked for moments only, and only while a trace is recorded.
     timeline: Mutex<Timeline>,
 }
 
 /// Times that were not reported yet.
 #[derive(Debug, Default)]
 struct Timeline {
+    /// In the order in which they were started on their streams.
     pending: Vec<Timed>,
     /// Events that are not in use: making one takes as long as recording it.
     spare: Vec<CudaEvent>,
+    /// None before the first wait.
     anchor: Option<Anchor>,
     /// Kernels and copies that were not timed, as too many awaited their report.
     untimed: u64,
@@ -80,7 +107,9 @@ struct Timeline {
 #[derive(Debug)]
 struct Anchor {
     event: CudaEvent,
+    /// When the host saw its end.
     at: Instant,
+    /// Nanoseconds that the event may have ended before that.
     clock_error: u64,
     /// Time that two events without work between them measure, milliseconds.
     nothing: f32,
@@ -91,7 +120,9 @@ struct Anchor {
 pub struct Arriving<T> {
     /// Dropped first, which waits for the copy.
     buffer: HostBuffer<T>,
+    /// Behind the copy.
     arrived: CudaEvent,
+    /// The array that is copied, alive as long as the copy.
     _from: Arc<CudaSlice<T>>,
 }
 
@@ -134,6 +165,7 @@ impl<T> HostCopy<T> {
         Ok(&self.buffer)
     }
 
+    /// Waits for the last copy, unless its stream has been waited for since.
     fn wait(&mut self) -> Result<(), Error> {
         if let Some((queue, number)) = &self.under_way
             && queue.waits.ended.load(Ordering::Acquire) < *number
@@ -156,7 +188,9 @@ enum Direction {
 /// An operation that is timed.
 #[derive(Debug)]
 enum Work {
+    /// Its name.
     Kernel(String),
+    /// Name of the values, direction, and bytes.
     Copy(&'static str, Direction, u64),
 }
 
@@ -169,6 +203,7 @@ struct Timed {
 }
 
 impl Direction {
+    /// As traces call it.
     fn name(self) -> &'static str {
         match self {
             Self::ToHost => "to_host",
@@ -216,7 +251,7 @@ impl Queue {
         }
     }
 
-    /// Starts a kernel of a program of the caller's; messages and traces call it `name`.
+    /// Starts `blocks` blocks of `threads` threads of a kernel; messages and traces call it `name`.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`] naming the kernel.
@@ -228,14 +263,14 @@ impl Queue {
         &self,
         name: &str,
         launch: &mut LaunchArgs<'_>,
-        shape: (u32, u32),
+        (blocks, threads): (u32, u32),
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        unsafe { self.launch_staged(name, launch, shape, 0) }
+        // SAFETY: the arguments are those that the kernel declares, says the caller.
+        unsafe { self.launch_staged(name, launch, blocks, threads, 0) }
     }
 
-    /// As [`launch`](Self::launch), with `bytes` of shared memory for every block beside what the
-    /// kernel declares; more than 48 KiB in all is refused by the driver.
+    /// As [`launch`](Self::launch), with `shared` bytes of shared memory for every block beside
+    /// what the kernel declares; more than 48 KiB in all is refused by the driver.
     ///
     /// # Errors
     /// As there.
@@ -246,17 +281,18 @@ impl Queue {
         &self,
         name: &str,
         launch: &mut LaunchArgs<'_>,
-        (blocks, threads): (u32, u32),
-        bytes: u32,
+        blocks: u32,
+        threads: u32,
+        shared: u32,
     ) -> Result<(), Error> {
         let config = LaunchConfig {
             grid_dim: (blocks, 1, 1),
             block_dim: (threads, 1, 1),
-            shared_mem_bytes: bytes,
+            shared_mem_bytes: shared,
         };
         self.timed(
             || Work::Kernel(name.to_owned()),
-            // SAFETY: the caller's promise.
+            // SAFETY: the arguments are those that the kernel declares, says the caller.
             || unsafe { launch.launch(config) }.map(drop),
         )
         .map_err(|error| Error::driver(format!("starting kernel {name}"), error))
@@ -345,11 +381,9 @@ impl Queue {
         if from.is_empty() {
             return Ok(());
         }
-        self.timed(
-            || Work::Copy(what, Direction::OnDevice, from.num_bytes() as u64),
-            || self.stream.memcpy_dtod(from, to),
-        )
-        .map_err(|error| Error::driver(format!("copying {what}"), error))
+        self.copy(what, Direction::OnDevice, from.num_bytes(), || {
+            self.stream.memcpy_dtod(from, to)
+        })
     }
 
     /// Starts to copy an array into [page-locked memory](HostBuffer) with room for it, beside what
@@ -424,16 +458,11 @@ impl Queue {
         from: CUdeviceptr,
         to: &mut [T],
     ) -> Result<(), Error> {
-        let failed = |error| Error::driver(format!("downloading {what}"), error);
-        let bytes = size_of_val(to) as u64;
-        self.meter.to_host.fetch_add(bytes, Ordering::Relaxed);
-        self.stream.context().bind_to_thread().map_err(failed)?;
-        self.timed(
-            || Work::Copy(what, Direction::ToHost, bytes),
-            // SAFETY: the caller's promise.
-            || unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) },
-        )
-        .map_err(failed)
+        self.copy(what, Direction::ToHost, size_of_val(to), || {
+            // SAFETY: there are as many elements at `from`, and `to` is left alone until the copy
+            // has been waited for, says the caller.
+            unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
+        })
     }
 
     /// Starts to copy `from` to elements from `to` on.
@@ -447,16 +476,33 @@ impl Queue {
         from: &[T],
         to: CUdeviceptr,
     ) -> Result<(), Error> {
-        let failed = |error| Error::driver(format!("uploading {what}"), error);
-        let bytes = size_of_val(from) as u64;
-        self.meter.to_device.fetch_add(bytes, Ordering::Relaxed);
+        self.copy(what, Direction::ToDevice, size_of_val(from), || {
+            // SAFETY: there is room for as many elements at `to`, and page-locked memory at `from`
+            // is left alone until the copy has been waited for, says the caller.
+            unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) }
+        })
+    }
+
+    /// Counts the bytes of a copy between host and device and starts it, timed while a trace is
+    /// recorded. The context is made current first: cudarc's calls of the driver rely on it.
+    fn copy(
+        &self,
+        what: &'static str,
+        direction: Direction,
+        bytes: usize,
+        start: impl FnOnce() -> Result<(), DriverError>,
+    ) -> Result<(), Error> {
+        let (verb, counter) = match direction {
+            Direction::ToHost => ("downloading", Some(&self.meter.to_host)),
+            Direction::ToDevice => ("uploading", Some(&self.meter.to_device)),
+            Direction::OnDevice => ("copying", None),
+        };
+        let failed = |error| Error::driver(format!("{verb} {what}"), error);
+        let bytes = bytes as u64;
+        counter.map(|counter| counter.fetch_add(bytes, Ordering::Relaxed));
         self.stream.context().bind_to_thread().map_err(failed)?;
-        self.timed(
-            || Work::Copy(what, Direction::ToDevice, bytes),
-            // SAFETY: the caller's promise.
-            || unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) },
-        )
-        .map_err(failed)
+        self.timed(|| Work::Copy(what, direction, bytes), start)
+            .map_err(failed)
     }
 
     /// Waits for everything that was started.
@@ -475,6 +521,8 @@ impl Queue {
         waited
     }
 
+    /// Waits for the stream, and notes that the copies to answers have ended that were started
+    /// before. Messages say that the wait was for `what`.
     fn wait(&self, what: &str) -> Result<(), Error> {
         let started = self.waits.started.load(Ordering::Acquire);
         let waited = self.stream.synchronize();
@@ -518,6 +566,7 @@ impl Queue {
         }
     }
 
+    /// The times of all queues of the backend.
     fn timeline(&self) -> MutexGuard<'_, Timeline> {
         // A panic elsewhere leaves whole elements behind.
         (self.meter.timeline.lock()).unwrap_or_else(PoisonError::into_inner)
@@ -561,7 +610,7 @@ impl Queue {
 }
 
 impl Timeline {
-    /// Reports what has ended.
+    /// Reports what has ended, and keeps the rest. Does nothing before there is an anchor.
     fn report(&mut self) {
         let Self {
             pending,
@@ -641,6 +690,7 @@ impl fmt::Display for Transfers {
     }
 }
 
+/// Milliseconds as whole nanoseconds; less than none is 0.
 fn nanoseconds(ms: f64) -> u64 {
     (ms.max(0.0) * 1e6) as u64
 }

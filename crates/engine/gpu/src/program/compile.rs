@@ -61,11 +61,7 @@ impl Compiler {
         let libraries = search.libraries(cuda);
         let searched = search.description().to_owned();
         let Some(found) = &libraries.nvrtc else {
-            return Err(Error::from(ErrorKind::NoLibrary {
-                library: Part::Nvrtc.title(),
-                searched,
-                remedy: Part::Nvrtc.remedy(cuda),
-            }));
+            return Err(Part::Nvrtc.missing(&searched, cuda));
         };
         let nvrtc = Nvrtc::open(&found.path)?;
         tracing::debug!(path = %found.path.display(), version = %nvrtc.version(), "gpu.compiler");
@@ -189,10 +185,6 @@ impl Compiler {
 
     /// The error that `part` was not found, with its remedy.
     fn missing(&self, part: Part) -> Error {
-        Error::from(ErrorKind::NoLibrary {
-            library: part.title(),
-            searched: self.searched.clone(),
-            remedy: part.remedy(self.cuda),
-        })
+        part.missing(&self.searched, self.cuda)
     }
 }

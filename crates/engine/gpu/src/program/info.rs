@@ -43,7 +43,7 @@ pub struct Tool {
     pub version: Option<Version>,
 }
 
-/// Something that is missing.
+/// Something that is missing, with the message that a backend would fail with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// The part, in a word: `driver`, `device`, `nvrtc`, `nvjitlink`, `device runtime`.
@@ -71,7 +71,8 @@ impl GpuInfo {
         !self.devices.is_empty()
     }
 
-    /// Whether programs can be compiled, those aside whose kernels launch kernels.
+    /// Whether programs can be compiled, those aside whose kernels launch kernels. Without a
+    /// compiler programs from the cache still run.
     pub fn can_compile(&self) -> bool {
         self.nvrtc.is_some()
     }
@@ -101,10 +102,8 @@ impl GpuInfo {
             }
         }
         if count == 0 {
-            self.lacks(
-                "device",
-                Error::from(ErrorKind::NoDevice { device: 0, count }),
-            );
+            let none = ErrorKind::NoDevice { device: 0, count };
+            self.lacks("device", Error::from(none));
         }
     }
 
@@ -112,13 +111,7 @@ impl GpuInfo {
     fn find_libraries(&mut self, search: &Search) {
         let cuda = self.cuda;
         let found = search.libraries(cuda);
-        let absent = |part: Part| {
-            Error::from(ErrorKind::NoLibrary {
-                library: part.title(),
-                searched: search.description().to_owned(),
-                remedy: part.remedy(cuda),
-            })
-        };
+        let absent = |part: Part| part.missing(search.description(), cuda);
         match found.nvrtc {
             None => self.lacks("nvrtc", absent(Part::Nvrtc)),
             Some(found) => match Nvrtc::open(&found.path) {

@@ -14,10 +14,15 @@ use std::{
     ptr,
 };
 
+/// `nvJitLinkCreate`: handle, number of options, options.
 type Create = unsafe extern "C" fn(*mut Handle, c_uint, *const *const c_char) -> c_int;
+/// `nvJitLinkDestroy`.
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+/// `nvJitLinkAddData`: kind of the input, its bytes and their number, a name for messages.
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
+/// `nvJitLinkAddFile`: kind of the input, its path.
 type AddFile = unsafe extern "C" fn(Handle, c_int, *const c_char) -> c_int;
+/// `nvJitLinkComplete`.
 type Complete = unsafe extern "C" fn(Handle) -> c_int;
 
 /// `NVJITLINK_INPUT_CUBIN`.
@@ -47,8 +52,8 @@ impl NvJitLink {
     /// function.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let library = library::open(path)?;
-        // SAFETY: the types are those of nvJitLink.h, unchanged since CUDA 12.0, but for the sign of
-        // the two numbers of a version, which are small.
+        // SAFETY: the types are those of nvJitLink.h, unchanged since CUDA 12.0, but for the sign
+        // of the two numbers of a version, which are small.
         unsafe {
             let version = library::function(library, path, "nvJitLinkVersion");
             Ok(Self {
@@ -77,7 +82,11 @@ impl NvJitLink {
         self.version
     }
 
-    /// Links relocatable machine code with a static library. The error is the linker's log.
+    /// Links relocatable machine code for `arch` with a static library, and returns machine code
+    /// that can be loaded.
+    ///
+    /// # Errors
+    /// The call that failed, with its status and the linker's log.
     pub(crate) fn link(&self, arch: Arch, code: &[u8], with: &Path) -> Result<Vec<u8>, String> {
         let text = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a NUL"));
         let file = text(&with.to_string_lossy())?;
@@ -119,6 +128,7 @@ impl NvJitLink {
 /// One link under way.
 struct Session<'a> {
     linker: &'a NvJitLink,
+    /// Lives until the session is dropped.
     handle: Handle,
 }
 

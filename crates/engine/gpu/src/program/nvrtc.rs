@@ -20,6 +20,7 @@ use std::{
     ptr,
 };
 
+/// `nvrtcCreateProgram`: program, text, name, number of headers, their texts, their names.
 type Create = unsafe extern "C" fn(
     *mut Handle,
     *const c_char,
@@ -28,8 +29,11 @@ type Create = unsafe extern "C" fn(
     *const *const c_char,
     *const *const c_char,
 ) -> c_int;
+/// `nvrtcCompileProgram`: program, number of options, options.
 type Compile = unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int;
+/// `nvrtcDestroyProgram`: sets the handle to null.
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+/// Fills an array of numbers, or tells one.
 type GetNumbers = unsafe extern "C" fn(*mut c_int) -> c_int;
 
 /// `NVRTC_ERROR_COMPILATION`, the one failure that the program's text is to blame for.
@@ -43,9 +47,13 @@ pub(crate) struct Nvrtc {
     create: Create,
     compile: Compile,
     destroy: Destroy,
+    /// Machine code.
     cubin: Made,
+    /// Messages.
     log: Made,
+    /// How many architectures there are.
     arch_count: GetNumbers,
+    /// The architectures, ascending.
     archs: GetNumbers,
 }
 
@@ -157,6 +165,7 @@ impl Nvrtc {
 /// A program in the compiler's hands.
 struct Unit<'a> {
     nvrtc: &'a Nvrtc,
+    /// Lives until the unit is dropped.
     handle: Handle,
 }
 

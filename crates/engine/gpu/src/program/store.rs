@@ -47,7 +47,7 @@ pub enum Origin {
     Compiled,
 }
 
-/// Machine code, ready to be loaded.
+/// Machine code of a program for one architecture, ready to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     /// The code.

@@ -65,7 +65,9 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Opens a file for reading if it is a regular file that is trusted.
+/// Opens a file for reading if it is a regular file that is trusted. Its kind is looked at twice:
+/// by the path before, so that opening does not block, and by the descriptor after, so that a file
+/// put in its place in between is noticed.
 ///
 /// # Errors
 /// Those of opening it, and [`io::ErrorKind::PermissionDenied`] with the reason if it is not

@@ -22,7 +22,8 @@ use std::{
 /// differently before.
 const OLDEST: u32 = 12;
 
-/// Names in a toolkit of the kind of machine that runs this; it may hold libraries for others too.
+/// Names in a toolkit of the kind of machine that runs this; it may hold libraries for others too,
+/// which would not open.
 #[cfg(target_arch = "aarch64")]
 const TARGETS: [&str; 2] = ["sbsa-linux", "aarch64-linux"];
 #[cfg(not(target_arch = "aarch64"))]
@@ -55,7 +56,8 @@ impl Libraries {
     }
 }
 
-/// Files that were installed together.
+/// Files that were installed together, and so are of one version: those of one toolkit, of one
+/// versioned folder of Python's wheels, or of all wheels without a version in their folder.
 #[derive(Debug, Default)]
 pub(crate) struct Toolkit {
     /// Newest first within each part.
@@ -151,7 +153,8 @@ fn begins(path: &Path, start: &str) -> bool {
     name.is_some_and(|name| name.starts_with(start))
 }
 
-/// Folders in `folder`, by name.
+/// Entries of `folder` by name, none if it cannot be read. Sorted, so the choice among several
+/// versions does not depend on the file system.
 pub(crate) fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();

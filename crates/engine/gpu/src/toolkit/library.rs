@@ -48,7 +48,7 @@ impl Part {
     ];
 
     /// Name in messages.
-    pub(crate) fn title(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             Self::Nvrtc => "NVRTC (libnvrtc.so)",
             Self::NvJitLink => "nvJitLink (libnvJitLink.so)",
@@ -75,6 +75,15 @@ impl Part {
             _ if end.is_empty() => Some(end),
             _ => end.strip_prefix('.'),
         }
+    }
+
+    /// The error that the part was not found in `searched`, with its remedy.
+    pub(crate) fn missing(self, searched: &str, cuda: Option<Version>) -> Error {
+        Error::from(ErrorKind::NoLibrary {
+            library: self.title(),
+            searched: searched.to_owned(),
+            remedy: self.remedy(cuda),
+        })
     }
 
     /// How to get it for a driver that supports `cuda`.

@@ -7,6 +7,13 @@
 //! path imports from. Of each folder, the usual places of libraries inside are searched, and
 //! Python's `nvidia-*` wheels.
 //!
+//! | installed by | folders |
+//! | --- | --- |
+//! | a toolkit | `/usr/local/cuda/lib64`, `…/targets/x86_64-linux/lib` |
+//! | a distribution | `/usr/lib/x86_64-linux-gnu`, `/usr/lib64`, `/opt/cuda/lib64` |
+//! | `pip install nvidia-*` | `…/site-packages/nvidia/cu13/lib`, `…/nvidia/cuda_nvrtc/lib` |
+//! | conda | `$CONDA_PREFIX/lib` |
+//!
 //! The folders that the user named come first, so they win over those of the system. Asking Python
 //! starts a process, so it is done last and only if a part is missing.
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    launch::{Children, Flat, Halves, Tasks, TraversalKernels},
+    launch::{Children, Flat, Halves, Tasks, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
 use nearfield_kernels::{Source, constants};
@@ -129,19 +129,20 @@ impl Traversal {
     fn load(&self, modules: &Modules) -> Result<TraversalKernels, Error> {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
-        Ok(match self.strategy {
+        let traverse = match self.strategy {
             Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
                 let masks = lists && self.has_masks();
-                TraversalKernels::Flat(Flat::load(&module, lists, masks, pairs)?)
+                Traverse::Flat(Flat::load(&module, lists, masks)?)
             }
-            Strategy::CellTasks => TraversalKernels::Tasks(Tasks::load(&module, pairs)?),
-            Strategy::HalfTiles => TraversalKernels::Halves(Halves::load(&module, self.outputs())?),
+            Strategy::CellTasks => Traverse::Tasks(Tasks::load(&module)?),
+            Strategy::HalfTiles => Traverse::Halves(Halves::load(&module, self.outputs())?),
             Strategy::ChildPerCell | Strategy::ChildAggregated => {
                 let aggregated = self.strategy == Strategy::ChildAggregated;
-                TraversalKernels::Children(Children::load(&module, aggregated, pairs)?)
+                Traverse::Children(Children::load(&module, aggregated)?)
             }
-        })
+        };
+        TraversalKernels::load(&module, traverse, pairs)
     }
 }
 

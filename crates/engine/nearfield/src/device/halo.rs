@@ -19,8 +19,8 @@ use crate::{
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    DeviceField, DeviceFields, DeviceParts, DeviceShare, GpuBackend, HaloScratch, HostBuffer,
-    PairOfPoints, cudarc::driver::ValidAsZeroBits,
+    DeviceField, DeviceFields, DeviceParts, DeviceShare, GpuBackend, HaloField, HaloScratch,
+    HostBuffer, PairOfPoints, cudarc::driver::ValidAsZeroBits,
 };
 use nearfield_grid::{
     Bounds, BrickParts, Grid, Lattice,
@@ -109,7 +109,7 @@ impl Gathered<'_> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let (parts, count) = bricks.parts()?;
-                let made = self.backend.parts(&parts, count, of.lattice.cubic(), None);
+                let made = self.backend.parts(&parts, count, of.lattice.cubic());
                 new.insert(made?)
             }
         };
@@ -305,9 +305,13 @@ impl HaloFields {
     ) -> Result<(), Error> {
         (self.points, self.channels) = (halo.len(), of.channels);
         let values = room(backend, &mut self.values, self.points * of.channels)?;
-        let (share, field) = ((&halo.share, of.points), (of.what, of.field));
+        let field = HaloField {
+            what: of.what,
+            values: of.field,
+            points: of.points,
+        };
         backend
-            .fetch_fields(share, field, values, scratch)
+            .fetch_fields(&halo.share, field, values, scratch)
             .map_err(Error::from)
     }
 

@@ -34,8 +34,8 @@ use crate::{
 use nearfield_balance::{Controller, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
 use nearfield_gpu::{
-    Deliver, DeviceFields, DeviceShare, PairOfPoints, PairProgram, PairScratch,
-    cudarc::driver::CudaViewMut,
+    Deliver, DeviceFields, DeviceResults, DeviceShare, HaloResults, PairCall, PairOfPoints,
+    PairScratch, cudarc::driver::CudaViewMut,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
 use nearfield_pairs::Channels;
@@ -129,7 +129,7 @@ pub(super) struct Helped<'a> {
     pub(super) kernel: &'a dyn CpuKernel,
     pub(super) targets: PointSetId,
     pub(super) sources: PointSetId,
-    pub(super) program: (&'a PairProgram, &'a [f32]),
+    pub(super) call: PairCall<'a>,
     pub(super) fields: &'a DeviceFields<'a>,
 }
 
@@ -301,7 +301,7 @@ struct OnDevice<'a> {
     gathered: Gathered<'a>,
     scratch: &'a Mutex<PairScratch>,
     fields: &'a DeviceFields<'a>,
-    program: (&'a PairProgram, &'a [f32]),
+    call: PairCall<'a>,
 }
 
 impl<'a> OnDevice<'a> {
@@ -320,7 +320,7 @@ impl<'a> OnDevice<'a> {
             },
             scratch,
             fields: helped.fields,
-            program: helped.program,
+            call: helped.call,
         })
     }
 
@@ -342,10 +342,13 @@ impl<'a> OnDevice<'a> {
             strategy,
         } = self.gathered;
         let of = PairOfPoints { share, ..of };
-        let to = (results, deliver);
+        let to = DeviceResults {
+            values: results,
+            deliver,
+        };
         let mut scratch = locked(self.scratch);
         backend
-            .evaluate_on_device(of, self.program, self.fields, to, strategy, &mut scratch)
+            .evaluate_on_device(of, self.call, self.fields, to, strategy, &mut scratch)
             .map_err(Error::from)
     }
 
@@ -430,11 +433,15 @@ impl HelperStep<'_, '_> {
         let bytes = size_of_val(&targets[..]) + size_of_val(&values[..]);
         let _span = tracing::debug_span!("gpu.upload", bytes).entered();
         let (device, backend) = (&self.device, self.device.gathered.backend);
-        let to = (&mut *self.results, device.points()[0]);
+        let to = DeviceResults {
+            values: &mut *self.results,
+            deliver: self.deliver,
+        };
         let scratch = &mut self.packing.scratch;
-        let found = (&targets[..], &values[..]);
+        let found = HaloResults { targets, values };
+        let [points, _] = device.points();
         backend
-            .put_results(device.program.0, found, to, self.deliver, scratch)
+            .put_results(device.call.program, found, to, points, scratch)
             .and_then(|()| backend.wait())
             .map_err(Error::from)
     }

@@ -10,7 +10,10 @@ use super::{
     helper::{CpuHelper, CpuKernel, Helped},
 };
 use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
-use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
+use nearfield_gpu::{
+    Deliver, DeviceField, DeviceFields, DeviceResults, PairCall, PairProgram,
+    cudarc::driver::CudaViewMut,
+};
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -201,7 +204,10 @@ impl<'a> DeviceTraversal<'a> {
     /// Puts the work on the stream, or shares it with the helper and waits for both.
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let (program, uniforms) = self.program?;
-        let program = (&program, &uniforms[..]);
+        let call = PairCall {
+            program: &program,
+            uniforms: &uniforms,
+        };
         let (targets, sources, fields) = (self.targets, self.sources, &self.fields);
         match self.on {
             On::Gpu(engine) => {
@@ -213,10 +219,14 @@ impl<'a> DeviceTraversal<'a> {
                     targets,
                     sources,
                 )?;
-                let (strategy, to) = (engine.settings.strategy, (results, deliver));
+                let strategy = engine.settings.strategy;
+                let to = DeviceResults {
+                    values: results,
+                    deliver,
+                };
                 engine
                     .backend
-                    .evaluate_on_device(of, program, fields, to, strategy, &mut engine.scratch())
+                    .evaluate_on_device(of, call, fields, to, strategy, &mut engine.scratch())
                     .map_err(Error::from)
             }
             On::Both {
@@ -228,7 +238,7 @@ impl<'a> DeviceTraversal<'a> {
                     kernel,
                     targets,
                     sources,
-                    program,
+                    call,
                     fields,
                 };
                 helper.run(engine, &helped, results, deliver)

@@ -53,14 +53,12 @@ impl StagedFields {
     }
 
     /// The fields that were sent last.
-    pub(super) fn fields(&mut self) -> (&mut gpu::StagedFields, StagedSides<'_>) {
-        let Self {
-            on_device,
-            targets,
-            sources,
-            ..
-        } = self;
-        (on_device, StagedSides { targets, sources })
+    pub(super) fn fields(&mut self) -> StagedSides<'_> {
+        StagedSides {
+            staged: &mut self.on_device,
+            targets: &self.targets,
+            sources: &self.sources,
+        }
     }
 
     /// Bytes held on the device.

@@ -46,7 +46,7 @@ impl State {
                     let placed = |start: &mut [u64], count: &mut [u32]| {
                         checked = Some(inside.check(start, count));
                     };
-                    backend.deliver_lists(pair, kind, strategy, &mut storage, (to, placed))?;
+                    backend.deliver_lists(pair, &mut storage, to, None, placed)?;
                     Ok(checked)
                 };
             lists.work_on(input.cpu);
@@ -101,8 +101,8 @@ impl State {
             };
             let span = tracing::debug_span!("gpu.deliver").entered();
             let placed = |start, count| placed(start, count);
-            let since = (&begin, placed);
-            let delivered = backend.deliver_share(pair, kind, strategy, &mut storage, to, since)?;
+            let since = Some(&begin);
+            let delivered = backend.deliver_lists(pair, &mut storage, to, since, placed)?;
             drop(span);
             done.pieces = delivered
                 .iter()

@@ -47,12 +47,8 @@ impl State {
             if shares.parts.len() >= KEPT_PLANS {
                 shares.parts.clear();
             }
-            let parts = self.backend.parts(
-                planned.parts(),
-                planned.subregions(),
-                planned.lattice(),
-                None,
-            )?;
+            let (bricks, count) = (planned.parts(), planned.subregions());
+            let parts = self.backend.parts(bricks, count, planned.lattice())?;
             shares.parts.insert(version, parts);
         }
         let grouped = strategy == Strategy::Flat;

@@ -10,7 +10,7 @@ use crate::backend::{
 use bytemuck::NoUninit;
 use nearfield_balance::Strategy;
 use nearfield_gpu::{
-    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairOfPoints, PairScratch,
+    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairCall, PairOfPoints, PairScratch,
 };
 use nearfield_pairs::ListKind;
 
@@ -151,8 +151,8 @@ impl OnGpu<'_> {
         match program_of(work) {
             Some((program, uniforms)) => {
                 let to = Destination::in_pieces(results, piece, |arrivals| receive(arrivals));
-                let program = (program, &uniforms[..]);
-                backend.evaluate_staged(of, program, staged.fields(), strategy, to, scratch)
+                let call = PairCall { program, uniforms };
+                backend.evaluate_staged(of, call, staged.fields(), strategy, to, scratch)
             }
             None => {
                 let counts = bytemuck::cast_slice_mut::<f32, u32>(results);

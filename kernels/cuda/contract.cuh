@@ -89,12 +89,7 @@ struct Row {
     int y, z, reach;
 };
 
-// Upper limit of counts of boxes and of cells in a box; see nearfield_grid::Lattice.
-constexpr double FARTHEST_CELL = 2199023255552.0;
-
-// Cells of an open axis farther out grow with the distance, 2^29 to every doubling of it.
-constexpr double EVEN_CELLS = 1099511627776.0;
-constexpr int FAR_SHIFT = 52 - 29;
+using nf::EVEN_CELLS, nf::FAR_SHIFT, nf::FARTHEST_CELL;
 
 struct Place {
     double cell;

@@ -2,9 +2,10 @@
 //!
 //! A table below makes two things of every line: a Rust constant, and a line of CUDA C++ in the
 //! header that sources include. Sizes of blocks, lengths of tables and marks become `constexpr`
-//! numbers of the namespace `nf`; choices among variants, which the preprocessor compares, become
-//! macros with the prefix `NF_`. The header is a constant text, so it is a part of every program's
-//! key, and `nearfield kernels constants` prints it.
+//! numbers of the namespace `nf`, those of the block `reals` in double precision; choices among
+//! variants, which the preprocessor compares, become macros with the prefix `NF_`. The header is a
+//! constant text, so it is a part of every program's key, and `nearfield kernels constants` prints
+//! it.
 //!
 //! A number that only one side reads is not in a table: it stands beside the code that reads it.
 //! Lengths that follow from others are written as expressions, which both languages evaluate.
@@ -15,9 +16,11 @@ macro_rules! table {
         $(#[doc = $about:literal])+
         header $text:ident;
         numbers { $( $(#[doc = $doc:literal])+ $name:ident = $value:expr; )* }
+        $( reals { $( $(#[doc = $of_real:literal])+ $real:ident = $size:literal; )* } )?
         choices { $( $(#[doc = $meaning:literal])+ $choice:ident = $number:literal; )* }
     ) => {
         $( $(#[doc = $doc])+ pub const $name: u32 = $value; )*
+        $( $( $(#[doc = $of_real])+ pub const $real: f64 = $size; )* )?
         $( $(#[doc = $meaning])+ pub const $choice: u32 = $number; )*
 
         $(#[doc = $about])+
@@ -28,6 +31,10 @@ macro_rules! table {
                 $("//", $doc, "\n",)+
                 "constexpr unsigned ", stringify!($name), " = ", stringify!($value), ";\n",
             )*
+            $( $(
+                $("//", $of_real, "\n",)+
+                "constexpr double ", stringify!($real), " = ", stringify!($size), ";\n",
+            )* )?
             "\n}\n",
             $(
                 "\n", $("//", $meaning, "\n",)+
@@ -97,6 +104,20 @@ table! {
         /// Sources that are added up one by one before their sum is added to the result, on every
         /// backend.
         ALL_PAIRS_TILE = 128;
+
+        /// Bits of the mantissa that do not tell cells beyond `EVEN_CELLS` apart.
+        FAR_SHIFT = 52 - 29;
+    }
+    reals {
+        /// Maximum number of cells in the box of a periodic axis, and the limit that counts of
+        /// boxes are clamped to: 2^41.
+        FARTHEST_CELL = 2199023255552.0;
+        /// Beyond this many cells from 0, which is 2^40, cells of an open axis grow with the
+        /// distance: every doubling of it holds 2^29 of them. So three coordinates fit a 128-bit
+        /// key however far out points are, and points in a cube that is vast beside the radius do
+        /// not meet in one cell; every `f32` has a cell of its own there. Cells that are larger
+        /// bring no pair farther apart, so none is lost.
+        EVEN_CELLS = 1099511627776.0;
     }
     choices {
         /// NF_WORK: neighbours are counted,

@@ -116,6 +116,9 @@ fn the_header_of_constants_holds_what_rust_has() {
         assert!(constants::HEADER.contains(line), "{}", constants::HEADER);
     }
     assert_eq!(constants::SCAN_TILE, 4096);
+    assert!(constants::HEADER.contains("constexpr double EVEN_CELLS = 1099511627776.0;\n"));
+    assert_eq!(constants::EVEN_CELLS, 2f64.powi(40));
+    assert_eq!(constants::FARTHEST_CELL, 2f64.powi(41));
     assert!(sph::HEADER.contains("constexpr unsigned KICK_SLOTS = 9;\n"));
     assert!(md::HEADER.contains("constexpr unsigned LANES = 8;\n"));
 }

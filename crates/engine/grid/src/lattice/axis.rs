@@ -16,20 +16,11 @@
 //! lengths, its wrap, and the cell is counted from the face of the box, clamped to the cells there
 //! are: rounding may put a point at the very end one cell too far.
 
+use nearfield_kernels::constants::FAR_SHIFT;
+pub(crate) use nearfield_kernels::constants::{EVEN_CELLS, FARTHEST_CELL};
+
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
-
-/// Cells in the box of a periodic axis at most, and what counts of boxes are clamped to.
-pub(super) const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
-
-/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of
-/// it holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and
-/// points in a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell
-/// of its own there. Cells that are larger bring no pair farther apart, so none is lost.
-pub(crate) const EVEN_CELLS: f64 = (1u64 << 40) as f64;
-
-/// Bits of the mantissa that do not tell cells beyond [`EVEN_CELLS`] apart.
-const FAR_SHIFT: u32 = 52 - 29;
 
 /// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
 /// at whole or half multiples of a spacing that goes into the radius a few times; were cells to

@@ -101,7 +101,8 @@ pub enum ErrorKind {
         /// GPUs there are.
         count: u32,
     },
-    /// A library that is needed to compile or to link was not found.
+    /// A library that is needed to compile or to link was not found. Programs from the cache run
+    /// without it.
     #[error("{library} was not found in {searched}; {remedy}")]
     NoLibrary {
         /// Name of the missing library.
@@ -111,7 +112,7 @@ pub enum ErrorKind {
         /// How to get it.
         remedy: String,
     },
-    /// A library was found, but cannot be used.
+    /// A library was found, but cannot be used: it does not load, or lacks a function.
     #[error("{} cannot be used: {reason}", path.display())]
     BadLibrary {
         /// The file.
@@ -128,7 +129,8 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
-    /// The program cannot be handed to the compiler.
+    /// The program cannot be handed to the compiler, or the compiler failed for a reason that is
+    /// not in the text.
     #[error("the GPU program {program} cannot be compiled: {reason}")]
     BadProgram {
         /// Name of the program.
@@ -136,7 +138,8 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
-    /// The compiler found does not know the architecture.
+    /// The compiler found does not know the architecture: it is older than the device, or so new
+    /// that it has dropped it.
     #[error(
         "NVRTC {nvrtc} cannot compile for {arch}; it knows {}; a newer one may",
         list(known)
@@ -191,7 +194,8 @@ pub enum ErrorKind {
         /// The driver's sentence about it.
         text: String,
     },
-    /// The device has no room.
+    /// The device has no room. The buffer in question keeps the memory it has, so a smaller step
+    /// can follow.
     #[error("out of GPU memory: {bytes} bytes are needed for {what}")]
     OutOfMemory {
         /// Bytes asked for.
@@ -202,10 +206,12 @@ pub enum ErrorKind {
     /// The host has no room.
     #[error(transparent)]
     HostMemory(nearfield_grid::memory::Shortage),
-    /// A set has more points than can be numbered.
+    /// A set has more points than can be numbered in 32 bits, the largest number being kept for "no
+    /// index".
     #[error("{0} points are too many: a set holds fewer than 4294967295")]
     TooManyPoints(usize),
-    /// Coordinates on the device are NaN or infinite.
+    /// Coordinates on the device are NaN or infinite. Results since the positions were given are
+    /// those of points that nothing finds.
     #[error("{count} points have coordinates that are not finite, the first of them point {first}")]
     NotFinite {
         /// Index of the first of them.
@@ -213,7 +219,7 @@ pub enum ErrorKind {
         /// How many.
         count: u32,
     },
-    /// A set was to be sorted again that has no cells yet.
+    /// A set was to be sorted again, or traversed, that has no cells yet or has new positions.
     #[error("the points have not been sorted into cells yet: sort them first")]
     Unsorted,
     /// A set was sorted into the cells of another lattice than it is used with.
@@ -249,7 +255,7 @@ pub enum ErrorKind {
         /// Channels it may have.
         most: usize,
     },
-    /// Points have left the box that their cells cover.
+    /// Points have left the box that their cells cover: the set must be sorted into new bounds.
     #[error("{count} points have left the box of cells around {bounds:?}: sort them anew")]
     Outside {
         /// How many.
@@ -257,7 +263,8 @@ pub enum ErrorKind {
         /// Bounds that the box was made for.
         bounds: nearfield_grid::Bounds,
     },
-    /// Lists on the device did not fit.
+    /// Lists on the device did not fit into the storage of an earlier search. Entries behind its
+    /// end were not written.
     #[error("lists of {pairs} neighbours do not fit into the room for {room}: search anew")]
     ListsOverflow {
         /// Neighbours found.
@@ -265,7 +272,7 @@ pub enum ErrorKind {
         /// Entries there is room for.
         room: u64,
     },
-    /// Kernels could not launch their children.
+    /// Kernels could not launch their children, so results lack the pairs of some cells.
     #[error(
         "{failed} launches from kernels failed (code {error} of the device runtime): raise the \
          limit of pending launches, or choose the strategy flat or cell-tasks"

@@ -97,6 +97,7 @@ pub struct NotAnArch(String);
 mod tests {
     use super::*;
 
+    /// All that users and NVIDIA write, and texts that look alike and are none.
     #[test]
     fn an_architecture_is_read_in_each_of_its_ways_of_writing() {
         for (text, number) in [
@@ -129,6 +130,7 @@ mod tests {
         }
     }
 
+    /// 1000 times the major number and 10 times the minor one.
     #[test]
     fn the_drivers_number_is_a_version() {
         assert_eq!(Version::from_driver(13000).to_string(), "13.0");

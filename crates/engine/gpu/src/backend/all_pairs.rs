@@ -475,6 +475,8 @@ impl<T: Real> Sums<'_, T> {
 mod tests {
     use super::*;
 
+    /// At most a ninth more points than there are, beyond what whole warps cost, whatever the
+    /// length of a row.
     #[test]
     fn rows_are_dealt_out_so_that_few_threads_idle() {
         for points in [

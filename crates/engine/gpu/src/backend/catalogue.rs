@@ -144,6 +144,7 @@ fn of_kernel(kernel: &impl PairKernel) -> Option<Work> {
 mod tests {
     use super::*;
 
+    /// A constructor that refused its numbers would drop a program in silence.
     #[test]
     fn no_named_potential_is_left_out() {
         assert_eq!(potential_programs().count(), 2 * 5);

@@ -365,6 +365,7 @@ impl Stage {
     }
 }
 
+/// A failed call of the driver while lists are delivered.
 fn failed(error: cudarc::driver::DriverError) -> Error {
     Error::driver("copying lists to the host", error)
 }

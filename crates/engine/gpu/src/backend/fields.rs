@@ -239,6 +239,7 @@ impl Side<'_> {
     }
 }
 
+/// A failed call of the driver while fields arrive.
 fn failed(error: cudarc::driver::DriverError) -> Error {
     Error::driver("copying fields to the device", error)
 }

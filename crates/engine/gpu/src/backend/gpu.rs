@@ -164,7 +164,8 @@ impl GpuBackend {
         }
     }
 
-    /// The stream on which the backend does everything.
+    /// The stream on which the backend does everything, for callers that order work of their own
+    /// behind it.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }

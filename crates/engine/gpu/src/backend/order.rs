@@ -11,7 +11,9 @@ use crate::error::{Error, ErrorKind};
 use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
 
 impl GpuBackend {
-    /// Brings values, `channels` of them a point, from the caller's order into that of the cells.
+    /// Brings values, `channels` of them a point, from the caller's order into that of the cells,
+    /// without waiting. Both arrays hold the values of one point side by side; the values
+    /// themselves are copied bit by bit.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`], [`ErrorKind::OtherDevice`] and [`ErrorKind::Driver`].
@@ -54,7 +56,8 @@ impl GpuBackend {
             .values_in_order(&self.stream, &layout, from, words as u32, to)
     }
 
-    /// The caller's index of every sorted point.
+    /// The caller's index of every sorted point, without waiting for it. A permutation of all
+    /// indices, also after a sort that failed.
     ///
     /// # Errors
     /// As [`reorder`](Self::reorder).

@@ -30,7 +30,8 @@ use crate::{
 use cudarc::driver::sys::CUlimit;
 use nearfield_pairs::ListKind;
 
-/// A pair of sets on one lattice.
+/// A pair of sets on one lattice: the argument of every job. It borrows the sets, so they can be
+/// neither sorted nor freed while a job is started; kernels under way are ordered by the stream.
 #[derive(Debug, Clone, Copy)]
 pub struct PairOfPoints<'a> {
     /// Cells of both sets.
@@ -77,7 +78,8 @@ impl PairOfPoints<'_> {
         self.same_set && std::ptr::eq(self.targets, self.sources)
     }
 
-    /// Whether these pairs can be evaluated once for both points.
+    /// Whether these pairs can be evaluated once for both points: the kernel says so, and every
+    /// point is a target, since what a source gets is written to its own result.
     fn halves(&self, work: &Work) -> bool {
         let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
         kernel && self.is_one_set() && self.share.is_none()
@@ -119,7 +121,8 @@ impl PairOfPoints<'_> {
         })
     }
 
-    /// How candidates are found.
+    /// How candidates are found. `flat` walks a dense table around every target if the table has a
+    /// geometry; other strategies know only the padded table of one set and the neighbour rows.
     fn candidates(&self, strategy: Strategy) -> Candidates {
         let (flat, periodic) = (strategy == Strategy::Flat, self.lattice.is_periodic());
         let padded = self.is_one_set() && !periodic && !self.sources.is_sparse();
@@ -265,7 +268,10 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Tiles of a scan over so many items, and room for them.
+    /// Tiles of a scan over so many items, and room for their states.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub(crate) fn tiles_for(&self, tiles: &mut Buffer<u64>, items: usize) -> Result<usize, Error> {
         let count = scan_tiles(items);
         tiles.reserve(&self.stream, count)?;

@@ -3,6 +3,14 @@
 //! The module [`sort`](crate::backend) of the room above has the algorithm; here is one function
 //! per kernel. All of them start one thread per point, cell or number, except for the scans (a
 //! block per tile) and the two that give a block several items. None waits for the device.
+//!
+//! Kernels of an open domain need no wraps and find cells by fewer operations, so keys and the
+//! sorted points have two kernels each, chosen by the lattice. A sparse table has kernels of its
+//! own for keys; everything behind the keys is the same for both tables, because a cell is a number
+//! from there on.
+//!
+//! Arrays are addressed by 32-bit indices of points, and by 64-bit numbers where an index is
+//! multiplied by a number of channels or counts entries of lists.
 
 use super::{
     kernel::{Argument, Kernel, LaunchShape, one_each, scan_tiles},

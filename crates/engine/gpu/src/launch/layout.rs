@@ -525,6 +525,7 @@ impl Status {
 mod tests {
     use super::*;
 
+    /// Repeats on the host what `sortable` of grid.cu does, for signs, zeros and subnormal numbers.
     #[test]
     fn sortable_bounds_become_the_coordinates_they_were() {
         let sortable = |value: f32| match value.to_bits() {
@@ -543,6 +544,8 @@ mod tests {
         assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
     }
 
+    /// The strategy `half-tiles` meets every pair of cells once because an offset and its opposite
+    /// are never both ahead, also where rows wrap around a small box.
     #[test]
     fn of_all_cells_around_a_cell_one_half_is_ahead() {
         let radius = grid::Radius::new(1.0).unwrap();

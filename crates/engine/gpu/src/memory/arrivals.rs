@@ -57,6 +57,7 @@ impl<'r, T> Destination<'r, T, Wait<'r, T>> {
 /// Results on their way: an iterator over pieces in their order that can fail. Pieces that are not
 /// asked for are waited for all the same.
 pub struct Arrivals<'r, T> {
+    /// Waited for in the end.
     stream: Arc<CudaStream>,
     /// When all of them have been computed.
     computed: CudaEvent,
@@ -141,6 +142,7 @@ where
     }
 }
 
+/// A failed call of the driver while results arrive.
 fn failed(error: DriverError) -> Error {
     Error::driver("copying results to the host", error)
 }

@@ -273,6 +273,8 @@ mod tests {
         (cache, entry)
     }
 
+    /// Flips a bit of every byte of an entry, and cuts it at every length: no damage may reach the
+    /// driver, and the next write mends the entry.
     #[test]
     fn damaged_entries_count_as_absent_and_are_replaced() {
         let place = tempfile::tempdir().unwrap();
@@ -295,6 +297,7 @@ mod tests {
         assert_eq!(cache.read("some", ARCH, &key()), Some(entry));
     }
 
+    /// A file under the right name is not enough: key and format stand in the header.
     #[test]
     fn an_entry_of_another_format_or_program_is_not_taken() {
         let place = tempfile::tempdir().unwrap();
@@ -314,6 +317,8 @@ mod tests {
         assert_eq!(cache.read("some", ARCH, &key()), None);
     }
 
+    /// Entries of very different lengths are written over each other while both writers read: a
+    /// reader must see one of them whole, and no temporary file may stay.
     #[test]
     fn writers_at_the_same_time_leave_one_whole_entry_and_nothing_else() {
         let place = tempfile::tempdir().unwrap();
@@ -340,6 +345,7 @@ mod tests {
         }
     }
 
+    /// Reading from a cache that cannot exist is a miss, so a program still compiles.
     #[test]
     fn a_folder_that_cannot_be_made_is_an_error_of_writing_only() {
         let place = tempfile::tempdir().unwrap();
@@ -373,6 +379,7 @@ mod tests {
         given
     }
 
+    /// Folders above the cache are made as private as the cache itself.
     #[cfg(unix)]
     #[test]
     fn entries_and_the_folders_made_for_them_are_private() {
@@ -383,6 +390,7 @@ mod tests {
         assert_eq!(mode(cache.folder().parent().unwrap()), 0o700);
     }
 
+    /// The rule of trust on a real file system, by the folder itself and through a symbolic link.
     #[cfg(unix)]
     #[test]
     fn a_folder_that_others_may_write_is_neither_read_nor_written() {
@@ -417,6 +425,7 @@ mod tests {
         }
     }
 
+    /// A file that others may have written counts as absent, though its checksum is right.
     #[cfg(unix)]
     #[test]
     fn entries_that_others_may_have_written_are_ignored_and_replaced() {

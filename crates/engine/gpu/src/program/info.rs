@@ -53,7 +53,8 @@ pub struct Missing {
 }
 
 impl GpuInfo {
-    /// Looks for everything. Never fails: what is missing is part of the answer.
+    /// Looks for everything. Never fails: what is missing is part of the answer. Starts the driver,
+    /// and may ask `python3` for its folders.
     pub fn probe() -> Self {
         Self::probe_with(&Search::from_env())
     }

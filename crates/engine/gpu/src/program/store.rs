@@ -192,6 +192,7 @@ mod tests {
         CodeStore::new(Some(cache), nowhere)
     }
 
+    /// The two folders differ only in who chose them.
     #[test]
     fn a_named_folder_that_is_unsafe_is_an_error_and_the_usual_one_is_done_without() {
         let place = tempfile::tempdir().unwrap();

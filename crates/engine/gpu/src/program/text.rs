@@ -107,6 +107,7 @@ impl Program {
         self.launches_children
     }
 
+    /// CUDA C++, without headers and the user's part.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -204,6 +205,7 @@ impl fmt::Display for Key {
 mod tests {
     use super::*;
 
+    /// Among the programs are pairs whose texts would be equal if they were only strung together.
     #[test]
     fn everything_that_changes_the_code_changes_the_key() {
         let plain = || Program::new("a", "text").header("h", "one");
@@ -234,6 +236,7 @@ mod tests {
         assert_eq!(keys[0].to_string().len(), 64);
     }
 
+    /// A name of the user goes into the text of a program.
     #[test]
     fn a_name_cannot_end_the_line_directive() {
         let named = |name: &str| Program::new("a", "").user_text(name, "int a;").includes();

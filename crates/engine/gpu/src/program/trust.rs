@@ -127,6 +127,7 @@ fn judge(owner: u32, mode: u32, user: u32) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    /// Root is an owner to be trusted, but as a user no exception; a sticky folder is no safe one.
     #[test]
     fn owner_and_mode_decide_and_the_reason_has_the_numbers() {
         for (owner, mode, user) in [

@@ -126,7 +126,8 @@ pub(crate) fn toolkits_in(place: &Path) -> Vec<Toolkit> {
 }
 
 /// Python's wheels in a folder that it imports from: since CUDA 13 all in `nvidia/cu13/lib`,
-/// before each in `nvidia/NAME/lib`.
+/// before each in `nvidia/NAME/lib`. Folders of one version are a toolkit each, newest first; all
+/// others together are one.
 fn wheels_in(packages: &Path) -> Vec<Toolkit> {
     let (versioned, single): (Vec<_>, Vec<_>) = subfolders(&packages.join("nvidia"))
         .map(|wheel| wheel.join("lib"))
@@ -164,6 +165,9 @@ pub(crate) fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Picks from everything there is: the first compiler that makes code the driver can load, and
 /// the linker and device runtime of the same major version, best from beside it.
+///
+/// Toolkits are in the order of preference. A file whose name tells no version is taken for one
+/// that fits, because distributions that install one version give it plain names.
 pub(crate) fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
     let compilers = |fits: &dyn Fn(u32) -> bool| {
         let all = toolkits.iter().enumerate();

@@ -233,6 +233,7 @@ pub(crate) fn version_told(function: GetVersion) -> Result<Version, c_int> {
 mod tests {
     use super::*;
 
+    /// NVRTC comes with libraries whose names begin like its own.
     #[test]
     fn files_are_told_apart_by_their_names() {
         for (part, file, end) in [
@@ -249,6 +250,7 @@ mod tests {
         }
     }
 
+    /// Distributions install `libnvrtc.so` as a link to the file with the version.
     #[test]
     fn a_version_is_read_through_links() {
         let place = tempfile::tempdir().unwrap();
@@ -265,6 +267,7 @@ mod tests {
         assert_eq!(version_of(Part::NvJitLink, &bare), None);
     }
 
+    /// Since CUDA 13 wheels carry the version behind `==` and no longer in the name.
     #[test]
     fn remedies_fit_the_driver() {
         let remedy = Part::Nvrtc.remedy(Some(Version::new(12, 4)));
@@ -277,6 +280,7 @@ mod tests {
         assert!(remedy.contains("\"nvidia-cuda-runtime==13.*\""), "{remedy}");
     }
 
+    /// The message names the file, since several may be installed.
     #[test]
     fn a_file_that_is_no_library_is_refused_by_name() {
         let place = tempfile::tempdir().unwrap();

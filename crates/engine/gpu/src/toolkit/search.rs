@@ -227,6 +227,8 @@ mod tests {
         Machine::with(&files)
     }
 
+    /// Each folder that a user may name leads to the same files: the environment, its packages, the
+    /// folder of the wheels, and the folder of the libraries.
     #[test]
     fn wheels_are_found_in_an_environment_and_in_its_packages() {
         let thirteen = machine(&[thirteen()]);
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(twelve.finds(&["env"], None), expected);
     }
 
+    /// A compiler newer than the driver would make code that the driver refuses.
     #[test]
     fn the_drivers_version_decides_between_versions_side_by_side() {
         let machine = machine(&[thirteen(), twelve()]);
@@ -273,6 +276,8 @@ mod tests {
         }
     }
 
+    /// Names without a version are taken, names of other libraries that begin alike are not, and
+    /// versions before 12 are passed over.
     #[test]
     fn a_toolkit_and_a_systems_folder_are_searched() {
         let machine = Machine::with(&[
@@ -295,6 +300,8 @@ mod tests {
         );
     }
 
+    /// A linker of another major version than the compiler is worse than none: the driver links
+    /// then. The device runtime, which has no version in its name, goes by the files beside it.
     #[test]
     fn parts_of_other_versions_are_not_mixed() {
         let machine = Machine::with(&[
@@ -317,6 +324,8 @@ mod tests {
         assert_eq!(machine.finds(&["a", "b", "c", "d"], None), some(all));
     }
 
+    /// With nothing better a compiler that is newer than the driver is taken: it can at least check
+    /// programs.
     #[test]
     fn a_compiler_that_is_too_old_is_none_and_one_too_new_is_the_last_resort() {
         let machine = Machine::with(&["old/libnvrtc.so.11.8", "new/libnvrtc.so.13"]);
@@ -329,6 +338,8 @@ mod tests {
         assert_eq!(machine.finds(&["absent", ""], None), some(["", "", ""]));
     }
 
+    /// The order of the folders, and that NEARFIELD_CUDA_PATH switches all others off unless it is
+    /// empty.
     #[test]
     fn variables_come_first_and_our_own_alone() {
         let variables = |set: &'static [(&str, &str)]| {
@@ -363,6 +374,7 @@ mod tests {
         assert!(usual.asks_python);
     }
 
+    /// Versions are compared as numbers: 12.10 is newer than 12.9.
     #[test]
     fn installed_toolkits_come_newest_first() {
         let machine = Machine::with(&[

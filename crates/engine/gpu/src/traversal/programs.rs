@@ -4,6 +4,20 @@
 //! cells to a radius that loops are unrolled for, and `NF_HALF` half lists. Pair kernels add the
 //! number of their channels, their reduction, and whether pairs are evaluated once for both points.
 //! The numbers behind these names are in `nearfield_kernels::constants`.
+//!
+//! | macro | says | programs |
+//! | --- | --- | --- |
+//! | `NF_WORK` | count, list, or evaluate a kernel | all |
+//! | `NF_OPEN` | how candidates are found ([`Candidates`]) | all |
+//! | `NF_K` | cells to a radius along y and z | `flat` in dense tables |
+//! | `NF_HALF` | half lists | all |
+//! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
+//! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
+//! | `NF_SYMMETRIC`, `NF_ANTISYMMETRIC` | what the source of a pair gets | `half-tiles` |
+//!
+//! Loaded programs are kept in a table by [`Traversal`], which is hashed at every step: its hash
+//! takes the length of a kernel's text and not the text. Equality compares the texts, so two
+//! kernels are never taken for each other.
 
 use super::{
     pair_program::{PairProgram, Symmetric},
@@ -28,8 +42,11 @@ const MAX_MASKED_SUBDIVISION: u32 = 2;
 /// Job of a traversal: `NF_WORK`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
+    /// Neighbours are counted.
     Count,
+    /// Lists are written; full and half lists are one program each.
     Lists(ListKind),
+    /// A pair kernel is evaluated.
     Pairs(PairProgram),
 }
 
@@ -37,8 +54,12 @@ pub(crate) enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Candidates {
     /// By the table of neighbour rows.
+    ///
+    /// Serves everything: sparse tables, and boxes that the radius reaches across.
     Rows = constants::GENERAL as isize,
     /// In the padded table of one set in an open domain.
+    ///
+    /// Targets are the sources, and empty cells around the box take the place of bounds checks.
     OneSet = constants::ONE_SET as isize,
     /// Around each target in a dense table of an open domain.
     Open = constants::AROUND_OPEN as isize,
@@ -51,8 +72,11 @@ pub(crate) enum Candidates {
 /// Key of a traversal program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Traversal {
+    /// Which source is compiled.
     pub(crate) strategy: Strategy,
+    /// The use of the pairs that are found.
     pub(crate) work: Work,
+    /// How candidates are found.
     pub(crate) candidates: Candidates,
     /// Cells to a radius.
     pub(crate) subdivision: u32,
@@ -61,7 +85,7 @@ pub(crate) struct Traversal {
 }
 
 impl Traversal {
-    /// Its text.
+    /// The program: its source with the macros of this traversal and the user's kernel.
     pub(crate) fn program(&self) -> Program {
         let unrolled = self.strategy == Strategy::Flat && self.candidates != Candidates::Rows;
         let program = Program::from(self.source())
@@ -109,6 +133,7 @@ impl Traversal {
         rows * rows + 1
     }
 
+    /// The CUDA source of the strategy.
     fn source(&self) -> &'static Source {
         match self.strategy {
             Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
@@ -126,6 +151,7 @@ impl Traversal {
         }
     }
 
+    /// Compiles the program, or takes it from the cache, and looks up its kernels.
     fn load(&self, modules: &Modules) -> Result<TraversalKernels, Error> {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
@@ -164,10 +190,15 @@ impl PairProgram {
 /// The traversal programs of a context that were loaded, so that a step hashes no program text.
 #[derive(Debug, Default)]
 pub(crate) struct Traversals {
+    /// Locked while a program is loaded, so no two threads compile one twice.
     loaded: Mutex<HashMap<Traversal, Arc<TraversalKernels>>>,
 }
 
 impl Traversals {
+    /// The kernels of a traversal, loaded when they are first asked for.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`] and of looking up kernels.
     pub(crate) fn get(
         &self,
         modules: &Modules,

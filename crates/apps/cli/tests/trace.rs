@@ -34,18 +34,10 @@ fn json(arguments: &[&str]) -> Value {
 /// A trace of a short bench, and what the bench printed.
 fn bench(folder: &Path, name: &str) -> (PathBuf, Value) {
     let path = folder.join(name);
-    let printed = json(&[
-        "bench",
-        "--points",
-        "20000",
-        "--repetitions",
-        "5",
-        "--json",
-        "--threads",
-        "2",
-        "--trace",
-        path.to_str().unwrap(),
-    ]);
+    let printed = json(&words(&format!(
+        "bench --points 20000 --repetitions 5 --json --threads 2 --trace {}",
+        path.to_str().unwrap()
+    )));
     (path, printed)
 }
 
@@ -167,14 +159,10 @@ fn neighbors_of_a_file_are_recorded_too() {
     );
     fs::write(&points, "x,y,z\n0,0,0\n0.5,0,0\n3,0,0\n").unwrap();
     let path = path.to_str().unwrap();
-    succeed(&[
-        "neighbors",
-        points.to_str().unwrap(),
-        "--radius",
-        "1",
-        "--trace",
-        path,
-    ]);
+    succeed(&words(&format!(
+        "neighbors {} --radius 1 --trace {path}",
+        points.to_str().unwrap()
+    )));
     let summary = json(&["trace", "summary", path, "--json"]);
     assert_eq!(
         (&summary["steps"], &summary["stages"]["cpu.search"]["pairs"]),
@@ -186,22 +174,11 @@ fn neighbors_of_a_file_are_recorded_too() {
 fn the_dam_break_marks_its_steps() {
     let folder = TempDir::new().unwrap();
     let (output, path) = (folder.path().join("dam"), folder.path().join("dam.jsonl"));
-    let printed = json(&[
-        "dam-break",
-        "--dim",
-        "2",
-        "--particles",
-        "200",
-        "--seconds",
-        "0.02",
-        "--frames",
-        "1",
-        "--json",
-        "--output",
+    let printed = json(&words(&format!(
+        "dam-break --dim 2 --particles 200 --seconds 0.02 --frames 1 --json --output {} --trace {}",
         output.to_str().unwrap(),
-        "--trace",
-        path.to_str().unwrap(),
-    ]);
+        path.to_str().unwrap()
+    )));
     let summary = json(&["trace", "summary", path.to_str().unwrap(), "--json"]);
     assert_eq!(summary["steps"], printed["steps"]);
     let stages = summary["stages"].as_object().unwrap();
@@ -221,20 +198,9 @@ fn steps_of_both_backends_on_an_emulated_machine_are_told_apart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hybrid.jsonl");
     let path = path.to_str().unwrap();
-    let printed = json(&[
-        "bench",
-        "--points",
-        "20000",
-        "--repetitions",
-        "40",
-        "--json",
-        "--threads",
-        "2",
-        "--device",
-        "emulated:speed=3,bandwidth=10",
-        "--trace",
-        path,
-    ]);
+    let printed = json(&words(&format!(
+        "bench --points 20000 --repetitions 40 --json --threads 2 --device emulated:speed=3,bandwidth=10 --trace {path}"
+    )));
     let summary = json(&["trace", "summary", path, "--json"]);
     assert_eq!(
         (&summary["steps"], &summary["damage"]),
@@ -278,14 +244,10 @@ fn a_trace_becomes_a_page_tables_and_events() {
     let (path, _) = bench(folder.path(), "bench.jsonl");
     let path = path.to_str().unwrap();
     let page = folder.path().join("report.html");
-    let written = json(&[
-        "trace",
-        "report",
-        path,
-        "--output",
-        page.to_str().unwrap(),
-        "--json",
-    ]);
+    let written = json(&words(&format!(
+        "trace report {path} --output {} --json",
+        page.to_str().unwrap()
+    )));
     let text = fs::read_to_string(&page).unwrap();
     assert_eq!(written["bytes"].as_u64().unwrap(), text.len() as u64);
     assert!(text.starts_with("<!doctype html>") && text.contains("\"cpu.search\""));

@@ -1,7 +1,7 @@
 //! Atoms and the box they are in.
 
 use crate::{Cell, Error};
-use nearfield_grid::memory::{copied, filled, make_room};
+use nearfield_grid::memory::{copied, filled, make_room, with_room};
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
@@ -32,8 +32,7 @@ impl System {
     pub fn new(positions: Vec<[f64; 3]>, cell: Cell) -> Result<Self, Error> {
         let atoms = positions.len();
         finite("the position", &positions)?;
-        let mut ids = Vec::new();
-        make_room(&mut ids, atoms, "numbers of atoms")?;
+        let mut ids = with_room(atoms, "numbers of atoms")?;
         ids.extend(0..atoms as u32);
         Ok(Self {
             cell,

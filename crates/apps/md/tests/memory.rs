@@ -1,45 +1,14 @@
 //! The text and checkpoint readers take at most four times the memory of what they hand over, and
 //! 64 MB, beside the file itself: what a file announces is not believed.
 
+#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
+mod refusing;
+
 use nearfield_md::{Checkpoint, FieldFile, read_nist};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
-
-/// The system's allocator, with the bytes that are taken now and were taken at most.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+use refusing::Counting;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
-// it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(now, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's
-        // allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer comes from the system's allocator with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-fn peak<T>(read: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let given = read();
-    (given, PEAK.load(Relaxed).saturating_sub(before))
-}
+static MEMORY: Counting = Counting::new();
 
 #[test]
 fn readers_stay_within_the_bound() {
@@ -50,12 +19,12 @@ fn readers_stay_within_the_bound() {
     let words = format!("1 1 1\n1\n{}\n", "1 ".repeat(length / 2));
     for text in [&lines, &words] {
         std::fs::write(&path, text).unwrap();
-        let (found, peak_of_atoms) = peak(|| read_nist(&path).is_err());
+        let (found, peak_of_atoms) = MEMORY.peak(|| read_nist(&path).is_err());
         assert!(
             found && peak_of_atoms <= text.len() + (64 << 20),
             "{peak_of_atoms}"
         );
-        let (found, peak_of_field) = peak(|| FieldFile::read(&path).is_err());
+        let (found, peak_of_field) = MEMORY.peak(|| FieldFile::read(&path).is_err());
         assert!(
             found && peak_of_field <= text.len() + (64 << 20),
             "{peak_of_field}"
@@ -65,6 +34,6 @@ fn readers_stay_within_the_bound() {
     bytes.extend([0xff; 16]);
     bytes.resize(bytes.len() + 1000, 0);
     std::fs::write(&path, &bytes).unwrap();
-    let (found, peak) = peak(|| Checkpoint::read(&path).is_err());
+    let (found, peak) = MEMORY.peak(|| Checkpoint::read(&path).is_err());
     assert!(found && peak <= 64 << 20, "{peak}");
 }

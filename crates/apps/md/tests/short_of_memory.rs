@@ -5,7 +5,7 @@
 mod refusing;
 
 use nearfield::kernels::{Coefficients, LennardJones, Mixing, Truncation};
-use nearfield_md::{Cell, Checkpoint, Error, ForceField, Options, Simulation, System, Trajectory};
+use nearfield_md::{Cell, Checkpoint, ForceField, Options, Simulation, System, Trajectory};
 use refusing::Refusing;
 use std::fs;
 
@@ -17,20 +17,8 @@ const SIDE: u32 = 20;
 /// Requests from here on grow with the number of atoms.
 const GROWS: usize = (SIDE * SIDE * SIDE) as usize * 4;
 
-/// Grants one request more every time until `work` succeeds; before that it must say what it
-/// lacked.
-fn squeeze<T>(mut work: impl FnMut() -> Result<T, Error>) -> (T, usize) {
-    for granted in 0.. {
-        match MEMORY.while_short(GROWS, granted, &mut work) {
-            Ok(done) => return (done, granted),
-            Err(error) => {
-                let text = error.to_string();
-                assert!(text.contains("out of memory"), "{text}");
-            }
-        }
-    }
-    unreachable!("ranges without an end have none")
-}
+/// What errors of memory that is short say.
+const SAID: &str = "out of memory";
 
 #[test]
 fn frames_and_checkpoints_that_memory_is_too_short_for_are_errors() {
@@ -47,7 +35,7 @@ fn frames_and_checkpoints_that_memory_is_too_short_for_are_errors() {
     let error = MEMORY.while_short(GROWS, 0, || trajectory.frame(&system, 1.0));
     assert!(error.is_err(), "a frame was never short of memory");
     assert_eq!(fs::read(&path).unwrap(), one, "half a frame is none");
-    squeeze(|| trajectory.frame(&system, 1.0));
+    MEMORY.squeeze(GROWS, SAID, || trajectory.frame(&system, 1.0));
 
     let argon = Coefficients {
         epsilon: 1.0,
@@ -60,7 +48,7 @@ fn frames_and_checkpoints_that_memory_is_too_short_for_are_errors() {
         ..Options::default()
     };
     let mut run = Simulation::new(system, field, options).unwrap();
-    let (taken, refused) = squeeze(|| run.checkpoint());
+    let (taken, refused) = MEMORY.squeeze(GROWS, SAID, || run.checkpoint());
     assert!(
         refused > 5,
         "a checkpoint was short of memory {refused} times"
@@ -70,8 +58,8 @@ fn frames_and_checkpoints_that_memory_is_too_short_for_are_errors() {
     let error = MEMORY.while_short(GROWS, 0, || taken.write(&path));
     assert!(error.is_err(), "writing was never short of memory");
     assert_eq!(fs::read(&path).unwrap(), b"old", "what was there stays");
-    squeeze(|| taken.write(&path));
-    let (read, refused) = squeeze(|| Checkpoint::read(&path));
+    MEMORY.squeeze(GROWS, SAID, || taken.write(&path));
+    let (read, refused) = MEMORY.squeeze(GROWS, SAID, || Checkpoint::read(&path));
     assert_eq!(read, taken);
     assert!(refused > 3, "reading was short of memory {refused} times");
 }

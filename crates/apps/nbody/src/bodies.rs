@@ -2,7 +2,7 @@
 
 use crate::Error;
 use nearfield::all_pairs::Real;
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::with_room;
 
 /// Bodies, an array per quantity. The unit of time follows from those of length and mass by G = 1.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,13 +32,11 @@ impl<T: Real> Bodies<T> {
     /// [`Error::Engine`] when memory is short.
     pub fn rounded<U: Real>(&self) -> Result<Bodies<U>, Error> {
         let vectors = |from: &[[T; 3]], what| -> Result<Vec<[U; 3]>, Error> {
-            let mut vectors = Vec::new();
-            make_room(&mut vectors, from.len(), what)?;
+            let mut vectors = with_room(from.len(), what)?;
             vectors.extend(from.iter().map(|v| v.map(|x| U::of(x.double()))));
             Ok(vectors)
         };
-        let mut masses = Vec::new();
-        make_room(&mut masses, self.masses.len(), "masses")?;
+        let mut masses = with_room(self.masses.len(), "masses")?;
         masses.extend(self.masses.iter().map(|mass| U::of(mass.double())));
         Ok(Bodies {
             masses,

@@ -2,7 +2,7 @@
 
 use crate::{Bodies, Error, Simulation};
 use nearfield::all_pairs::Real;
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::with_room;
 use nearfield_io::{PointData, Values, VtpWriter, write_array};
 use std::path::Path;
 
@@ -41,8 +41,7 @@ fn write_rows<T: Real>(path: &Path, bodies: &Bodies<T>) -> Result<(), Error>
 where
     Values<'static>: From<Vec<T>>,
 {
-    let mut numbers = Vec::new();
-    make_room(&mut numbers, 7 * bodies.len(), "rows of a snapshot")?;
+    let mut numbers = with_room(7 * bodies.len(), "rows of a snapshot")?;
     for (n, &mass) in bodies.masses.iter().enumerate() {
         let ([x, y, z], [u, v, w]) = (bodies.positions[n], bodies.velocities[n]);
         numbers.extend([mass, x, y, z, u, v, w]);

@@ -4,7 +4,7 @@
 #[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
 mod refusing;
 
-use nearfield_nbody::{Bodies, Error, Options, Simulation, write_snapshot};
+use nearfield_nbody::{Bodies, Options, Simulation, write_snapshot};
 use refusing::Refusing;
 use std::fs;
 
@@ -16,21 +16,8 @@ const COUNT: usize = 40_000;
 /// Requests from here on grow with the number of bodies; those of a compressor or a picture do not.
 const GROWS: usize = COUNT * 12;
 
-/// Grants one request more every time until `work` succeeds; before that it must say what it
-/// lacked.
-fn squeeze<T>(mut work: impl FnMut() -> Result<T, Error>) -> (T, usize) {
-    for granted in 0.. {
-        match MEMORY.while_short(GROWS, granted, &mut work) {
-            Ok(done) => return (done, granted),
-            Err(error) => {
-                let text = error.to_string();
-                assert!(text.contains("out of memory"), "{text}");
-                assert!(text.contains("bytes are needed for"), "{text}");
-            }
-        }
-    }
-    unreachable!("ranges without an end have none")
-}
+/// What errors of memory that is short say.
+const SAID: &str = "bytes are needed for";
 
 #[test]
 fn snapshots_and_checkpoints_that_memory_is_too_short_for_are_errors() {
@@ -56,7 +43,7 @@ fn snapshots_and_checkpoints_that_memory_is_too_short_for_are_errors() {
     let run = Simulation::new(bodies, options()).unwrap();
     let path = folder.path().join("snapshot.vtp");
     fs::write(&path, "old").unwrap();
-    let ((), refused) = squeeze(|| write_snapshot(&path, &run));
+    let ((), refused) = MEMORY.squeeze(GROWS, SAID, || write_snapshot(&path, &run));
     assert!(
         refused > 6,
         "a snapshot was short of memory {refused} times"
@@ -67,5 +54,5 @@ fn snapshots_and_checkpoints_that_memory_is_too_short_for_are_errors() {
     let error = MEMORY.while_short(GROWS, 0, || run.save(&path));
     assert!(error.is_err(), "saving was never short of memory");
     assert_eq!(fs::read(&path).unwrap(), b"old", "what was there stays");
-    squeeze(|| run.save(&path));
+    MEMORY.squeeze(GROWS, SAID, || run.save(&path));
 }

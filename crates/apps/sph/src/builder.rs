@@ -1,6 +1,6 @@
 //! Puts a simulation together and refuses what cannot run.
 
-use nearfield_grid::memory::{Shortage, copied, filled, make_room};
+use nearfield_grid::memory::{Shortage, copied, filled, make_room, with_room};
 use std::path::PathBuf;
 
 use glam::Vec3;
@@ -154,8 +154,7 @@ impl SimulationBuilder {
         self.check_vectors("wall", "position", "wall particle", &self.walls.position)?;
         let water = self.config.water_state();
         let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
-        let mut compression = Vec::new();
-        make_room(&mut compression, count, "densities of particles")?;
+        let mut compression = with_room(count, "densities of particles")?;
         compression.extend(self.fluid.iter().map(compress));
         let fluid = Particles::new(self.fluid, velocity, compression)?;
         let request = Request {

@@ -47,6 +47,16 @@ pub fn make_room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<
         .map_err(|_| Shortage::of::<T>(len, what))
 }
 
+/// A vector with room for `len` values.
+///
+/// # Errors
+/// [`Shortage`].
+pub fn with_room<T>(len: usize, what: &'static str) -> Result<Vec<T>, Shortage> {
+    let mut vec = Vec::new();
+    make_room(&mut vec, len, what)?;
+    Ok(vec)
+}
+
 /// Makes room for one value more in `vec`, which grows by doubling as it does by `push`.
 ///
 /// # Errors
@@ -64,8 +74,7 @@ pub fn make_room_for_one<T>(vec: &mut Vec<T>, what: &'static str) -> Result<(), 
 /// # Errors
 /// [`Shortage`].
 pub fn filled<T: Clone>(len: usize, value: T, what: &'static str) -> Result<Vec<T>, Shortage> {
-    let mut vec = Vec::new();
-    make_room(&mut vec, len, what)?;
+    let mut vec = with_room(len, what)?;
     vec.resize(len, value);
     Ok(vec)
 }
@@ -88,8 +97,7 @@ pub fn collected<T>(
     what: &'static str,
 ) -> Result<Vec<T>, Shortage> {
     let values = values.into_iter();
-    let mut vec = Vec::new();
-    make_room(&mut vec, values.size_hint().0, what)?;
+    let mut vec = with_room(values.size_hint().0, what)?;
     for value in values {
         make_room_for_one(&mut vec, what)?;
         vec.push(value);
@@ -102,8 +110,7 @@ pub fn collected<T>(
 /// # Errors
 /// [`Shortage`].
 pub fn copied<T: Copy>(values: &[T], what: &'static str) -> Result<Vec<T>, Shortage> {
-    let mut vec = Vec::new();
-    make_room(&mut vec, values.len(), what)?;
+    let mut vec = with_room(values.len(), what)?;
     vec.extend_from_slice(values);
     Ok(vec)
 }

@@ -1,5 +1,7 @@
 //! What the report says is held is what the allocator has given out.
 
+mod refusing;
+
 use nearfield::{
     Engine,
     kernels::SphDensity,
@@ -8,42 +10,13 @@ use nearfield::{
     report::{Report, TableKind},
 };
 use nearfield_testkit::cloud::Cloud;
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicIsize, Ordering},
-};
-
-/// The system's allocator, counting the bytes given out and not yet returned.
-struct Counting;
-
-static HELD: AtomicIsize = AtomicIsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use refusing::Counting;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static MEMORY: Counting = Counting::new();
 
 fn held() -> isize {
-    HELD.load(Ordering::Relaxed)
+    MEMORY.held() as isize
 }
 
 /// Compares a report with the bytes that were held `before` there was anything to report.

@@ -4,7 +4,10 @@
 //! A value that a parser takes must print as a text that it takes as the same value. A device that
 //! is taken and needs no hardware must run.
 
-use nearfield::{Device, Engine, balance::{EmulatedSpec, Policy, Strategy}};
+use nearfield::{
+    Device, Engine,
+    balance::{EmulatedSpec, Policy, Strategy},
+};
 use nearfield_gpu::Arch;
 use nearfield_grid::Domain;
 use nearfield_md::Cell;

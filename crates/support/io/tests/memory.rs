@@ -1,60 +1,24 @@
 //! Readers take at most four times the memory of what they hand over, and 64 MB: a small file
 //! cannot take a machine's memory, whatever it announces.
 
+#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
+mod refusing;
+
 use flate2::{Compression, write::ZlibEncoder};
 use nearfield_io::{Column, Format, PointCloud, Values, parse_points, parse_table};
+use refusing::Counting;
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     io::Write,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The system's allocator, with the bytes that are taken now and were taken at most.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+#[global_allocator]
+static MEMORY: Counting = Counting::new();
 /// One test at a time: what others take would be counted too.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn taken(bytes: usize) {
-    let now = NOW.fetch_add(bytes, Relaxed) + bytes;
-    PEAK.fetch_max(now, Relaxed);
-}
-
-// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
-// it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's
-        // allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer comes from the system's allocator with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// Runs a reader; what it gives, and the bytes it took at most beside what was taken before.
-fn peak<T>(read: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let given = read();
-    (given, PEAK.load(Relaxed).saturating_sub(before))
 }
 
 fn handed_over(cloud: &PointCloud) -> usize {
@@ -76,7 +40,7 @@ fn handed_over(cloud: &PointCloud) -> usize {
 
 /// Reads a file and checks the bound; returns what was handed over, or the message.
 fn check(name: &str, bytes: &[u8], format: Format) -> Result<usize, String> {
-    let (found, peak) = peak(|| parse_points(bytes, format));
+    let (found, peak) = MEMORY.peak(|| parse_points(bytes, format));
     let given = found.as_ref().map_or(0, handed_over);
     let bound = 4 * given + (64 << 20);
     assert!(
@@ -288,7 +252,7 @@ fn long_lines_and_headers_stay_within_the_bound() {
     let header = format!("ply\nformat ascii 1.0\n{words}\n");
     check("ply words", header.as_bytes(), Format::Ply).unwrap_err();
     for text in [&commas, &words, &format!("a,b\n{commas}")] {
-        let (found, peak) = peak(|| parse_table(text.as_bytes()));
+        let (found, peak) = MEMORY.peak(|| parse_table(text.as_bytes()));
         assert!(found.is_err() && peak <= 64 << 20, "{peak}");
     }
 }
@@ -326,7 +290,7 @@ fn large_files_in_order_stay_within_the_bound() {
             Ok(given * points)
         );
     }
-    let (table, peak) = peak(|| parse_table(short.as_bytes()).unwrap());
+    let (table, peak) = MEMORY.peak(|| parse_table(short.as_bytes()).unwrap());
     let numbers = |column: &Column| matches!(column, Column::Numbers(n) if n.len() == points);
     assert!(table.columns().iter().all(numbers));
     assert!(peak <= 4 * 24 * points + (64 << 20), "{peak}");

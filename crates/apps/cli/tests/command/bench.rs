@@ -1,6 +1,6 @@
 //! `nearfield bench`.
 
-use crate::Workplace;
+use crate::{Workplace, words};
 use nearfield_testkit::cloud::Cloud;
 use serde_json::Value;
 
@@ -8,16 +8,8 @@ use serde_json::Value;
 fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
     let place = Workplace::new();
     for work in ["lists", "density", "count", "force"] {
-        let args = [
-            "bench",
-            "--points",
-            "3e3",
-            "--repetitions",
-            "2",
-            "--json",
-            "--work",
-            work,
-        ];
+        let args = format!("bench --points 3e3 --repetitions 2 --json --work {work}");
+        let args = words(&args);
         let shuffled = place.json(&args);
         let again = place.json(&args);
         assert_eq!(shuffled["points"], 2744, "the nearest cube number");
@@ -42,15 +34,7 @@ fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
 #[test]
 fn the_comparison_with_kiddo_runs_or_names_the_feature_it_needs() {
     let place = Workplace::new();
-    let args = [
-        "bench",
-        "--points",
-        "1000",
-        "--repetitions",
-        "1",
-        "--json",
-        "--compare",
-    ];
+    let args = words("bench --points 1000 --repetitions 1 --json --compare");
     if cfg!(feature = "kiddo") {
         let compared = place.json(&args);
         assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
@@ -75,15 +59,7 @@ fn scaling_times_every_work_at_every_size_as_bench_does() {
     let place = Workplace::new();
     let args = ["--repetitions", "2", "--threads", "2", "--json"];
     let series = [
-        &[
-            "scaling",
-            "--from",
-            "1e3",
-            "--to",
-            "8e3",
-            "--works",
-            "density,lists,density",
-        ],
+        &words("scaling --from 1e3 --to 8e3 --works density,lists,density"),
         &args[..],
     ];
     let summary = place.json(&series.concat());
@@ -130,23 +106,8 @@ fn scaling_times_every_work_at_every_size_as_bench_does() {
 #[test]
 fn scaling_leaves_out_what_does_not_fit_and_says_so() {
     let place = Workplace::new();
-    let args = [
-        "scaling",
-        "--from",
-        "500",
-        "--to",
-        "1e5",
-        "--works",
-        "lists,count",
-    ];
-    let limits = [
-        "--cloud",
-        "uniform",
-        "--memory-mib",
-        "1",
-        "--repetitions",
-        "1",
-    ];
+    let args = words("scaling --from 500 --to 1e5 --works lists,count");
+    let limits = words("--cloud uniform --memory-mib 1 --repetitions 1");
     let series = [
         &args[..],
         &limits,

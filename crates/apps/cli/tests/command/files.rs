@@ -108,14 +108,7 @@ fn outputs_that_are_inputs_are_refused_on_every_command() {
         let args = ["gravity", input, "--steps", "2", "--output", "./run"];
         place.refuses_files(&["--output", input], &[&args, more].concat());
     }
-    let again = [
-        "lj",
-        "run/trajectory.extxyz",
-        "--cutoff",
-        "3",
-        "--steps",
-        "2",
-    ];
+    let again = words("lj run/trajectory.extxyz --cutoff 3 --steps 2");
     place.refuses_files(
         &["--output run", "trajectory.extxyz"],
         &[&again[..], &["--output", "run"]].concat(),

@@ -1,6 +1,6 @@
 //! `nearfield info` and `nearfield kernels`.
 
-use crate::{Workplace, text};
+use crate::{Workplace, text, words};
 use serde_json::Value;
 use std::path::Path;
 
@@ -124,17 +124,11 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     place.refuses("no program \"gird\"; there are all_pairs, ", &unknown);
 
     let folder = place.0.path().join("cache");
-    let args = [
-        "kernels",
-        "build",
-        "--arch",
-        "90,sm_90",
-        "--arch",
-        "9.0",
-        "--output",
-        text(&folder),
-        "--json",
-    ];
+    let args = format!(
+        "kernels build --arch 90,sm_90 --arch 9.0 --output {} --json",
+        text(&folder)
+    );
+    let args = words(&args);
     let built = place.json(&args);
     let entries = built["programs"].as_array().unwrap();
     assert!(entries.len() > 50, "{built}");

@@ -19,15 +19,8 @@ fn lj_gives_the_published_energies_and_says_what_it_cannot_read() {
     assert!(near(&found["pair_energy"], -4351.5), "{found}");
     assert!(near(&found["pair_virial"], -568.67), "{found}");
     assert!(near(&found["long_range_correction"], -198.49), "{found}");
-    let shifted = [
-        "lj",
-        &nist(1),
-        "--cutoff",
-        "3",
-        "--shift",
-        "force",
-        "--json",
-    ];
+    let shifted = format!("lj {} --cutoff 3 --shift force --json", nist(1));
+    let shifted = words(&shifted);
     assert!(near(&place.json(&shifted)["pair_energy"], -3870.9));
 
     let table = place.file("ions.txt", "Na 0.1 2.0 1\nCl 0.2 3.0 -1\n");
@@ -35,15 +28,8 @@ fn lj_gives_the_published_energies_and_says_what_it_cannot_read() {
         "2\nLattice=\"9 0 0 2 9 0 0 0 9\" Properties=species:S:1:pos:R:3\nNa 0 0 0\nCl 0 0 8\n";
     let ions = place.file("ions.extxyz", ions);
     let (table, ions) = (table.to_str().unwrap(), ions.to_str().unwrap());
-    let salt = [
-        "lj",
-        ions,
-        "--cutoff",
-        "4",
-        "--coefficients",
-        table,
-        "--json",
-    ];
+    let salt = format!("lj {ions} --cutoff 4 --coefficients {table} --json");
+    let salt = words(&salt);
     let bare = place.json(&salt);
     let charged = place.json(&[&salt[..], &["--charges"]].concat());
     assert_eq!(charged["pairs"], 1);
@@ -54,14 +40,11 @@ fn lj_gives_the_published_energies_and_says_what_it_cannot_read() {
     );
 
     let other = place.file("other.xyz", "1\n\nK 0 0 0\n");
-    let other = [
-        "lj",
-        other.to_str().unwrap(),
-        "--cutoff",
-        "4",
-        "--coefficients",
-        table,
-    ];
+    let other = format!(
+        "lj {} --cutoff 4 --coefficients {table}",
+        other.to_str().unwrap()
+    );
+    let other = words(&other);
     place.refuses("no coefficients of 'K'", &other);
     place.refuses("cut-off -1", &["lj", &nist(4), "--cutoff=-1"]);
 }
@@ -74,13 +57,8 @@ fn lj_runs_and_goes_on_from_a_checkpoint() {
     ];
     let run = |more: &[&str]| place.json(&[&["lj"], more, &flags[..]].concat());
     let configuration = nist(1);
-    let start = [
-        &configuration[..],
-        "--temperature",
-        "0.9",
-        "--output",
-        "one",
-    ];
+    let start = format!("{configuration} --temperature 0.9 --output one");
+    let start = words(&start);
     let whole = run(&[&start[..], &["--steps", "40", "--checkpoint", "20"]].concat());
     assert_eq!(whole["steps"], 40);
     let deviation = whole["energy_deviation"].as_f64().unwrap();
@@ -88,13 +66,8 @@ fn lj_runs_and_goes_on_from_a_checkpoint() {
         deviation < 2e-3 * whole["kinetic_energy"].as_f64().unwrap(),
         "{whole}"
     );
-    let start = [
-        &configuration[..],
-        "--temperature",
-        "0.9",
-        "--output",
-        "two",
-    ];
+    let start = format!("{configuration} --temperature 0.9 --output two");
+    let start = words(&start);
     run(&[&start[..], &["--steps", "20", "--checkpoint", "20"]].concat());
     let saved = ["--restart", "two/run.checkpoint", "--output", "two"];
     let rest = run(&[&saved[..], &["--steps", "20", "--checkpoint", "20"]].concat());
@@ -202,19 +175,8 @@ fn lj_in_f64_has_the_digits_of_f64_and_writes_forces() {
 #[test]
 fn lj_in_f64_goes_on_from_a_checkpoint_with_the_same_bits() {
     let place = Workplace::new();
-    let flags = [
-        "--cutoff",
-        "2.5",
-        "--shift",
-        "force",
-        "--every",
-        "5",
-        "--checkpoint",
-        "10",
-        "--json",
-        "--precision",
-        "f64",
-    ];
+    let flags =
+        words("--cutoff 2.5 --shift force --every 5 --checkpoint 10 --json --precision f64");
     let run = |more: &[&str]| place.json(&[&["lj"], more, &flags[..]].concat());
     let start = nist(1);
     let start = [&start[..], "--temperature", "0.9"];
@@ -241,27 +203,10 @@ fn lj_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
     let place = Workplace::new();
     for precision in ["f32", "f64"] {
         let configuration = nist(1);
-        let args = [
-            "lj",
-            &configuration,
-            "--cutoff",
-            "2.5",
-            "--steps",
-            "500",
-            "--dt",
-            "0.08",
-            "--temperature",
-            "2",
-            "--every",
-            "1",
-            "--checkpoint",
-            "1",
-            "--output",
-            precision,
-            "--precision",
-            precision,
-            "--json",
-        ];
+        let args = format!(
+            "lj {configuration} --cutoff 2.5 --steps 500 --dt 0.08 --temperature 2 --every 1 --checkpoint 1 --output {precision} --precision {precision} --json"
+        );
+        let args = words(&args);
         let output = place.run(&args);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
@@ -305,15 +250,7 @@ fn atoms_without_a_well_take_part_by_their_charges_alone() {
     );
     let water = "4\nProperties=species:S:1:pos:R:3\nO 0 0 0\nO 3 0 0\nH 1 0 0\nH 1 1e-8 0\n";
     place.file("water.extxyz", water);
-    let args = [
-        "lj",
-        "water.extxyz",
-        "--cutoff",
-        "4",
-        "--coefficients",
-        "spce.txt",
-        "--json",
-    ];
+    let args = words("lj water.extxyz --cutoff 4 --coefficients spce.txt --json");
     let s6 = (3.166f64 / 3.0).powi(6);
     let expected = 4.0 * 0.65 * (s6 * s6 - s6);
     for precision in ["f32", "f64"] {

@@ -1,7 +1,7 @@
 //! What the commands do when memory is short: they say so, with the bytes, and fail.
 #![cfg(target_os = "linux")]
 
-use crate::{Workplace, text};
+use crate::{Workplace, text, words};
 use std::process::{Command, Output};
 
 /// Runs the command with an address space of the given number of megabytes.
@@ -38,14 +38,8 @@ fn refuses(place: &Workplace, megabytes: u64, args: &[&str]) {
 fn a_grid_that_does_not_fit_is_refused_with_the_bytes() {
     let place = Workplace::new();
     let atoms = place.file("atoms.txt", "0 0 0 1\n1 0 0 -1\n");
-    let coulomb = [
-        "coulomb",
-        text(&atoms),
-        "--spacing",
-        "0.1",
-        "--device",
-        "cpu",
-    ];
+    let coulomb = format!("coulomb {} --spacing 0.1 --device cpu", text(&atoms));
+    let coulomb = words(&coulomb);
     let one = ["--threads", "1"];
     for grid in ["2048,2048,2048", "1073741824,1,1"] {
         for more in [
@@ -68,16 +62,11 @@ fn lists_that_do_not_fit_are_refused_with_the_bytes() {
     let place = Workplace::new();
     let points: Vec<[f32; 3]> = (0..20_000).map(|k| [k as f32 * 1e-5, 0.0, 0.0]).collect();
     let file = place.points("dense.npy", &points);
-    let neighbors = [
-        "neighbors",
-        text(&file),
-        "--radius",
-        "1",
-        "--device",
-        "cpu",
-        "--threads",
-        "1",
-    ];
+    let neighbors = format!(
+        "neighbors {} --radius 1 --device cpu --threads 1",
+        text(&file)
+    );
+    let neighbors = words(&neighbors);
     for precision in ["f32", "f64"] {
         refuses(
             &place,
@@ -92,23 +81,11 @@ fn a_box_200_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_lis
     let place = Workplace::new();
     let file = place.points("one.npy", &[[0.25, 0.5, 0.75]]);
     for precision in ["f32", "f64"] {
-        let args = [
-            "neighbors",
-            text(&file),
-            "--radius",
-            "200",
-            "--box",
-            "1,1,1",
-            "--periodic",
-            "xyz",
-            "--device",
-            "cpu",
-            "--threads",
-            "1",
-            "--precision",
-            precision,
-            "--json",
-        ];
+        let args = format!(
+            "neighbors {} --radius 200 --box 1,1,1 --periodic xyz --device cpu --threads 1 --precision {precision} --json",
+            text(&file)
+        );
+        let args = words(&args);
         let output = within(&place, 300, &args);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {errors}", output.status);

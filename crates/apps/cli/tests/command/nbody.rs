@@ -22,14 +22,8 @@ fn gravity_tells_energies_and_writes_frames_energies_a_picture_and_checkpoints()
         ];
         place.json(&args.concat())
     };
-    let folder = [
-        "--output",
-        text(&out),
-        "--frames",
-        "3",
-        "--checkpoint",
-        "60",
-    ];
+    let folder = format!("--output {} --frames 3 --checkpoint 60", text(&out));
+    let folder = words(&folder);
     let begun = [&["--dt", "0.01"], &folder[..]].concat();
     let found = run(&[text(&file)], "100", &begun);
     let number = |found: &Value, name: &str, part: &str| found[name][part].as_f64().unwrap();
@@ -78,27 +72,17 @@ fn gravity_tells_energies_and_writes_frames_energies_a_picture_and_checkpoints()
     assert_eq!(std::fs::read(out.join("frame_0002.npy")).unwrap(), last);
     place.refuses(
         "--dt 0.5",
-        &[
-            "gravity",
-            "--restart",
-            text(&kept),
-            "--steps",
-            "100",
-            "--dt",
-            "0.5",
-        ],
+        &words(&format!(
+            "gravity --restart {} --steps 100 --dt 0.5",
+            text(&kept)
+        )),
     );
     place.refuses(
         "f64",
-        &[
-            "gravity",
-            "--restart",
-            text(&kept),
-            "--steps",
-            "9",
-            "--precision",
-            "f32",
-        ],
+        &words(&format!(
+            "gravity --restart {} --steps 9 --precision f32",
+            text(&kept)
+        )),
     );
     let bare = place.file("bare.csv", "x,y,z\n0,0,0\n");
     place.refuses(
@@ -113,17 +97,7 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
     // One atom on a grid point, which it does not count for, and one beside the grid.
     let file = place.file("atoms.csv", "x,y,z,charge\n0,0,0,2\n0,0,5,-1\n");
     let array = place.0.path().join("potential.npy");
-    let grid = [
-        "--grid",
-        "3,2,1",
-        "--spacing",
-        "1",
-        "--origin",
-        "0,0,0",
-        "--device",
-        "cpu",
-        "--json",
-    ];
+    let grid = words("--grid 3,2,1 --spacing 1 --origin 0,0,0 --device cpu --json");
     let run = |more: &[&str]| place.json(&[&["coulomb", text(&file)], &grid[..], more].concat());
     let potential = |x: f64, y: f64, cutoff: f64| {
         let [near, far] = [x.hypot(y), x.hypot(y).hypot(5.0)];
@@ -219,14 +193,8 @@ fn gravity_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
         ),
     ] {
         let out = place.0.path().join(folder);
-        let written = [
-            "--output",
-            text(&out),
-            "--frames",
-            "101",
-            "--checkpoint",
-            "4",
-        ];
+        let written = format!("--output {} --frames 101 --checkpoint 4", text(&out));
+        let written = words(&written);
         let all = args(&[more, &written].concat());
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let output = place.run(&all);
@@ -266,24 +234,13 @@ fn a_run_that_goes_on_keeps_the_energies_before() {
     let place = Workplace::new();
     let file = place.file("pair.csv", PAIR);
     let folder = ["--output", "out", "--frames", "5", "--json"];
-    let begun = [
-        "gravity",
-        text(&file),
-        "--dt",
-        "0.01",
-        "--steps",
-        "40",
-        "--checkpoint",
-        "20",
-    ];
+    let begun = format!(
+        "gravity {} --dt 0.01 --steps 40 --checkpoint 20",
+        text(&file)
+    );
+    let begun = words(&begun);
     place.json(&[&begun[..], &folder].concat());
-    let on = [
-        "gravity",
-        "--restart",
-        "out/gravity.checkpoint",
-        "--steps",
-        "80",
-    ];
+    let on = words("gravity --restart out/gravity.checkpoint --steps 80");
     place.json(&[&on[..], &folder].concat());
     let table = std::fs::read_to_string(place.0.path().join("out/energy.csv")).unwrap();
     let times: Vec<f64> = (table.lines().skip(1))
@@ -297,17 +254,7 @@ fn a_run_that_goes_on_keeps_the_energies_before() {
 fn coulomb_takes_f64_where_f32_would_move_atoms() {
     let place = Workplace::new();
     place.file("far.csv", "x,y,z,charge\n1e7,0,0,1\n10000000.3,0,0,-1\n");
-    let args = [
-        "coulomb",
-        "far.csv",
-        "--grid",
-        "2,1,1",
-        "--spacing",
-        "1",
-        "--origin",
-        "1e7,1,0",
-        "--json",
-    ];
+    let args = words("coulomb far.csv --grid 2,1,1 --spacing 1 --origin 1e7,1,0 --json");
     let found = place.json(&args);
     assert_eq!(found["precision"], "f64");
     let near = 1.0 - 1.0 / 1.09f64.sqrt();

@@ -185,15 +185,11 @@ fn neighbors_honours_a_tilted_box() {
         let file = place.file("frame.extxyz", format!("500\n{comment}\n{lines}"));
         let found = place.json(&["neighbors", text(&file), "--radius", "1.5", "--json"]);
         assert_eq!(found["digest"], digest_of(&search(vectors)).1, "{lattice}");
-        let double = [
-            "neighbors",
-            text(&file),
-            "--radius",
-            "1.5",
-            "--json",
-            "--precision",
-            "f64",
-        ];
+        let double = format!(
+            "neighbors {} --radius 1.5 --json --precision f64",
+            text(&file)
+        );
+        let double = words(&double);
         assert!(
             place.json(&double)["pairs"].as_u64().unwrap() > 0,
             "{lattice}"
@@ -228,15 +224,10 @@ fn lists_are_written_as_compressed_sparse_rows() {
     let place = Workplace::new();
     let case = Case::new("cloud", 1.2, Cloud::Uniform.points(300, 4));
     let file = place.points("cloud.npy", case.targets());
-    place.json(&[
-        "neighbors",
-        text(&file),
-        "--radius",
-        "1.2",
-        "--json",
-        "--output",
-        "lists.npz",
-    ]);
+    place.json(&words(&format!(
+        "neighbors {} --radius 1.2 --json --output lists.npz",
+        text(&file)
+    )));
     let archive = std::fs::File::open(place.0.path().join("lists.npz")).unwrap();
     let mut archive = zip::ZipArchive::new(archive).unwrap();
     let offsets: Vec<u64> = npyz::NpyFile::new(archive.by_name("offsets.npy").unwrap())
@@ -258,14 +249,8 @@ fn lists_are_written_as_compressed_sparse_rows() {
 fn backends_are_those_that_ran() {
     let place = Workplace::new();
     let file = place.points("cloud.npy", &Cloud::Uniform.points(20_000, 3));
-    let args = [
-        "neighbors",
-        text(&file),
-        "--radius",
-        "1.2",
-        "--json",
-        "--device",
-    ];
+    let args = format!("neighbors {} --radius 1.2 --json --device", text(&file));
+    let args = words(&args);
     let alone = place.json(&[&args[..], &["cpu"]].concat());
     assert_eq!(alone["backends"].as_array().unwrap().len(), 1);
     assert_eq!(alone["backends"][0]["name"], "cpu");
@@ -305,27 +290,14 @@ fn a_box_in_the_plane_has_two_lengths() {
     let space = place.points("space.npy", &flat);
     let (pairs, digest) = oracle_digest(&flat, 1.5, [Some(7.9), Some(8.0), None]);
     for (file, more) in [(&plane, &[][..]), (&space, &["--periodic", "xy"])] {
-        let args = [
-            "neighbors",
-            text(file),
-            "--radius",
-            "1.5",
-            "--json",
-            "--box",
-            "7.9,8",
-        ];
+        let args = format!("neighbors {} --radius 1.5 --json --box 7.9,8", text(file));
+        let args = words(&args);
         let found = place.json(&[&args[..], more].concat());
         assert_eq!(found["pairs"], pairs);
         assert_eq!(found["digest"], digest);
     }
-    let args = [
-        "neighbors",
-        text(&space),
-        "--radius",
-        "1.5",
-        "--box",
-        "7.9,8",
-    ];
+    let args = format!("neighbors {} --radius 1.5 --box 7.9,8", text(&space));
+    let args = words(&args);
     place.refuses("--periodic xy", &args);
 }
 

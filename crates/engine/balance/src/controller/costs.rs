@@ -25,7 +25,7 @@ use super::{
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
 use crate::{Backend, CLASSES, Durations, Layout, StepTimes, overlapped};
-use nearfield_grid::memory::{Shortage, make_room};
+use nearfield_grid::memory::{Shortage, with_room};
 use std::ops::Range;
 
 /// Milliseconds of both backends.
@@ -76,12 +76,7 @@ impl<'a> Costs<'a> {
         let costs = [cpu, compute];
         let rates: [[f64; 2]; CLASSES] =
             std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
-        let mut before = Vec::new();
-        make_room(
-            &mut before,
-            layout.sorted_keys().len() + 1,
-            "predicted times",
-        )?;
+        let mut before = with_room(layout.sorted_keys().len() + 1, "predicted times")?;
         let mut sums = [0.0; 3];
         before.push(sums);
         before.extend(layout.classes_and_work().map(|(class, work)| {

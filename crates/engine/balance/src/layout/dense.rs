@@ -34,7 +34,9 @@ use super::{
     cells::{Bounds, Neighbourhood},
 };
 use crate::{Error, ErrorKind};
-use nearfield_grid::memory::{Shortage, collected, filled, make_room, make_room_for_one};
+use nearfield_grid::memory::{
+    Shortage, collected, filled, make_room, make_room_for_one, with_room,
+};
 use std::ops::{AddAssign, Range, Sub};
 
 /// The name of the memory in messages.
@@ -234,8 +236,7 @@ fn windows<T: Sum>(
         Some((reach, (row.y, row.z)))
     });
     let offsets = collected(offsets, TABLES)?;
-    let mut by_reach = Vec::new();
-    make_room(&mut by_reach, reaches.len(), TABLES)?;
+    let mut by_reach = with_room(reaches.len(), TABLES)?;
     for reach in reaches {
         let mut slider = Slider::new(extent, near, reach as usize)?;
         let mut windows = filled(width * height * depth, T::default(), TABLES)?;
@@ -393,8 +394,7 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<
         collected(ranges, NEAR)
     };
     let [along_x, along_y, along_z] = [along(0)?, along(1)?, along(2)?];
-    let mut starts = Vec::new();
-    make_room(&mut starts, bricks.len() + 1, NEAR)?;
+    let mut starts = with_room(bricks.len() + 1, NEAR)?;
     starts.push(0);
     let mut lists = Lists::new(bricks.len())?;
     let mut rows: Vec<&[u32]> = Vec::new();

@@ -51,7 +51,9 @@ use crate::{Error, ErrorKind, plan::cut::Cut};
 use bricks::Bricks;
 use load::{Load, Traffic, class_of};
 use merge::sort_runs;
-use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
+use nearfield_grid::memory::{
+    Shortage, collected, copied, filled, make_room, make_room_for_one, with_room,
+};
 use std::{collections::HashMap, ops::Range};
 use ties::{Rank, Ties, ranks};
 
@@ -151,17 +153,17 @@ impl Layout {
         let ranks = ranks(&bricks, ties)?;
         let all = bricks.as_slice().len();
         let mut layout = Self {
-            ladder: with_room(all)?,
-            classes: with_room(all)?,
-            works: with_room(all)?,
-            keys: with_room(all)?,
+            ladder: with_room(all, LAYOUT)?,
+            classes: with_room(all, LAYOUT)?,
+            works: with_room(all, LAYOUT)?,
+            keys: with_room(all, LAYOUT)?,
             sorted: Vec::new(),
-            before: with_room(all + 1)?,
+            before: with_room(all + 1, LAYOUT)?,
             most: ranks.iter().map(|rank| rank.high).max().unwrap_or(0),
             ranks,
             ties,
             uploads: Vec::new(),
-            subregions: with_room(ranges.len())?,
+            subregions: with_room(ranges.len(), LAYOUT)?,
             bricks,
             traffic,
         };
@@ -489,7 +491,7 @@ impl Layout {
         let mut ranked = collected(ranked, LAYOUT)?;
         sort_runs(&mut ranked, |brick| brick.0.to_bits(), LAYOUT)?;
         let total = self.before[self.ladder.len()].0 as f64;
-        let mut thetas = with_room(count.saturating_add(1))?;
+        let mut thetas = with_room(count.saturating_add(1), LAYOUT)?;
         thetas.push(0.0);
         let (mut place, mut work) = (0, 0.0);
         for step in 1..count {
@@ -587,20 +589,13 @@ impl Layout {
     }
 }
 
-/// A vector with room for `len` values.
-fn with_room<T>(len: usize) -> Result<Vec<T>, Shortage> {
-    let mut vec = Vec::new();
-    make_room(&mut vec, len, LAYOUT)?;
-    Ok(vec)
-}
-
 /// Ranges of bricks whose borders lie as near as can be to equal shares of the work. A border is
 /// set before the brick whose middle passes the next equal share, so no range misses its share by
 /// more than half a brick at either end.
 fn equal_work(bricks: &Bricks, count: usize) -> Result<Vec<Range<usize>>, Shortage> {
     let all = bricks.as_slice();
     let total = u128::from(bricks.work());
-    let mut ranges = with_room(count.min(all.len()))?;
+    let mut ranges = with_room(count.min(all.len()), LAYOUT)?;
     let (mut first, mut done) = (0, 0u128);
     for (brick, next) in all.iter().enumerate() {
         let middle = done + u128::from(next.work) / 2;

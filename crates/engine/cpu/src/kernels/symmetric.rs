@@ -55,7 +55,7 @@ use crate::{
     sets::share::Share,
     simd::{LANES, Simd, Task, vector::Vector, with_level},
 };
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::with_room;
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
@@ -91,8 +91,7 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let mut sample = Vec::new();
     for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
         let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot)?;
-        let mut reached = Vec::new();
-        make_room(&mut reached, runs.len(), "a sample of candidates")?;
+        let mut reached = with_room(runs.len(), "a sample of candidates")?;
         reached.extend(runs.iter().map(|run| run.slots.clone()));
         sample.push(reached);
     }

@@ -24,7 +24,7 @@ use super::{
 use crate::{error::Error, pool::CpuBackend, pool::workers::Workers};
 use nearfield_grid::{
     Csr, SharedMut,
-    memory::{make_room, zeroed},
+    memory::{with_room, zeroed},
     parallel::PoolLoops,
 };
 use rayon::prelude::*;
@@ -158,8 +158,7 @@ impl NeighborLists {
     pub fn to_csr(&self) -> Result<Csr, Error> {
         /// The name of the memory in messages.
         const WHAT: &str = "neighbour lists one after the other";
-        let mut offsets = Vec::new();
-        make_room(&mut offsets, self.len() + 1, WHAT)?;
+        let mut offsets = with_room(self.len() + 1, WHAT)?;
         let mut next = 0u64;
         offsets.push(next);
         for &count in self.count.iter() {

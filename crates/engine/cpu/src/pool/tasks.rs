@@ -14,7 +14,7 @@
 use super::CpuBackend;
 use crate::{candidates::scratch::Scratch, error::Error};
 use nearfield_grid::{
-    memory::{Shortage, make_room},
+    memory::{Shortage, with_room},
     parallel::PoolLoops,
 };
 use rayon::prelude::*;
@@ -59,8 +59,7 @@ impl CpuBackend {
         task: &(dyn Fn(Range<usize>, &mut Scratch) -> R + Sync),
     ) -> Result<Vec<R>, Error> {
         let (refused, tasks) = (Refused::default(), len.div_ceil(size));
-        let mut results = Vec::new();
-        make_room(&mut results, tasks, "the results of tasks")?;
+        let mut results = with_room(tasks, "the results of tasks")?;
         self.install(|| {
             (0..tasks)
                 .into_par_iter()

@@ -477,8 +477,7 @@ impl Build<'_> {
                 None => sorted.position(slot).map(f64::from),
                 Some(_) => points.place(sorted.index[slot] as usize),
             };
-            let mut wraps = Vec::new();
-            memory::make_room(&mut wraps, len, "the boxes that points lie in")?;
+            let mut wraps = memory::with_room(len, "the boxes that points lie in")?;
             (0..len)
                 .into_par_iter()
                 .with_min_len(1 << 12)

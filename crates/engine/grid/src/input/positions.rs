@@ -20,7 +20,7 @@
 //! position and the size of a struct. The view checks once that the last position ends within the
 //! bytes; no alignment is needed.
 
-use crate::{Error, ErrorKind, Precision, Value, memory::make_room};
+use crate::{Error, ErrorKind, Precision, Value, memory::with_room};
 use bytemuck::Pod;
 use glam::{DVec2, DVec3, Vec2, Vec3};
 use std::{borrow::Cow, marker::PhantomData, ops::Range};
@@ -354,8 +354,7 @@ impl Visitor<f32> for Pack {
     type Output = Result<Vec<[f32; 3]>, Error>;
 
     fn visit<S: Source<f32>>(self, source: S) -> Self::Output {
-        let mut packed = Vec::new();
-        make_room(&mut packed, self.0, "packed positions")?;
+        let mut packed = with_room(self.0, "packed positions")?;
         packed.extend((0..self.0).map(|index| source.position(index)));
         Ok(packed)
     }

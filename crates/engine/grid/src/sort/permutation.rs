@@ -58,8 +58,7 @@ impl Permutation {
     /// [`ErrorKind::PermutationLength`] when the lengths differ, and [`ErrorKind::OutOfMemory`].
     pub fn reordered<T: Copy + Send + Sync>(&self, slice: &[T]) -> Result<Vec<T>, Error> {
         self.check(slice.len())?;
-        let mut reordered = Vec::new();
-        memory::make_room(&mut reordered, slice.len(), "a reordered array")?;
+        let mut reordered = memory::with_room(slice.len(), "a reordered array")?;
         self.order
             .par_iter()
             .with_min_len(1 << 13)

@@ -1,4 +1,5 @@
-//! An allocator that refuses what a test tells it to.
+//! Allocators of tests: one refuses what a test tells it to, one counts what is taken.
+#![allow(dead_code, reason = "every test needs one of both")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -42,6 +43,72 @@ impl Refusing {
         let done = work();
         self.from.store(usize::MAX, Ordering::SeqCst);
         done
+    }
+
+    /// Grants one request of `from` bytes or more, and one more every time, until `work` succeeds;
+    /// before that its errors must contain `said`. Returns how often it was refused too.
+    pub(crate) fn squeeze<T, E: std::fmt::Display>(
+        &self,
+        from: usize,
+        said: &str,
+        mut work: impl FnMut() -> Result<T, E>,
+    ) -> (T, usize) {
+        for granted in 0.. {
+            match self.while_short(from, granted, &mut work) {
+                Ok(done) => return (done, granted),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(text.contains(said), "{text}");
+                }
+            }
+        }
+        unreachable!("ranges without an end have none")
+    }
+}
+
+/// The system's allocator, with the bytes that are taken now and were taken at most.
+pub(crate) struct Counting {
+    now: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Counting {
+    pub(crate) const fn new() -> Self {
+        Self {
+            now: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes taken and not given back.
+    pub(crate) fn held(&self) -> usize {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Does `work`; returns its result and the bytes it took at most beside what was taken before.
+    pub(crate) fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, usize) {
+        let before = self.held();
+        self.peak.store(before, Ordering::Relaxed);
+        let done = work();
+        let peak = self.peak.load(Ordering::Relaxed);
+        (done, peak.saturating_sub(before))
+    }
+}
+
+// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
+// it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = self.now.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        self.peak.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        self.now.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise; it came from there.
+        unsafe { System.dealloc(place, layout) }
     }
 }
 

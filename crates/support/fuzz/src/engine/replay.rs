@@ -4,7 +4,11 @@ use super::input::{Action, Layout, ListChoice, Points, Setup};
 use super::labels::{Labels, labels};
 use super::model::{Lists, Model};
 use super::places::{self, Scale};
-use nearfield::{Engine, Error, ErrorKind, ListKind, PointSetId, Positions, kernels::{Field, SphDensity}, report::SimdLevel};
+use nearfield::{
+    Engine, Error, ErrorKind, ListKind, PointSetId, Positions,
+    kernels::{Field, SphDensity},
+    report::SimdLevel,
+};
 
 /// Sets of a session at most.
 const MAX_SETS: usize = 3;

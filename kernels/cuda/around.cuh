@@ -3,11 +3,11 @@
 // sets as well as one.
 //
 // Most targets lie so far inside the table that all rows in reach do too: `inside`. Their rows are
-// numbered from the first in reach, loops over them are unrolled, gaps are computed once per target,
-// and a row costs a root, two loads and a few sums: no bounds check, no image. Targets near a face
-// of the table take the rows one by one (`Row`), cut them to the table, and in a periodic box see
-// what lies beyond a face in another image. Kernels let the targets of a block that are near a face
-// share warps, so that the others do not wait for them.
+// numbered from the first in reach, loops over them are unrolled, gaps are computed once per
+// target, and a row costs a root, two loads and a few sums: no bounds check, no image. Targets near
+// a face of the table take the rows one by one (`Row`), cut them to the table, and in a periodic
+// box see what lies beyond a face in another image. Kernels let the targets of a block that are
+// near a face share warps, so that the others do not wait for them.
 //
 // Rows, gaps and chords are computed in f32 in cells of the sources' table. Why no pair is lost:
 //
@@ -49,7 +49,8 @@ __device__ __forceinline__ float rough_sqrt(float x) {
 constexpr float TO_WHOLE = 12582912.0f;
 constexpr u32 WHOLE_BITS = 0x4b400000u;
 
-// Bits of the whole number below `x`, plus WHOLE_BITS; of that or the one before it if `x` is whole.
+// Bits of the whole number below `x`, plus WHOLE_BITS; of that or the one before it if `x` is
+// whole.
 __device__ __forceinline__ u32 whole_below(float x_less_half) {
     return __float_as_uint(__fadd_rn(x_less_half, TO_WHOLE));
 }
@@ -171,7 +172,8 @@ struct Around {
         return __fsub_rn(static_cast<float>(first + row), at);
     }
 
-    // What the gaps along z and, in a tilted box, the leaning of a slice leave.
+    // The rest of the squared reach beside the gaps along z and, in a tilted box, the leaning of a
+    // slice.
     struct Slice {
         float left;             // of the squared reach
         Leaning along_y, along_x;
@@ -184,7 +186,7 @@ struct Around {
                      Leaning(from, to, geometry.lean[2]), Leaning(from, to, geometry.lean[1])};
     }
 
-    // What the gap along y leaves of the squared reach for the chord along x. All walks around a
+    // Rest of the squared reach beside the gap along y, for the chord along x. All walks around a
     // target compute it by the same operations, so they see the same runs: bits of masks stand for
     // the candidates of one walk and are read by another.
     __device__ __forceinline__ float chord(const Slice& slice, float below, float less) const {
@@ -213,9 +215,9 @@ struct Around {
                     __fadd_rn(middle, fminf(__fmul_rn(to, geometry.per_reach), geometry.reach[0]))};
     }
 
-    // Of a target that is inside: calls take(z, y, reached, run) for the rows of all slices in reach
-    // (ALL: of all slices), where run() returns the sorted points of the row's cells along the chord
-    // and is called only if the row is `reached`.
+    // Of a target that is inside: calls take(z, y, reached, run) for the rows of all slices in
+    // reach (ALL: of all slices), where run() returns the sorted points of the row's cells along
+    // the chord and is called only if the row is `reached`.
     template <bool ALL, class Take>
     __device__ __forceinline__ void rows(Take take) const {
         float gaps[ROWS];  // of what the gap along y leaves
@@ -431,8 +433,8 @@ __device__ __forceinline__ void visit_wrapped_row(
     }
 }
 
-// Whether the rows of a target need no look at the faces of the table: of all targets of a warp that
-// take part in the call, because a warp with both kinds would go through all rows twice.
+// Whether the rows of a target need no look at the faces of the table: of all targets of a warp
+// that take part in the call, because a warp with both kinds would go through all rows twice.
 template <class Around>
 __device__ __forceinline__ bool all_inside(const Around& around) {
     return __all_sync(__activemask(), around.inside);

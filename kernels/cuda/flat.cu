@@ -1,8 +1,8 @@
 // Strategy `flat`: one thread per target.
 //
-// NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around each
-// target in a dense table, NF_K cells to a radius along y and z: in the padded table of one set in
-// an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
+// NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around
+// each target in a dense table, NF_K cells to a radius along y and z: in the padded table of one
+// set in an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
 // (NF_AROUND_OPEN and so on).
 #include "masks.cuh"
 #include "work.cuh"
@@ -242,8 +242,8 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 }
 
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
-// entries: they are staged in shared memory, `room` at a time, and written side by side. Blocks with
-// a target whose masks are not complete are left to flat_lists.
+// entries: they are staged in shared memory, `room` at a time, and written side by side. Blocks
+// with a target whose masks are not complete are left to flat_lists.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
     extern __shared__ u32 stage[];

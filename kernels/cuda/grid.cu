@@ -362,7 +362,7 @@ __device__ __forceinline__ void settle(
     if (slot == 0) {
         flags[ANY_WRAPPED] = status->wrapped;
         flags[FAILED] = failed;
-        // Loops over candidates read so many points behind the last.
+        // Loops over candidates read up to READ_AHEAD points behind the last.
         for (u32 k = 0; k < nf::READ_AHEAD; k++) at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
     if (failed) {

@@ -5,8 +5,8 @@
 // testing every pair twice takes twice as long; writing down what the first walk found takes a word
 // for each of the (2K + 1)^2 rows around a target. Bit b of a row's word stands for candidate b of
 // the row, the candidates of its parts one behind the other; a part takes an even number of bits
-// where candidates are visited two at a time. Both passes find rows and parts by the same functions,
-// compiled without contraction, so they see the same candidates behind the same bits.
+// where candidates are visited two at a time. Both passes find rows and parts by the same
+// functions, compiled without contraction, so they see the same candidates behind the same bits.
 //
 // Neighbours may be without a bit, behind the first 32 candidates of a row or in the last of the
 // 2K + 2 rows that a target may reach. They are counted all the same; one more word per target says

@@ -52,7 +52,7 @@ struct Outlet {
     const float* target_fields;  // channels of every target in the caller's order…
     float* results;        // in the caller's order
     u32 combine;           // results are added to (or the smaller or larger taken)
-    u32 target_stride;     // …so many numbers from one target to the next
+    u32 target_stride;     // …numbers from one target to the next
     float uniforms[nf::MAX_UNIFORMS];
 };
 
@@ -173,7 +173,7 @@ gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u
     const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;
     if (slot == 0) {
-        // Loops over candidates read so many points behind the last.
+        // Loops over candidates read up to READ_AHEAD points behind the last.
         for (u32 behind = count; behind < count + nf::READ_AHEAD; behind++) {
             sources[behind] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {

@@ -17,7 +17,7 @@ const SIDE: u32 = 20;
 /// Requests from here on grow with the number of atoms.
 const GROWS: usize = (SIDE * SIDE * SIDE) as usize * 4;
 
-/// What errors of memory that is short say.
+/// Part of the message of an error for lack of memory.
 const SAID: &str = "out of memory";
 
 #[test]

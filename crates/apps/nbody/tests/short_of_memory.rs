@@ -16,7 +16,7 @@ const COUNT: usize = 40_000;
 /// Requests from here on grow with the number of bodies; those of a compressor or a picture do not.
 const GROWS: usize = COUNT * 12;
 
-/// What errors of memory that is short say.
+/// Part of the message of an error for lack of memory.
 const SAID: &str = "bytes are needed for";
 
 #[test]

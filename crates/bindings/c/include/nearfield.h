@@ -379,8 +379,8 @@ typedef struct {
 } nf_device_lists;
 
 /*
- Values on the device, so many a point; those of a point begin `stride` numbers behind those of
- the point before.
+ Values on the device, a fixed number per point; those of a point begin `stride` numbers behind
+ those of the point before.
  */
 typedef struct {
   /*
@@ -789,7 +789,7 @@ nf_status nf_engine_error(const nf_engine *engine, char *buffer, size_t capacity
  sets and is searched by all, itself included. The coordinates are copied.
 
  # Safety
- `positions` points to so many points, `set` to a number.
+ `positions` points to `points` points, `set` to a number.
  */
 nf_status nf_add_points_f32(nf_engine *engine,
                             const float *positions,
@@ -815,7 +815,7 @@ nf_status nf_add_points_f64(nf_engine *engine,
  gone until nf_find_neighbors(). Refused positions leave the set as it was.
 
  # Safety
- `positions` points to so many points.
+ `positions` points to `points` points.
  */
 nf_status nf_update_f32(nf_engine *engine,
                         uint32_t set,
@@ -965,7 +965,7 @@ nf_status nf_sph_density(const nf_engine *engine,
  support larger than the search radius is refused.
 
  # Safety
- The fields hold so many points as they say, `acceleration` three numbers for each of `len`
+ The fields hold as many points as they say, `acceleration` three numbers for each of `len`
  targets.
  */
 nf_status nf_sph_force(const nf_engine *engine,
@@ -1014,7 +1014,7 @@ nf_status nf_neighbors_of(const nf_engine *engine,
  points and one, `indices_len` the number of pairs; nf_neighbors() tells both.
 
  # Safety
- The arrays have so many elements.
+ The arrays have as many elements as is said.
  */
 nf_status nf_neighbors_csr(const nf_engine *engine,
                            uint32_t targets,
@@ -1038,7 +1038,7 @@ nf_status nf_options_init(nf_options *options, size_t size);
  nf_query_free(). Any number of threads may query an engine at the same time.
 
  # Safety
- `positions` points to so many points, `query` to a place for a handle.
+ `positions` points to `points` points, `query` to a place for a handle.
  */
 nf_status nf_query_f32(const nf_engine *engine,
                        const float *positions,

@@ -94,7 +94,7 @@ impl<'n, T> Array<'n, T> {
     /// The elements.
     ///
     /// # Safety
-    /// The array is null or has so many elements, which are not written to during `'a`.
+    /// The array is null or has `len` elements, which are not written to during `'a`.
     pub(crate) unsafe fn read<'a>(&self) -> Result<&'a [T], Failure> {
         self.check()?;
         if self.len == 0 {
@@ -120,7 +120,7 @@ impl<'n, T> Array<'n, T> {
     /// The elements, for results.
     ///
     /// # Safety
-    /// The array was made from a `*mut T`, and is null or has so many elements that only this call
+    /// The array was made from a `*mut T`, and is null or has `len` elements that only this call
     /// uses during `'a`.
     pub(crate) unsafe fn write<'a>(&self) -> Result<&'a mut [T], Failure> {
         self.check()?;
@@ -220,7 +220,7 @@ fn check_size<T>(given: usize) -> Result<(), Failure> {
 pub(crate) unsafe fn put_options<T>(place: *mut T, size: usize, value: T) -> Result<(), Failure> {
     self::place(place, "options")?;
     check_size::<T>(size)?;
-    // SAFETY: so many bytes are promised.
+    // SAFETY: the caller promises `size` bytes.
     unsafe { put(place, "options", value) }
 }
 
@@ -267,7 +267,7 @@ pub(crate) unsafe fn text<'a>(
             "{what} does not end within {max} bytes: a text ends with a NUL"
         )));
     };
-    // SAFETY: so many bytes have just been read.
+    // SAFETY: `end` bytes have just been read.
     let text = unsafe { slice::from_raw_parts(text.cast::<u8>(), end) };
     match std::str::from_utf8(text) {
         Ok(text) => Ok(Some(text)),

@@ -57,8 +57,8 @@ pub struct NfDeviceOptions {
     pub box_vectors: [[f64; 3]; 3],
 }
 
-/// Values on the device, so many a point; those of a point begin `stride` numbers behind those of
-/// the point before.
+/// Values on the device, a fixed number per point; those of a point begin `stride` numbers behind
+/// those of the point before.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceField {
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn nf_device_options_init(
             periodic: [0; 3],
             box_vectors: [[0.0; 3]; 3],
         };
-        // SAFETY: so many bytes are promised.
+        // SAFETY: the caller promises `size` bytes.
         unsafe { args::put_options(options, size, defaults) }
     })
 }

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn nf_engine_error(
 /// sets and is searched by all, itself included. The coordinates are copied.
 ///
 /// # Safety
-/// `positions` points to so many points, `set` to a number.
+/// `positions` points to `points` points, `set` to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_add_points_f32(
     engine: *mut NfEngine,
@@ -121,7 +121,7 @@ unsafe fn add<T: Coordinate>(
 /// gone until nf_find_neighbors(). Refused positions leave the set as it was.
 ///
 /// # Safety
-/// `positions` points to so many points.
+/// `positions` points to `points` points.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_update_f32(
     engine: *mut NfEngine,

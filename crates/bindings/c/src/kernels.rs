@@ -120,7 +120,7 @@ pub unsafe extern "C" fn nf_sph_density(
 /// support larger than the search radius is refused.
 ///
 /// # Safety
-/// The fields hold so many points as they say, `acceleration` three numbers for each of `len`
+/// The fields hold as many points as they say, `acceleration` three numbers for each of `len`
 /// targets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_sph_force(
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn nf_sph_force(
         };
         let acceleration = Array::new(acceleration.cast::<[f32; 3]>(), len, "acceleration");
         let mass = Array::new(of_sources.mass, of_sources.points, "mass");
-        // SAFETY: the caller guarantees that all fields are null or have so many elements.
+        // SAFETY: the caller guarantees that all fields are null or as long as they say.
         let (of_targets, [velocity, density, pressure], mass) = unsafe {
             (
                 of_targets.fields(&acceleration)?,
@@ -177,7 +177,7 @@ impl NfSphPoints {
     /// Velocity, density and pressure, for a call that writes `results`.
     ///
     /// # Safety
-    /// The arrays have so many elements as the structure says.
+    /// The arrays have as many elements as the structure says.
     unsafe fn fields<'a>(&self, results: &Array<'_, [f32; 3]>) -> Result<[Field<'a>; 3], Failure> {
         let velocity = Array::new(self.velocity.cast::<[f32; 3]>(), self.points, "velocity");
         let density = Array::new(self.density, self.points, "density");

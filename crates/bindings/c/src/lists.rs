@@ -131,7 +131,7 @@ pub unsafe extern "C" fn nf_neighbors_of(
 /// points and one, `indices_len` the number of pairs; nf_neighbors() tells both.
 ///
 /// # Safety
-/// The arrays have so many elements.
+/// The arrays have as many elements as is said.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_neighbors_csr(
     engine: *const NfEngine,

@@ -24,7 +24,7 @@ static QUERIES: Table<NeighborLists> = Table::new("query");
 /// nf_query_free(). Any number of threads may query an engine at the same time.
 ///
 /// # Safety
-/// `positions` points to so many points, `query` to a place for a handle.
+/// `positions` points to `points` points, `query` to a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_query_f32(
     engine: *const NfEngine,

@@ -37,7 +37,7 @@ fn engine(memory_limit: u64) -> *mut NfEngine {
 }
 
 fn update(engine: *mut NfEngine, set: u32, points: &[[f32; 3]]) {
-    // SAFETY: there are so many points.
+    // SAFETY: the number of points is that of the slice.
     let status = unsafe { nf_update_f32(engine, set, points.as_ptr().cast(), points.len(), 12) };
     assert_eq!(status, NfStatus::Ok);
 }
@@ -45,7 +45,7 @@ fn update(engine: *mut NfEngine, set: u32, points: &[[f32; 3]]) {
 fn add(engine: *mut NfEngine, points: &[[f32; 3]]) -> u32 {
     let mut set = 0;
     let data = points.as_ptr().cast();
-    // SAFETY: there are so many points, and the place is there.
+    // SAFETY: the number of points is that of the slice, and the place is there.
     let status = unsafe { nf_add_points_f32(engine, data, points.len(), 12, &mut set) };
     assert_eq!(status, NfStatus::Ok);
     set

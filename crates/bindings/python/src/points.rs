@@ -113,7 +113,7 @@ impl<'py> Points<'py> {
         self.precision
     }
 
-    /// Copies the coordinates to `room`, by up to so many threads.
+    /// Copies the coordinates to `room`, by up to `threads` threads.
     pub(crate) fn copied<'a>(&self, room: &'a mut Room, threads: usize) -> PyResult<Positions<'a>> {
         let [_, columns] = self.shape;
         match self.precision {
@@ -246,7 +246,7 @@ fn copy_to<'a, T: Number>(
     };
     let places = &mut room.spare_capacity_mut()[..len];
     layout.copy(places, threads);
-    // SAFETY: so many have just been written.
+    // SAFETY: `len` elements have just been written.
     unsafe { room.set_len(len) };
     Ok(room)
 }
@@ -263,7 +263,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Copies all numbers to as many places, by up to so many threads.
+    /// Copies all numbers to as many places, by up to `threads` threads.
     fn copy<T: Number>(self, places: &mut [MaybeUninit<T>], threads: usize) {
         let parts = threads.min(places.len() / PART).clamp(1, MAX_THREADS);
         if parts == 1 {
@@ -311,7 +311,7 @@ impl Layout {
     }
 }
 
-/// Points of so many coordinates each.
+/// Points of two or three coordinates each.
 fn positions_of<T>(numbers: &[T], columns: usize) -> Positions<'_>
 where
     for<'a> Positions<'a>: From<&'a [[T; 3]]> + From<&'a [[T; 2]]>,

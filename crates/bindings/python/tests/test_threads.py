@@ -14,7 +14,7 @@ POISON = [np.nan, np.inf, -np.inf, 1e38, 1e30, 3.5]
 
 
 def hammer(arrays, work, calls, seconds=20.0):
-    """Calls `work` so many times, or as long, while another thread writes to the arrays."""
+    """Calls `work` `calls` times, for up to `seconds`, while another thread writes to the arrays."""
     done = threading.Event()
     errors = []
 

@@ -197,7 +197,8 @@ mod tests {
     use super::*;
     use crate::PowerLaw;
 
-    /// Whether the channels that the text says are antisymmetric are those whose sign `symmetric` changes.
+    /// Whether the channels that the text says are antisymmetric are those whose sign `symmetric`
+    /// changes.
     fn antisymmetric_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
         let antisymmetric = kernel
             .cuda()

@@ -93,7 +93,7 @@ fn auto_is_the_cpu_and_says_why() {
     let mut engine = check(Device::Auto);
     let many: Vec<[f32; 3]> = (0..20_000).map(|point| [point as f32, 0.0, 0.0]).collect();
     let set = engine.add_point_set(&many).unwrap();
-    // Steps of so many points start a GPU where there is one.
+    // Steps of this size start a GPU where there is one.
     for _ in 0..3 {
         engine.update(set, &many).unwrap();
         engine.count_neighbors(set, set).unwrap();

@@ -41,7 +41,7 @@ impl Made {
         let engine = engine(&options(1.5));
         let mut set = 7;
         let data = points.as_ptr().cast();
-        // SAFETY: there are so many points.
+        // SAFETY: the number of points is that of the array.
         let status = unsafe { nf_add_points_f32(engine, data, points.len(), 12, &mut set) };
         assert_eq!((status, set), (NfStatus::Ok, 0));
         Self { engine, points }
@@ -88,7 +88,7 @@ pub(crate) fn last_error() -> String {
 
 fn engine_error(engine: *const NfEngine) -> String {
     let mut buffer = [0u8; 512];
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the size is that of the buffer.
     let status = unsafe {
         nf_engine_error(
             engine,
@@ -201,7 +201,7 @@ fn options_that_make_no_sense_are_named() {
 fn positions_that_cannot_be_used_are_named_and_leave_the_set_as_it_was() {
     let mut made = Made::new();
     made.points[17][1] = f32::NAN;
-    // SAFETY: there are so many points.
+    // SAFETY: the number of points is that of the array.
     let status = unsafe { nf_update_f32(made.engine, 0, made.data(), 1000, 12) };
     assert_eq!(status, NfStatus::Positions);
     let text = engine_error(made.engine);
@@ -233,7 +233,7 @@ fn calls_in_the_wrong_order_have_their_status() {
     };
     assert_eq!(of(555), NfStatus::Ok);
     assert_eq!(of(1000), NfStatus::UnknownPoint);
-    // SAFETY: there are so many points.
+    // SAFETY: the number of points is that of the array.
     let updated = unsafe { nf_update_f32(made.engine, 0, made.data(), 1000, 12) };
     assert_eq!(updated, NfStatus::Ok);
     assert_eq!(of(555), NfStatus::OutOfDate);
@@ -256,7 +256,7 @@ fn calls_in_the_wrong_order_have_their_status() {
 fn a_text_that_does_not_fit_says_how_long_it_is() {
     let made = Made::new();
     let mut needed = 0;
-    // SAFETY: the buffers have so many bytes as is said.
+    // SAFETY: the sizes are those of the buffers.
     unsafe {
         let report = |buffer, size, needed| nf_report(made.engine, buffer, size, needed);
         assert_eq!(report(ptr::null_mut(), 0, &mut needed), NfStatus::Ok);
@@ -383,7 +383,7 @@ fn results_that_lie_where_something_is_read_are_refused() {
     assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
     let mut numbers = vec![1.0f32; 8000];
     let at = numbers.as_mut_ptr();
-    // SAFETY: there are so many numbers.
+    // SAFETY: the arrays are as long as is said.
     unsafe {
         let density =
             |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, 3, mass, 1000, out, 1000, 0);

@@ -43,7 +43,7 @@ fn lists_views_csr_and_counts_agree_with_the_engine() {
     assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
     let mut lists = no_lists();
     let pairs: usize = wanted.iter().map(Vec::len).sum();
-    // SAFETY: all places and arrays are there, with so many elements.
+    // SAFETY: all places and arrays are there and as long as is said.
     unsafe {
         assert_eq!(nf_neighbors(made.engine, 0, 0, &mut lists), NfStatus::Ok);
         assert_eq!((lists.points, lists.pairs), (1000, pairs as u64));
@@ -262,7 +262,7 @@ fn points_and_sets_that_are_removed_leave_the_lists_of_the_rest() {
     }
 }
 
-/// Density of the points of an engine, by a kernel of this support in so many dimensions.
+/// Density of the points of an engine, by a kernel of this support in two or three dimensions.
 fn density_of(
     made: &Made,
     support: f32,
@@ -271,7 +271,7 @@ fn density_of(
     density: &mut [f32],
     deliver: u32,
 ) -> NfStatus {
-    // SAFETY: the arrays have so many elements.
+    // SAFETY: the arrays are as long as is said.
     unsafe {
         nf_sph_density(
             made.engine,
@@ -368,7 +368,7 @@ fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
     };
     let mut acceleration = vec![0.0f32; 3000];
     let results = acceleration.as_mut_ptr();
-    // SAFETY: the fields hold so many points as they say.
+    // SAFETY: the fields hold as many points as they say.
     let status = unsafe {
         nf_sph_force(
             made.engine,
@@ -403,7 +403,7 @@ unsafe extern "C" fn count(user: *mut c_void, batch: *const NfBatch) -> i32 {
     // SAFETY: the test passes what it counts, the library a batch.
     let (counted, batch) = unsafe { (&*user.cast::<Counted>(), &*batch) };
     for k in 0..batch.target_count {
-        // SAFETY: there are so many targets, and one offset more.
+        // SAFETY: a batch has `target_count` targets, and one offset more.
         let (target, begin, end) = unsafe {
             let offset = |k| *batch.offsets.add(k) as usize;
             (*batch.targets.add(k), offset(k), offset(k + 1))
@@ -413,7 +413,7 @@ unsafe extern "C" fn count(user: *mut c_void, batch: *const NfBatch) -> i32 {
         }
         counted.counts[target as usize].fetch_add((end - begin) as u32, Ordering::Relaxed);
         for pair in begin..end {
-            // SAFETY: there are so many pairs.
+            // SAFETY: offsets are those of the pairs of the batch.
             let (source, dx, d2) = unsafe {
                 (
                     *batch.sources.add(pair),

@@ -114,7 +114,7 @@ int main() {
     const auto thinned = engine.add_points(points), fresh = engine.add_points(kept);
     engine.retain_points(thinned, keep);
     engine.find_neighbors();
-    expect(engine.points(thinned) == kept.size(), "so many points are kept");
+    expect(engine.points(thinned) == kept.size(), "the number of points that are kept");
     const nearfield::csr left = engine.to_csr(thinned, thinned), wanted = engine.to_csr(fresh, fresh);
     expect(left.offsets == wanted.offsets && left.indices == wanted.indices, "with their lists");
     engine.remove_set(thinned);

@@ -234,7 +234,7 @@ impl PyDeviceArray {
             values.resize(len, T::default());
             if len > 0 {
                 let _current = Current::enter(self.stream.context());
-                // SAFETY: so many elements are there as long as `memory`, and lists that are not
+                // SAFETY: the elements are there as long as `memory`, and lists that are not
                 // out of date as long as the engine is locked.
                 let lent = unsafe { Lent::<T>::new(&self.stream, self.pointer, len) };
                 #[expect(

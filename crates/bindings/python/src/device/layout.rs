@@ -206,7 +206,7 @@ impl Layout {
         self.expect(dtype, |shape| shape == wanted, &tuple(wanted))
     }
 
-    /// Some float32 for each of so many points; returns how many.
+    /// A fixed number of float32 for each of `points` points; returns that number.
     pub(crate) fn field(&self, points: usize) -> Result<usize, Refused> {
         let fits = |shape: &[usize]| match shape {
             [rows] => *rows == points,

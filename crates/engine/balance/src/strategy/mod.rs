@@ -53,7 +53,7 @@ pub enum Strategy {
     /// whole. Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat).
     /// Takes 4 bytes on the device per point, channel and plane. There are 14 planes with one cell
     /// to a radius, fewer in boxes of fewer cells. A cell is never divided among several half
-    /// warps, so many thousands of points in one cell take long.
+    /// warps, so a cell of thousands of points takes long.
     HalfTiles,
     /// The engine measures on its first steps which of the others is the fastest for its points,
     /// with how many cells to a radius, and goes on with that. Asked of a backend itself, which

@@ -88,7 +88,7 @@ struct Side<'a> {
 }
 
 impl GpuBackend {
-    /// Makes room for so many numbers of fields, which are then [received](Self::receive_fields),
+    /// Makes room for `numbers` values of fields, then [received](Self::receive_fields),
     /// once those that came before have arrived: the memory they came from can be written again.
     ///
     /// # Errors

@@ -81,9 +81,9 @@ impl DeviceLattice {
         &self.lattice
     }
 
-    /// Says that this lattice is `cubic` with every cell divided into so many along x. `flat` cuts
-    /// rows to the chord of each target, so such cells test fewer candidates; strategies and
-    /// backends that go from cell to cell are better served by the cubic ones.
+    /// Says that this lattice is `cubic` with every cell divided into a number of cells along x.
+    /// `flat` cuts rows to the chord of each target, so such cells test fewer candidates;
+    /// strategies and backends that go from cell to cell are better served by the cubic ones.
     pub fn dividing(self, cubic: Lattice, along_x: u32) -> Self {
         Self {
             cubic: Some(cubic),

@@ -107,7 +107,7 @@ impl GpuBackend {
         self.measure(points)
     }
 
-    /// Makes room for the positions of so many points, which are then [received](Self::receive).
+    /// Makes room for the positions of `count` points, which are then [received](Self::receive).
     ///
     /// # Errors
     /// As [`place`](Self::place).

@@ -72,7 +72,7 @@ impl<T> Deref for HostBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the buffer owns so many initialised elements.
+        // SAFETY: the buffer owns `len` initialised elements.
         unsafe { slice::from_raw_parts(self.place.as_ptr(), self.len) }
     }
 }

@@ -91,8 +91,9 @@ impl PairProgram {
         Ok((program, uniforms))
     }
 
-    /// A text that reads so many channels of a target and of a source and gives so many, for
-    /// kernels that are known at run time only. Errors call it by the name of the text.
+    /// A text that reads `channels[0]` channels of a target and `channels[1]` of a source and gives
+    /// `channels[2]`, for kernels that are known at run time only. Errors call it by the name of
+    /// the text.
     ///
     /// # Errors
     /// [`ErrorKind::TooManyUniforms`] and [`ErrorKind::TooManyChannels`].

@@ -162,7 +162,7 @@ impl State {
         })
     }
 
-    /// No target of so many is marked.
+    /// Marks none of `targets` targets.
     fn clear(&mut self, targets: usize) -> Result<(), Shortage> {
         self.taken.clear();
         make_room(&mut self.taken, targets, "marks of targets")?;

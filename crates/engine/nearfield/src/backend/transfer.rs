@@ -113,13 +113,13 @@ pub(crate) trait Arriving<'r> {
 #[derive(Debug)]
 pub(crate) struct Lost;
 
-/// Targets of a piece of results of so many targets.
+/// Number of targets of a piece of the results of `targets` targets.
 fn result_piece(targets: usize) -> usize {
     let piece = targets.div_ceil(RESULT_PIECES).max(MIN_RESULT_PIECE);
     piece.next_multiple_of(STRETCH)
 }
 
-/// Numbers of a piece of results that have `width` numbers for each of so many targets.
+/// Length of a piece of results that have `width` numbers for each of `targets` targets.
 pub(crate) fn numbers_of_piece(targets: usize, width: usize) -> usize {
     result_piece(targets) * width
 }
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Scatters results of so many targets, two numbers each.
+    /// Scatters the results of `targets` targets, two numbers each.
     fn scatter(targets: usize, come: usize, fails: bool) -> (Vec<f32>, bool) {
         let cpu = CpuBackend::new(3).unwrap();
         let numbers: Vec<f32> = (0..2 * targets).map(|k| (k % 4096) as f32).collect();

@@ -177,7 +177,7 @@ impl Halos {
         Ok(())
     }
 
-    /// Brings the channels of those points over, so many of a target and of a source.
+    /// Brings the channels of those points over; `channels` are their numbers.
     pub(super) fn fetch_fields(
         &mut self,
         gathered: Gathered<'_>,

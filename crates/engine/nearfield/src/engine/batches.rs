@@ -14,9 +14,9 @@ use nearfield_grid::{memory::Shortage, parallel};
 use rayon::prelude::*;
 use std::{ops::ControlFlow, sync::OnceLock};
 
-/// A batch ends with the target that brings it to so many pairs…
+/// Number of pairs from which on a batch ends with the target it has reached…
 const PAIRS: usize = 1 << 10;
-/// …or to so many targets.
+/// …or maximum number of targets of a batch.
 const TARGETS: usize = 1 << 8;
 /// Sorted targets that a worker takes at a time.
 const TASK: usize = 1 << 10;

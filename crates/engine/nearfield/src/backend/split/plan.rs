@@ -159,7 +159,7 @@ impl JobState {
         [of(0, work(Backend::Cpu)), of(1, work(Backend::Gpu))]
     }
 
-    /// Both backends have found so many neighbours.
+    /// Takes the number of neighbours that each backend has found.
     pub(crate) fn found(&mut self, pairs: [u64; 2]) {
         let Some(planned) = &self.planned else {
             return;

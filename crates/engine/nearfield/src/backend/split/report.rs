@@ -29,8 +29,8 @@ pub struct SplitReport {
     pub policy: Policy,
     /// Steps done.
     pub steps: u64,
-    /// Occupancy threshold of the next step, the mean over subregions weighted by work: bricks of
-    /// at most so many points go to the CPU backend.
+    /// Occupancy threshold of the next step, the mean over subregions weighted by work: bricks with
+    /// no more points go to the CPU backend.
     pub theta: f64,
     /// The CPU backend's share of the pairs tested, 0 to 1.
     pub share: f64,

@@ -112,7 +112,7 @@ impl Shared {
         })
     }
 
-    /// None of so many targets is taken.
+    /// Marks none of `targets` targets as taken.
     pub(crate) fn clear(&mut self, targets: usize) -> Result<(), Shortage> {
         if !std::mem::take(&mut self.unmarked) {
             self.taken.clear();

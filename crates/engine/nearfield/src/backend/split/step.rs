@@ -169,7 +169,7 @@ impl EngineStep<'_> {
         })
     }
 
-    /// Both backends have found so many neighbours.
+    /// Takes the number of neighbours that each backend has found.
     pub(super) fn found(&mut self, pairs: [u64; 2]) {
         let job = self.job;
         let state = self.shared.as_deref_mut();

@@ -90,8 +90,8 @@ impl BackendTimes {
     }
 
     /// The same, by subregion also where the device did not tell them apart: then the work decides,
-    /// and what a cell of a brick takes beside it, `per_cell`, in pairs tested. Of a brick so many
-    /// cells can hold points.
+    /// and what a cell of a brick takes beside it, `per_cell`, in pairs tested. `cells` is the
+    /// maximum number of occupied cells per brick.
     pub(super) fn told_apart(mut self, loads: &[Load], per_cell: f64, cells: u64) -> Self {
         if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
             let took = |load: &Load| {

@@ -277,7 +277,7 @@ impl DeviceLists {
         self.entries.download(&backend.stream, 0, entries)
     }
 
-    /// Room for lists of so many targets, which hold nothing yet.
+    /// Room for lists of `targets` targets, which hold nothing yet.
     pub(super) fn prepare(&mut self, backend: &GpuBackend, targets: usize) -> Result<(), Error> {
         (self.targets, self.pairs, self.scanned, self.counted) = (0, 0, 0, None);
         self.asked = false;

@@ -58,7 +58,7 @@ pub struct PairFields<'a> {
     pub sources: &'a [f32],
 }
 
-/// Values on the device, so many a point, in the caller's order.
+/// Values on the device, a fixed number per point, in the caller's order.
 #[derive(Debug)]
 pub struct DeviceField<'a> {
     /// From the first channel of the first point on.

@@ -239,7 +239,7 @@ impl GpuBackend {
         }
     }
 
-    /// An empty list of tasks for a table of so many cells.
+    /// An empty list of tasks for a table of `cells` cells.
     fn task_list(&self, scratch: &mut Scratch, cells: usize) -> Result<TaskList, Error> {
         scratch.tasks.reserve(&self.stream, cells + 2)?;
         scratch.tasks.zero(&self.stream, 0..2)?;
@@ -250,8 +250,8 @@ impl GpuBackend {
         })
     }
 
-    /// Lets so many grids launched by kernels wait at a time. The limit belongs to the context; it
-    /// is only ever raised, because raising it takes memory and a wait.
+    /// Sets how many grids launched by kernels may wait at a time. The limit belongs to the
+    /// context; it is only ever raised, because raising it takes memory and a wait.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
@@ -268,7 +268,7 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Tiles of a scan over so many items, and room for their states.
+    /// Number of tiles of a scan over `items` items, with room for their states.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].

@@ -169,7 +169,7 @@ impl GridKernels {
         keep: bool,
     ) -> Result<(), Error> {
         let (count, keep) = (tiles_in_all as u32, u32::from(keep));
-        // SAFETY: as grid_reset declares; `tiles` has room for so many.
+        // SAFETY: as grid_reset declares; `tiles` has room for that number.
         unsafe {
             self.reset.start(
                 queue,

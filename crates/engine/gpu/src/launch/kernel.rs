@@ -48,7 +48,7 @@ pub(super) struct LaunchShape {
 }
 
 impl LaunchShape {
-    /// Blocks of so many threads, without further shared memory.
+    /// Blocks of `threads` threads, without further shared memory.
     pub(super) fn of(blocks: u32, threads: u32) -> Self {
         Self {
             blocks,
@@ -89,8 +89,8 @@ impl Kernel {
         Ok(Self { name, function })
     }
 
-    /// Asks the driver for so many bytes of shared memory per block, which launches name; false if
-    /// a block cannot have them.
+    /// Asks the driver for this number of bytes of shared memory per block, which launches name;
+    /// false if a block cannot have them.
     pub(super) fn allow_shared(&self, bytes: u32) -> bool {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         self.function.set_attribute(attribute, bytes as i32).is_ok()

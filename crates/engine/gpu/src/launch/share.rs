@@ -114,7 +114,7 @@ impl ShareKernels {
         })
     }
 
-    /// Tiles of so many points, 1 at least.
+    /// Number of tiles of `points` points, 1 at least.
     pub(crate) fn tiles(points: usize) -> usize {
         points.div_ceil(SHARE_TILE as usize).max(1)
     }

@@ -8,6 +8,54 @@
 //! launch kernels are linked with CUDA's device runtime, by nvJitLink or by the driver. No toolkit
 //! is needed to build this crate, and none to run where the cache was filled elsewhere.
 //!
+//! # From points to lists
+//!
+//! The facade `nearfield` is what programs use. Below it, a search takes these steps:
+//!
+//! ```no_run
+//! use nearfield_gpu::{DeviceLists, GpuBackend, Measured, PairOfPoints, Strategy};
+//! use nearfield_grid::{Domain, Lattice, Radius};
+//! use nearfield_pairs::ListKind;
+//!
+//! type Failure = Box<dyn std::error::Error>;
+//!
+//! fn pairs_within(radius: f32, positions: &[[f32; 3]]) -> Result<u64, Failure> {
+//!     let backend = GpuBackend::new(0)?;
+//!     let mut points = backend.points();
+//!     let Measured::Bounds(bounds) = backend.upload(&mut points, positions)? else {
+//!         return Err("a coordinate is not finite".into());
+//!     };
+//!     let lattice = Lattice::new(Radius::new(radius)?, Domain::OPEN, 1, &bounds)?;
+//!     let lattice = backend.lattice(&lattice, 1)?;
+//!     backend.sort(&mut points, &lattice, &bounds)?;
+//!     let of = PairOfPoints {
+//!         lattice: &lattice,
+//!         targets: &points,
+//!         sources: &points,
+//!         same_set: true,
+//!         share: None,
+//!     };
+//!     let mut lists = DeviceLists::default();
+//!     backend.search(of, ListKind::Full, Strategy::Flat, &mut lists)?;
+//!     Ok(lists.pairs())
+//! }
+//! ```
+//!
+//! # Rooms
+//!
+//! From the lowest to the highest; each stands on those before it:
+//!
+//! | room | holds |
+//! | --- | --- |
+//! | `version`, `error` | numbers of CUDA, causes of failure |
+//! | `driver` | calls of the driver that find devices and load code |
+//! | `toolkit` | compiler, linker and device runtime on this machine |
+//! | `program` | from CUDA text to loaded kernels, with a cache on disk |
+//! | `memory` | arrays of the device, page-locked memory, the stream that orders copies |
+//! | `launch` | one typed function per kernel |
+//! | `traversal` | which program does a job, by which strategy |
+//! | `backend` | points, lattices, shares, and the jobs over them |
+//!
 //! # What others rely on
 //!
 //! Everything here can be called on a machine without a driver: an [`Error`] says what is missing

@@ -8,6 +8,14 @@
 use std::{fmt, str::FromStr};
 
 /// A version of CUDA, of its compiler or of what the driver supports.
+///
+/// ```
+/// use nearfield_gpu::Version;
+///
+/// let driver = Version::new(12, 9);
+/// assert!(driver < Version::new(13, 0));
+/// assert_eq!(driver.to_string(), "12.9");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// 13 of 13.0.
@@ -35,6 +43,16 @@ impl fmt::Display for Version {
 }
 
 /// Architecture of machine code: a compute capability, 90 for 9.0.
+///
+/// ```
+/// use nearfield_gpu::Arch;
+///
+/// let hopper: Arch = "9.0".parse()?;
+/// assert_eq!(hopper, Arch::new(90));
+/// assert_eq!(hopper.to_string(), "sm_90");
+/// assert!("sm_80".parse::<Arch>()? < hopper);
+/// # Ok::<(), nearfield_gpu::NotAnArch>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arch(u32);
 

@@ -19,6 +19,18 @@ use nearfield_pairs::ListKind;
 impl GpuBackend {
     /// Number of neighbours of every target, in the caller's order; waits for them.
     ///
+    /// ```no_run
+    /// use nearfield_gpu::{Destination, Error, GpuBackend, PairOfPoints, PairScratch, Strategy};
+    /// use nearfield_pairs::ListKind;
+    ///
+    /// fn counts(backend: &GpuBackend, of: PairOfPoints<'_>) -> Result<Vec<u32>, Error> {
+    ///     let mut counts = vec![0; of.targets.len()];
+    ///     let (to, scratch) = (Destination::whole(&mut counts), &mut PairScratch::default());
+    ///     backend.count(of, ListKind::Full, Strategy::Flat, to, scratch)?;
+    ///     Ok(counts)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`FieldLength`](crate::ErrorKind::FieldLength), and those of compiling a program and of
     /// running it.

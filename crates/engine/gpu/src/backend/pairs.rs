@@ -246,6 +246,40 @@ impl GpuBackend {
     /// Evaluates a pair kernel for every target over its neighbours, and waits; `results` has as
     /// many channels per target as the kernel, in the caller's order.
     ///
+    /// ```no_run
+    /// use nearfield_gpu::{
+    ///     Error, GpuBackend, PairCall, PairFields, PairOfPoints, PairProgram, PairScratch,
+    ///     Strategy,
+    /// };
+    /// use nearfield_pairs::{SphDensity, WendlandC2};
+    ///
+    /// /// Densities of particles with these masses, smoothed over the radius of the lattice.
+    /// fn densities(
+    ///     backend: &GpuBackend,
+    ///     of: PairOfPoints<'_>,
+    ///     radius: f32,
+    ///     masses: &[f32],
+    /// ) -> Result<Vec<f32>, Error> {
+    ///     let kernel = SphDensity {
+    ///         kernel: WendlandC2::with_support(radius),
+    ///     };
+    ///     let (program, uniforms) = PairProgram::of(&kernel)?;
+    ///     let call = PairCall {
+    ///         program: &program,
+    ///         uniforms: &uniforms,
+    ///     };
+    ///     // The kernel reads a mass of every source and nothing of a target.
+    ///     let fields = PairFields {
+    ///         targets: &[],
+    ///         sources: masses,
+    ///     };
+    ///     let mut found = vec![0.0; of.targets.len()];
+    ///     let scratch = &mut PairScratch::default();
+    ///     backend.evaluate(of, call, fields, Strategy::Flat, &mut found, scratch)?;
+    ///     Ok(found)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and
     /// those of running a program.
@@ -311,6 +345,33 @@ impl GpuBackend {
 
     /// As [`evaluate`](Self::evaluate), from channels on the device into results on the device,
     /// without waiting for it. With strategies that launch kernels from kernels it waits for them.
+    ///
+    /// ```no_run
+    /// use nearfield_gpu::{
+    ///     Deliver, DeviceField, DeviceFields, DeviceResults, Error, GpuBackend, PairCall,
+    ///     PairOfPoints, PairScratch, Strategy, cudarc::driver::CudaSlice,
+    /// };
+    ///
+    /// /// Adds the sums of a kernel that reads one number of every source.
+    /// fn add(
+    ///     backend: &GpuBackend,
+    ///     of: PairOfPoints<'_>,
+    ///     call: PairCall<'_>,
+    ///     charges: &CudaSlice<f32>,
+    ///     sums: &mut CudaSlice<f32>,
+    /// ) -> Result<(), Error> {
+    ///     let fields = DeviceFields {
+    ///         targets: None,
+    ///         sources: Some(DeviceField::new(charges.as_view(), 1)),
+    ///     };
+    ///     let results = DeviceResults {
+    ///         values: &mut sums.as_view_mut(),
+    ///         deliver: Deliver::Combine,
+    ///     };
+    ///     let scratch = &mut PairScratch::default();
+    ///     backend.evaluate_on_device(of, call, &fields, results, Strategy::Flat, scratch)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].

@@ -156,6 +156,33 @@ impl GpuBackend {
     /// returns to the ones before. The set must be [sorted](Self::sort), or [sorted
     /// again](Self::sort_again), before it is traversed.
     ///
+    /// ```no_run
+    /// use nearfield_gpu::{
+    ///     DeviceLattice, DevicePoints, Error, GpuBackend, Settled, cudarc::driver::CudaView,
+    /// };
+    /// use nearfield_grid::Bounds;
+    ///
+    /// /// A step of a simulation whose positions live on the device.
+    /// fn step(
+    ///     backend: &GpuBackend,
+    ///     points: &mut DevicePoints,
+    ///     lattice: &DeviceLattice,
+    ///     bounds: &Bounds,
+    ///     positions: &CudaView<'_, f32>,
+    /// ) -> Result<Settled, Error> {
+    ///     backend.place(points, positions)?;
+    ///     backend.sort_again(points, lattice)?;
+    ///     // Traversals start here. The host has not waited yet.
+    ///     points.ask(backend)?;
+    ///     let settled = backend.finish(points, lattice, bounds);
+    ///     if settled.is_err() {
+    ///         // The positions of the step before are still there.
+    ///         points.take_back();
+    ///     }
+    ///     settled
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when there are no three numbers for every point,
     /// [`ErrorKind::OtherDevice`], [`ErrorKind::TooManyPoints`], [`ErrorKind::OutOfMemory`] and

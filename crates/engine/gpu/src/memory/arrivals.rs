@@ -31,6 +31,26 @@ impl<'r, T, F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>> Destination<'r
     /// Memory of the host with room for exactly all results, which come in pieces of this length.
     /// When all copies have been asked for, `receive` is called, and gets what has arrived. Only
     /// into [page-locked memory](crate::HostBuffer) are they copied beside what the host does.
+    ///
+    /// ```no_run
+    /// use nearfield_gpu::{Destination, Error, GpuBackend, PairOfPoints, PairScratch, Strategy};
+    /// use nearfield_pairs::ListKind;
+    ///
+    /// /// The largest number of neighbours, found while further counts arrive.
+    /// fn largest(backend: &GpuBackend, of: PairOfPoints<'_>) -> Result<u32, Error> {
+    ///     let mut counts = backend.host_buffer(of.targets.len())?;
+    ///     let mut largest = 0;
+    ///     let to = Destination::in_pieces(&mut counts, 1 << 16, |arrivals| {
+    ///         while let Some((_, piece)) = arrivals.arrived()? {
+    ///             largest = piece.iter().copied().fold(largest, u32::max);
+    ///         }
+    ///         Ok(())
+    ///     });
+    ///     let scratch = &mut PairScratch::default();
+    ///     backend.count(of, ListKind::Full, Strategy::Flat, to, scratch)?;
+    ///     Ok(largest)
+    /// }
+    /// ```
     pub fn in_pieces(memory: &'r mut [T], piece: usize, receive: F) -> Self {
         Self {
             memory,

@@ -52,6 +52,15 @@ const FORMAT: u32 = 1;
 const HEADER: usize = 8 + 4 + 8 + 32 + 8 + 32;
 
 /// A folder of machine code.
+///
+/// ```no_run
+/// use nearfield_gpu::{Cache, CodeStore, Search};
+///
+/// // Code is kept in a folder of the project, and nowhere else.
+/// let cache = Cache::at("target/gpu-code");
+/// cache.check().expect("only this user can write there");
+/// let store = CodeStore::new(Some(cache), Search::from_env());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,

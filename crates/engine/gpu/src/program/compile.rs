@@ -20,6 +20,20 @@ use cudarc::driver::CudaContext;
 use std::{path::Path, sync::Arc, time::Instant};
 
 /// The compiler and what it needs besides.
+///
+/// ```no_run
+/// use nearfield_gpu::{Arch, Compiler, Error, Program, Search};
+///
+/// /// Checks that a text compiles, on a machine that needs no GPU.
+/// fn check(text: &str) -> Result<(), Error> {
+///     let compiler = Compiler::find(&Search::from_env(), None)?;
+///     let program = Program::new("mine", text);
+///     for arch in Arch::CHECKED {
+///         compiler.compile(&program, arch)?;
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Compiler {
     nvrtc: Nvrtc,

@@ -16,6 +16,18 @@ use crate::{
 use std::path::{Path, PathBuf};
 
 /// The parts of the GPU backend that this machine has.
+///
+/// ```no_run
+/// use nearfield_gpu::GpuInfo;
+///
+/// let info = GpuInfo::probe();
+/// for device in &info.devices {
+///     println!("GPU {}: {}, {}, {} bytes", device.index, device.name, device.arch, device.memory);
+/// }
+/// for part in &info.missing {
+///     println!("{}: {}", part.what, part.message);
+/// }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuInfo {
     /// The driver's version, such as 580.95.05, where the system tells it.

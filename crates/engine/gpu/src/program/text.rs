@@ -38,6 +38,17 @@ const OPTIONS: [&str; 6] = [
 ];
 
 /// CUDA C++ to be compiled for a device.
+///
+/// ```
+/// use nearfield_gpu::{Arch, Program};
+///
+/// let text = "extern \"C\" __global__ void scale(float* x) { x[threadIdx.x] *= FACTOR; }";
+/// let twice = Program::new("scale", text).define("FACTOR", 2);
+/// let thrice = Program::new("scale", text).define("FACTOR", 3);
+/// // Machine code of one is never taken for that of the other, nor for another device's.
+/// assert_ne!(twice.key(Arch::new(90)), thrice.key(Arch::new(90)));
+/// assert_ne!(twice.key(Arch::new(90)), twice.key(Arch::new(80)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// In messages, traces and names of files.

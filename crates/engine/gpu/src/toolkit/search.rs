@@ -37,6 +37,14 @@ const SYSTEM: [&str; 6] = [
 ];
 
 /// Where to look: folders in the order of preference.
+///
+/// ```
+/// use nearfield_gpu::Search;
+///
+/// // Nothing is found where nothing is, and that is no error of the search.
+/// let nowhere = Search::only(["/no/such/folder".into()]);
+/// assert!(nowhere.libraries(None).nvrtc.is_none());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Search {
     places: Vec<PathBuf>,

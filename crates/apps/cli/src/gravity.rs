@@ -12,7 +12,8 @@ use nearfield::{
 };
 use nearfield_files::Plan;
 use nearfield_nbody::{
-    Bodies, Energy, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
+    Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies,
+    write_snapshot,
 };
 use serde::Serialize;
 use std::{
@@ -269,12 +270,13 @@ impl<'a, T: Real> Course<'a, T> {
         }
         let energy = self.known.1;
         if self.energy.has_blown_up(energy) {
-            return Err(Failure::Bodies(nearfield_nbody::Error::Diverged {
+            let diverged = ErrorKind::Diverged {
                 step,
                 energy: energy.total(),
                 first: self.energy.total(),
                 time_step: self.simulation.options().time_step,
-            }));
+            };
+            return Err(nearfield_nbody::Error::from(diverged).into());
         }
         Ok(energy)
     }

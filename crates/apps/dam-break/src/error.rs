@@ -2,10 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why a dam break could not start or had to stop.
+/// Why a dam break could not start or had to stop; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// The error of a setting that is out of range.
+    pub(crate) fn setting(name: &'static str, value: f64, wanted: &'static str) -> Self {
+        let kind = ErrorKind::Setting {
+            name,
+            value,
+            wanted,
+        };
+        kind.into()
+    }
+
+    /// The error of an output at `path` that failed for this reason.
+    pub(crate) fn output(path: &Path, reason: impl std::fmt::Display) -> Self {
+        let (path, reason) = (path.to_owned(), reason.to_string());
+        ErrorKind::Output { path, reason }.into()
+    }
+}
+
+impl<T> From<T> for Error
+where
+    ErrorKind: From<T>,
+{
+    fn from(cause: T) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// The causes for which a dam break could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The solver or its engine refused, or a particle is lost.
     #[error(transparent)]
     Solver(#[from] nearfield_sph::Error),
@@ -53,14 +90,4 @@ pub enum Error {
         /// The message of the operating system.
         reason: String,
     },
-}
-
-impl Error {
-    /// The error of an output at `path` that failed for this reason.
-    pub(crate) fn output(path: &Path, reason: impl std::fmt::Display) -> Self {
-        Self::Output {
-            path: path.to_owned(),
-            reason: reason.to_string(),
-        }
-    }
 }

@@ -19,10 +19,10 @@ use rayon::ThreadPool;
 
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
-use crate::Error;
 use crate::column::{Column, HEIGHT, TANK, WIDTH};
 use crate::picture::{Animation, Frame, Up, View};
 use crate::units::Units;
+use crate::{Error, ErrorKind};
 
 /// Width and height of the pictures, pixels.
 const PICTURE: (u32, u32) = (1280, 720);
@@ -79,7 +79,7 @@ impl Frames {
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
             .build()
-            .map_err(|error| Error::Threads {
+            .map_err(|error| ErrorKind::Threads {
                 threads,
                 reason: error.to_string(),
             })?;

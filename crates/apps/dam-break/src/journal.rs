@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use nearfield_sph::{Energy, FrontRule, Simulation};
 
-use crate::Error;
 use crate::reference::Point;
 use crate::units::Units;
+use crate::{Error, ErrorKind};
 
 /// Notes per run.
 const NOTES: f64 = 240.0;
@@ -84,12 +84,13 @@ impl Journal {
         if change <= first.mechanical().abs() {
             return Ok(());
         }
-        Err(Error::BlownUp {
+        let blown_up = ErrorKind::BlownUp {
             step,
             time: self.notes.last().map_or(0.0, |note| note.time),
             energy: last.total(),
             first: first.total(),
-        })
+        };
+        Err(blown_up.into())
     }
 
     /// The front as a table.

@@ -27,7 +27,7 @@ mod units;
 
 pub use args::Args;
 pub use column::{Column, HEIGHT, TANK, WIDTH};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
 pub use run::{files, run, to_json};
 pub use summary::{EnergySummary, FrontSummary, Summary};

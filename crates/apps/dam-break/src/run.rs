@@ -67,21 +67,14 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     let _trace = args.trace.as_deref().map(record).transpose()?;
     let particles = args.particle_count();
     if !(1..=MAX_PARTICLES).contains(&particles) {
-        return Err(Error::Setting {
-            name: "particles",
-            value: particles as f64,
-            wanted: "between 1 and 50 million",
-        });
+        let wanted = "between 1 and 50 million";
+        return Err(Error::setting("particles", particles as f64, wanted));
     }
     let column = Column::with_particles(args.dim, particles);
     let units = Units::of(&column.config());
     let end = args.seconds.unwrap_or_else(|| units.seconds(LAST_T));
     if !(end.is_finite() && end > 0.0) {
-        return Err(Error::Setting {
-            name: "seconds",
-            value: end,
-            wanted: "finite and positive",
-        });
+        return Err(Error::setting("seconds", end, "finite and positive"));
     }
     std::fs::create_dir_all(&args.output).map_err(|error| Error::output(&args.output, error))?;
     let mut simulation = column

@@ -1,6 +1,6 @@
 //! Bodies: masses, positions and velocities.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield::all_pairs::Real;
 use nearfield_grid::memory::with_room;
 
@@ -29,7 +29,7 @@ impl<T: Real> Bodies<T> {
     /// The same bodies in another precision, rounded once.
     ///
     /// # Errors
-    /// [`Error::Engine`] when memory is short.
+    /// [`ErrorKind::Engine`] when memory is short.
     pub fn rounded<U: Real>(&self) -> Result<Bodies<U>, Error> {
         let vectors = |from: &[[T; 3]], what| -> Result<Vec<[U; 3]>, Error> {
             let mut vectors = with_room(from.len(), what)?;
@@ -53,19 +53,17 @@ impl<T: Real> Bodies<T> {
             ("velocities", self.velocities.len()),
         ] {
             if found != bodies {
-                return Err(Error::Lengths {
+                return Err(ErrorKind::Lengths {
                     what,
                     found,
                     bodies,
-                });
+                }
+                .into());
             }
         }
         let refuse = |what, index, value: T| {
-            Err(Error::NotFinite {
-                what,
-                index,
-                value: value.double(),
-            })
+            let value = value.double();
+            Err(ErrorKind::NotFinite { what, index, value }.into())
         };
         for index in 0..bodies {
             if !self.masses[index].is_finite() {

@@ -5,7 +5,7 @@
 //! `u64`; then masses, positions and velocities, and a checksum (FNV-1a, 64 bits) of everything
 //! before it. All is little-endian.
 
-use crate::{Bodies, Error, Integrator, Options, Simulation};
+use crate::{Bodies, Error, ErrorKind, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use nearfield::all_pairs::Real;
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room};
@@ -20,7 +20,7 @@ impl<T: Real> Simulation<T> {
     /// Writes a checkpoint. The file appears complete or not at all.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`], and memory that is short.
+    /// [`ErrorKind::Checkpoint`], and memory that is short.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         nearfield_files::write(path, self.bytes()?)
@@ -58,8 +58,8 @@ impl<T: Real> Simulation<T> {
     /// `options`.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] when the file cannot be read, is damaged or of another precision, and
-    /// those of [`Simulation::new`].
+    /// [`ErrorKind::Checkpoint`] when the file cannot be read, is damaged or of another precision,
+    /// and those of [`Simulation::new`].
     pub fn restore(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = path.as_ref();
         let bytes =
@@ -76,10 +76,8 @@ impl<T: Real> Simulation<T> {
 }
 
 fn refused(path: &Path, reason: impl Into<String>) -> Error {
-    Error::Checkpoint {
-        path: path.to_owned(),
-        reason: reason.into(),
-    }
+    let (path, reason) = (path.to_owned(), reason.into());
+    ErrorKind::Checkpoint { path, reason }.into()
 }
 
 /// Content of a checkpoint.

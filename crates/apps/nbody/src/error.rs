@@ -2,10 +2,31 @@
 
 use std::path::PathBuf;
 
-/// Errors of runs of bodies.
+/// Why bodies could not be read, moved or written; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl<T> From<T> for Error
+where
+    ErrorKind: From<T>,
+{
+    fn from(cause: T) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// The causes for which bodies could not be read, moved or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] nearfield::Error),
@@ -87,7 +108,7 @@ pub enum Error {
     Plot(#[from] nearfield_plot::PlotError),
 }
 
-impl From<nearfield_grid::memory::Shortage> for Error {
+impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())
     }

@@ -37,7 +37,7 @@ mod simulation;
 mod snapshot;
 
 pub use bodies::Bodies;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use integrator::{Integrator, ParseIntegratorError};
 pub use picture::{Moment, draw};
 pub use read::read_bodies;

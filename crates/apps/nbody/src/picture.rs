@@ -28,7 +28,8 @@ pub struct Moment {
 /// them, as a PNG file of 1500×620 pixels.
 ///
 /// # Errors
-/// [`Error::Plot`] when the file cannot be written, and memory that is short.
+/// [`ErrorKind::Plot`](crate::ErrorKind::Plot) when the file cannot be written, and memory that is
+/// short.
 pub fn draw<T: Real>(
     path: impl AsRef<Path>,
     first: &Bodies<T>,

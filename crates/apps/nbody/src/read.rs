@@ -1,6 +1,6 @@
 //! Bodies from files.
 
-use crate::{Bodies, Error};
+use crate::{Bodies, Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, copied};
 use nearfield_io::{Column, PointData, Table, read_points, read_table};
 use std::path::Path;
@@ -20,8 +20,8 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 /// eight, whose first, an identifier, is left out (the files of nbabel.org).
 ///
 /// # Errors
-/// [`Error::File`] and [`Error::Missing`], which name the file and what is wrong, and those of
-/// numbers that are not finite.
+/// [`ErrorKind::File`] and [`ErrorKind::Missing`], which name the file and what is wrong, and those
+/// of numbers that are not finite.
 pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
     let path = path.as_ref();
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -37,10 +37,8 @@ pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
 }
 
 fn missing(path: &Path, message: impl Into<String>) -> Error {
-    Error::Missing {
-        path: path.to_owned(),
-        message: message.into(),
-    }
+    let (path, message) = (path.to_owned(), message.into());
+    ErrorKind::Missing { path, message }.into()
 }
 
 fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {

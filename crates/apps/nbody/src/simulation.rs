@@ -1,6 +1,6 @@
 //! Bodies on their way.
 
-use crate::{Bodies, Error, Integrator};
+use crate::{Bodies, Error, ErrorKind, Integrator};
 use nearfield::{
     Device, Engine,
     all_pairs::{AllPairs, AllPairsReport, Arithmetic, Real},
@@ -77,8 +77,8 @@ impl<T: Real> Simulation<T> {
     /// Bodies at time 0.
     ///
     /// # Errors
-    /// [`Error::Lengths`], [`Error::NotFinite`], [`Error::TimeStep`], and those of starting the
-    /// engine.
+    /// [`ErrorKind::Lengths`], [`ErrorKind::NotFinite`], [`ErrorKind::TimeStep`], and those of
+    /// starting the engine.
     pub fn new(bodies: Bodies<T>, options: Options) -> Result<Self, Error> {
         Self::at(bodies, options, 0)
     }
@@ -88,7 +88,7 @@ impl<T: Real> Simulation<T> {
         bodies.check()?;
         let step = options.time_step;
         if !step.is_finite() || step == 0.0 {
-            return Err(Error::TimeStep(step));
+            return Err(ErrorKind::TimeStep(step).into());
         }
         let sums = Engine::all_pairs()
             .device(options.device)
@@ -108,7 +108,7 @@ impl<T: Real> Simulation<T> {
     /// Advances the bodies by `steps` steps.
     ///
     /// # Errors
-    /// [`Error::Blown`] when a body is no longer where numbers reach, and those of the engine.
+    /// [`ErrorKind::Blown`] when a body is no longer where numbers reach, and those of the engine.
     pub fn run(&mut self, steps: u64) -> Result<(), Error> {
         for _ in 0..steps {
             self.step()?;
@@ -182,12 +182,13 @@ impl<T: Real> Simulation<T> {
         let lost = |x: &[T; 3]| x.iter().any(|x| !x.is_finite());
         match self.bodies.positions.iter().position(lost) {
             None => Ok(()),
-            Some(index) => Err(Error::Blown {
+            Some(index) => Err(ErrorKind::Blown {
                 step: self.steps + 1,
                 what: "position",
                 index,
                 time_step: self.options.time_step,
-            }),
+            }
+            .into()),
         }
     }
 

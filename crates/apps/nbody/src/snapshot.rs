@@ -11,7 +11,7 @@ use std::path::Path;
 /// precision, mass, x, y, z, vx, vy, vz.
 ///
 /// # Errors
-/// [`Error::File`], and memory that is short.
+/// [`ErrorKind::File`](crate::ErrorKind::File), and memory that is short.
 pub fn write_snapshot<T: Real>(
     path: impl AsRef<Path>,
     simulation: &Simulation<T>,

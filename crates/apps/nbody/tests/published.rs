@@ -2,7 +2,7 @@
 
 use nearfield::{Device, all_pairs::Arithmetic, report::SimdLevel};
 use nearfield_nbody::{
-    Bodies, Error, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
+    Bodies, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
 };
 use std::path::PathBuf;
 
@@ -208,7 +208,7 @@ fn what_is_no_run_is_refused_by_what_is_wrong() {
     let error = Simulation::new(two(1), options(1e-3)).unwrap_err();
     assert!(error.to_string().contains("1 velocities for 2"), "{error}");
     let error = Simulation::new(two(2), options(0.0)).unwrap_err();
-    assert!(matches!(error, Error::TimeStep(_)), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::TimeStep(_)), "{error}");
     let far = Bodies {
         velocities: vec![[f64::MAX, 0.0, 0.0], [0.0; 3]],
         ..two(2)

@@ -53,7 +53,7 @@ impl Animation {
     /// 10 ms and at least 20 ms.
     ///
     /// # Errors
-    /// [`Error::Output`] if the file cannot be created.
+    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the file cannot be created.
     pub fn create(path: impl AsRef<Path>, milliseconds_per_frame: u32) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let file = NewFile::create(&path).map_err(|source| Error::output(&path, source))?;
@@ -72,8 +72,8 @@ impl Animation {
     /// memory, at most 4 bytes per pixel, until the animation is finished.
     ///
     /// # Errors
-    /// [`Error::Output`] if the size differs from the first frame's or
-    /// cannot be stored; the frames before it are kept.
+    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the size differs from the first frame's
+    /// or cannot be stored; the frames before it are kept.
     pub fn push(&mut self, image: &RgbImage) -> Result<(), Error> {
         let (width, height) =
             (self.stored.as_ref()).map_or(image.dimensions(), |one| one.dimensions());
@@ -98,7 +98,8 @@ impl Animation {
     /// Writes the file and returns the number of frames.
     ///
     /// # Errors
-    /// [`Error::Output`] if nothing was pushed or the file cannot be written.
+    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if nothing was pushed or the file cannot be
+    /// written.
     pub fn finish(mut self) -> Result<usize, Error> {
         let refused = |reason: String| Error::output(&self.path, reason);
         let Some(Patch { region: whole, .. }) = self.patches.first() else {

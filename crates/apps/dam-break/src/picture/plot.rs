@@ -25,7 +25,7 @@ type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<RangedCoordf64, R
 /// little beyond `ours`, or to the last measurement if there is no curve of ours.
 ///
 /// # Errors
-/// [`Error::Plot`] if the plot cannot be drawn or saved.
+/// [`ErrorKind::Plot`](crate::ErrorKind::Plot) if the plot cannot be drawn or saved.
 pub fn front_plot(
     path: impl AsRef<Path>,
     name: &str,

@@ -48,11 +48,28 @@ pub mod balance {
 
 /// Why the engine refused a request; [`kind`](Self::kind) tells the causes apart. The engine stays
 /// usable and keeps its last good state.
+///
+/// The text names what was refused, its numbers and the remedy, in one line:
+///
+/// ```
+/// use nearfield::prelude::*;
+/// let error = Engine::builder(0.5).subregions(99).build().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "a step is cut into 1 to 64 subregions, not 99: change Builder::subregions"
+/// );
+/// assert!(matches!(error.kind(), ErrorKind::Subregions(99)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(ErrorKind);
 
-/// Kinds of refusals and failures.
+/// Kinds of refusals and failures. New ones may be added, so a `match` needs a last arm.
+///
+/// Every kind is one of three. *Input* that cannot be used (positions, radii, settings, names of
+/// sets) is refused before anything changes. A *device* that was named and is missing or cannot do
+/// a job is refused before anything runs. *Memory* or threads that the system does not give end a
+/// call in the middle, and [`Error::is_out_of_memory`] tells the first of these apart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -351,7 +368,7 @@ pub enum ErrorKind {
     },
 }
 
-/// Why there are no current lists of a pair of sets.
+/// Why there are no current lists of a pair of sets; part of [`ErrorKind::NoLists`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissingLists {
@@ -375,12 +392,14 @@ pub enum MissingLists {
 }
 
 impl Error {
-    /// The kind of failure, with its numbers.
+    /// The kind of failure, with its numbers. Kinds that hold an error of a crate underneath have
+    /// a kind of their own inside, see the [module's documentation](self).
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
 
-    /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
+    /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible. A
+    /// [memory limit](crate::Builder::memory_limit) that was set is no shortage, and answers false.
     pub fn is_out_of_memory(&self) -> bool {
         use ErrorKind as Kind;
         let grid =

@@ -37,6 +37,7 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct EmulatedDevice {
     spec: EmulatedSpec,
+    /// Its one thread.
     cpu: CpuBackend,
     state: Turn<State>,
     clock: Mutex<Clock>,
@@ -52,14 +53,20 @@ struct Clock {
     fault: Option<VirtualFault>,
 }
 
+/// The memory of the device.
 #[derive(Debug, Default)]
 struct State {
+    /// By slot.
     sets: Vec<OnDevice>,
     /// Lattice that the sets are sorted on.
     lattice: Option<Lattice>,
+    /// By target, whether it is the device's in this step.
     taken: Vec<AtomicBool>,
+    /// Not read: a device has a clock of its own.
     spent: Spent,
+    /// Lists before they are delivered.
     lists: NeighborLists,
+    /// Kept between jobs while they are not lent.
     results: Option<Vec<f32>>,
 }
 
@@ -74,6 +81,7 @@ struct OnDevice {
 }
 
 impl EmulatedDevice {
+    /// Starts the device: one more thread, which rests while there is no job.
     pub(crate) fn new(spec: EmulatedSpec) -> Result<Self, Error> {
         Ok(Self {
             spec,
@@ -111,6 +119,7 @@ impl EmulatedDevice {
     }
 }
 
+/// A fault that policies and reports see.
 fn failed(why: &str) -> Fault {
     Fault::Failed(format!("emulated: {why}"))
 }

@@ -3,6 +3,13 @@
 //! Engines that work on a GPU sort there. The host keeps a copy of the positions, in memory that
 //! the GPU reads directly, and sorts them when it is asked for something that the GPU does not do,
 //! or when the GPU has failed.
+//!
+//! So a set is in one of two states: *built*, its points sorted on the host and no copy kept, or
+//! *deferred*, the copy kept and the sort made at most once from it. Memory goes round in both
+//! directions: a deferred set keeps an old grid for its memory, and a built one hands its copy out.
+//!
+//! **Invariant:** bounds and number of points are those of the last positions that were accepted,
+//! in either state.
 
 use super::HostMemory;
 use nearfield_cpu::CpuBackend;
@@ -186,10 +193,12 @@ impl LazyGrid {
 }
 
 impl Deferred {
+    /// The positions without the room behind them.
     fn numbers(&self) -> &[f32] {
         &self.copy[..3 * self.points]
     }
 
+    /// The grid, sorted now if it has not been.
     fn get(&self, backend: &CpuBackend) -> Result<&Grid, Error> {
         if let Some(grid) = self.built.get() {
             return Ok(grid);
@@ -210,15 +219,18 @@ impl Deferred {
             .unwrap_or_else(|| Grid::new(self.lattice.clone()))
     }
 
+    /// A grid whose contents do not matter, out of a set that is done with.
     fn into_memory(self) -> Grid {
         self.into_parts().0
     }
 
+    /// The grid and the copy.
     fn into_parts(mut self) -> (Grid, HostMemory) {
         let built = self.built.take();
         (built.unwrap_or_else(|| self.memory()), self.copy)
     }
 
+    /// Keeps a grid for its memory.
     fn keep(&self, old: Grid) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         *spare = Some(old);

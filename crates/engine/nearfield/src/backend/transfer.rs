@@ -5,6 +5,13 @@
 //! that copying and sending overlap. [`ScatterResults`] does the same on the way back. The
 //! hand-offs between the threads are those of [`nearfield_balance::run`]; this module adds the
 //! memory.
+//!
+//! Copies go past the caches of the processor, because a GPU reads lines that cores hold at half
+//! the speed. Positions are looked at while they are copied ([`Seen`]), which costs nothing beside
+//! the copy, so their bounds are known, and NaN is found, without another pass over them.
+//!
+//! **Invariant:** every number is copied by one thread and sent once, after it was copied; every
+//! result is put by one thread.
 
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
@@ -32,7 +39,7 @@ const MIN_RESULT_PIECE: usize = 4 * STRETCH;
 /// all numbers of every array before they are copied, some whole points at a time where a point has
 /// three.
 pub(crate) struct StagedUpload<'a, L> {
-    /// Where each array begins, and the array.
+    /// Where each array begins in the copy, and the array.
     from: Vec<(usize, &'a [f32])>,
     to: SharedMut<'a, f32>,
     look: L,
@@ -47,6 +54,7 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
         Self::in_pieces(from, to, look, piece)
     }
 
+    /// The same in pieces of `piece` numbers.
     fn in_pieces(from: &[&'a [f32]], to: &'a mut [f32], look: L, piece: usize) -> Self {
         let mut len = 0;
         let placed = from.iter().map(|&from| {
@@ -85,6 +93,7 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
         cpu.at_once(others, drive, || while self.staging.copy_next(&copy) {})
     }
 
+    /// Copies the numbers of a stretch, which may be of several arrays.
     fn copy(&self, stretch: Range<usize>) {
         // SAFETY: `Staging` gives every stretch to one thread, and sends none before it is written.
         let to = unsafe { self.to.slice_mut(stretch.start, stretch.end) };

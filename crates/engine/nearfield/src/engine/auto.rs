@@ -5,6 +5,14 @@
 //! does not wait for it: the start begins at the second step, on a thread of its own, while the CPU
 //! backend goes on. Once it has succeeded both backends share the steps, and a GPU that does not
 //! pay gets nothing to do.
+//!
+//! The engine looks at the thread before it places new positions, and never waits for it: a step
+//! that begins before the GPU is ready is a step of the CPU backend. A GPU that cannot be started
+//! is no error, and is not tried again.
+//!
+//! **Invariant:** an engine that is dropped while a GPU is being started waits for the thread,
+//! because a process must not end in the middle of it; a forked child, which has no such thread,
+//! does not.
 
 use crate::{
     Engine,
@@ -44,6 +52,7 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
+    /// Begins to start the first GPU.
     fn begin(strategy: Strategy) -> Result<Self, String> {
         let start = move || gpu::start(FIRST, strategy);
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
@@ -54,15 +63,18 @@ impl Starting {
         })
     }
 
+    /// Whether this process was forked from the one that has the thread.
     fn is_inherited(&self) -> bool {
         self.process != process::id()
     }
 
+    /// Whether [`wait`](Self::wait) returns at once.
     fn is_ready(&self) -> bool {
         let finished = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         finished || self.is_inherited()
     }
 
+    /// The GPU, or why there is none.
     fn wait(mut self) -> Started {
         if self.is_inherited() {
             let why = "the process was forked while it was being started";
@@ -129,6 +141,7 @@ impl Engine {
         }
     }
 
+    /// Stays on the CPU backend for good, and says why in the report and the trace.
     fn do_without_gpu(&mut self, why: &str) {
         self.reason = format!("the CPU backend: the GPU cannot be used: {why}");
         self.announce();

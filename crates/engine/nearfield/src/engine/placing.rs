@@ -1,5 +1,12 @@
 //! Positions on their way into an engine: to its device, which sorts them, or into the host's
 //! cells.
+//!
+//! With a device they are copied once, into memory that it reads, and looked at on the way; sorting
+//! waits for the first job. Without one they are checked and sorted at once. If the device cannot
+//! take them, or finds a fault, the host checks them and says which point is wrong.
+//!
+//! **Invariant:** positions that are refused, by whichever check and however far they had come,
+//! leave the set with those it had, on the host and on the device.
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, Positions,

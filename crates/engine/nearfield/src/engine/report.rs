@@ -1,4 +1,7 @@
-//! What an engine did last: where it ran and why, how long each stage took, what it holds.
+//! The report of an engine: where it ran and why, how long each stage took, how much it holds.
+//!
+//! A report is a copy of what the engine knows and costs no pass over points. Times are those of
+//! the last run of each stage; a program that wants sums adds them up itself, or records a trace.
 
 use crate::{
     Device, Precision,
@@ -6,7 +9,12 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Summary of the last update, search and traversal.
+/// Summary of the last update, search and traversal; made by
+/// [`Engine::report`](crate::Engine::report).
+///
+/// [`device`](Self::device) and [`reason`](Self::reason) are about the engine as a whole;
+/// [`jobs`](Self::jobs) has both for every job, which is where to look if one of them runs
+/// elsewhere than expected.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {

@@ -1,4 +1,9 @@
-//! The point sets of an engine, and who searches whom.
+//! The point sets of an engine, and the pairs of sets that search each other.
+//!
+//! A set is its sorted points and whatever is made of them on demand: the table of places, sorted
+//! radii, a copy on a wider lattice for queries. All of these are forgotten when the points are
+//! sorted anew ([`Set::was_sorted`]), which is also when its stamp is counted up. Devices and plans
+//! compare stamps to know whether they have the positions of now.
 
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,

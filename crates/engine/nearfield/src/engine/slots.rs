@@ -2,6 +2,9 @@
 //!
 //! The slot of a removed set is used again, under a name that was not given before: memory follows
 //! the number of sets there are, not of those there have been.
+//!
+//! A name is a slot, the generation of the set in it, and a stamp of the engine. So a name of a
+//! removed set, or of another engine, is refused instead of naming some other set.
 
 use crate::{Error, ErrorKind, PointSetId, point_set_id::EngineStamp};
 

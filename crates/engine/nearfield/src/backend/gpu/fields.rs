@@ -1,4 +1,8 @@
 //! Fields of a pair kernel on their way to the device.
+//!
+//! An array that both sides of a kernel read is sent once: arrays are told apart by their address
+//! for the duration of the call. All arrays go one behind the other through one page-locked buffer,
+//! so that a kernel of many small fields is one transfer.
 
 use crate::backend::transfer::StagedUpload;
 use nearfield_cpu::{CpuBackend, Fields};

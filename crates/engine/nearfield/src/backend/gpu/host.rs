@@ -1,4 +1,7 @@
 //! Memory of the host that the GPU writes lists into.
+//!
+//! Page-locked memory is lent to lists through the same trait as memory of any other backend, and
+//! returns to the driver when the lists are dropped.
 
 use super::state::Trouble;
 use nearfield_cpu::{BorrowedBuffer, BufferProvider};

@@ -1,4 +1,8 @@
 //! Neighbour lists found on the GPU, written into page-locked memory of the host.
+//!
+//! The device counts first, so storage of the right size is lent before entries are written. Starts
+//! and lengths come first; the host checks that every list lies within the storage while entries
+//! are still on their way. After that, lists of a GPU are read like any others.
 
 use super::{
     host::Lender,

@@ -1,4 +1,10 @@
-//! What a GPU holds of an engine, for one job at a time.
+//! State of a GPU for one engine, used by one job at a time.
+//!
+//! Memory is kept between jobs and given back after a fault. Positions are placed at every update
+//! and sorted at the first job that needs them ([`Order`]), so updates that no search follows cost
+//! a copy only.
+//!
+//! **Invariant:** after a fault no set counts as sorted, and the lattice is made anew.
 
 use super::{faults::Faults, fields::StagedFields, times::Times};
 use crate::{Error, backend::Job};
@@ -14,11 +20,13 @@ pub(crate) const KEPT_PLANS: usize = 16;
 /// Buffers of shares, kept between steps.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
+    /// Targets of the last part, gathered.
     pub(super) share: DeviceShare,
     /// By the version of the plan.
     pub(super) parts: HashMap<u64, DeviceParts>,
 }
 
+/// The GPU and its memory.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) backend: GpuBackend,
@@ -41,6 +49,7 @@ pub(super) struct State {
     pub(super) faults: Faults,
 }
 
+/// A point set of the engine on the GPU.
 #[derive(Debug)]
 pub(super) struct OnGpu {
     pub(super) points: DevicePoints,
@@ -50,9 +59,11 @@ pub(super) struct OnGpu {
 /// How far a set has come since its positions were placed, or since the lattice changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Positions are there, in the caller's order.
     AsGiven,
     /// The device has been asked to sort it.
     Begun,
+    /// Sorted into the cells of the lattice.
     Sorted,
 }
 

@@ -1,4 +1,8 @@
 //! One value per target, computed on the GPU: counts of neighbours and sums of pair kernels.
+//!
+//! Fields are sent while positions are sorted. Results come back in pieces into page-locked memory,
+//! and workers write one piece to the caller's array while the next is on its way. Counts are `u32`
+//! and travel as the bits of `f32`, so that both kinds take the same way.
 
 use super::{fields::StagedFields, state::State, types::Program};
 use crate::backend::{

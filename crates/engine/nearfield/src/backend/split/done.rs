@@ -1,4 +1,10 @@
-//! What a device says of its part of a job: how much it was, and when it worked on it.
+//! A device's account of its part of a job: how much it was, and when it worked on it.
+//!
+//! Times are on the device's own clock. [`place`]
+//! puts them on the host's: between asking and having the last result there is some slack, and the
+//! clock's origin is taken in its middle, so the error is at most half of it.
+//!
+//! [`place`]: GpuDone::place
 
 use crate::balance::Strategy;
 use nearfield_balance::{GpuSpans, Span};

@@ -3,6 +3,13 @@
 //! Both write into one storage, the device from the front and the CPU backend behind it. A device
 //! copies starts and lengths of all lists before their entries, over everything; the CPU backend
 //! waits for that hand-over, and puts its own in their places while entries are still coming.
+//!
+//! Room for entries is guessed from the hits of earlier steps. A device counts before it writes, so
+//! too little room is known before anything is written, and the CPU backend does the device's part
+//! too; the next step has more room.
+//!
+//! **Invariant:** every target's start and count are written once by the device and, for targets
+//! that the CPU backend has taken, once more by that, never at the same time.
 
 use super::{
     super::{
@@ -43,9 +50,11 @@ pub(crate) fn find(
     })
 }
 
+/// Lists of a pair of sets, as a job of two backends.
 struct ListsStep<'s> {
     on: EngineStep<'s>,
     lists: &'s mut NeighborLists,
+    /// The device's account of its part.
     done: GpuDone,
     /// Entries that the device has room for.
     room: usize,

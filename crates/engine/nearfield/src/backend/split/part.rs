@@ -1,4 +1,7 @@
 //! Targets in bricks of some parts.
+//!
+//! A part is a byte: the number of a subregion, and [`OF_CPU`] for bricks of the CPU backend. So
+//! the parts of a backend are a range, which loops over cells test by two comparisons.
 
 use super::planned::{OF_CPU, Planned};
 use nearfield_cpu::{Share, Spent};

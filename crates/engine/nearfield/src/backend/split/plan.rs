@@ -1,4 +1,13 @@
-//! What a job remembers between steps: its plan, its controller and what they were made from.
+//! A job's memory between steps: its plan, its controller, and the step they were made from.
+//!
+//! Three decisions are kept apart, because they cost differently. *Cutting* the bricks anew follows
+//! every decision that moves the threshold. *Asking* the controller costs about a twentieth of a
+//! short step, so it is put off while nothing happens ([`Calm`]). *Planning* from new points costs
+//! a sort and some milliseconds, so a plan serves until making it anew is less than half a percent
+//! of the steps since, or until a tenth of the points have come or gone.
+//!
+//! **Invariant:** plan and decision belong together: the plan is cut as the decision says. After an
+//! error both are what they were.
 
 use super::{
     planned::{Planned, layout, needed, next_version, parts_of, usual_theta},
@@ -69,6 +78,7 @@ impl Calm {
         self.kept > 0 && self.since_move >= Self::EAGER
     }
 
+    /// Whether this step may pass without a question, which is then counted.
     fn is_as_before(&mut self, total_ms: f64) -> bool {
         let usual = (total_ms - self.usual_ms).abs() <= Self::SURPRISE * self.usual_ms;
         let calm = self.kept >= Self::PATIENCE && usual && self.passed + 1 < Self::EVERY;
@@ -76,6 +86,7 @@ impl Calm {
         calm
     }
 
+    /// The controller has decided after a step of this time.
     fn decided(&mut self, action: Action, total_ms: f64) {
         self.kept = match action {
             Action::Keep => self.kept + 1,
@@ -95,7 +106,9 @@ impl Calm {
 #[derive(Debug)]
 pub(crate) struct JobState {
     controller: Controller,
+    /// None before the first step, and after the lattice has changed.
     planned: Option<Planned>,
+    /// The last decision of the controller, also while there is no plan.
     decision: Option<Decision>,
     /// Points of targets and sources when the layout was made.
     points: [usize; 2],
@@ -109,13 +122,19 @@ pub(crate) struct JobState {
     debt_ms: f64,
     /// Setups of both backends before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
+    /// Steps done, for the report.
     steps: u64,
     /// Whether the last step was one aside.
     aside: bool,
+    /// The last step in numbers.
     last: Measured,
 }
 
 impl JobState {
+    /// A job without a plan, whose controller has learnt nothing.
+    ///
+    /// # Errors
+    /// When the policy's numbers contradict each other.
     pub(crate) fn new(policy: Policy) -> Result<Self, nearfield_balance::Error> {
         Ok(Self {
             controller: Controller::new(policy)?,
@@ -134,6 +153,7 @@ impl JobState {
         })
     }
 
+    /// The plan there is.
     pub(crate) fn planned(&self) -> Option<&Planned> {
         self.planned.as_ref()
     }
@@ -184,6 +204,7 @@ impl JobState {
         Ok(())
     }
 
+    /// The lattice has changed, and the plan's cells with it. The controller keeps its lessons.
     pub(crate) fn drop_plan(&mut self) {
         self.planned = None;
     }
@@ -209,6 +230,7 @@ impl JobState {
         turned || old && !aside || self.planned.is_none()
     }
 
+    /// The backends that have work by the plan; the CPU backend alone where there is none.
     pub(crate) fn backends(&self) -> Backends {
         let Some(planned) = &self.planned else {
             return Backends::Cpu;
@@ -339,6 +361,7 @@ impl JobState {
         Ok(())
     }
 
+    /// The job for the report of the engine.
     pub(crate) fn report(&self) -> SplitReport {
         SplitReport {
             policy: self.controller.policy(),

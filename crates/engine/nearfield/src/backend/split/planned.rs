@@ -1,4 +1,14 @@
 //! A plan: which bricks are whose, made from the points of some step.
+//!
+//! Occupied cells of both sets are counted and put together to bricks, whose work is the number of
+//! pairs they have to test. A controller's cuts divide the bricks; the outcome is a map from bricks
+//! to parts, one byte each, that both backends read: the CPU backend on the host, a GPU from a copy
+//! that it keeps by the plan's version.
+//!
+//! The map covers the box around all bricks, empty ones too, and whatever lies outside of it
+//! belongs to some part. So a plan stays complete when points move, and only becomes uneven.
+//!
+//! **Invariant:** two plans with the same version are the same plan.
 
 use super::settings::Settings;
 use nearfield_balance::{
@@ -28,6 +38,7 @@ const MAX_NEEDED: f64 = 0.7;
 /// Plans made so far.
 static VERSIONS: AtomicU64 = AtomicU64::new(0);
 
+/// A version that no plan of this process has had.
 pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
@@ -35,8 +46,11 @@ pub(super) fn next_version() -> u64 {
 /// Division of the bricks between the backends.
 #[derive(Debug)]
 pub(crate) struct Planned {
+    /// The bricks, in subregions and in the order in which they go over.
     pub(super) layout: Layout,
+    /// The bricks of either backend by the last cuts.
     pub(super) plan: Plan,
+    /// The same as a map: subregion numbers, those of the CPU backend with [`OF_CPU`].
     pub(super) parts: BrickParts,
     /// Bricks whose points the CPU backend needs, as part 1; None where it needs all.
     pub(super) needed: Option<BrickParts>,
@@ -48,14 +62,17 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
+    /// The bricks, cut into subregions.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
+    /// The bricks of either backend, with what crosses between them.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
+    /// The part of every brick.
     pub(crate) fn parts(&self) -> &BrickParts {
         &self.parts
     }
@@ -75,6 +92,7 @@ impl Planned {
         &self.lattice
     }
 
+    /// Tells the plan, and its division, from all others of the process.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -181,6 +199,7 @@ fn cells(of: PairOfSets<'_>) -> Result<impl Iterator<Item = CellLoad>, Shortage>
     )
 }
 
+/// The rows of cells that a cell's targets reach into, and the number of cells along periodic axes.
 fn neighbourhood(lattice: &Lattice) -> Result<Neighbourhood, Shortage> {
     let rows = lattice.rows().iter().map(|row| RowOffset {
         y: row.y,

@@ -1,4 +1,4 @@
-//! What jobs did last, for the report.
+//! Reports of jobs: where each ran last and why, and how two backends shared it.
 
 use crate::Device;
 use nearfield_balance::Policy;

@@ -1,4 +1,5 @@
-//! How steps are divided, as an engine was asked to.
+//! How steps are divided, as an engine was asked to: the settings of its builder that concern two
+//! backends.
 
 use crate::balance::Strategy;
 use nearfield_balance::{Policy, SUBREGIONS, Ties};
@@ -6,11 +7,16 @@ use nearfield_balance::{Policy, SUBREGIONS, Ties};
 /// Cells along an edge of a brick, where nothing else was asked for.
 pub(crate) const BRICK_EDGE: u32 = 2;
 
+/// Settings of the division; their numbers have been checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
+    /// Chooses the threshold from the times of earlier steps.
     pub(crate) policy: Policy,
+    /// Cells along each edge of a brick, 1 to 8.
     pub(crate) brick_edge: u32,
+    /// Subregions of a step, 1 to 64.
     pub(crate) subregions: usize,
+    /// Order of bricks whose occupancy is alike.
     pub(crate) ties: Ties,
     /// Nothing may depend on what steps took.
     pub(crate) deterministic: bool,

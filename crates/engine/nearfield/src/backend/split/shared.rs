@@ -1,4 +1,7 @@
-//! What an engine keeps between steps of two backends: settings, jobs and memory.
+//! State that an engine keeps between steps of two backends: settings, jobs and memory.
+//!
+//! One job at a time uses it. A second one does not wait: the pool's workers that the first needs
+//! might be waiting in the second, so it is done by the CPU backend alone.
 
 use super::{
     super::Job, plan::JobState, report::SplitReport, settings::Settings, sorted::PartOfSet,
@@ -16,6 +19,7 @@ use std::{
 /// State of an engine for dividing steps.
 #[derive(Debug)]
 pub(crate) struct Split {
+    /// Of all jobs; the policy may change between steps.
     pub(crate) settings: Settings,
     shared: Mutex<Shared>,
     /// Checking and placing positions since the last job.
@@ -25,11 +29,15 @@ pub(crate) struct Split {
 /// State that one job at a time uses.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
+    /// Plans and controllers.
     pub(crate) jobs: HashMap<Job, JobState>,
+    /// By target in the caller's order, whether the CPU backend has its result in this step.
     pub(crate) taken: Vec<AtomicBool>,
     /// Whether the last step has left none of them taken.
     pub(super) unmarked: bool,
+    /// Time of the workers by part, and targets done.
     pub(crate) spent: Spent,
+    /// Memory of the CPU backend's part of lists.
     pub(super) lists: ShareOfLists,
     /// By set, the points that the CPU backend needs.
     pub(super) sorted: HashMap<usize, PartOfSet>,
@@ -59,6 +67,7 @@ impl Split {
         *locked(&self.placing) += took;
     }
 
+    /// Time of placing since the last job, which this job's step then counts.
     pub(super) fn take_placing(&self) -> Duration {
         std::mem::take(&mut *locked(&self.placing))
     }

@@ -1,4 +1,9 @@
 //! The points that the CPU backend needs for its part of a step, sorted.
+//!
+//! The device sorts for itself. Sorting all points on the host too would cost as much as a small
+//! part of the work saves, so only points in the CPU backend's bricks and within reach of them are
+//! sorted, from the copy of the positions that was made for the device. A sort is kept for all jobs
+//! that follow with the same positions and the same plan.
 
 use super::{
     super::{Job, StepInput},

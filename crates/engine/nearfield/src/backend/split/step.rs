@@ -1,4 +1,11 @@
-//! A step of an engine's job: who has work in it, and what is learnt from it.
+//! A step of an engine's job: the backends that have work in it, and the lesson from its times.
+//!
+//! [`EngineStep`] is the part that lists and values have in common. It asks the device whether it
+//! is ready, makes a plan if there is none, and looks whether the device has all positions. If any
+//! of that fails the CPU backend does the job, and the step says why.
+//!
+//! Times of a step count for both backends from the moment at which its positions began to be
+//! placed, because placing is work that the device's part needs.
 
 use super::{
     super::{
@@ -37,7 +44,8 @@ pub(crate) struct Ran {
 }
 
 impl Device<'_> {
-    /// Does one step of a job, which is given what the device needs for it.
+    /// Does one step of a job, which gets a device that is ready and the state that two backends
+    /// share, unless another job has either.
     pub(super) fn run(
         self,
         input: &StepInput<'_>,
@@ -130,6 +138,7 @@ impl EngineStep<'_> {
         sets.all(|(number, set)| set.grid.copied().is_some() && self.device.holds(number))
     }
 
+    /// The job's memory, where two backends share it.
     fn state(&self) -> Option<&JobState> {
         self.shared.as_deref()?.jobs.get(&self.job)
     }
@@ -149,6 +158,7 @@ impl EngineStep<'_> {
         self.divided(self.job)
     }
 
+    /// The plan of a job, with the memory that a step of both backends uses.
     fn divided(&mut self, job: Job) -> Option<Divided<'_>> {
         let Shared {
             jobs,
@@ -287,6 +297,8 @@ pub(crate) fn learn(
     }
 }
 
+/// Lets the controller learn from a step of both backends. A step in which memory was taken is
+/// noted and not learnt from.
 fn learn_of_both(
     state: &mut JobState,
     timed: &Timed,

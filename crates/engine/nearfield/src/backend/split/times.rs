@@ -3,6 +3,14 @@
 //! A controller needs the time of each subregion on each backend. The work of a backend for all
 //! its subregions together (sorting, counting, copying) is its setup: paid once by a backend that
 //! has any work.
+//!
+//! Neither clock gives that directly. Workers of the CPU pool add up the time they spend on targets
+//! of each part; divided by their number it is the time of a subregion if all worked all the time.
+//! A device times the pieces it works on, which may hold several parts, or none told apart. Times
+//! of pieces are shared out by targets, and by work where even those are not known. The rest of a
+//! backend's whole time, which subregions do not explain, is its setup.
+//!
+//! **Invariant:** setup and spans of a backend add up to its whole time, whatever its clocks say.
 
 use super::{
     done::Piece,
@@ -15,9 +23,13 @@ use nearfield_cpu::Spent;
 /// A step in numbers, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Measured {
+    /// The CPU backend's share of the pairs tested, 0 to 1.
     pub(super) share: f64,
+    /// Targets of the CPU backend and of the device.
     pub(super) points: [usize; 2],
+    /// Milliseconds of both, 0 for a backend without work.
     pub(super) backend_ms: [f64; 2],
+    /// Milliseconds of the whole step, planning left out.
     pub(super) total_ms: f64,
     pub(super) planning_ms: f64,
 }
@@ -34,6 +46,7 @@ impl Measured {
         }
     }
 
+    /// Both backends, as reports name them.
     pub(super) fn backends(&self) -> [BackendReport; 2] {
         [0, 1].map(|backend| BackendReport {
             name: ["cpu", "gpu"][backend],

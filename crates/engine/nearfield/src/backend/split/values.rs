@@ -1,4 +1,11 @@
 //! One value per target by the device and the CPU backend: counts, and sums of pair kernels.
+//!
+//! The CPU backend writes its values where the caller wants them and marks their targets. The
+//! device gives the numbers of all targets, in the caller's order, in memory of its own; those of
+//! targets without a mark are put beside the others at the end. So neither waits for the other.
+//!
+//! **Invariant:** values that are combined with what is there are touched once per target; those of
+//! a device only when all of its numbers have arrived.
 
 use super::{
     super::{
@@ -71,15 +78,18 @@ pub(crate) fn evaluate<V: Values>(
     })
 }
 
+/// Values of all targets, as a job of two backends.
 struct ValuesStep<'s, V: Values> {
     on: EngineStep<'s>,
     of: &'s V,
+    /// The caller's.
     values: &'s mut [V::Value],
-    /// The device's.
+    /// The device's, until they are merged and given back.
     numbers: Option<HostMemory>,
     done: GpuDone,
 }
 
+/// The job as a device takes it.
 fn work<V: Values>(of: &V) -> ValueWork<'_> {
     ValueWork {
         kernel: of.kernel(),

@@ -1,8 +1,12 @@
-//! Which backend sums for which targets.
+//! The backends of sums over all pairs, and the targets of each.
 //!
 //! With both backends the targets are cut in two: the first go to the CPU, the others to the GPU,
 //! at the same time. Where they are cut follows from what either backend took the last time, so
 //! both end together from the second sum on. Sums of a target never mix backends.
+//!
+//! A sum is a [`SplitJob`] like those of an engine, with a plan of one number, the border between
+//! the targets. All pairs cost the same, so there is nothing to learn but two speeds, which are
+//! kept per kind of sum.
 
 use super::report::AllPairsReport;
 use crate::{

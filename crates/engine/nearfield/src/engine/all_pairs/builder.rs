@@ -1,4 +1,5 @@
-//! The settings of sums over all pairs.
+//! The settings of sums over all pairs: device, threads, instruction set and arithmetic. There is
+//! no radius, no domain and no set: points are arguments of every sum.
 
 use super::{backends::Backends, sums::AllPairs};
 use crate::{Device, Engine, Error, all_pairs::Arithmetic, report::SimdLevel};

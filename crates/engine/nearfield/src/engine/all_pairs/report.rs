@@ -1,4 +1,4 @@
-//! Where a sum over all pairs ran.
+//! The report of a sum over all pairs: where it ran, why there, and how long it took.
 
 use crate::{Device, report::SimdLevel};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct AllPairsReport {
     pub threads: usize,
     /// Instruction set of the CPU backend.
     pub simd: SimdLevel,
-    /// Pairs of the last sum.
+    /// Pairs of the last sum: targets times sources, those of a point with itself included.
     pub pairs: u64,
     /// Part of its targets that the CPU backend had, 0 to 1.
     pub cpu_share: f64,

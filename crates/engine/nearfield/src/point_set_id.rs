@@ -27,9 +27,23 @@ impl EngineStamp {
 
 /// Names a point set of one engine. Other engines refuse it, and so does its own once the set is
 /// removed.
+///
+/// ```
+/// use nearfield::prelude::*;
+/// let mut engine = Engine::builder(1.0).build()?;
+/// let mut other = Engine::builder(1.0).build()?;
+/// let fluid: PointSetId = engine.add_point_set(&[[0.0f32; 3]])?;
+/// assert_eq!((fluid.number(), fluid.to_string()), (0, "0".to_owned()));
+/// other.add_point_set(&[[0.0f32; 3]])?;
+/// assert!(matches!(other.points(fluid).unwrap_err().kind(), ErrorKind::OtherEngine { .. }));
+/// engine.remove_point_set(fluid)?;
+/// assert!(matches!(engine.points(fluid).unwrap_err().kind(), ErrorKind::RemovedPointSet { .. }));
+/// # Ok::<(), nearfield::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PointSetId {
     slot: u16,
+    /// How often the slot had been used before.
     generation: u16,
     engine: EngineStamp,
 }
@@ -74,6 +88,7 @@ impl PointSetId {
     }
 }
 
+/// The [number](PointSetId::number).
 impl fmt::Display for PointSetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.number().fmt(f)

@@ -3,6 +3,12 @@
 //! For callers whose code cannot be compiled into a traversal, such as a function pointer of
 //! another language: one call serves some hundred pairs, in arrays that its loops can be vectorised
 //! over.
+//!
+//! Workers take 1,024 sorted targets at a time and collect pairs until there are 1,024, or 256
+//! targets, so a batch fits into the caches and a call costs little per pair. Targets of a batch
+//! are near each other.
+//!
+//! **Invariant:** all neighbours of a target are in one batch, and every target is in exactly one.
 
 use crate::{
     Engine, Error, PointSetId,
@@ -42,10 +48,15 @@ pub struct PairBatch<'a> {
 /// Arrays of a batch being put together.
 #[derive(Debug, Default)]
 struct Collected {
+    /// Index of every target.
     targets: Vec<u32>,
+    /// First pair of every target.
     offsets: Vec<u32>,
+    /// Index of the source of every pair.
     sources: Vec<u32>,
+    /// Displacements, axis by axis.
     d: [Vec<f32>; 3],
+    /// Squared distances.
     d2: Vec<f32>,
     /// Memory that there was none of for a pair.
     refused: Option<Shortage>,

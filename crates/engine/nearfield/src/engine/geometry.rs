@@ -1,4 +1,9 @@
 //! The geometry of pairs, on request.
+//!
+//! Lists name sources, which is enough as long as positions are at hand and no box is periodic.
+//! Libraries that take pairs with their displacements want them computed once, with the image that
+//! the search had found anyway. Index and geometry are written by one pass to parallel arrays, so
+//! their order agrees by construction.
 
 use crate::{
     Engine, Error, PointSetId,

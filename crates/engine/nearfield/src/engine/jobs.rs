@@ -1,5 +1,10 @@
 //! Where an engine's jobs are done: asked of [`support`](crate::backend::support) before each, and
 //! kept for the report after it.
+//!
+//! A job goes through three calls. [`Engine::assign`] says where it is to be done, or refuses it.
+//! The job runs, on a device with the [input](Engine::input) that borrows the engine's parts. Then
+//! [`Engine::ran`] or [`Engine::was_done`] notes where it was done in the end, because a fault may
+//! have moved it to the CPU backend.
 
 use crate::{
     Device, Engine, Error, PointSetId,
@@ -19,7 +24,9 @@ use std::{
 /// Where the jobs of an engine were done last.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
+    /// By job, the last time each was done.
     jobs: BTreeMap<Job, Place>,
+    /// Where the very last job was done.
     last: Option<Device>,
 }
 
@@ -93,6 +100,7 @@ impl Engine {
         }
     }
 
+    /// A job was done here, for this reason.
     pub(crate) fn was_done(&self, job: Job, device: Device, reason: String) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.last = Some(device);

@@ -4,6 +4,12 @@
 //! reach beyond what that was made for, on a wider one that the searched set is sorted into once
 //! more. The engine is only read, so any number of threads may query it at the same time, each with
 //! a [`QueryScratch`] of its own.
+//!
+//! Sorting the positions costs as much as for a set of their number, and makes queries of many
+//! positions as fast as searches. For a few positions entering the pool of workers costs most, so
+//! everything is done in one visit.
+//!
+//! **Invariant:** both sides are sorted on the same lattice, so pairs are decided as between sets.
 
 use crate::{
     Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,

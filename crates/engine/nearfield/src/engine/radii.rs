@@ -1,4 +1,12 @@
 //! Radii of single points: taken, kept with their sets, and asked for by the rule.
+//!
+//! Cells are those of the engine's radius, so it bounds every radius of a point. Radii are checked
+//! when they are given, kept in the caller's order, and sorted as squares in the order of the
+//! points whenever those are sorted. They belong to indices: as long as the number of points stays
+//! the same they follow the points, and a change of the number leaves the set without any.
+//!
+//! **Invariant:** sorted radii are those of the sorted points, or there are none and searches that
+//! need them are refused.
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, RadiusRule,

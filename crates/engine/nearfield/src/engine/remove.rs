@@ -1,4 +1,8 @@
 //! Sets and points that are taken out of an engine.
+//!
+//! A set is removed by giving it no points, which a device is told like any other update, and then
+//! freeing its slot. Points are removed by an update with those that stay. So no backend has a path
+//! for removal, and an error leaves everything as it was.
 
 use crate::{Engine, Error, PointSetId, Positions, Precision, engine::sets::SearchPair};
 use nearfield_cpu::Coordinate;

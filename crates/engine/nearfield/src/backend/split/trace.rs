@@ -1,5 +1,9 @@
 //! Events of a step of both backends for listeners of `tracing`: the times that the controller
 //! sees, by backend and subregion.
+//!
+//! A step emits a `balance.subregion` per backend and subregion that has work, when it has ended:
+//! times are known only then, so events say how long ago the step began. Nothing is computed while
+//! no one listens. `docs/trace-format.md` defines the fields.
 
 use super::done::GpuDone;
 use super::planned::Planned;
@@ -12,6 +16,7 @@ use std::{
 /// Classes of points in a brick, octaves.
 const CLASSES: u32 = 32;
 
+/// Milliseconds as whole nanoseconds; negative ones count as 0.
 fn nanoseconds(ms: f64) -> u64 {
     (ms.max(0.0) * 1e6) as u64
 }
@@ -25,10 +30,14 @@ pub(super) fn is_on() -> bool {
 struct Line<'a> {
     subregion: usize,
     pass: u64,
+    /// `cpu` or `gpu`.
     backend: &'static str,
     load: &'a Load,
+    /// To the device, and back.
     bytes: [u64; 2],
+    /// Nanoseconds by which the device's clock may be off.
     clock_error: u64,
+    /// Threshold of the subregion.
     theta: f64,
     origin: Origin,
 }

@@ -328,9 +328,9 @@ impl Kernels {
         launch: &mut LaunchArgs<'_>,
         blocks: usize,
     ) -> Result<(), Error> {
-        let shape = (blocks as u32, THREADS as u32);
+        let (blocks, threads) = (blocks as u32, THREADS as u32);
         // SAFETY: the caller guarantees that the arguments fit the kernel.
-        let started = unsafe { self.queue.launch(kernel, launch, shape) };
+        let started = unsafe { self.queue.launch(kernel, launch, blocks, threads) };
         Ok(started.map_err(nearfield::Error::from)?)
     }
 

@@ -127,7 +127,7 @@ impl Kernels {
             .arg(&mut partials);
         // SAFETY: the arguments are those that integrate.cu declares; DeviceBody makes the arrays
         // as long as the count.
-        unsafe { self.start("kick", &mut launch, (summing(fluid.count), THREADS)) }
+        unsafe { self.start("kick", &mut launch, summing(fluid.count), THREADS) }
     }
 
     /// Changes compressions over `step` seconds.
@@ -152,7 +152,7 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut partials);
         // SAFETY: as above.
-        unsafe { self.start("compress", &mut launch, (summing(count), THREADS)) }
+        unsafe { self.start("compress", &mut launch, summing(count), THREADS) }
     }
 
     /// Adds up all sums of a step of `count` particles.
@@ -182,7 +182,7 @@ impl Kernels {
             .arg(&walls)
             .arg(&self.settings.stiffness);
         // SAFETY: as above.
-        unsafe { self.start("press_walls", &mut launch, (blocks, THREADS)) }
+        unsafe { self.start("press_walls", &mut launch, blocks, THREADS) }
     }
 
     /// Sums Σv², Σg·x, internal energies over the mass, and Σv.
@@ -203,7 +203,7 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { self.start("measure", &mut launch, (summing(count), THREADS)) }?;
+        unsafe { self.start("measure", &mut launch, summing(count), THREADS) }?;
         self.total(summing(count), MEASURE_SLOTS, 0, partials, totals)
     }
 
@@ -231,7 +231,7 @@ impl Kernels {
             .arg(&rule.min_neighbors)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { self.start("foremost", &mut launch, (summing(count), THREADS)) }?;
+        unsafe { self.start("foremost", &mut launch, summing(count), THREADS) }?;
         self.total(summing(count), 1, 1, partials, totals)
     }
 
@@ -246,7 +246,7 @@ impl Kernels {
         let mut launch = self.queue.launch_builder(&self.total);
         launch.arg(partials).arg(&blocks).arg(&maxima).arg(totals);
         // SAFETY: as above.
-        unsafe { self.start("total", &mut launch, (slots as u32, TOTAL_THREADS)) }
+        unsafe { self.start("total", &mut launch, slots as u32, TOTAL_THREADS) }
     }
 
     /// # Safety
@@ -255,10 +255,11 @@ impl Kernels {
         &self,
         kernel: &str,
         launch: &mut LaunchArgs<'_>,
-        shape: (u32, u32),
+        blocks: u32,
+        threads: u32,
     ) -> Result<(), Error> {
         // SAFETY: the caller guarantees that the arguments fit the kernel.
-        let started = unsafe { self.queue.launch(kernel, launch, shape) };
+        let started = unsafe { self.queue.launch(kernel, launch, blocks, threads) };
         Ok(started.map_err(nearfield::Error::from)?)
     }
 }

@@ -263,7 +263,8 @@ impl Queue {
         &self,
         name: &str,
         launch: &mut LaunchArgs<'_>,
-        (blocks, threads): (u32, u32),
+        blocks: u32,
+        threads: u32,
     ) -> Result<(), Error> {
         // SAFETY: the arguments are those that the kernel declares, says the caller.
         unsafe { self.launch_staged(name, launch, blocks, threads, 0) }

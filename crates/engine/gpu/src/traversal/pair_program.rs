@@ -50,7 +50,7 @@ pub(crate) enum Symmetric {
     /// The kernel's result for the reversed pair.
     Reversed,
     /// The same, channels with these bits set with the other sign.
-    Turned(u32),
+    Antisymmetric(u32),
     /// The kernel does not say that pairs can be evaluated once for both.
     No,
 }
@@ -137,7 +137,7 @@ impl PairProgram {
         let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
         let symmetric = match &cuda.antisymmetric {
             Some(channels) => {
-                Symmetric::Turned(channels.iter().map(bit).fold(0, |all, one| all | one))
+                Symmetric::Antisymmetric(channels.iter().map(bit).fold(0, |all, one| all | one))
             }
             None => Symmetric::No,
         };

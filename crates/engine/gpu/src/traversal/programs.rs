@@ -113,7 +113,7 @@ impl Traversal {
             .define("NF_REDUCE", reduce)
             .user_text(pairs.name.as_ref(), pairs.user_text());
         match (self.strategy, pairs.symmetric) {
-            (Strategy::HalfTiles, Symmetric::Turned(channels)) => program
+            (Strategy::HalfTiles, Symmetric::Antisymmetric(channels)) => program
                 .define("NF_SYMMETRIC", constants::BY_SIGN)
                 .define("NF_ANTISYMMETRIC", format!("{channels}u")),
             (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", constants::BY_REVERSAL),

@@ -2,6 +2,9 @@
 //!
 //! A name is a word, followed by a number or by keys after a colon. The text that [`Device`] prints
 //! is read as the same value, which the tests and a fuzz target check.
+//!
+//! A number may be left out and is 0. Keys of an emulated device may be left out too and have their
+//! defaults then. A name that ends with its colon is refused as incomplete.
 
 use crate::{Device, Error, ErrorKind};
 use std::str::FromStr;

@@ -14,6 +14,21 @@
 //! assert_eq!((*index, *axis), (0, 'y'));
 //! # Ok::<(), nearfield::Error>(())
 //! ```
+//!
+//! # From the crates underneath
+//!
+//! The crates `grid`, `cpu`, `gpu`, `balance` and `pairs` have an error type each and know nothing
+//! of point sets. The engine adds the set where there is one ([`ErrorKind::Positions`],
+//! [`ErrorKind::Radii`]), and the purpose where there is none ([`ErrorKind::Query`],
+//! [`ErrorKind::Setup`]). The `From` implementations below serve for the rest: errors that concern
+//! neither a set nor a query, such as a field of the wrong length. A fault of a GPU is no error as
+//! long as the CPU backend can do the job: it is in the report, and the results are complete.
+//!
+//! # State after an error
+//!
+//! A refused call has changed nothing. A call that failed in the middle, for want of memory, leaves
+//! every set with its last good positions, and every pair of sets either with complete lists or
+//! without any. Arrays that the caller lent to it may hold part of a result.
 
 use crate::{Device, PointSetId, RadiusRule};
 use nearfield_grid::memory::Shortage;
@@ -74,9 +89,16 @@ pub struct Error(ErrorKind);
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The radius, the box or the combination of both cannot be used.
+    ///
+    /// From [`Builder::build`](crate::Builder::build) and
+    /// [`Engine::set_radius`](crate::Engine::set_radius), and from an update or a query whose
+    /// points the cells cannot be made for.
     #[error(transparent)]
     Setup(nearfield_grid::Error),
     /// Positions were refused.
+    ///
+    /// Besides coordinates that cannot be used, memory that was short while the set was sorted: the
+    /// kind inside tells. The set keeps the positions it had.
     #[error("point set {set}: {source}")]
     Positions {
         /// The set; for a set that was being added, the number it would have had.
@@ -85,9 +107,14 @@ pub enum ErrorKind {
         source: nearfield_grid::Error,
     },
     /// The positions of a query were refused.
+    ///
+    /// The index in it is that of a position of the query, not of a point of a set.
     #[error("query: {0}")]
     Query(nearfield_grid::Error),
     /// Radii of points were refused.
+    ///
+    /// Also from [`Engine::set_radius`](crate::Engine::set_radius) for a radius that is smaller
+    /// than one of the points' own.
     #[error("point set {set}: {source}")]
     Radii {
         /// The set.
@@ -96,9 +123,15 @@ pub enum ErrorKind {
         source: nearfield_cpu::Error,
     },
     /// The radii of a query were refused.
+    ///
+    /// The same conditions as for radii of points: one per position, positive, and at most the
+    /// radius of the engine.
     #[error("query: {0}")]
     QueryRadii(nearfield_cpu::Error),
     /// The points of a set need radii of their own and have none.
+    ///
+    /// Radii are only asked for where the rule uses them: those of the targets by the rule gather,
+    /// of the sources by scatter, of both by symmetric.
     #[error(
         "point set {set} has no radii for its {points} points, which the rule {rule} needs: call \
          set_radii, and again after an update that changes the number of points"
@@ -118,6 +151,9 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// Radii were given that would not count.
+    ///
+    /// Refused because they would be ignored, and a program that gives them expects other
+    /// neighbours.
     #[error(
         "{what} have no radii of their own by the rule {rule}: choose another with Builder::radii"
     )]
@@ -128,6 +164,8 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// Radii of single points were asked for together with double precision.
+    ///
+    /// Sorted radii are squares in `f32`, which would round those of the `f64` contract.
     #[error(
         "engines in f64 have one radius for all points, not the rule {0}: build in \
          Precision::Single, or leave out Builder::radii"
@@ -140,12 +178,18 @@ pub enum ErrorKind {
     )]
     StrictRadii(RadiusRule),
     /// A traversal's arrays do not fit, or the CPU backend could not go on.
+    ///
+    /// From traversals: fields or outputs that do not have one element per point. From any job:
+    /// memory that was short, and threads that could not be started.
     #[error(transparent)]
     Cpu(nearfield_cpu::Error),
     /// A strided view or a permutation that the caller made does not fit its array.
     #[error(transparent)]
     Input(nearfield_grid::Error),
     /// The device asked for cannot be used.
+    ///
+    /// From builders only: a device that is lost later is replaced by the CPU backend where that
+    /// can do the job, which the report tells. [`Device::Auto`] is never unavailable.
     #[error("device {device} is not available: {missing}")]
     DeviceUnavailable {
         /// The device asked for.
@@ -154,6 +198,9 @@ pub enum ErrorKind {
         missing: String,
     },
     /// The device asked for cannot do what was asked of it. Nothing was done.
+    ///
+    /// Jobs are refused when they are asked for, settings when the engine is built. The table of
+    /// features and devices is in `docs/backends.md`.
     #[error(transparent)]
     Unsupported(Unsupported),
     /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
@@ -163,6 +210,9 @@ pub enum ErrorKind {
     #[error("a step is cut into 1 to 64 subregions, not {0}: change Builder::subregions")]
     Subregions(usize),
     /// The policy contradicts itself, or a step cannot be divided between the backends.
+    ///
+    /// From [`Builder::policy`](crate::Builder::policy) and
+    /// [`Engine::set_policy`](crate::Engine::set_policy), and from the keys of an emulated device.
     #[error(transparent)]
     Schedule(nearfield_balance::Error),
     /// The GPU backend could not do what was asked of it, and the CPU backend cannot do it in its
@@ -197,6 +247,9 @@ pub enum ErrorKind {
         points: usize,
     },
     /// Points are so far apart that the squares of distances overflow.
+    ///
+    /// The squares are checked for the box around targets and sources, softening included, before
+    /// anything is summed: a pair that overflowed would give 0 or NaN without notice.
     #[error(
         "points lie {distance:e} apart, whose square {precision} does not hold: take other units, or f64"
     )]
@@ -286,6 +339,8 @@ pub enum ErrorKind {
         points: usize,
     },
     /// Lists would not fit into the memory limit; nothing was allocated for them.
+    ///
+    /// The bytes needed are those of lists without gaps, counted by a first pass.
     #[error(
         "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or take the \
          lists in chunks with list_chunks"
@@ -299,6 +354,8 @@ pub enum ErrorKind {
         limit: u64,
     },
     /// The list of a single point would not fit into the memory limit.
+    ///
+    /// No chunk could hold it, as the list of a target is never divided.
     #[error(
         "point {point} of set {set} has {neighbors} neighbours, whose list needs {needed} bytes, \
          but the memory limit is {limit}: raise it, or visit the neighbours without a list \
@@ -326,6 +383,9 @@ pub enum ErrorKind {
     #[error("the skin is {0}: it must be finite and not negative")]
     Skin(f32),
     /// Points have moved so far since lists were built that pairs could be missing from them.
+    ///
+    /// From every method of [`VerletLists`](crate::lists::VerletLists) that reads lists. Results
+    /// would be incomplete without notice, so they are refused.
     #[error(
         "the lists of targets {targets} among sources {sources} may miss pairs ({}): call refresh",
         out_of_date(*moved, *allowed)
@@ -343,6 +403,9 @@ pub enum ErrorKind {
     },
     /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be
     /// missing.
+    ///
+    /// Checked when the traversal is run. A support that is no more than the next `f32` above the
+    /// radius passes, so that rounding alone refuses nothing.
     #[error(
         "kernel {kernel} has the support {support}, but pairs are searched for within the radius \
          {radius} only: build the engine with a radius of at least {support}, or give the kernel a \
@@ -427,24 +490,29 @@ impl From<ErrorKind> for Error {
     }
 }
 
+/// A device that cannot do a job, as [`ErrorKind::Unsupported`].
 impl From<Unsupported> for Error {
     fn from(unsupported: Unsupported) -> Self {
         Self(ErrorKind::Unsupported(unsupported))
     }
 }
 
+/// An error of the grid outside a set or a query, such as a [`Permutation`](crate::Permutation)
+/// that is applied to an array of another length, as [`ErrorKind::Input`].
 impl From<nearfield_grid::Error> for Error {
     fn from(source: nearfield_grid::Error) -> Self {
         Self(ErrorKind::Input(source))
     }
 }
 
+/// An error of the CPU backend that names no set, as [`ErrorKind::Cpu`].
 impl From<nearfield_cpu::Error> for Error {
     fn from(source: nearfield_cpu::Error) -> Self {
         Self(ErrorKind::Cpu(source))
     }
 }
 
+/// An error of a GPU that names no set, as [`ErrorKind::Gpu`].
 #[cfg(feature = "gpu")]
 impl From<nearfield_gpu::Error> for Error {
     fn from(source: nearfield_gpu::Error) -> Self {
@@ -452,18 +520,22 @@ impl From<nearfield_gpu::Error> for Error {
     }
 }
 
+/// A policy, plan or emulated device that cannot be used, as [`ErrorKind::Schedule`].
 impl From<nearfield_balance::Error> for Error {
     fn from(source: nearfield_balance::Error) -> Self {
         Self(ErrorKind::Schedule(source))
     }
 }
 
+/// Numbers of a kernel or a grid that cannot be used, as [`ErrorKind::Kernel`].
 impl From<nearfield_pairs::Error> for Error {
     fn from(source: nearfield_pairs::Error) -> Self {
         Self(ErrorKind::Kernel(source))
     }
 }
 
+/// Memory that the facade itself was refused, as the shortage of the CPU backend that a program has
+/// to expect anyway.
 impl From<Shortage> for Error {
     fn from(shortage: Shortage) -> Self {
         nearfield_cpu::Error::from(shortage).into()
@@ -471,6 +543,8 @@ impl From<Shortage> for Error {
 }
 
 /// Why lists with a skin are of no use.
+///
+/// An infinite displacement stands for lists that do not exist or are of another number of points.
 fn out_of_date(moved: f64, allowed: f64) -> String {
     if moved.is_finite() {
         format!("points moved by {moved} together, the skin allows {allowed}")

@@ -60,6 +60,28 @@
 //! (`default-features = false`) the crate has half as many dependencies, [`Device::Auto`] is the
 //! CPU backend, and a GPU that is asked for by name is [`ErrorKind::Unsupported`].
 //!
+//! # Units, shapes and limits
+//!
+//! The engine knows no units: coordinates, radii, skins and boxes are in one unit, which the
+//! program chooses. Positions are three numbers per point; fields, radii and results have one
+//! element per point, in the caller's order. Indices are `u32` and count the points of a set from
+//! 0. Coordinates must be finite. A set may be empty, and points may coincide.
+//!
+//! # Cost
+//!
+//! Time and memory grow with the points and with the pairs found, not with the volume: empty cells
+//! are left out of the cell table where they would outnumber the points by more than eight to one.
+//! An update sorts the set that it names, and others only if the cells must change. A list costs 12
+//! bytes per target and 4 per neighbour; a traversal stores nothing per pair. Memory is kept from
+//! step to step, so later steps allocate little or nothing; the [report](Engine::report) has the
+//! bytes by structure.
+//!
+//! # Threads
+//!
+//! An engine has a pool of worker threads of its own, which every job for whole sets uses. Jobs
+//! that take `&self` may run at the same time; they share the pool. Neither lists nor sums depend
+//! on the number of threads.
+//!
 //! # What is exact
 //!
 //! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis d =

@@ -4,6 +4,10 @@
 //! holds its slot, how often the slot had been used before, and a stamp of the engine, so a name
 //! that another engine gave, or that names a removed set, is refused instead of naming some other
 //! set.
+//!
+//! **Invariant:** no two sets of an engine ever have equal names: slot and generation together are
+//! given once. A slot whose 2¹⁶ generations are used up is left empty. Names of different engines
+//! differ by the stamp, until 2³² engines have been made in a process.
 
 use std::{
     fmt,
@@ -20,6 +24,7 @@ pub(crate) struct EngineStamp(u32);
 impl EngineStamp {
     /// A stamp that no engine has had, until 2³² engines have been made.
     pub(crate) fn new() -> Self {
+        // Relaxed suffices: stamps must differ, and nothing else is published by them.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -79,6 +84,8 @@ impl PointSetId {
     }
 
     /// The name that `engine` gives to a number.
+    ///
+    /// Any number has a name; whether there is such a set is for `Slots::check` to say.
     pub(crate) fn from_number(number: u32, engine: EngineStamp) -> Self {
         Self {
             slot: number as u16,

@@ -10,6 +10,9 @@
 //! that begins before the GPU is ready is a step of the CPU backend. A GPU that cannot be started
 //! is no error, and is not tried again.
 //!
+//! A GPU is started once per engine. Its driver is searched for when the engine is built, which
+//! starts nothing; without one the engine never looks again.
+//!
 //! **Invariant:** an engine that is dropped while a GPU is being started waits for the thread,
 //! because a process must not end in the middle of it; a forked child, which has no such thread,
 //! does not.
@@ -40,12 +43,15 @@ pub(crate) enum Later {
 }
 
 /// A GPU, or why it could not be started.
+///
+/// The text goes into the report as it is.
 type Started = Result<Box<dyn Accelerator>, String>;
 
 /// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
 /// driver starts.
 #[derive(Debug)]
 pub(crate) struct Starting {
+    /// None once it has been joined.
     thread: Option<JoinHandle<Started>>,
     /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
     process: u32,
@@ -53,6 +59,8 @@ pub(crate) struct Starting {
 
 impl Starting {
     /// Begins to start the first GPU.
+    ///
+    /// Returns the system's message if it gives no thread.
     fn begin(strategy: Strategy) -> Result<Self, String> {
         let start = move || gpu::start(FIRST, strategy);
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
@@ -75,6 +83,8 @@ impl Starting {
     }
 
     /// The GPU, or why there is none.
+    ///
+    /// Blocks until the thread has ended. A panic of the driver's start is a reason like any other.
     fn wait(mut self) -> Started {
         if self.is_inherited() {
             let why = "the process was forked while it was being started";
@@ -103,6 +113,8 @@ impl Drop for Starting {
 
 impl Later {
     /// A GPU later, where there may be one; with the reason for what runs until then.
+    ///
+    /// Called once, when an engine is built.
     pub(crate) fn find() -> (Option<Self>, String) {
         match gpu::find_driver() {
             Err(missing) => (None, format!("the CPU backend: {missing}")),
@@ -118,6 +130,10 @@ impl Later {
 impl Engine {
     /// Begins to start a GPU, or takes it in, when the time has come: before new positions of a set
     /// are placed.
+    ///
+    /// Called by updates, not when sets are added: a program that searches once never starts a GPU.
+    /// The points counted are those of all sets before the update. Sets come to the new device as
+    /// their positions are placed.
     pub(crate) fn take_gpu_in(&mut self) {
         let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
         match self.later.take() {

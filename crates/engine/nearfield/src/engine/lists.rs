@@ -32,6 +32,8 @@ use std::time::Instant;
 pub(super) const LISTS: &str = "neighbour lists";
 
 /// Targets that a worker visits at a time.
+///
+/// Fewer would cost more in handing out work than a callback over a short list takes.
 const MIN_TARGETS: usize = 64;
 
 impl Engine {
@@ -53,6 +55,10 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// With a memory limit all lists are counted before any is written, because the limit is one
+    /// for all. An engine on a GPU alone cannot keep a limit and refuses the search with
+    /// [`ErrorKind::Unsupported`].
+    ///
     /// # Errors
     /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and
     /// [`ErrorKind::Cpu`] when memory is short; lists finished before are kept.
@@ -71,6 +77,8 @@ impl Engine {
 
     /// Writes all lists that are out of date, one pair of sets after the other. A failure leaves
     /// the pairs before it current, and its own without lists.
+    ///
+    /// Lists are taken out of their pair while they are written, as the search borrows the engine.
     fn find_unlimited(&mut self) -> Result<(), Error> {
         for at in 0..self.pairs.len() {
             if !self.pairs[at].active || self.pairs[at].current {
@@ -96,6 +104,9 @@ impl Engine {
     }
 
     /// Writes the lists of one pair of sets, wherever that is done.
+    ///
+    /// Sorting into ascending order is done here, by the CPU backend, wherever the lists were
+    /// written.
     fn find_pair(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
         let (kind, rule) = (self.settings.lists, self.settings.rule);
         let feature = match kind {
@@ -121,6 +132,11 @@ impl Engine {
     }
 
     /// Counts all lists that are out of date, and writes them if everything stays within `limit`.
+    ///
+    /// Two sums are taken over all pairs of sets: the bytes that the lists *need* without gaps and
+    /// in fresh memory, by which the search is refused, and the bytes that would be *held* with the
+    /// room kept from earlier steps. If only the second exceeds the limit, that room is given back
+    /// before anything is written. Counting holds four bytes per target beside the limit.
     fn find_within(&mut self, limit: u64) -> Result<(), Error> {
         let sets = self.sets.len();
         // Whether the device that was asked for can keep a limit is said once for all lists.
@@ -160,6 +176,7 @@ impl Engine {
                 }
             }
         }
+        // Noted after the loop, because `was_done` borrows the engine that the loop changes.
         let mut written = Vec::new();
         for (at, lists) in measured {
             let pair = &mut self.pairs[at];
@@ -190,6 +207,9 @@ impl Engine {
     /// }
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// They stay valid until either set or the radius changes; a failed search of another pair of
+    /// sets leaves them.
     ///
     /// # Errors
     /// [`ErrorKind::NoLists`] when the pair is inactive or a set was updated since, and
@@ -232,6 +252,8 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// The lists taken are the caller's and are not outdated by later updates.
+    ///
     /// # Errors
     /// As [`neighbors`](Self::neighbors); `spare` is dropped.
     pub fn take_neighbors(
@@ -271,6 +293,9 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// A worker takes at least 64 targets at a time. `visit` is called in any order, from several
+    /// threads at a time.
+    ///
     /// # Errors
     /// [`ErrorKind::NoLists`] saying why there are none, [`ErrorKind::UnknownPointSet`], and
     /// [`ErrorKind::Cpu`] when there is not one value per target; nothing is visited then.
@@ -309,6 +334,9 @@ impl Engine {
     /// assert_eq!(engine.count_neighbors(points, points)?, [1, 1, 0]);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// A GPU does it where the engine has one. Half lists do not matter here: every neighbour of a
+    /// target is counted.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::NoRadii`].
@@ -385,6 +413,9 @@ impl Values for Counting {
 }
 
 /// Writes the lists of a pair of sets in the order asked for.
+///
+/// For queries, whose lists belong to the caller; sets go through `find_pair`, which may use a
+/// device.
 pub(super) fn write_lists(
     backend: &CpuBackend,
     of: PairOfSets<'_>,
@@ -400,6 +431,8 @@ pub(super) fn write_lists(
 }
 
 /// Refuses what needs more than `limit` bytes.
+///
+/// `what` is the use of the memory, for the message.
 pub(crate) fn within(limit: u64, what: &'static str, needed: u64) -> Result<(), Error> {
     if needed > limit {
         return Err(ErrorKind::MemoryLimit {

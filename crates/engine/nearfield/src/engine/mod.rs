@@ -18,6 +18,11 @@
 //! **Invariants.** All sets are on the lattice of the engine, or marked as astray and refused. A
 //! call that returns an error has left every set with its last good positions. Lists are handed out
 //! only if both sets are unchanged since they were found.
+//!
+//! **Locks.** Methods that take `&self` write two small records, the times and the places of jobs,
+//! each behind a mutex of its own. Neither is held while a job runs, nor together with the other. A
+//! lock that a panic has poisoned is used all the same, because both records are whole after every
+//! change.
 
 pub(crate) mod all_pairs;
 pub(crate) mod auto;
@@ -86,12 +91,16 @@ pub struct Engine {
     /// As they were given; the radius follows [`Engine::set_radius`].
     pub(crate) settings: Builder,
     /// The cells of the host. A GPU may divide them further.
+    ///
+    /// Its radius and domain are those of the settings; only its cells follow the points.
     pub(crate) lattice: Lattice,
     /// The worker threads and their scratch.
     pub(crate) backend: CpuBackend,
     /// A GPU, or the emulated device.
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
     /// Where both backends share a step.
+    ///
+    /// None where a device does whole jobs alone.
     pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
@@ -102,6 +111,8 @@ pub struct Engine {
     /// By slot.
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
+    ///
+    /// Pairs with free slots are among them and inactive, so an index needs no search.
     pub(crate) pairs: Vec<SearchPair>,
     /// Written by methods that take `&self`, so that the report has the last one of each stage.
     pub(crate) times: Mutex<StageTimes>,
@@ -206,6 +217,8 @@ impl Engine {
             tracing::debug_span!("engine.add_point_set", set = id.number(), points).entered();
         let before = self.sets.len();
         match self.sets.get_mut(id.slot()) {
+            // If placing fails, the slot stays free and without points. The next set gets the same
+            // name, which was not given out.
             Some(free) => free.id = id,
             None => self.sets.push(Set::new(self.lattice.clone(), id)),
         }
@@ -216,11 +229,14 @@ impl Engine {
         self.slots.take(id);
         let sets = self.sets.len();
         if sets > before {
+            // A new slot is a column more and a row more. The column's entries are inserted from
+            // the last row to the first, so the places still to be visited do not move.
             for row in (0..before).rev() {
                 self.pairs.insert((row + 1) * before, SearchPair::new(true));
             }
             self.pairs.extend((0..sets).map(|_| SearchPair::new(true)));
         }
+        // A slot that was used before has the inactive pairs that the removal left.
         for other in self.slots.used() {
             self.pairs[id.slot() * sets + other.slot()] = SearchPair::new(true);
             self.pairs[other.slot() * sets + id.slot()] = SearchPair::new(true);
@@ -253,6 +269,8 @@ impl Engine {
 
     /// Number of points of a set.
     ///
+    /// That of the last positions accepted, also while only a device has sorted them.
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::RemovedPointSet`] and
     /// [`ErrorKind::OtherEngine`], as for every method that names a set.
@@ -278,6 +296,9 @@ impl Engine {
     /// assert!(engine.neighbors(wall, fluid).is_err());
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Lists of a pair that is switched on are written by the next search. The setting stays
+    /// through updates and ends with the removal of either set.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`].
@@ -443,6 +464,9 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// Element k of the order is the point that comes to place k. It takes four bytes per point. In
+    /// an engine whose GPU sorts the set, the first call after an update sorts it on the host too.
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Positions`] when memory is short.
     pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
@@ -476,6 +500,8 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// Costs as much as an update of every set. Radii of single points stay as they are.
+    ///
     /// # Errors
     /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger
     /// (give it another first); the old radius then stays.
@@ -486,6 +512,7 @@ impl Engine {
             ..self.settings.clone()
         };
         let radius = settings.checked_radius()?;
+        // Before any set is moved, so that a refusal leaves all of them.
         for set in &self.sets {
             set.radii
                 .check(radius, &self.backend)
@@ -563,6 +590,9 @@ impl Engine {
     }
 
     /// The sorted points of a set, sorted now if only a device has sorted them.
+    ///
+    /// The first call sorts on the engine's workers; later ones, until the next update, cost
+    /// nothing.
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
         self.known(set)?;
         self.sets[set.slot()].in_place()?;
@@ -571,6 +601,8 @@ impl Engine {
     }
 
     /// Refuses to use a GPU in a forked child of the process that has started it.
+    ///
+    /// The state of a driver does not survive a fork, so nothing is asked of it there.
     pub(crate) fn usable(&self) -> Result<(), Error> {
         match &self.accelerator {
             Some(device) => device.usable(),
@@ -585,6 +617,8 @@ impl Engine {
     }
 
     /// Bounds of all sets.
+    ///
+    /// Kept per set, so this reads no point. A set without points adds nothing.
     pub(crate) fn bounds(&self) -> Bounds {
         self.sets
             .iter()
@@ -594,6 +628,9 @@ impl Engine {
     /// Moves all sets to a lattice that also holds a set with new `bounds`, if it must change.
     /// Where points are matters along periodic axes, and in `f64` along open ones too, where the
     /// lattice follows a cloud that moves far.
+    ///
+    /// Called before the positions are sorted, so `set` itself is moved with its old ones. In an
+    /// open domain in `f32` cells are anchored at the origin, and no lattice depends on the points.
     pub(crate) fn fit_lattice(&mut self, set: PointSetId, bounds: &Bounds) -> Result<(), Error> {
         if !self.lattice.domain().is_periodic() && self.precision() == Precision::Single {
             return Ok(());
@@ -617,6 +654,9 @@ impl Engine {
 
     /// Moves all sets to a lattice, for the reason `why`; when memory is too short for one, all are
     /// on the old one again.
+    ///
+    /// Sets that only a device has sorted are not sorted here: they take the lattice down for
+    /// later. The device and all plans are told, because their cells are of the old lattice.
     fn move_to(&mut self, lattice: Lattice, why: MissingLists) -> Result<(), Error> {
         for number in 0..self.sets.len() {
             let set = &mut self.sets[number];
@@ -641,6 +681,9 @@ impl Engine {
     }
 
     /// Moves the first sets back to the engine's lattice.
+    ///
+    /// A set for which memory is short here too is on a lattice of its own. Pairs of it with other
+    /// sets would be wrong, so the error is kept and every job that names the set returns it.
     fn move_back(&mut self, moved: usize) {
         for set in &mut self.sets[..moved] {
             let back = set.grid.rebuild(&self.lattice, &self.backend);
@@ -651,6 +694,8 @@ impl Engine {
     }
 
     /// Lists that involve `set` are no longer those of the sets as they are.
+    ///
+    /// That is the row and the column of the set; the lists keep their memory.
     pub(crate) fn outdate(&mut self, set: PointSetId) {
         let sets = self.sets.len();
         for (at, pair) in self.pairs.iter_mut().enumerate() {

@@ -4,6 +4,9 @@
 //! radii, a copy on a wider lattice for queries. All of these are forgotten when the points are
 //! sorted anew ([`Set::was_sorted`]), which is also when its stamp is counted up. Devices and plans
 //! compare stamps to know whether they have the positions of now.
+//!
+//! **Invariant:** a `SearchPair` is `current` only while neither of its sets has another stamp than
+//! when its lists were written.
 
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
@@ -21,17 +24,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) struct Set {
     /// The name of the set, or of the last one in this slot.
     pub(crate) id: PointSetId,
+    /// Sorted on the host, or a copy of the positions that a device has sorted.
     pub(crate) grid: LazyGrid,
     /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking
     /// it takes as long as sorting.
     pub(crate) spare_copy: Option<HostMemory>,
     /// Counts the positions that the set has had.
+    ///
+    /// Moving to another lattice counts too, as sorted places change with it.
     pub(crate) stamp: u64,
     /// Sorted place of every point, made when first asked for.
+    ///
+    /// Four bytes per point.
     pub(crate) places: OnceLock<Permutation>,
     /// Empty unless the engine's rule has radii of single points.
     pub(crate) radii: PointRadii,
     /// The points once more, on the lattice of a query that reaches beyond that of the engine.
+    ///
+    /// One copy is kept, for the lattice of the last such query. It is shared, so a thread that
+    /// replaces it does not take it away from a query that still reads it.
     wide: Mutex<Option<Arc<Wide>>>,
     /// Why the set is on another lattice than the engine: memory was short when it was to be moved,
     /// and when it was to be moved back.
@@ -48,11 +59,13 @@ pub(crate) struct Wide {
 /// A pair of sets that search each other, and its lists.
 #[derive(Debug)]
 pub(crate) struct SearchPair {
+    /// Whether `find_neighbors` writes lists for it; false for pairs with a free slot.
     pub(crate) active: bool,
     /// Whether the lists are those of the sets as they are.
     pub(crate) current: bool,
     /// Why they are not, where they are not.
     pub(crate) missing: MissingLists,
+    /// Outdated lists stay here for their memory, which the next search uses.
     pub(crate) lists: NeighborLists,
 }
 
@@ -68,6 +81,8 @@ impl SearchPair {
     }
 
     /// The lists, if there were any, are no longer those of the sets as they are.
+    ///
+    /// The first reason counts: later changes find no current lists and leave it.
     pub(crate) fn outdate(&mut self, why: MissingLists) {
         if std::mem::take(&mut self.current) {
             self.missing = why;
@@ -86,6 +101,8 @@ impl SearchPair {
 
 impl Set {
     /// A set without points.
+    ///
+    /// Allocates nothing for points.
     pub(crate) fn new(lattice: Lattice, id: PointSetId) -> Self {
         Self {
             id,
@@ -132,6 +149,9 @@ impl Set {
     }
 
     /// Refuses a set that is on another lattice than the engine.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Positions`] with the shortage that kept the set from being moved back.
     pub(crate) fn in_place(&self) -> Result<(), Error> {
         match &self.astray {
             None => Ok(()),
@@ -150,6 +170,8 @@ impl Set {
     }
 
     /// The grid has been built anew.
+    ///
+    /// To be called after every change of the grid, whether it succeeded or was undone.
     pub(crate) fn was_sorted(&mut self, backend: &CpuBackend) {
         self.places.take();
         self.forget_wide();
@@ -161,6 +183,8 @@ impl Set {
         }
     }
 
+    /// A set that only a device has sorted has no table on the host: it reports 0 cells, and its
+    /// copy of the positions as bytes.
     pub(crate) fn report(&self) -> SetReport {
         SetReport {
             points: self.grid.len(),
@@ -175,6 +199,9 @@ impl Set {
     }
 
     /// The sorted place of every point of the set, whose grid is `grid`.
+    ///
+    /// The inverse of the order of the sorted points. Two threads that come at once both compute
+    /// it, and the first result is kept.
     pub(crate) fn places(&self, grid: &Grid) -> Result<&Permutation, nearfield_grid::Error> {
         if let Some(places) = self.places.get() {
             return Ok(places);
@@ -191,6 +218,13 @@ impl Set {
 }
 
 /// The grids of a pair of sets, for the backend, with the radii that count by the `rule`.
+///
+/// `targets` and `sources` are slots. Both sets are sorted on the host now if only a device has
+/// done so.
+///
+/// # Errors
+/// [`ErrorKind::Positions`] for a set that is astray or cannot be sorted, and
+/// [`ErrorKind::NoRadii`].
 pub(crate) fn pair_of_sets<'a>(
     backend: &CpuBackend,
     sets: &'a [Set],

@@ -7,6 +7,23 @@
 //! they are combined with what was there.
 //!
 //! [`StagedUpload`]: super::transfer::StagedUpload
+//!
+//! Calls of a job come in one of three orders, each after [`ready`](Accelerator::ready):
+//!
+//! - alone: [`find`](Accelerator::find) or [`values`](Accelerator::values);
+//! - lists of two backends: [`begin_joint`](Accelerator::begin_joint), then
+//!   [`find_part`](Accelerator::find_part) while the CPU backend works;
+//! - values of two backends: [`prepare_part`](Accelerator::prepare_part), then
+//!   [`values_part`](Accelerator::values_part) while the CPU backend works, and
+//!   [`give_back`](Accelerator::give_back).
+//!
+//! All methods but [`outdate`](Accelerator::outdate) take `&self`, because an engine is shared
+//! between threads; an implementation orders its jobs by a [turn](super::turn) of its own. State
+//! that must be readable while a job runs, such as [`failed`](Accelerator::failed) and
+//! [`holds`](Accelerator::holds), lies outside of what a turn guards.
+//!
+//! **Invariant:** if the host keeps a copy of a set's positions and the device answers true to
+//! [`holds`](Accelerator::holds), both have the same positions.
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
@@ -90,6 +107,11 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Brings the positions of a set to the device by way of `copy`. Returns their bounds, or None
     /// where some are not finite.
+    ///
+    /// `copy` and `from` hold three numbers a point and have the same length. Workers fill `copy`
+    /// while the calling thread sends what is complete, so the bounds cost no pass of their own.
+    /// The device may still be reading `copy` when this returns; [`copy`](Self::copy) waits for it
+    /// before memory is used again.
     fn place(
         &self,
         set: usize,
@@ -100,15 +122,27 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Brings back the positions that a set had before others were placed and refused; none where
     /// the device had none.
+    ///
+    /// It has no result: a device that fails now does not [hold](Self::holds) the set, and the next
+    /// job finds that out.
     fn place_again(&self, set: usize, before: Option<&[f32]>);
 
     /// Whether the device has the positions of a set that were placed last.
     fn holds(&self, set: usize) -> bool;
 
     /// The lattice has changed.
+    ///
+    /// Sets are sorted anew at the next job. Their positions stay where they are.
     fn outdate(&mut self);
 
     /// Writes the lists of a pair of sets.
+    ///
+    /// Blocks until starts, counts and entries of all targets are in `lists`, whose storage is lent
+    /// by the device. Each list is checked to lie within that storage before it can be read.
+    ///
+    /// # Errors
+    /// [`DeviceError::Fault`] when the device fails; `lists` are then to be searched for anew.
+    /// [`DeviceError::Host`] when the host has no memory for them.
     fn find(
         &self,
         input: &StepInput<'_>,
@@ -117,6 +151,12 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     ) -> Result<(), DeviceError>;
 
     /// Computes values of all targets and gives them to `receive` as they arrive.
+    ///
+    /// `receive` is called once, with the pieces in the order of the targets; it returns when it
+    /// has taken the last one. A target has `work.width` numbers.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); pieces that were received before a fault do not count.
     fn values(
         &self,
         input: &StepInput<'_>,
@@ -126,6 +166,10 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     ) -> Result<(), DeviceError>;
 
     /// Room for lists of both backends, in memory that the device writes to.
+    ///
+    /// Starts and counts are those of all `targets`. The entries are two ranges, the device's in
+    /// front, each as long as `room` says; a CPU backend whose range is too short puts the rest
+    /// elsewhere, a device answers that its part has not [fitted](GpuDone::fitted).
     fn begin_joint<'l>(
         &self,
         lists: &'l mut NeighborLists,
@@ -135,6 +179,9 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Writes the lists of a part. `placed` gets the starts and lengths of all targets as soon as
     /// they are there, before the entries.
+    ///
+    /// The CPU backend puts starts and lengths of its own targets over the device's as soon as
+    /// `placed` was called, so `placed` hands both arrays over for good.
     fn find_part<'a>(
         &self,
         input: &StepInput<'_>,
@@ -171,6 +218,8 @@ pub(crate) struct Part<'a> {
 }
 
 /// Entries of lists that both backends are expected to find.
+///
+/// A guess from earlier steps, with a margin; correctness does not depend on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JointRoom {
     pub(crate) device: usize,
@@ -211,5 +260,7 @@ pub(crate) struct KernelWork<'a> {
     pub(crate) name: &'static str,
     /// Its CUDA text with its uniforms, or why there is none.
     pub(crate) program: Result<Program, String>,
+    /// Arrays of the caller, one number per channel of a point, in the order of the points as
+    /// given.
     pub(crate) fields: Fields<'a>,
 }

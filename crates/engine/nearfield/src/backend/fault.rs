@@ -2,6 +2,15 @@
 //!
 //! They are no errors of the engine: the CPU backend does the job within the same call, and the
 //! report says why. So a [`Fault`] is a reason in words and has no source to be matched.
+//!
+//! The three faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next
+//! job may find it free, and no controller learns from the step. [`Fault::Behind`] lasts until the
+//! next update of positions reaches the device. [`Fault::Failed`] makes the device rest for a
+//! number of jobs, or for good (`gpu/faults.rs`); a controller that sees it in a step of both
+//! backends gives the device less work, or none.
+//!
+//! Too little memory on the host, and a kernel whose text does not compile, are a
+//! [`DeviceError::Host`]. It ends the job: doing the job again elsewhere would hide the cause.
 
 use crate::Error;
 use std::fmt;

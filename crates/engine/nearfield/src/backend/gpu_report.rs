@@ -1,4 +1,9 @@
 //! The report of an engine's GPU: settings in use, memory, trials and faults.
+//!
+//! It shows the decisions that a GPU's backend makes by itself: the strategy and the cells that
+//! `auto` has settled on, jobs that went to the CPU backend, and why. A report is a copy, so it can
+//! be kept and compared with a later one. Counters begin when the GPU is started and are never
+//! reset.
 
 use nearfield_balance::{Strategy, Trial};
 

@@ -3,6 +3,9 @@
 //! It is made anew for every job and borrows all of it, so a backend can neither change an engine
 //! nor keep anything of it. A device remembers sets by their number and the stamp of their
 //! positions instead.
+//!
+//! **Invariant:** two inputs with the same stamp for a set have the same positions in it. A stamp
+//! that differs says nothing else: positions may have changed, or only have been placed again.
 
 use super::{job::Job, lazy::LazyGrid};
 use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
@@ -35,14 +38,18 @@ pub(crate) struct SetInput<'a> {
 /// The settings of an engine that concern a backend.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepOptions {
+    /// How a GPU maps cells to threads; the CPU backend has no use for it.
     pub(crate) strategy: Strategy,
     /// Cells to a radius.
     pub(crate) subdivision: u32,
+    /// Full lists, or half lists, which hold each pair of a set once.
     pub(crate) lists: ListKind,
 }
 
 impl StepInput<'_> {
     /// Bounds of all sets.
+    ///
+    /// Cost: one union per set; each set knows its own bounds.
     pub(crate) fn bounds(&self) -> Bounds {
         let all = self.sets.iter().map(|set| set.grid.bounds());
         all.fold(Bounds::EMPTY, |all, bounds| all.union(bounds))
@@ -59,6 +66,12 @@ impl StepInput<'_> {
     }
 
     /// The sets of a job, sorted on the host now if they are not. All points have the same radius.
+    ///
+    /// Cost: up to one sort on the host per set, where the device had the positions alone until
+    /// now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Positions`] naming the set whose points cannot be sorted, for want of memory.
     pub(crate) fn pair(&self, job: Job) -> Result<PairOfSets<'_>, Error> {
         Ok(PairOfSets {
             targets: self.grid(job.targets)?,

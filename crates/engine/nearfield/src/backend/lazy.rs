@@ -10,6 +10,11 @@
 //!
 //! **Invariant:** bounds and number of points are those of the last positions that were accepted,
 //! in either state.
+//!
+//! Two threads may ask for a deferred grid at once, and a thread that waits for the pool may come
+//! back to the same set inside its own wait. So no lock is held during the sort: each asker sorts
+//! into memory of its own, and the first result is kept. Both results are equal, because the sort
+//! depends on positions, bounds and lattice alone.
 
 use super::HostMemory;
 use nearfield_cpu::CpuBackend;
@@ -33,8 +38,10 @@ pub(crate) struct Deferred {
     points: usize,
     bounds: Bounds,
     lattice: Lattice,
+    /// Set at most once per copy and lattice; only `&mut` methods take it out again.
     built: OnceLock<Grid>,
     /// An old grid, whose memory is used again.
+    /// None once a sort has taken it.
     spare: Mutex<Option<Grid>>,
 }
 
@@ -46,6 +53,11 @@ impl From<Grid> for LazyGrid {
 
 impl LazyGrid {
     /// The grid, made now if need be.
+    ///
+    /// Cost: nothing for a set that is sorted, a sort of all its points otherwise.
+    ///
+    /// # Errors
+    /// When there is no memory for the sort. The set is as it was, and the next call tries again.
     pub(crate) fn get(&self, backend: &CpuBackend) -> Result<&Grid, Error> {
         match self {
             Self::Built(grid) => Ok(grid),
@@ -143,6 +155,9 @@ impl LazyGrid {
     }
 
     /// The grid, out of a set that has nothing else; it is to be [put back](Self::put_back).
+    ///
+    /// None for a deferred set. Together they let the device be sent the positions of a set that
+    /// only the host has, without sorting that set again afterwards.
     pub(crate) fn take_made(&mut self, lattice: &Lattice) -> Option<Box<Grid>> {
         match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {
             Self::Built(grid) => Some(grid),

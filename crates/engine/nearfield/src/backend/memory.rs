@@ -3,11 +3,16 @@
 //! A GPU copies to and from page-locked memory at the full speed of the bus and beside other work.
 //! Locking pages takes about as long as sorting the points, so such memory goes round: an engine
 //! keeps the copy of a set until the next positions, and gives results back when they are merged.
+//!
+//! **Invariant:** memory that a device may still be reading or writing is not handed out again
+//! before the device has been waited for.
 
 use super::gpu::PageLocked;
 use std::ops::{Deref, DerefMut};
 
 /// Numbers in memory of the host that a device reaches.
+///
+/// It may be longer than what was asked for: callers cut it to the length they use.
 #[derive(Debug)]
 pub(crate) enum HostMemory {
     /// Of a driver.

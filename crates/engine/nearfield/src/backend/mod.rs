@@ -7,6 +7,31 @@
 //! either a [fault](Fault) of the device, after which the engine finishes the job on the CPU and
 //! reports it, or an error of the host, which the caller gets.
 //!
+//! # The way of a job
+//!
+//! 1. The engine asks [`support::choose`] with the device that its user asked for and the feature
+//!    of the call. The answer is the device, the CPU backend with a reason for the report, or an
+//!    error.
+//! 2. The device is asked whether it is [ready](accelerator::Accelerator::ready). A device that
+//!    rests after a fault is not, nor one that another job uses if this thread must not wait for
+//!    it.
+//! 3. Where two backends share jobs, the job's [plan](split::Planned) says whose the targets are.
+//!    Without sharing the device has all of them.
+//! 4. The [protocol](split::run) runs the parts, joins their results, and hands the times of the
+//!    step to the job's controller.
+//!
+//! # Faults
+//!
+//! A fault costs the time of a step, never its result: the host has all positions, so the CPU
+//! backend does the job again, or the device's part of it, before the call returns. The engine's
+//! next jobs go to the CPU backend without trying the device, until it is due to be tried again.
+//! Positions that are placed meanwhile go to the host's cells alone. A device that works again gets
+//! them with the next update; jobs before that update see [`Fault::Behind`]. A fault after which
+//! the driver refuses every call is final for the process.
+//!
+//! For data that live on the device none of this can hold, because the host has no copy: there a
+//! fault is an error of the call (see `device/mod.rs`).
+//!
 //! | file | contents |
 //! | --- | --- |
 //! | `input`, `job`, `sums`, `kernel` | jobs and their input |

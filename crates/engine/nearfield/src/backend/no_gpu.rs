@@ -4,6 +4,10 @@
 //! is none, or holds an `Option` of a type that has no value, so code that would use a GPU compiles
 //! to nothing. No file beside this one and the re-exports at the root of the crate asks for the
 //! feature.
+//!
+//! **Invariant:** every name that a build without the feature takes from [`gpu`](super) exists here
+//! with the signature that it has there. A name that is missing is found by a build with
+//! `--no-default-features`.
 
 use super::{DeviceError, accelerator::Accelerator, sums::SumWork};
 use crate::{Error, PairKernel, all_pairs::Real, balance::Strategy};

@@ -64,6 +64,8 @@ impl<T> Targets<'_, T> {
 
 impl<T: Real> SumWork<'_, T> {
     /// The sum for the first `units` of its targets, and for the others.
+    ///
+    /// `units` is at most [`Targets::units`]. Both halves borrow all sources: they are not divided.
     pub(crate) fn split(self, units: usize) -> (Self, Self) {
         let Self {
             settings,

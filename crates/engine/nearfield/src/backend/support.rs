@@ -5,6 +5,32 @@
 //! is an error ([`Unsupported`]) before anything runs. [`Device::Auto`] and [`Device::Hybrid`]
 //! leave such a job to the CPU backend, and the report says why. The table in `docs/backends.md` is
 //! made from the same two functions ([`table`]).
+//!
+//! # Why one place
+//!
+//! A library with two backends tends to answer "can the GPU do this?" in each call, and every
+//! answer ages by itself: the documentation promises one thing, a report says another, a third
+//! runs. Here each call states a [`Feature`] and gets a [`Choice`]. So a new feature is a variant
+//! of the enum, a phrase, a remedy and a line in [`supports`]; the tests do not compile until it
+//! has a row in the page's table.
+//!
+//! # The rules of `choose`
+//!
+//! | device | its backend lacks the feature |
+//! | --- | --- |
+//! | [`Device::Cpu`] | cannot happen: the CPU backend has every feature |
+//! | [`Device::Gpu`], [`Device::Emulated`] | an error, because the user named the device |
+//! | [`Device::Hybrid`] | the CPU backend does the job; an error if every job of the engine needs
+//! the feature |
+//! | [`Device::Auto`] | the CPU backend does the job |
+//!
+//! Two things are not decided here. Whether the machine *has* a GPU is found when an engine is
+//! built. Whether a GPU *works* at present is a [`Fault`](super::Fault), and no fault turns into an
+//! [`Unsupported`]: the CPU backend then does the job for every device, because the user asked for
+//! a feature that the device has.
+//!
+//! **Invariant:** the answers depend on their arguments and on the build alone, so they are the
+//! same before a job, in its report and in the documentation.
 
 use super::gpu;
 use crate::Device;
@@ -121,6 +147,9 @@ impl Backend {
 
 impl Feature {
     /// Whether it concerns all jobs of an engine, and is decided when the engine is built.
+    ///
+    /// For such a feature [`Device::Hybrid`] is refused too: an engine with it would never use its
+    /// GPU.
     fn is_of_engine(&self) -> bool {
         matches!(self, Self::Double | Self::PointRadii | Self::SlantedBox)
     }

@@ -12,6 +12,11 @@
 //!
 //! **Invariant:** every number is copied by one thread and sent once, after it was copied; every
 //! result is put by one thread.
+//!
+//! A piece is what goes over the bus at once, a stretch what one thread copies at once. Pieces are
+//! few, because each is a transfer of its own, and there are several, so that the first is on its
+//! way while the others are still copied. Stretches are short, so that workers that begin late
+//! still find some.
 
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
@@ -41,7 +46,9 @@ const MIN_RESULT_PIECE: usize = 4 * STRETCH;
 pub(crate) struct StagedUpload<'a, L> {
     /// Where each array begins in the copy, and the array.
     from: Vec<(usize, &'a [f32])>,
+    /// Memory that the device reads; as long as all arrays together.
     to: SharedMut<'a, f32>,
+    /// Called by every worker, with no order between stretches.
     look: L,
     staging: Staging,
 }
@@ -73,6 +80,12 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
 
     /// Copies everything, and calls `send` with the place and the numbers of every piece in turn,
     /// as soon as it is complete. Once that fails the others are not sent.
+    ///
+    /// Also after a failure all stretches are copied and looked at: bounds are complete either way,
+    /// and workers stop by themselves.
+    ///
+    /// # Errors
+    /// The first error of `send`.
     pub(crate) fn send<E>(
         &self,
         cpu: &CpuBackend,
@@ -200,6 +213,9 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
 }
 
 /// Bounds of positions that several threads look at.
+///
+/// None inside once a number was not finite. The lock is taken once per stretch, so workers rarely
+/// meet there.
 pub(crate) struct Seen(Mutex<Option<Bounds>>);
 
 impl Default for Seen {

@@ -6,6 +6,10 @@
 //! needs. **A worker therefore never waits for its turn**, or the pool may stand still for ever: it
 //! is told that the GPU is in use, and the CPU backend does the job. Threads that belong to no pool
 //! do nothing else while they have the GPU, so others of their kind wait for them.
+//!
+//! The price is a job on the slower backend where a wait would have been short. It is counted
+//! ([`Turn::missed`]) and shows in the report, so a program that runs many small jobs from inside a
+//! pool can see that its GPU is passed by.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError, TryLockError,
@@ -30,6 +34,9 @@ impl<T> Turn<T> {
 
     /// The value, once no other thread uses it; `None` for a worker of a rayon pool while another
     /// thread uses it.
+    ///
+    /// A lock that a panicking thread left is taken over. The value must therefore be of a kind
+    /// that the next user can put in order.
     pub(crate) fn take(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(value) => Some(value),

@@ -26,6 +26,8 @@ pub(crate) struct Piece {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GpuDone {
     /// Targets that were the GPU's, and where each part of them ends.
+    /// One more than there are parts, from 0 on; two for strategies that do not group their targets
+    /// by part, none for an emulated device.
     pub(crate) bounds: Vec<u64>,
     pub(crate) pieces: Vec<Piece>,
     /// When the device's clock began, milliseconds since both backends did, and how far off that
@@ -59,6 +61,10 @@ impl GpuDone {
 
     /// Places the device's clock on the host's: it began after the host had asked it to, `asked`
     /// after both backends began, and its last piece had ended when the host had it, now.
+    ///
+    /// The true origin lies between `asked` and the latest moment that lets the last piece end now.
+    /// Its middle is at most half of that interval off, which is what `clock_error` says. Without
+    /// pieces nothing is placed.
     pub(crate) fn place(&mut self, began: Instant, asked: Duration) {
         let Some(last) = self.pieces.last() else {
             return;
@@ -72,6 +78,10 @@ impl GpuDone {
 
     /// When which part of a share was worked on, since both backends began: within a piece one part
     /// after the other.
+    ///
+    /// `gpu_ms` is the time of the whole part on the host's clock; spans are placed so that none
+    /// ends later. A download begins when its piece is computed and the copy before it has ended,
+    /// because copies of one direction follow each other. Cost: pieces × parts.
     pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
         let parts = self.bounds.len().saturating_sub(1);
         let mut spans = vec![GpuSpans::default(); parts];

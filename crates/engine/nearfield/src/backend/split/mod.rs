@@ -8,6 +8,40 @@
 //!
 //! A plan is made from the points of some step and serves for many: every cell of space belongs to
 //! some part, so points that move meanwhile are searched for by exactly one backend all the same.
+//!
+//! # A step
+//!
+//! The [protocol](protocol) is one drawing for all jobs; its page has it. In words: the plan names
+//! the backends with work. If it names one, the step is what it would be without the other backend,
+//! and nothing is divided, marked or joined. If it names both, the calling thread drives the device
+//! while the pool's workers compute the CPU backend's targets. Then results are joined by target,
+//! and the times of both are handed to the controller.
+//!
+//! # Plans, and when they change
+//!
+//! | | made from | made when |
+//! | --- | --- | --- |
+//! | layout: bricks and subregions | positions, on the host | first step; lattice changed; a tenth
+//! of the points came or went; making it has become cheap beside the steps since |
+//! | cuts: threshold per subregion | times of past steps | the controller is asked, after most
+//! steps at first and every sixteenth in calm |
+//! | parts: one byte per brick | layout and cuts | with either |
+//!
+//! A change of the cuts takes no sort, so a controller may move bricks at every step. A change of
+//! the layout takes a sort of both sets on the host. Where the device does all of the work nothing
+//! else needs that sort, so the plan is kept until the number of points has changed.
+//!
+//! Any plan gives the same neighbours: it chooses the backend of a target, and every backend finds
+//! the same set. The last bits of a sum may depend on the backend that computes it. Sums under cuts
+//! that follow from times are therefore not reproducible to the last bit, which
+//! [`Settings::deterministic`] is for: it fixes the threshold by a model of a usual machine.
+//!
+//! # Faults
+//!
+//! A fault of the device during a step of both backends leaves the CPU backend's part valid. Lists
+//! are found anew as a whole, since the device's half of the storage is of no use. Values of the
+//! device's targets alone are computed, so values that are combined with the caller's are touched
+//! once. The controller learns that the device failed, and gives it less work, or none.
 
 mod done;
 mod lists;

@@ -8,6 +8,16 @@
 //!
 //! **Invariant:** plan and decision belong together: the plan is cut as the decision says. After an
 //! error both are what they were.
+//!
+//! # What a controller is not told
+//!
+//! Times teach only if they are those of the plan at work. So some steps are counted in the report
+//! and kept from the controller: the first one after a plan was made, whose time holds the sort;
+//! one in which memory was taken; one in which the device had too little room or was in use by
+//! another job. A fault in a step of both backends is told even in the first step after a plan.
+//!
+//! Setups of both backends, the time before their subregions, are kept as medians of the last five
+//! steps that both had work in. A step of one backend alone cannot tell its setup from its work.
 
 use super::{
     planned::{Planned, layout, needed, next_version, parts_of, usual_theta},
@@ -119,6 +129,7 @@ pub(crate) struct JobState {
     hits: [Option<f64>; 2],
     calm: Calm,
     /// Cost of the last decision that the steps since have not yet made up for.
+    /// Counts down by half a percent of each step's time.
     debt_ms: f64,
     /// Setups of both backends before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
@@ -165,6 +176,10 @@ impl JobState {
 
     /// Neighbours that the CPU backend and the device are expected to find, with some room to
     /// spare.
+    ///
+    /// An estimate for the size of list storage. One eighth is added to what the hits of the last
+    /// step speak for; where a backend has found nothing yet, a quarter of the pairs tested, or all
+    /// of them while these are few.
     pub(crate) fn expected_pairs(&self) -> [usize; 2] {
         let work = |backend| {
             self.planned
@@ -193,6 +208,8 @@ impl JobState {
     }
 
     /// Another policy, which has learnt nothing yet.
+    ///
+    /// The layout stays, so no sort is needed.
     pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_balance::Error> {
         self.controller = Controller::new(policy)?;
         (self.decision, self.calm, self.steps) = (None, Calm::default(), 0);
@@ -210,6 +227,9 @@ impl JobState {
     }
 
     /// Whether a plan has to be made, or made anew, before the next step.
+    ///
+    /// `points` are those of targets and sources now. With `deterministic`, age counts in steps and
+    /// not in time, so that a plan is made anew at the same step in every run.
     pub(crate) fn is_stale(&self, points: [usize; 2], deterministic: bool) -> bool {
         let turned = (0..2).any(|set| {
             let change = points[set].abs_diff(self.points[set]) as f64;
@@ -244,6 +264,13 @@ impl JobState {
     }
 
     /// Makes a plan from the points as they are.
+    ///
+    /// The controller's lessons are carried over: cuts of the old layout are translated to the new
+    /// one. Cost: a pass over the occupied cells of both sets, the order of the bricks, and the
+    /// map.
+    ///
+    /// # Errors
+    /// Too little memory, or bricks that cannot be laid out. The job then has the plan it had.
     pub(crate) fn plan_for(
         &mut self,
         of: PairOfSets<'_>,
@@ -338,6 +365,9 @@ impl JobState {
     }
 
     /// Takes the times of a step in, and moves bricks for the next one if that is worth it.
+    ///
+    /// Too little memory for a new map is no error: the step has its results, and the old plan
+    /// serves on.
     pub(crate) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
         let Some(planned) = &mut self.planned else {
             return Ok(());

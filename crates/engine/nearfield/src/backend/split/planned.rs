@@ -9,6 +9,17 @@
 //! belongs to some part. So a plan stays complete when points move, and only becomes uneven.
 //!
 //! **Invariant:** two plans with the same version are the same plan.
+//!
+//! Bricks are the unit, not cells, because the map is looked up per cell and its size is that of
+//! the box: bricks of 2³ cells make it an eighth. Larger bricks would mix cells of different
+//! occupancy, and the threshold tells bricks apart by occupancy. Points that lie far apart make the
+//! box large beside its contents; edges are doubled until the map has at most 65,536 bricks, or 64
+//! for each that holds points.
+//!
+//! On an open domain, where the points were not sorted on the host anyway, the CPU backend sorts
+//! only the points of its own bricks and those within reach ([`needed`](Planned::needed)). In a
+//! periodic one, where its bricks are most of the work, or where their surroundings hold most of
+//! the points, it sorts all: leaving out the few others would cost more than it saves.
 
 use super::settings::Settings;
 use nearfield_balance::{
@@ -230,6 +241,10 @@ fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
 
 /// Owner of every brick: its subregion, with [`OF_CPU`] set if it is the CPU backend's. Points
 /// outside of all bricks go to the device.
+///
+/// A point outside of the map lies outside of everything that the plan was made from. The device
+/// has all points of all sets sorted, so it can do such a target without anything being brought
+/// over.
 pub(super) fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Shortage> {
     let bricks = layout.bricks();
     let (first, dims) = extent(bricks);
@@ -249,6 +264,9 @@ pub(super) fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickP
 }
 
 /// The CPU backend's bricks and those within reach, where leaving out the others is worth it.
+///
+/// Reach is the largest number of cells that a row of the neighbourhood extends, along any axis,
+/// rounded up to whole bricks. So the map holds too much rather than too little.
 pub(super) fn needed(
     parts: &BrickParts,
     (layout, plan): (&Layout, &Plan),

@@ -18,6 +18,36 @@
 //! Jobs differ in their input, plan and result. Lists, counts and pair kernels of an engine,
 //! traversals of data on a device and sums over all pairs implement [`SplitJob`]. Whether a device
 //! exists or is emulated makes no difference here.
+//!
+//! # Order and overlap
+//!
+//! | phase | calling thread | workers of the pool |
+//! | --- | --- | --- |
+//! | plan | asks for staleness, may sort and cut | sort, where a plan is made |
+//! | divide | takes memory, sends fields | copy |
+//! | parts | launches, copies back, waits for the device | traverse their targets |
+//! | join | starts the join | put results where they belong |
+//! | learn | controller and trace events | are free |
+//!
+//! Both parts begin after `divide`, and `join` begins when both have ended. So a part may borrow
+//! anything that the other does not write, and the borrow checker holds a job to that: [`Halves`]
+//! are two closures that borrow at the same time.
+//!
+//! The CPU part may wait for the device once, at the hand-over of starts and lengths. Its wait is
+//! taken off its time, or a fast CPU backend would look as slow as the device it waits for. The
+//! device's part of lists never waits for the CPU backend, so the two cannot wait for each other.
+//!
+//! # After a fault
+//!
+//! | fault seen in | CPU backend then does | time counted as |
+//! | --- | --- | --- |
+//! | the device alone | the whole job | recovery |
+//! | divide | the whole job | recovery |
+//! | the device's part | [`SplitJob::recover`], after its own part has ended | recovery |
+//! | too little room | [`SplitJob::recover`] | recovery, and no fault |
+//!
+//! The step still ends with [`SplitJob::learn`], which gets the fault and what it cost.
+//! **Invariant:** `Ok` means that the result is complete, whichever backend has computed it.
 
 use super::super::{DeviceError, Fault};
 use crate::Error;
@@ -35,6 +65,8 @@ pub(crate) enum Backends {
 /// A job that two backends share. Its methods are called in the order of the module's drawing.
 pub(crate) trait SplitJob {
     /// Decides who has work in this step.
+    ///
+    /// A device that cannot take part makes this [`Backends::Cpu`]; the job keeps the reason.
     fn plan(&mut self) -> Result<Backends, Error>;
 
     /// Does everything on the CPU backend.
@@ -48,12 +80,20 @@ pub(crate) trait SplitJob {
     fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError>;
 
     /// Puts the results of both parts together.
+    ///
+    /// Called if the device has done its part. Results of either backend may be in the caller's
+    /// arrays before; afterwards all are.
     fn join(&mut self) -> Result<(), Error>;
 
     /// Does the device's part on the CPU backend, which has done its own.
+    ///
+    /// Never called after [`join`](Self::join). A job whose values are combined leaves those of the
+    /// CPU backend's own part alone.
     fn recover(&mut self) -> Result<(), Error>;
 
     /// Learns from the step for the next one.
+    ///
+    /// Also returns memory that was lent for the step. Not called after an error of the host.
     fn learn(&mut self, outcome: &Outcome) -> Result<(), Error>;
 }
 
@@ -96,6 +136,7 @@ pub(crate) struct Outcome {
     /// When both began.
     pub(crate) began: Instant,
     /// Time of each backend, milliseconds; 0 for a backend without work.
+    /// The CPU backend's excludes its wait for the hand-over.
     pub(crate) cpu_ms: f64,
     pub(crate) device_ms: f64,
     /// Time of the CPU backend for the device's part, milliseconds.

@@ -1,4 +1,8 @@
 //! Reports of jobs: where each ran last and why, and how two backends shared it.
+//!
+//! A job of an engine that does not share its jobs has no [`SplitReport`]. Numbers are those of the
+//! last step, but for the policy, the threshold and the reason, which are those of the step to
+//! come.
 
 use crate::Device;
 use nearfield_balance::Policy;

@@ -1,5 +1,9 @@
 //! How steps are divided, as an engine was asked to: the settings of its builder that concern two
 //! backends.
+//!
+//! They hold for all jobs of an engine. Each job has a controller of its own under the same policy,
+//! because what a backend is good at depends on the job: lists cross the bus entry by entry, a sum
+//! as a few numbers a target.
 
 use crate::balance::Strategy;
 use nearfield_balance::{Policy, SUBREGIONS, Ties};

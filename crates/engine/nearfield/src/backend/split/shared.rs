@@ -2,6 +2,13 @@
 //!
 //! One job at a time uses it. A second one does not wait: the pool's workers that the first needs
 //! might be waiting in the second, so it is done by the CPU backend alone.
+//!
+//! Marks, times and list memory are one set for all jobs, since they serve one step only. Plans and
+//! controllers are kept per job for the life of the engine.
+//!
+//! **Invariant:** `taken` has no mark set when a step of both backends begins. A join takes its
+//! marks away as it reads them; a step that ended otherwise leaves `unmarked` false, and the next
+//! one makes the marks anew.
 
 use super::{
     super::Job, plan::JobState, report::SplitReport, settings::Settings, sorted::PartOfSet,
@@ -54,6 +61,9 @@ impl Split {
 
     /// The shared state, unless another job is under way: on another thread, or on this one, which
     /// may do something else while it waits for the pool.
+    ///
+    /// State that a panic left is used again: a plan stays complete whatever a step did, and marks
+    /// are made anew.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Shared>> {
         match self.shared.try_lock() {
             Ok(shared) => Some(shared),
@@ -73,6 +83,9 @@ impl Split {
     }
 
     /// Whether the device has work in the next step, as far as is known.
+    ///
+    /// Asked when positions are placed: a device that has no work in any job is not sent them, and
+    /// the host sorts at once. True while a job is under way, since its plan cannot be looked at.
     pub(crate) fn wants_device(&self) -> bool {
         self.try_lock().is_none_or(|shared| {
             shared.jobs.is_empty() || shared.jobs.values().any(JobState::wants_device)

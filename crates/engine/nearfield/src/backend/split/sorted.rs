@@ -4,6 +4,10 @@
 //! part of the work saves, so only points in the CPU backend's bricks and within reach of them are
 //! sorted, from the copy of the positions that was made for the device. A sort is kept for all jobs
 //! that follow with the same positions and the same plan.
+//!
+//! **Invariant:** a partial grid holds every point within reach of every target of the CPU backend,
+//! in its own cells. Its lists are therefore those of the whole set; neighbours are named by the
+//! caller's index in both.
 
 use super::{
     super::{Job, StepInput},

@@ -6,6 +6,24 @@
 //!
 //! Times of a step count for both backends from the moment at which its positions began to be
 //! placed, because placing is work that the device's part needs.
+//!
+//! # From a step to a lesson
+//!
+//! | step | report | controller |
+//! | --- | --- | --- |
+//! | both backends, nothing special | times of both | learns, unless it is [calm](super::plan) |
+//! | one backend, as planned | its time | learns |
+//! | memory was taken | times of both | not asked |
+//! | done twice: too little room, or a device alone failed | time of the whole, as the CPU
+//! backend's | not asked |
+//! | device not ready, in use or behind | nothing new | not asked |
+//! | fault in a step of both | times, and points of the CPU backend alone | learns the fault |
+//!
+//! On a virtual clock the times of both backends are the clock's, and steps that took memory teach
+//! too: their times do not contain it.
+//!
+//! Time before both begin and after both have ended (placing, dividing, joining) counts for each of
+//! them. It does not favour one, and a step is as long as the slower backend and this time.
 
 use super::{
     super::{
@@ -46,6 +64,9 @@ pub(crate) struct Ran {
 impl Device<'_> {
     /// Does one step of a job, which gets a device that is ready and the state that two backends
     /// share, unless another job has either.
+    ///
+    /// If the device is not ready or the shared state is in use, the step runs all the same, with
+    /// the fault that sends its job to the CPU backend.
     pub(super) fn run(
         self,
         input: &StepInput<'_>,
@@ -133,6 +154,9 @@ impl EngineStep<'_> {
 
     /// Whether the device has the positions of all sets as they are now. It has not those that were
     /// placed while it could not work.
+    ///
+    /// All sets are asked about, not those of the job alone: a device sorts all of them onto one
+    /// lattice.
     fn is_complete(&self) -> bool {
         let mut sets = self.input.sets.iter().enumerate();
         sets.all(|(number, set)| set.grid.copied().is_some() && self.device.holds(number))
@@ -144,6 +168,8 @@ impl EngineStep<'_> {
     }
 
     /// Begins a step of both backends; no target is taken yet.
+    ///
+    /// Cost: clears one mark per target, unless the last step has left none.
     pub(super) fn divide(&mut self, targets: usize) -> Result<Divided<'_>, DeviceError> {
         let job = self.job;
         if let Some(shared) = self.shared.as_deref_mut() {

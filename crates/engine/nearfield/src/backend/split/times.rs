@@ -74,6 +74,9 @@ impl BackendTimes {
     }
 
     /// The CPU backend's, from what its workers have spent.
+    ///
+    /// Workers wait for each other at the end of a part and steal in between, so the subregions may
+    /// add up to less than the whole; the difference counts as setup.
     pub(super) fn of_cpu(total_ms: f64, spent: &Spent, threads: usize, subregions: usize) -> Self {
         let own = (0..subregions).map(|subregion| {
             let nanoseconds = spent.on(OF_CPU | subregion as u8) as f64;
@@ -86,6 +89,9 @@ impl BackendTimes {
     }
 
     /// A device's, from when it worked on which of its targets, and the targets before every part.
+    ///
+    /// A piece counts from its beginning or from the end of the one before, whichever is later, so
+    /// that pieces which overlap are not counted twice.
     pub(super) fn of_device(total_ms: f64, pieces: &[Piece], bounds: &[u64]) -> Self {
         let mut own_ms = vec![0.0; bounds.len().saturating_sub(1)];
         let (mut first, mut free) = (0u64, 0.0f64);
@@ -163,6 +169,9 @@ impl BackendTimes {
 }
 
 /// Times that a controller learns from; `usual` are the last known setups of both backends.
+///
+/// Downloads are not told apart from computing here: a controller asks how long a subregion keeps
+/// its backend, and the trace has the rest.
 pub(super) fn step_times(
     planned: &Planned,
     (cpu, gpu): (&BackendTimes, &BackendTimes),

@@ -4,6 +4,10 @@
 //! A step emits a `balance.subregion` per backend and subregion that has work, when it has ended:
 //! times are known only then, so events say how long ago the step began. Nothing is computed while
 //! no one listens. `docs/trace-format.md` defines the fields.
+//!
+//! Bytes of a real device are estimates: the entries of its lists, four bytes each, shared out by
+//! work. Uploads of positions and fields are spans of their own (`gpu.upload`), because they serve
+//! all subregions.
 
 use super::done::GpuDone;
 use super::planned::Planned;

@@ -6,6 +6,11 @@
 //!
 //! **Invariant:** values that are combined with what is there are touched once per target; those of
 //! a device only when all of its numbers have arrived.
+//!
+//! After a fault only the device's targets are computed anew ([`PARTS_OF_DEVICE`]). The CPU
+//! backend's values stay, which is faster and is needed for values that are combined: they could
+//! not be combined a second time. Where the device does a job alone and fails, its pieces have been
+//! held back until all had arrived if values are combined, so nothing has been touched.
 
 use super::{
     super::{
@@ -40,6 +45,9 @@ pub(crate) trait Values: Numbers {
     fn kernel(&self) -> Option<&KernelWork<'_>>;
 
     /// Whether values are combined with what is there, which cannot be done twice.
+    ///
+    /// If true, `place` in [`put`](Self::put) holds a value of the caller's that the new one is
+    /// combined with.
     fn combines(&self) -> bool;
 
     /// Evaluates on the CPU backend, into the caller's values.
@@ -51,6 +59,8 @@ pub(crate) trait Values: Numbers {
     ) -> Result<(), Error>;
 
     /// Puts the numbers of a device's value where the caller wants it.
+    ///
+    /// `numbers` has [`width`](Self::width) elements. Called once per target, from any worker.
     fn put(&self, place: &mut Self::Value, numbers: &[f32]);
 }
 

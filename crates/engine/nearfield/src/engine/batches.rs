@@ -8,6 +8,10 @@
 //! targets, so a batch fits into the caches and a call costs little per pair. Targets of a batch
 //! are near each other.
 //!
+//! A batch exceeds 1,024 pairs by at most the neighbours of its last target. Its arrays belong to
+//! the worker and are used again for the next batch, so a traversal allocates by the workers and
+//! not by the pairs.
+//!
 //! **Invariant:** all neighbours of a target are in one batch, and every target is in exactly one.
 
 use crate::{
@@ -31,6 +35,10 @@ const TASK: usize = 1 << 10;
 ///
 /// The neighbours of target number `k` are the entries `offsets[k]..offsets[k + 1]` of all arrays
 /// of pairs.
+///
+/// All indices are those of the caller. Arrays of pairs are equally long; `offsets` is one longer
+/// than `targets` and begins with 0. Targets without neighbours are among the targets, with an
+/// empty range. The slices end with the call: copy what is to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct PairBatch<'a> {
     /// The targets, by their index in their set.
@@ -84,6 +92,10 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// After a break other threads finish the call that they are in, so some batches may still be
+    /// visited. Neither the order of the batches nor the thread of a batch is fixed; the batches
+    /// themselves are, by the points and the settings.
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
     /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii); [`ErrorKind::Cpu`](crate::ErrorKind::Cpu)
@@ -135,6 +147,9 @@ impl Engine {
 
 impl Collected {
     /// Adds a sorted target and its neighbours.
+    ///
+    /// If memory runs out, the target's other pairs are left out and `refused` says so. The batch
+    /// is never handed out then.
     fn add(&mut self, of: &PairOfSets<'_>, slot: usize) {
         self.targets.push(of.targets.points().index()[slot]);
         self.offsets.push(self.sources.len() as u32);
@@ -151,6 +166,9 @@ impl Collected {
     }
 
     /// Makes room for more pairs; false where there is none.
+    ///
+    /// Doubles the arrays, or begins with the pairs of a full batch. Marked cold, as a worker calls
+    /// it a few times in all and the loop over pairs stays small without it.
     #[cold]
     fn grow(&mut self) -> bool {
         let (len, more) = (self.d2.len(), self.d2.len().max(PAIRS));
@@ -170,6 +188,8 @@ impl Collected {
         grown.is_ok()
     }
 
+    /// Asked between targets only, so no target is divided. The bound on targets keeps batches of
+    /// points with few neighbours from growing without end.
     fn is_full(&self) -> bool {
         self.sources.len() >= PAIRS || self.targets.len() >= TARGETS
     }

@@ -37,18 +37,24 @@ use std::ops::Range;
 /// ```
 #[derive(Debug)]
 pub struct ListChunks<'e> {
+    /// Number of neighbours of every target, in sorted order.
     measured: MeasuredLists<'e>,
     order: ListOrder,
     /// Most targets of a chunk.
     max_targets: usize,
     /// Most neighbours of a chunk.
+    ///
+    /// At least the longest list, so every chunk has a target.
     max_pairs: u64,
     /// First sorted target of the next chunk.
     next: usize,
+    /// The storage of all chunks, reserved once.
     rows: ListRows,
 }
 
 /// Lists of some targets of a set.
+///
+/// Lists lie one after the other without gaps. Indices are those of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct ListChunk<'a> {
     targets: &'a [u32],
@@ -80,6 +86,12 @@ impl Engine {
     /// assert!(targets == 100 && count > 1);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Dropping the chunks early is fine. The engine is borrowed meanwhile, so its sets cannot
+    /// change while chunks are handed out.
+    ///
+    /// An engine that was asked for a GPU alone, or for an emulated one, refuses this with
+    /// [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the
@@ -113,6 +125,9 @@ impl Engine {
 impl ListChunks<'_> {
     /// Writes and hands out the next chunk; `None` after the last.
     ///
+    /// Searches for the chunk's targets on all workers of the engine. After an error the same chunk
+    /// is tried again by the next call.
+    ///
     /// # Errors
     /// [`ErrorKind::Cpu`] when memory is short.
     pub fn next_chunk(&mut self) -> Result<Option<ListChunk<'_>>, Error> {
@@ -141,6 +156,9 @@ impl ListChunks<'_> {
     }
 
     /// The sorted targets of the next chunk.
+    ///
+    /// As many targets as fit, in order. Looks at one length per target, so cutting costs nothing
+    /// beside writing the lists.
     fn cut(&self) -> Range<usize> {
         let lengths = &self.measured.lengths()[self.next..];
         let mut room = self.max_pairs;
@@ -159,6 +177,15 @@ impl ListChunks<'_> {
 
 /// Splits `limit` bytes: most targets and most neighbours of a chunk, at least the longest list,
 /// so that chunks of about average lists use up both.
+///
+/// A chunk of t targets and p neighbours takes row·(t + 1) + entry·p bytes, because it has an
+/// offset more than targets. With p = t·average that is about t·(row + entry·average), which gives
+/// t; the rest of the limit is for entries. If that is less than the longest list needs, entries
+/// are given exactly the longest list and targets the rest: at least one, because a single target
+/// with that list was found to fit.
+///
+/// # Errors
+/// [`ErrorKind::ListTooLong`] naming the target with the longest list.
 fn split(measured: &MeasuredLists<'_>, set: PointSetId, limit: u64) -> Result<(usize, u64), Error> {
     let targets = measured.lengths().len();
     let lengths = measured.lengths().iter().enumerate();

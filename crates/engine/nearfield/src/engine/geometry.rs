@@ -4,6 +4,11 @@
 //! Libraries that take pairs with their displacements want them computed once, with the image that
 //! the search had found anyway. Index and geometry are written by one pass to parallel arrays, so
 //! their order agrees by construction.
+//!
+//! The search counts first and writes second, so the bytes are known before anything is allocated,
+//! with a limit or without.
+//!
+//! **Invariant:** entry k of every array of a [`PairGeometry`] belongs to entry k of its lists.
 
 use crate::{
     Engine, Error, PointSetId,
@@ -36,6 +41,11 @@ impl Engine {
     /// assert_eq!(neighbor.distance(), 0.5);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Displacements point from the target to the source, its periodic image included, in the unit
+    /// of the coordinates; images are whole numbers of box vectors. An engine that was asked for a
+    /// GPU alone, or for an emulated one, refuses this with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and

@@ -5,6 +5,11 @@
 //! The job runs, on a device with the [input](Engine::input) that borrows the engine's parts. Then
 //! [`Engine::ran`] or [`Engine::was_done`] notes where it was done in the end, because a fault may
 //! have moved it to the CPU backend.
+//!
+//! The record has one entry per kind of job and pair of sets, so it grows with the kinds of jobs
+//! that a program does and not with its steps.
+//!
+//! **Invariant:** a job that a device may do is noted only after its results are complete.
 
 use crate::{
     Device, Engine, Error, PointSetId,
@@ -25,6 +30,8 @@ use std::{
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// By job, the last time each was done.
+    ///
+    /// Ordered, so reports list jobs in the same order every time.
     jobs: BTreeMap<Job, Place>,
     /// Where the very last job was done.
     last: Option<Device>,
@@ -34,6 +41,7 @@ pub(crate) struct Done {
 #[derive(Debug, Clone)]
 struct Place {
     device: Device,
+    /// In the words of the report.
     reason: String,
 }
 
@@ -47,6 +55,8 @@ pub(crate) enum Assigned<'a> {
 
 impl Engine {
     /// The input of a backend: the parts of this engine that it needs.
+    ///
+    /// Made anew for every job: it is a reference per set, and holds no point.
     pub(crate) fn input(&self) -> StepInput<'_> {
         let sets = self.sets.iter().map(|set| SetInput {
             id: set.id,
@@ -67,6 +77,9 @@ impl Engine {
 
     /// Where something is to be done.
     ///
+    /// An engine without a device does everything on the CPU backend, for the reason it was built
+    /// or stayed so. One with a device does there what the device supports.
+    ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the device was named and cannot.
     pub(crate) fn assign(&self, feature: &Feature) -> Result<Assigned<'_>, Error> {
@@ -83,6 +96,8 @@ impl Engine {
 
     /// A job that only the CPU backend does.
     ///
+    /// Notes the job before it has run: there is no device whose fault could move it.
+    ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where another device was named.
     pub(crate) fn assign_to_cpu(&self, feature: &Feature, job: Job) -> Result<(), Error> {
@@ -93,6 +108,9 @@ impl Engine {
     }
 
     /// A job was done on a device, or by the CPU backend in its place.
+    ///
+    /// The reason of a job that the CPU backend did instead is the fault, such as memory that the
+    /// device lacked or another job that was using it.
     pub(crate) fn ran(&self, job: Job, ran: split::Ran) {
         match ran.instead {
             Some(reason) => self.was_done(job, Device::Cpu, reason),
@@ -108,6 +126,8 @@ impl Engine {
     }
 
     /// Where jobs are done that the device of the engine supports.
+    ///
+    /// A GPU that shares steps is a hybrid device, though its accelerator calls itself a GPU.
     fn asked_device(&self) -> Device {
         let device = self.accelerator.as_ref().map(|one| one.device());
         match (device, &self.split) {
@@ -118,6 +138,8 @@ impl Engine {
     }
 
     /// Where the last job was done; before the first, where jobs will be.
+    ///
+    /// A device that has failed and not been tried again since counts as the CPU backend.
     pub(crate) fn device(&self) -> Device {
         let failed = (self.accelerator.as_ref()).is_some_and(|device| device.failed());
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +151,9 @@ impl Engine {
     }
 
     /// Reports of the last step of every job.
+    ///
+    /// How a job was divided is missing while another thread runs a job of this engine: the report
+    /// does not wait for it.
     pub(crate) fn job_reports(&self) -> Vec<JobReport> {
         let split = self.split.as_ref();
         let mut divided: HashMap<Job, _> = split
@@ -162,6 +187,9 @@ impl Engine {
     /// assert_eq!(split.policy, Policy::Fixed { theta: 8.0 });
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Plans are kept and cut anew by the first decision of the new policy, so changing it costs no
+    /// pass over points.
     ///
     /// # Errors
     /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict

@@ -5,6 +5,10 @@
 //! waits for the first job. Without one they are checked and sorted at once. If the device cannot
 //! take them, or finds a fault, the host checks them and says which point is wrong.
 //!
+//! Memory goes round in a circle of two copies per set: the one that holds the positions of now,
+//! and a spare one that the next positions are written to. For a GPU both are page-locked, which
+//! takes as long as sorting, so they are swapped and used again.
+//!
 //! **Invariant:** positions that are refused, by whichever check and however far they had come,
 //! leave the set with those it had, on the host and on the device.
 
@@ -17,6 +21,18 @@ use std::time::Instant;
 
 impl Engine {
     /// Checks positions and places them in a set.
+    ///
+    /// The stages are these, and an error of any of them leaves the set with its old positions:
+    ///
+    /// 1. Positions are sent to the device, if it has work in the next step as far as is known.
+    /// 2. If they were not sent, or the device refused them, the host looks for coordinates that
+    ///    are not finite.
+    /// 3. The lattice is fitted to the new bounds, which may move all sets.
+    /// 4. The set keeps the copy that the device reads, or is sorted on the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Positions`] naming the point, or the memory that was short;
+    /// [`ErrorKind::Setup`] if no lattice fits the bounds.
     pub(super) fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         self.usable()?;
         let begin = Instant::now();
@@ -26,6 +42,8 @@ impl Engine {
         positions
             .check_precision(self.precision())
             .map_err(refuse)?;
+        // A device without a split does every job, so it gets all positions. With a split whose
+        // plans leave it without work, transfers are saved.
         let wanted = self.split.as_ref().is_none_or(Split::wants_device);
         let sent = wanted.then(|| self.send(set, positions)).flatten();
         let bounds = match &sent {
@@ -70,6 +88,7 @@ impl Engine {
     fn send(&mut self, set: PointSetId, positions: Positions<'_>) -> Option<(HostMemory, Bounds)> {
         let device = self.accelerator.as_deref()?;
         let numbers = 3 * positions.len();
+        // More points than indices are refused by the host's check, with a message.
         if positions.len() >= u32::MAX as usize {
             return None;
         }
@@ -92,6 +111,9 @@ impl Engine {
     }
 
     /// The set has the positions that were [sent](Self::send).
+    ///
+    /// The old copy becomes the spare one. Nothing is sorted on the host until a job needs it
+    /// there.
     fn keep(&mut self, set: PointSetId, copy: HostMemory, points: usize, bounds: Bounds) {
         let target = &mut self.sets[set.slot()];
         let old = target.grid.take_copy(&self.lattice);
@@ -100,6 +122,8 @@ impl Engine {
     }
 
     /// The set keeps the positions that it has, though others were [sent](Self::send).
+    ///
+    /// A set without a copy is one that the device does not have; it is told so.
     fn restore(&self, set: PointSetId) {
         if let Some(device) = &self.accelerator {
             device.place_again(set.slot(), self.sets[set.slot()].grid.copied());
@@ -108,6 +132,9 @@ impl Engine {
 
     /// Hands the sets to the device that it does not have yet: those that have not moved since it
     /// is wanted. `placed` has just been placed.
+    ///
+    /// Without this a set that never moves, such as a wall, would keep the device from every job
+    /// that involves it.
     fn bring_others(&mut self, placed: PointSetId) {
         for set in 0..self.sets.len() {
             if set == placed.slot() {

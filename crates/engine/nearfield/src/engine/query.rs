@@ -27,6 +27,8 @@ use std::{fmt, sync::Arc};
 
 /// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
 /// one before allocates nothing. Engines may share one, one query at a time.
+///
+/// Nothing but memory is carried from one query to the next.
 #[derive(Default)]
 pub struct QueryScratch {
     /// The positions of the last query, sorted.
@@ -39,6 +41,8 @@ pub struct QueryScratch {
 
 impl QueryScratch {
     /// The lists of the last query, one per position in the order given.
+    ///
+    /// Empty before the first query.
     pub fn lists(&self) -> &NeighborLists {
         &self.lists
     }
@@ -72,6 +76,11 @@ impl Engine {
     /// assert_eq!((lists.of(0).len(), lists.of(1).len()), (2, 0));
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Lists are full, also in an engine of half lists, because positions are not points of the
+    /// set. A source within the radius through several periodic images stands once for each. A
+    /// position that coincides with a point has that point as a neighbour. An engine that was asked
+    /// for a GPU alone, or for an emulated one, refuses queries with [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
@@ -153,6 +162,9 @@ impl Engine {
 
     /// The positions of a query and what is searched, on one lattice: the engine's, where all
     /// points lie within what it was made for. `spare` is a grid whose memory is used again.
+    ///
+    /// In a periodic box the lattice that suits all sets and the positions is made, and the
+    /// searched set is copied to it only if it differs from the engine's.
     fn query_sides(
         &self,
         positions: Positions<'_>,
@@ -183,6 +195,9 @@ impl Engine {
     }
 
     /// A set once more, on another lattice.
+    ///
+    /// Costs a sort of the set and the memory of its sorted points.
+    /// [`Set::wide`](super::sets::Set::wide) keeps it for the queries after.
     fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
         let grid = self.grid(set)?;
         let grid = (self.backend.install(|| grid.copied_to(lattice)))
@@ -194,6 +209,9 @@ impl Engine {
     }
 
     /// Lists of the positions of a query; `radii` where their own count.
+    ///
+    /// With a memory limit the lists are counted first, so nothing is written before it is known to
+    /// fit.
     fn query_lists(
         &self,
         targets: &Grid,

@@ -5,6 +5,10 @@
 //! points whenever those are sorted. They belong to indices: as long as the number of points stays
 //! the same they follow the points, and a change of the number leaves the set without any.
 //!
+//! Both copies are kept because each has a user: searches over cells read sorted squares, and
+//! traversals over lists, which name points by index, read the radii as given. That is eight bytes
+//! per point.
+//!
 //! **Invariant:** sorted radii are those of the sorted points, or there are none and searches that
 //! need them are refused.
 
@@ -19,13 +23,19 @@ use nearfield_grid::{Grid, Radius, memory::make_room};
 #[derive(Debug, Default)]
 pub(crate) struct PointRadii {
     /// In the caller's order; of another length than the set while there are none for its points.
+    ///
+    /// In the unit of the coordinates.
     given: Vec<f32>,
     /// In the order of the grid.
+    ///
+    /// As squares rounded to `f32`, which the contract compares with.
     sorted: SortedRadii,
 }
 
 impl PointRadii {
     /// Takes checked radii of the points of `grid`; unchanged after an error.
+    ///
+    /// Room is made first and the copy is made last, so a shortage between them changes nothing.
     fn take(&mut self, radii: &[f32], grid: &Grid, backend: &CpuBackend) -> Result<(), Error> {
         make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
         backend.sort_radii(radii, grid, &mut self.sorted)?;
@@ -35,6 +45,8 @@ impl PointRadii {
     }
 
     /// The radii in the order of another grid of the same points; none where the points have none.
+    ///
+    /// For queries on a wider lattice, whose sorted order differs from that of the set.
     pub(crate) fn sorted_for(
         &self,
         grid: &Grid,
@@ -61,6 +73,8 @@ impl PointRadii {
     }
 
     /// Checks the radii against a radius that the grid may get.
+    ///
+    /// Nothing is refused in a set without radii.
     pub(crate) fn check(
         &self,
         largest: Radius,
@@ -82,6 +96,9 @@ impl PointRadii {
 
 impl Set {
     /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
     pub(crate) fn sorted_radii(
         &self,
         id: PointSetId,
@@ -92,6 +109,11 @@ impl Set {
     }
 
     /// Radii of the points in the caller's order; `id` and `rule` are for the error.
+    ///
+    /// A set without points has all radii that it needs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
     pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
         let points = self.grid.len();
         match self.radii.given.len() == points {
@@ -127,6 +149,8 @@ impl Engine {
     /// assert_eq!((lists.of(0), lists.of(1)), (&[1][..], &[][..]));
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Costs a pass over the points, not a sort: cells do not depend on the radii of points.
     ///
     /// # Errors
     /// [`ErrorKind::Radii`] naming the point whose radius cannot be used, or when there is not one

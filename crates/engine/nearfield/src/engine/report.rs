@@ -2,6 +2,9 @@
 //!
 //! A report is a copy of what the engine knows and costs no pass over points. Times are those of
 //! the last run of each stage; a program that wants sums adds them up itself, or records a trace.
+//!
+//! **Invariant:** no memory is counted twice among the parts of a [`MemoryReport`], and none of it
+//! is memory of the device, which [`GpuReport`] has.
 
 use crate::{
     Device, Precision,
@@ -15,6 +18,8 @@ use std::time::Duration;
 /// [`device`](Self::device) and [`reason`](Self::reason) are about the engine as a whole;
 /// [`jobs`](Self::jobs) has both for every job, which is where to look if one of them runs
 /// elsewhere than expected.
+///
+/// It does not follow the engine: ask for a new one after the next step.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
@@ -23,10 +28,15 @@ pub struct Report {
     /// Device that did the last job; before the first one, the device that will.
     pub device: Device,
     /// Why the engine works there.
+    ///
+    /// For [`Device::Auto`] that is why there is a GPU or none; otherwise that it was asked for.
+    /// Reasons of single jobs are in [`jobs`](Self::jobs).
     pub reason: String,
     /// The GPU, in an engine that was asked to use one.
     pub gpu: Option<GpuReport>,
     /// Every job as it was done last: where, why there, and how two backends shared it.
+    ///
+    /// One entry per kind of job and pair of sets. Those of removed sets stay, as they were done.
     pub jobs: Vec<JobReport>,
     /// Worker threads of the CPU backend.
     pub threads: usize,
@@ -39,6 +49,8 @@ pub struct Report {
     /// Times of the last run of each stage.
     pub times: StageTimes,
     /// Directed pairs in all current lists.
+    ///
+    /// Half lists count a pair once, full lists of one set twice.
     pub pairs: u64,
     /// Bytes of all lists, room kept for the next search included.
     pub list_bytes: usize,
@@ -53,6 +65,8 @@ impl Report {
     }
 
     /// Bytes held per point, the entries of lists left out; 0 without points.
+    ///
+    /// Start and count of lists are among them: 12 bytes per target and pair of sets.
     pub fn bytes_per_point(&self) -> f64 {
         let beside_entries = self.memory.total() - self.memory.list_entries;
         beside_entries as f64 / self.points().max(1) as f64
@@ -60,6 +74,8 @@ impl Report {
 }
 
 /// Bytes an engine holds by structure, room kept for the next step included.
+///
+/// The second copy of a set that a far-reaching query keeps is in [`SetReport::bytes`] alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryReport {
@@ -94,6 +110,8 @@ impl MemoryReport {
     }
 
     /// Every structure by name, as the fields are called.
+    ///
+    /// The order is that of the fields, and does not change from call to call.
     pub fn parts(&self) -> [(&'static str, usize); 9] {
         let Self {
             sorted_points,
@@ -136,13 +154,23 @@ pub struct SetReport {
 }
 
 /// Wall-clock times of the last run of each stage.
+///
+/// A stage that has not run yet has the time 0. Times are those of the calling thread, waiting for
+/// workers and devices included.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct StageTimes {
     /// Checking and sorting the positions of the last update.
+    ///
+    /// Where a device sorts, this is copying and checking only; sorting is then part of the first
+    /// job that needs it.
     pub build: Duration,
     /// Writing all lists.
+    ///
+    /// Nearly 0 when all lists were current.
     pub search: Duration,
     /// The last traversal.
+    ///
+    /// Counts of neighbours are recorded here too.
     pub traverse: Duration,
 }

@@ -5,16 +5,24 @@
 //!
 //! A name is a slot, the generation of the set in it, and a stamp of the engine. So a name of a
 //! removed set, or of another engine, is refused instead of naming some other set.
+//!
+//! **Invariant:** `slots` is as long as the engine's sets, and a slot's generation never falls.
+//! Looking up a name takes one access; finding a free slot looks at all of them, which only adding
+//! a set does.
 
 use crate::{Error, ErrorKind, PointSetId, point_set_id::EngineStamp};
 
 /// Number of sets that one engine can hold at a time.
+///
+/// A slot has 16 bits of a name's number.
 const MAX_SETS: usize = 1 << 16;
 
 /// A slot for a point set.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
+    /// The name of the set in the slot, or of the last that was.
     id: PointSetId,
+    /// False after a removal.
     used: bool,
 }
 
@@ -36,6 +44,9 @@ impl Slots {
 
     /// The name that the next set will have: in the first free slot, or in a new one.
     ///
+    /// Changes nothing: a set that cannot be added leaves its name for the next. Slots whose
+    /// generations are used up are passed over.
+    ///
     /// # Errors
     /// [`ErrorKind::TooManyPointSets`].
     pub(crate) fn next(&self) -> Result<PointSetId, Error> {
@@ -49,6 +60,8 @@ impl Slots {
     }
 
     /// Takes the slot of a name that [`next`](Self::next) gave.
+    ///
+    /// To be called once the set has its points.
     pub(crate) fn take(&mut self, id: PointSetId) {
         let taken = Slot { id, used: true };
         match self.slots.get_mut(id.slot()) {
@@ -86,6 +99,9 @@ impl Slots {
     }
 
     /// Refuses a name that is not one of this engine's sets.
+    ///
+    /// A name is of a removed set if its slot has had that generation: the set in the slot is gone,
+    /// or another one is there now.
     ///
     /// # Errors
     /// [`ErrorKind::OtherEngine`], [`ErrorKind::UnknownPointSet`] and

@@ -19,6 +19,18 @@
 //! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing beside a
 //! skin.
 //!
+//! # Cost
+//!
+//! An update is one pass over the points that stores positions and measures displacements; nothing
+//! is sorted. A rebuild sorts the sets that have moved and searches within R, which finds
+//! (R/r)³ as many pairs as a search within r where points lie evenly. Memory is that of the engine
+//! and of two copies of all positions.
+//!
+//! **Invariant:** the engine's sets are those of the last build, `Sets` has those of now, and both
+//! are in the same slots.
+//!
+//! # Periodic axes
+//!
 //! Displacements along periodic axes are taken modulo the box: stored pairs are looked at through
 //! every image anyway, so coordinates may be wrapped into the box at any time.
 
@@ -76,8 +88,11 @@ fn margin(precision: Precision) -> f64 {
 pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
     engine: Engine,
+    /// The true radius r, strict if the settings say so.
     radius: Radius,
+    /// Positions of now and of the last build, in the caller's order.
     sets: Sets,
+    /// Successful rebuilds.
     builds: u64,
 }
 
@@ -106,6 +121,9 @@ impl VerletLists {
     /// Lists for an engine of these settings, whose radius is the true one, with a skin in the unit
     /// of the coordinates. A wide skin means fewer rebuilds and longer lists; a fifth of the radius
     /// is a good start.
+    ///
+    /// With a skin of 0 lists are kept only while no coordinate changes. In a named GPU engine
+    /// lists with a skin are refused with [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`]
@@ -146,6 +164,7 @@ impl VerletLists {
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
         let positions = positions.into();
+        // The engine gives the same name below: asking for the next one does not take it.
         let set = self.engine.slots.next()?;
         let before = self.sets.len();
         self.sets.reset(set.slot());
@@ -161,6 +180,9 @@ impl VerletLists {
 
     /// Gives a set new positions; their number may differ from before. The lists stay as they are
     /// until [`refresh`](Self::refresh).
+    ///
+    /// Costs one pass over the points on all workers: they are checked, copied, and compared with
+    /// those of the last build.
     ///
     /// # Errors
     /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old
@@ -201,6 +223,9 @@ impl VerletLists {
     /// updates of every step. All active pairs of sets are rebuilt together; sets that have not
     /// moved are not sorted again.
     ///
+    /// Lists of pairs of sets that have not changed are kept even then, unless the cells had to
+    /// change.
+    ///
     /// # Errors
     /// What [`Engine::update`] and [`Engine::find_neighbors`] say; the lists then still need to be
     /// rebuilt.
@@ -224,6 +249,8 @@ impl VerletLists {
     /// when the largest displacements of both sets since the build exceed the skin together (for
     /// one set: when the largest exceeds half of it), when a number of points has changed, and
     /// before the first build.
+    ///
+    /// Costs a few operations per pair of sets: displacements were measured by the updates.
     pub fn needs_rebuild(&self) -> bool {
         let sets = self.sets.len();
         (self.engine.pairs.iter().enumerate())
@@ -273,6 +300,9 @@ impl VerletLists {
 
     /// The lists as they were built: every source that was within r + skin then, and so every one
     /// within r now, among others.
+    ///
+    /// Images are not named: a source stands as often as it had images within r + skin. Which of
+    /// its images are within r now is for the reader to test.
     ///
     /// # Errors
     /// [`ErrorKind::NeedsRefresh`], [`ErrorKind::NoLists`] for an inactive pair, and
@@ -330,6 +360,9 @@ impl VerletLists {
 
     /// Calls `visit` with every neighbour of one point of `targets` within the radius and the
     /// geometry of the pair, on the calling thread.
+    ///
+    /// A source within the radius through several periodic images is visited once for each. In half
+    /// lists of one set a pair is visited for the point that has it in its list.
     ///
     /// # Errors
     /// As [`candidates`](Self::candidates), and [`ErrorKind::UnknownPoint`].
@@ -399,6 +432,9 @@ impl VerletLists {
     }
 
     /// The report of the last steps: devices with reasons, times, and memory held.
+    ///
+    /// [`MemoryReport::positions`](crate::report::MemoryReport::positions) has both copies of the
+    /// positions.
     pub fn report(&self) -> Report {
         let mut report = self.engine.report();
         report.memory.positions = self.sets.bytes();
@@ -417,6 +453,8 @@ impl VerletLists {
         })
     }
 
+    /// Refused as [`candidates`](Self::candidates) is, so no caller can read lists that miss a
+    /// pair.
     fn pairs<'a, T: Coordinate>(
         &'a self,
         sets: &'a [Tracked<T>],
@@ -450,6 +488,9 @@ impl VerletLists {
 
     /// Whether the lists of two sets, built from where they were, hold every pair within the
     /// radius.
+    ///
+    /// Sets that have not changed at all are asked about first: with a skin below the rounding
+    /// there is no room, and their lists are complete all the same.
     fn holds(&self, targets: usize, sources: usize) -> bool {
         let (a, b) = (self.sets.path(targets), self.sets.path(sources));
         let unchanged = !a.is_changed() && !b.is_changed();
@@ -457,6 +498,9 @@ impl VerletLists {
     }
 
     /// How far the points of two sets may have moved together.
+    ///
+    /// The extent counts along periodic axes only, because only there image vectors are rounded. If
+    /// a box vector leans along an open axis, all axes count.
     fn room(&self, targets: usize, sources: usize) -> f64 {
         let extent = (self.sets.path(targets).reached())
             .union(&self.sets.path(sources).reached())

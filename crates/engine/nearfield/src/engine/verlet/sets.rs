@@ -1,4 +1,10 @@
 //! The sets of lists with a skin, all in the precision of their engine.
+//!
+//! The precision is decided once, when the lists are made, so the loops over points have one type
+//! and the branches stand here, one per call and none per point.
+//!
+//! **Invariant:** entry `k` is the set in slot `k` of the engine; a free slot has a set without
+//! points.
 
 use super::tracked::{Path, Tracked};
 use crate::{Error, Positions, Precision};
@@ -20,6 +26,7 @@ impl Sets {
         }
     }
 
+    /// Slots, free ones included.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Single(sets) => sets.len(),
@@ -88,6 +95,8 @@ impl Sets {
     }
 
     /// Bytes held.
+    ///
+    /// Both copies of every set.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Single(sets) => sets.iter().map(Tracked::bytes).sum(),

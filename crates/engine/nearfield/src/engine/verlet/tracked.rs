@@ -1,4 +1,16 @@
 //! Where the points of a set are, and how far they are from where they were.
+//!
+//! Displacements are computed in `f64` from coordinates of either precision: of `f32` coordinates
+//! the difference is then rounded far less than the coordinates themselves are. One pass stores the
+//! new positions and finds the largest displacement, so positions are read once. The largest is
+//! kept as a square, and the root is taken at the end.
+//!
+//! Besides how far points have come, it is kept whether *any* coordinate differs. A set without
+//! changes need not be sorted again, and its lists hold whatever the skin is.
+//!
+//! **Invariant:** `moved` is never below the largest displacement, modulo the box, of the
+//! differences as `f64` rounds them. That rounding is nothing for `f32` coordinates; for `f64` ones
+//! the margin of the module above covers it.
 
 use crate::{Error, Positions};
 use nearfield_cpu::Coordinate;
@@ -6,6 +18,8 @@ use nearfield_grid::{Bounds, Domain, memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
 
 /// Far above the rounding of a displacement in `f64`.
+///
+/// A square, two sums and a root err by a few units of 2⁻⁵³, and 2⁻⁴⁰ is 8,192 of them.
 const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 40) as f64;
 
 /// Positions of a set now and when its lists were built, in the caller's order.
@@ -19,7 +33,9 @@ pub(super) struct Tracked<T> {
 /// How far the points of a set have come since its lists were built.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Path {
+    /// Bounds of the positions of now.
     now_bounds: Bounds,
+    /// Bounds of the positions that lists were built from.
     built_bounds: Bounds,
     /// Largest displacement, infinite when the number of points differs.
     moved: f64,
@@ -51,6 +67,12 @@ impl Default for Path {
 impl<T: Coordinate> Tracked<T> {
     /// Takes the positions of now, whose checked bounds are `bounds`, and measures the
     /// displacements.
+    ///
+    /// If there are more points than lists were built from, those beyond count as not moved; the
+    /// number alone makes the displacement infinite then.
+    ///
+    /// # Errors
+    /// A shortage of memory; the positions are then those from before.
     pub(super) fn take(
         &mut self,
         positions: Positions<'_>,
@@ -80,6 +102,8 @@ impl<T: Coordinate> Tracked<T> {
     }
 
     /// Lists were built from the positions of now.
+    ///
+    /// Makes the copies equal, so nothing has moved.
     pub(super) fn was_built(&mut self) -> Result<(), Error> {
         resize(&mut self.built, self.now.len())?;
         self.built.copy_from_slice(&self.now);
@@ -117,12 +141,18 @@ impl Path {
     }
 
     /// Bounds of the points then and now.
+    ///
+    /// The rounding of the contract at the build depends on where points were, and that of now on
+    /// where they are.
     pub(super) fn reached(&self) -> Bounds {
         self.now_bounds.union(&self.built_bounds)
     }
 }
 
 /// How far a point has come.
+///
+/// The maximum of squares and the `or` of changes do not depend on the order of the points, so
+/// neither does the result on the threads.
 #[derive(Debug, Clone, Copy, Default)]
 struct Step {
     squared: f64,
@@ -140,6 +170,10 @@ impl Step {
 
 /// Squared distance between two positions of a point, through an image that is near; infinite when
 /// it overflows.
+///
+/// The image is the one whose multiples of the box vectors are nearest to the displacement's own.
+/// In a tilted box a shorter way may exist; taking the longer one rebuilds lists early and loses no
+/// pair.
 fn squared_displacement<T: Coordinate>(from: [T; 3], to: [T; 3], domain: &Domain) -> f64 {
     let d: [f64; 3] = std::array::from_fn(|axis| to[axis].into() - from[axis].into());
     let moved = match domain.is_periodic() {
@@ -164,6 +198,7 @@ fn squared_displacement<T: Coordinate>(from: [T; 3], to: [T; 3], domain: &Domain
     }
 }
 
+/// New places are at the origin until they are written.
 fn resize<T: Coordinate>(positions: &mut Vec<[T; 3]>, len: usize) -> Result<(), Error> {
     make_room(positions, len, "positions in the caller's order")?;
     positions.resize(len, [T::default(); 3]);

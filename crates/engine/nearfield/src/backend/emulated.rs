@@ -6,6 +6,17 @@
 //! before their entries, and values arrive in pieces. Only the code that computes is the CPU
 //! backend's. A step that fails on the virtual clock fails for real, early for too little memory,
 //! and in the middle of its results where the device is lost.
+//!
+//! It stands behind the seam that a GPU stands behind, so everything above the seam, from the plan
+//! to the join and the recovery, runs as in production, on machines without a GPU and with the
+//! faults that its settings name.
+//!
+//! Its pool has one thread of its own, so that it works beside the CPU backend's workers as a
+//! device does. The time it really takes means nothing: the times of backends in reports and traces
+//! are the virtual clock's.
+//!
+//! **Invariant:** results have the bits of the CPU backend's, because they are computed by that
+//! code from positions that were sent.
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
@@ -110,6 +121,9 @@ impl EmulatedDevice {
 
     /// The fault of the device in the job that begins now, if any: too little memory ends the job
     /// at once.
+    ///
+    /// `Ok(Some(_))` is a device that will be lost in the middle of its results. A fault is taken
+    /// off the clock, so it happens once.
     fn begin(&self) -> Result<Option<Fault>, Fault> {
         match self.clock().fault.take() {
             Some(VirtualFault::OutOfMemory) => Err(failed("it has run out of memory")),

@@ -20,8 +20,7 @@
 //! | --- | --- |
 //! | [`Device::Cpu`] | cannot happen: the CPU backend has every feature |
 //! | [`Device::Gpu`], [`Device::Emulated`] | an error, because the user named the device |
-//! | [`Device::Hybrid`] | the CPU backend does the job; an error if every job of the engine needs
-//! the feature |
+//! | [`Device::Hybrid`] | the CPU backend does the job; an error if all jobs need the feature |
 //! | [`Device::Auto`] | the CPU backend does the job |
 //!
 //! Two things are not decided here. Whether the machine *has* a GPU is found when an engine is

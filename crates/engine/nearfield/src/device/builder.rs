@@ -24,6 +24,7 @@ use nearfield_grid::{Bounds, Domain};
 #[must_use = "settings do nothing until on() is called"]
 pub struct DeviceEngineBuilder {
     pub(super) radius: f32,
+    /// An error is kept until the start, so that settings can be chained.
     pub(super) domain: Result<Domain, nearfield_grid::Error>,
     /// 0 where the engine chooses by the points.
     pub(super) subdivision: u32,
@@ -46,6 +47,10 @@ impl DeviceEngineBuilder {
     }
 
     /// Box length per axis where the domain is periodic, `None` where it is open (the default).
+    ///
+    /// Lengths are in the unit of the coordinates. Points need not lie inside of the box:
+    /// coordinates are used as they are, and neighbours are found across its faces. A length that
+    /// cannot be used is refused when the engine is started.
     pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
         self.domain = Domain::new(lengths);
         self
@@ -82,6 +87,10 @@ impl DeviceEngineBuilder {
 
     /// A box that points are expected to stay in, such as the walls of a tank: cells cover it from
     /// the start, so that no step has to be repeated because points have moved on in it.
+    ///
+    /// In the unit of the coordinates. Points may still leave it: it is joined with the room around
+    /// them. A box much larger than the cloud makes the table of cells larger, which is filled at
+    /// every update.
     pub fn within(mut self, low: [f32; 3], high: [f32; 3]) -> Self {
         self.within = Bounds {
             min: low.map(f64::from),

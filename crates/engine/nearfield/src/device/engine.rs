@@ -7,6 +7,14 @@
 //!
 //! **Invariant:** every note that is not yet read belongs to a set or a list that is marked as
 //! provisional, and nothing that was computed from it counts before `finish` has said so.
+//!
+//! Calls that wait do so because the host needs a number before it can go on. The first search
+//! needs the number of neighbours to take storage, a new set needs its bounds to make cells, and
+//! `finish` needs the notes. A traversal with a helper waits for both backends.
+//!
+//! After an error of one set all others are as they were, and so is the set that failed, with its
+//! last good positions. After a fault from which the driver does not recover nothing on the device
+//! counts any more, and calls that need it return the driver's error.
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
@@ -51,7 +59,9 @@ pub struct DeviceEngine {
     pub(super) lattice: OfProcess<Option<DeviceLattice>>,
     pub(super) slots: Slots,
     /// By slot.
+    /// A slot whose set was removed has no points until it is used again.
     pub(super) sets: OfProcess<Vec<DeviceSetId>>,
+    /// By the slots of targets and sources.
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
     pub(super) backend: OfProcess<GpuBackend>,
@@ -174,6 +184,9 @@ impl DeviceEngine {
     }
 
     /// Copies coordinates and sorts them into the cells there are; measures them if there are none.
+    ///
+    /// A set that has no table of cells yet is measured, which waits for the device; so is one
+    /// whose points have left their cells, in [`settle_all`](Self::settle_all).
     fn place(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let DeviceSetId { points, .. } = &mut self.sets[set.slot()];

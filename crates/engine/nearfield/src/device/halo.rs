@@ -11,6 +11,17 @@
 //!
 //! **Invariant:** every pair whose target is in a brick of the CPU backend has both of its points
 //! in the halo.
+//!
+//! The halo holds more than the targets because each of them needs all of its neighbours. The price
+//! is the surface of the CPU backend's bricks: the more they lie together, the fewer points are in
+//! the halo for nothing but being near. Plans for a GPU with the flat strategy order bricks
+//! accordingly.
+//!
+//! The device is waited for at least twice per set, for the number of points and for the points
+//! themselves. These waits lie before the part of either backend begins, so they count for both.
+//!
+//! Maps of bricks stay on the device by the plan's version and what they select. At 32 of them all
+//! are dropped; those still in use are sent again.
 
 use crate::{
     Error, ErrorKind,
@@ -95,6 +106,9 @@ pub(super) struct Gathered<'a> {
 
 impl Gathered<'_> {
     /// Gathers the points of some bricks of the targets.
+    ///
+    /// `known` is filled with the map if it is not there. Cost: two passes over the sorted targets
+    /// on the device, and one wait for the number of points.
     pub(super) fn gather(
         &self,
         share: &mut DeviceShare,
@@ -273,6 +287,8 @@ impl Halo {
     }
 
     /// The caller's index of a point.
+    ///
+    /// `u32::MAX`, which is no index, for a place that the halo does not have.
     pub(super) fn index(&self, place: usize) -> u32 {
         let points = self.points.as_deref().unwrap_or_default();
         points

@@ -13,6 +13,19 @@
 //! 4. Results of the CPU backend are copied to the device and put among the others by index.
 //!
 //! **Invariant:** a target's result comes from one backend, and is written or combined once.
+//!
+//! # Faults
+//!
+//! An error of the GPU is an error of the call, because the data are on the GPU alone. The caller's
+//! results are then undefined, and nothing was written outside of them. The one [`Fault`] that can
+//! arise is a plan that is missing, and the CPU backend then fetches all points.
+//!
+//! # A plan that leaves all to the GPU
+//!
+//! If the plan gives all bricks to the GPU, a step is that of an engine without a helper, and a
+//! wait: nothing is gathered or copied. The controller learns its time and may try another split
+//! later. Values that are added to the caller's take the checked way even then, because a traversal
+//! of points that had left their cells could not be taken back.
 
 use super::{
     engine::{DeviceEngine, Traversable},
@@ -173,6 +186,11 @@ impl CpuHelper {
     }
 
     /// Runs a traversal of an engine, which the helper takes part in.
+    ///
+    /// Waits for both backends. `results` has the outputs of every target, in the caller's order.
+    ///
+    /// # Errors
+    /// Those of the engine, of the halo's memory on the host, and of either backend.
     pub(super) fn run(
         &mut self,
         engine: &mut DeviceEngine,
@@ -279,6 +297,9 @@ impl CpuHelper {
     }
 
     /// Plans hold for one lattice, and memory is that of one GPU.
+    ///
+    /// Plans of the old lattice name cells that are others now, so they are dropped; the
+    /// controllers keep what they have learnt.
     fn move_to(&mut self, device: &OnDevice<'_>) {
         let gpu = device.gathered.backend.device().index;
         if self.gpu != Some(gpu) {
@@ -416,6 +437,8 @@ impl HelperStep<'_, '_> {
 
     /// Sends the results of those points of the halo that are the CPU backend's to where all
     /// results are, and waits until they are there.
+    ///
+    /// Cost: 4 bytes for the index of each target and 4 per output cross the bus.
     fn put(&mut self, of_cpu: impl Fn(usize) -> bool) -> Result<(), Error> {
         let Found {
             numbers,

@@ -3,6 +3,9 @@
 //! cudarc frees an array of the device when its last owner is dropped. An array of another library
 //! is known by its address and length alone and must outlive the call, so [`Lent`] wraps it in such
 //! an owner that frees nothing.
+//!
+//! Only its constructor has to trust an address, so it is the one unsafe step; all calls that take
+//! the view are safe and check its length and its GPU as they do with any other.
 
 use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
 use std::{fmt, mem::ManuallyDrop, ops::Deref, sync::Arc};

@@ -45,6 +45,27 @@
 //! The host is needed for launches only: a step sends no particle's data across the bus. A
 //! [`CpuHelper`] may take a part of traversals; then the data around its part do cross.
 //!
+//! # Arrays
+//!
+//! | array | length | order |
+//! | --- | --- | --- |
+//! | positions | 3 per point: x, y, z | the caller's |
+//! | a [`DeviceField`] | its channels per point, side by side | the caller's |
+//! | results of a traversal | the kernel's outputs per target, side by side | the caller's |
+//! | counts | 1 per target | the caller's |
+//! | lists: starts, lengths | 1 per target | the caller's |
+//! | lists: entries | 1 per neighbour, and room behind them | by target, as its start says |
+//!
+//! All are `f32`, but for counts, lengths and entries (`u32`) and starts (`u64`). Positions are
+//! copied by [`update`](DeviceEngine::update), so the array may be overwritten by work that is put
+//! on the stream afterwards. Fields and results are read and written in place by the work that
+//! names them.
+//!
+//! A program that keeps its arrays in the [order](DeviceEngine::order) of the cells, into which
+//! [`reorder`](DeviceEngine::reorder) brings them, makes everything that follows faster: points
+//! that are near each other are then near in memory. It need not do so at every step, because the
+//! order stays good while points move little.
+//!
 //! # Provisional results
 //!
 //! A step sorts into the cells that the step before had, with room around them, and writes lists
@@ -52,6 +73,15 @@
 //! [`finish`](DeviceEngine::finish) asks it. Until then results are provisional: when a point has
 //! left the cells, what was computed since is not to be used, but nothing is written out of place.
 //! `finish` then makes room and says [`Progress::Repeat`].
+//!
+//! Room is twice the radius around the points or a sixteenth of their extent, whichever is more,
+//! and along a periodic axis one box length. So a step is repeated after points at the border of
+//! the cloud have moved on by that much, and a program that knows its walls avoids even these
+//! repeats with [`within`](DeviceEngineBuilder::within). Lists are repeated when there are more
+//! neighbours in all than the storage has room for.
+//!
+//! A program that moves points by results that are still provisional keeps a copy of the state that
+//! a repeated step begins from.
 //!
 //! # Errors
 //!

@@ -9,6 +9,20 @@
 //! **Invariant:** after `settle_all` has answered true, every set is sorted, and results since the
 //! last call are those of its positions. A set whose positions are refused has its last good ones,
 //! sorted if that was possible.
+//!
+//! # How a sort can have gone
+//!
+//! | the device says | then |
+//! | --- | --- |
+//! | as before | results count |
+//! | points of large cells were put in order only now | last bits of sums may differ: repeat |
+//! | an earlier sort, not looked at, was wrong | repeat |
+//! | points are outside of the room | measure, new room, sort, repeat |
+//! | coordinates are not finite | the last good positions, and an error |
+//!
+//! All sets share one lattice, so a set that gets new room may give all of them other cells. Sets
+//! whose sort has not been looked at yet are measured before that, because a new sort would
+//! overwrite the note that tells of them.
 
 use super::{engine::DeviceEngine, set::DeviceSetId};
 use crate::{
@@ -126,6 +140,8 @@ impl DeviceEngine {
     }
 
     /// Sorts a set into the room around it, and all others if the cells are others now.
+    ///
+    /// Cost: a sort of one set, or of all if the lattice changes.
     fn refit(&mut self, bounds: &Bounds, set: PointSetId) -> Result<(), Error> {
         let mut lattice = self.lattice_of_all(bounds, set)?;
         let same = |old: &DeviceLattice| *old.lattice() == lattice.0;

@@ -4,6 +4,13 @@
 //! of the device per side, with the channels of a point side by side, and results as numbers
 //! instead of values of the kernel's type. Nothing of the kernel but its CUDA text and the number
 //! of its channels is used, except by a helper, which evaluates the kernel itself.
+//!
+//! A builder has no place to return an error from, so a kernel that has no CUDA text, or reaches
+//! too far, is kept as an error and returned by the `run` methods. Text is compiled there too: the
+//! first run of a kernel may take the time of a compiler, later ones look it up.
+//!
+//! A traversal by the GPU alone borrows the engine shared, so several can be prepared at once; one
+//! with a helper borrows it exclusively, since it settles the engine's sorts.
 
 use super::{
     engine::{DeviceEngine, pair},

@@ -4,6 +4,11 @@
 //! became smaller; one whose context was destroyed by a kernel's fault never works again in this
 //! process. So a fault either steps the GPU aside for a number of jobs, more of them after every
 //! fault, or for good.
+//!
+//! The rest is counted in jobs and not in seconds, so that no result depends on a clock. It doubles
+//! from 8 to 1024, because a try that fails costs the time until the failure, often an allocation,
+//! and then the whole job on the CPU backend. A try that works does not shorten the next rest: a
+//! GPU whose memory another program takes again and again fails again.
 
 /// Jobs that the GPU stays away from after its first fault…
 const FIRST_REST: u32 = 8;
@@ -38,6 +43,9 @@ impl Faults {
     }
 
     /// Whether a job may use the GPU; asked once per job, it counts those that may not.
+    ///
+    /// The call that ends a rest also forgets the fault, so [`reason`](Self::reason) is `None` from
+    /// then on; [`last`](Self::last) and [`so_far`](Self::so_far) remain.
     pub(crate) fn may_try(&mut self) -> bool {
         match &mut self.now {
             None => true,

@@ -3,6 +3,10 @@
 //! An array that both sides of a kernel read is sent once: arrays are told apart by their address
 //! for the duration of the call. All arrays go one behind the other through one page-locked buffer,
 //! so that a kernel of many small fields is one transfer.
+//!
+//! **Invariant:** the number of what was sent last changes with every sending. A job that has sent
+//! its fields before both backends begin compares numbers when its part begins, and sends them
+//! again if another job was in between.
 
 use crate::backend::transfer::StagedUpload;
 use nearfield_cpu::{CpuBackend, Fields};

@@ -2,6 +2,8 @@
 //!
 //! Page-locked memory is lent to lists through the same trait as memory of any other backend, and
 //! returns to the driver when the lists are dropped.
+//!
+//! Lists own what they were lent, so they can be read after the job has given its turn back.
 
 use super::state::Trouble;
 use nearfield_cpu::{BorrowedBuffer, BufferProvider};

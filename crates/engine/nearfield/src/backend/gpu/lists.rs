@@ -3,6 +3,14 @@
 //! The device counts first, so storage of the right size is lent before entries are written. Starts
 //! and lengths come first; the host checks that every list lies within the storage while entries
 //! are still on their way. After that, lists of a GPU are read like any others.
+//!
+//! Nothing is truncated, because the device counts every list before any entry is written. That
+//! costs a pass, and needs no guess of the number of neighbours. A part of a job is written into
+//! room that was lent before it was counted; if that is too short the part is given up before its
+//! first entry, and the caller is told how many there are.
+//!
+//! The device's storage goes back into the state however a job ends: it is taken out only because
+//! both have to be borrowed at once.
 
 use super::{
     host::Lender,

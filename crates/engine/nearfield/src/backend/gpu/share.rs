@@ -1,4 +1,12 @@
 //! The targets of the GPU's part of a job that it shares with the CPU backend.
+//!
+//! The map of bricks is sent once per plan and kept by the plan's version, since a plan serves many
+//! steps and its map may have millions of bricks. When 16 are kept all are dropped: plans of jobs
+//! that are still in use come back with their next step, and those of old cuts do not.
+//!
+//! With [`Strategy::Flat`] targets are grouped by subregion, so results leave in the order of the
+//! subregions and their times can be told apart. Strategies that go from cell to cell keep the
+//! order of cells; their time is one number for all subregions.
 
 use super::{
     sort::cells,
@@ -31,6 +39,8 @@ impl State {
         }
     }
 
+    /// Sends the map if the device does not have it, and gathers. Nothing is gathered without a
+    /// lattice; the part is then refused as unsorted.
     fn gather_into(
         &self,
         shares: &mut Shares,
@@ -62,6 +72,8 @@ impl State {
         }
     }
 
+    /// The sets of a part's job, with targets restricted to the share. Sources are always whole, so
+    /// each target has all of its neighbours.
     pub(super) fn pair_of_share<'a>(
         &'a self,
         part: Part<'_>,

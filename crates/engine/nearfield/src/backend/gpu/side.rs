@@ -1,4 +1,17 @@
 //! The GPU of an engine, as one thread at a time uses it.
+//!
+//! For an engine's jobs [`GpuSide`] alone decides between a fault and an error of the host
+//! (`attempt`). Each call of a job takes the [turn](super::super::turn), looks whether the GPU has
+//! failed, works, and on an error of the driver makes the GPU step aside: it gives back what it
+//! can, and its faults are noted.
+//!
+//! A question about the GPU may come while a job has the turn, even from that job's own thread,
+//! which may do other work of the pool while it waits. `failed`, `lost` and `holds` are therefore
+//! answered from atomics and from a lock that is held for a look only. `report` answers with the
+//! last report if it cannot have the turn.
+//!
+//! In a forked child of the process that started the GPU no call of the driver is made, not even to
+//! free memory: [`Accelerator::usable`] refuses before any job, and dropping leaks.
 
 use super::{
     super::{
@@ -97,6 +110,8 @@ impl GpuSide {
         self.process != process::id()
     }
 
+    /// Notes whether the device has the positions of a set. False while they are on their way, so a
+    /// transfer that fails leaves the set incomplete.
     fn set_complete(&self, set: usize, to: bool) {
         let mut complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
         if complete.len() <= set {

@@ -2,6 +2,17 @@
 //!
 //! The GPU's cells may be finer than the host's: their number to a radius follows from the
 //! occupancy, or, with the strategy `auto`, from the times of steps.
+//!
+//! Finer cells fit the ball of the radius more closely, so fewer candidates are tested; their table
+//! has more entries, which are filled at every sort. So cells become finer where they hold enough
+//! points to pay for the table. Cells that are finer along x alone cut the ends of a row, which is
+//! one run of memory whatever its cells are, so they cost table entries but no additional rows.
+//!
+//! A sort is begun and finished by two calls, because the host has time in between: it sends the
+//! fields of a kernel while the device sorts. All sets are sorted onto one lattice.
+//!
+//! With the strategy `auto` a configuration, strategy and cells, is chosen when a sort begins and
+//! stays for all jobs until the next sort: another one would need other cells.
 
 use super::state::{Order, State};
 use crate::{backend::StepInput, balance::Strategy};

@@ -88,6 +88,10 @@ impl From<nearfield_cpu::Error> for Trouble {
 
 impl State {
     /// The GPU has failed: it gives back what memory it does not need to go on later.
+    ///
+    /// Positions stay on the device, so a GPU that is tried again needs no update for sets that
+    /// have not changed. Whether it is lost is asked of the driver by waiting once: after a
+    /// kernel's fault that fails too, after too little memory it does not.
     pub(super) fn step_aside(&mut self, error: &gpu::Error) {
         // After the fault of a kernel every call fails.
         let lost = self.backend.wait().is_err();
@@ -105,6 +109,10 @@ impl State {
     }
 
     /// The sets of a job, which the device has sorted.
+    ///
+    /// # Errors
+    /// [`gpu::ErrorKind::Unsorted`] for a set that the device does not have, and before the first
+    /// sort.
     pub(super) fn pair(&self, job: Job) -> Result<PairOfPoints<'_>, gpu::Error> {
         let set = |set: usize| self.sets.get(set).ok_or(gpu::ErrorKind::Unsorted);
         Ok(PairOfPoints {

@@ -69,6 +69,11 @@ impl PairSums {
     }
 
     /// Sums; a fault is kept for later sums.
+    ///
+    /// `results` has one number per target and component, and is complete after `Ok` alone.
+    ///
+    /// # Errors
+    /// Always a [`Fault`]: input was checked before, so an error is the GPU's.
     pub(crate) fn run<T: Real>(
         &mut self,
         work: SumWork<'_, T>,

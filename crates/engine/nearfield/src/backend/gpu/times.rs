@@ -1,4 +1,12 @@
 //! Times of the strategy `auto`: what a step took, and which configuration the next one runs.
+//!
+//! A configuration is chosen at the sort, before it is known which jobs will follow. So it is
+//! chosen for the sequence of jobs that the step before had, and the time counts only if the step
+//! then had that sequence too. A program that alternates between two sequences teaches nothing; one
+//! that repeats a step teaches from its second step on.
+//!
+//! Times are the device's own, between marks on its stream, so a busy host does not make a
+//! configuration look slow.
 
 use nearfield_balance::{Chooser, Class, Configuration, Trial};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -3,6 +3,13 @@
 //! Fields are sent while positions are sorted. Results come back in pieces into page-locked memory,
 //! and workers write one piece to the caller's array while the next is on its way. Counts are `u32`
 //! and travel as the bits of `f32`, so that both kinds take the same way.
+//!
+//! A part of a job comes back as one piece, not in several: its numbers are put beside those of the
+//! CPU backend only when both have ended, so there is nothing to overlap them with.
+//!
+//! An error of the driver inside `receive` cannot pass through the code that scatters results,
+//! which knows no drivers. It is kept in [`Coming`] and taken out at the end; the scattering code
+//! sees [`Lost`].
 
 use super::{fields::StagedFields, state::State, types::Program};
 use crate::backend::{

@@ -19,13 +19,16 @@
 //!
 //! # Plans, and when they change
 //!
-//! | | made from | made when |
-//! | --- | --- | --- |
-//! | layout: bricks and subregions | positions, on the host | first step; lattice changed; a tenth
-//! of the points came or went; making it has become cheap beside the steps since |
-//! | cuts: threshold per subregion | times of past steps | the controller is asked, after most
-//! steps at first and every sixteenth in calm |
-//! | parts: one byte per brick | layout and cuts | with either |
+//! | | made from |
+//! | --- | --- |
+//! | layout: bricks and subregions | positions, on the host |
+//! | cuts: threshold per subregion | times of past steps |
+//! | parts: one byte per brick | layout and cuts |
+//!
+//! The layout is made at the first step, after a change of the lattice, when a tenth of the points
+//! have come or gone, and when making it costs little beside the steps since the last time. Cuts
+//! are decided anew after most steps at first, and after every sixteenth once nothing changes. The
+//! parts follow either.
 //!
 //! A change of the cuts takes no sort, so a controller may move bricks at every step. A change of
 //! the layout takes a sort of both sets on the host. Where the device does all of the work nothing

@@ -14,8 +14,7 @@
 //! | both backends, nothing special | times of both | learns, unless it is [calm](super::plan) |
 //! | one backend, as planned | its time | learns |
 //! | memory was taken | times of both | not asked |
-//! | done twice: too little room, or a device alone failed | time of the whole, as the CPU
-//! backend's | not asked |
+//! | too little room, or the device alone failed | all as the CPU backend's | not asked |
 //! | device not ready, in use or behind | nothing new | not asked |
 //! | fault in a step of both | times, and points of the CPU backend alone | learns the fault |
 //!

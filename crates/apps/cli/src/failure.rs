@@ -1,6 +1,6 @@
 //! Why a command failed: one line for standard error.
 
-use std::io;
+use std::{io, path::Path};
 
 /// Any reason for exit code 1.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,12 @@ impl From<nearfield_grid::memory::Shortage> for Failure {
 }
 
 impl Failure {
+    /// For `map_err` of what was done with a file of atoms.
+    pub(crate) fn atoms(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        |source| nearfield_md::Error::from(nearfield_md::ErrorKind::Io { path, source }).into()
+    }
+
     /// The exit code: 2 for flags that cannot be meant, 1 for runs that failed.
     pub(crate) fn code(&self) -> u8 {
         match self {

@@ -1,6 +1,6 @@
 //! The box of a system.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield::Builder;
 
 /// A box that repeats along its vectors where the axis is periodic, and is open elsewhere.
@@ -23,7 +23,7 @@ impl Cell {
     /// A cube that repeats in every direction.
     ///
     /// # Errors
-    /// [`Error::Flat`] when the edge is no positive number.
+    /// [`ErrorKind::Flat`] when the edge is no positive number.
     pub fn cube(edge: f64) -> Result<Self, Error> {
         Self::lengths([Some(edge); 3])
     }
@@ -31,7 +31,7 @@ impl Cell {
     /// A straight box: its length where an axis is periodic, `None` where it is open.
     ///
     /// # Errors
-    /// [`Error::Flat`] when a length is no positive number.
+    /// [`ErrorKind::Flat`] when a length is no positive number.
     pub fn lengths(lengths: [Option<f64>; 3]) -> Result<Self, Error> {
         let vector = |axis: usize| {
             lengths[axis]
@@ -44,8 +44,8 @@ impl Cell {
     /// may point anywhere.
     ///
     /// # Errors
-    /// [`Error::Flat`] when the vectors, with those of length 1 across them for open axes, span no
-    /// volume.
+    /// [`ErrorKind::Flat`] when the vectors, with those of length 1 across them for open axes, span
+    /// no volume.
     pub fn new(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let all = if is_slanted(vectors) {
             with_normals(vectors)
@@ -57,7 +57,7 @@ impl Cell {
         if !(volume.is_finite() && volume != 0.0)
             || all.as_flattened().iter().any(|x| !x.is_finite())
         {
-            return Err(Error::Flat(all));
+            return Err(ErrorKind::Flat(all).into());
         }
         let row = |normal: [f64; 3]| normal.map(|x| x / volume);
         Ok(Self {
@@ -220,7 +220,10 @@ mod tests {
 
     #[test]
     fn a_box_without_volume_is_refused() {
-        assert!(matches!(Cell::cube(0.0), Err(Error::Flat(_))));
+        assert!(matches!(
+            Cell::cube(0.0).unwrap_err().kind(),
+            ErrorKind::Flat(_)
+        ));
         assert!(Cell::cube(f64::NAN).is_err() && Cell::cube(f64::INFINITY).is_err());
         let flat = [Some([1.0, 0.0, 0.0]), Some([2.0, 0.0, 0.0]), None];
         assert!(

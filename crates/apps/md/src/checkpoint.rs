@@ -6,7 +6,7 @@
 //! all atoms positions (3 × f64), velocities (3 × f64), forces (3 × f32), kinds (u32), numbers in
 //! the input (u32), and charges (f32) where there are any. Nothing follows.
 
-use crate::{Cell, Error, Evaluation, System, system::check_types};
+use crate::{Cell, Error, ErrorKind, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
 use nearfield_grid::memory::{Shortage, make_room, zeroed};
 use std::{fs, io::Write, path::Path};
@@ -37,7 +37,7 @@ impl Checkpoint {
     /// Writes the run; the file appears complete or not at all.
     ///
     /// # Errors
-    /// [`Error::Io`], and memory that is short; what was there before is then unchanged.
+    /// [`ErrorKind::Io`], and memory that is short; what was there before is then unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let bytes = self.bytes()?;
@@ -53,15 +53,18 @@ impl Checkpoint {
     /// Reads what [`write`](Self::write) wrote.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::File`] for a file that is another one, cut short, or whose
-    /// numbers make no system.
+    /// [`ErrorKind::Io`], and [`ErrorKind::File`] for a file that is another one, cut short, or
+    /// whose numbers make no system.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(Error::io(path))?;
-        let refuse = |message: String| Error::File {
-            path: path.to_owned(),
-            place: "checkpoint".into(),
-            message,
+        let refuse = |message: String| {
+            let (path, place) = (path.to_owned(), "checkpoint".into());
+            Error::from(ErrorKind::File {
+                path,
+                place,
+                message,
+            })
         };
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| {
             refuse("this is no checkpoint of this version of nearfield-md".into())

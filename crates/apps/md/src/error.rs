@@ -2,10 +2,41 @@
 
 use std::{io, path::PathBuf};
 
-/// Why a system could not be made, or a run had to stop.
+/// Why a system could not be made, or a run had to stop; [`kind`](Self::kind) tells the causes
+/// apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// For `map_err` of what was done with a file.
+    pub(crate) fn io(path: &std::path::Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let path = path.clone();
+            ErrorKind::Io { path, source }.into()
+        }
+    }
+}
+
+impl<T> From<T> for Error
+where
+    ErrorKind: From<T>,
+{
+    fn from(cause: T) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// The causes for which a system could not be made, or a run had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// A setting is out of range.
     #[error("{name} is {value}, but must be {wanted}")]
     Setting {
@@ -100,18 +131,7 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// For `map_err` of what was done with a file.
-    pub(crate) fn io(path: &std::path::Path) -> impl Fn(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io {
-            path: path.clone(),
-            source,
-        }
-    }
-}
-
-impl From<nearfield_grid::memory::Shortage> for Error {
+impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())
     }

@@ -1,7 +1,7 @@
 //! Energies and forces of a system, by the engine.
 
 use crate::{
-    Error, ForceField, Options, System,
+    Error, ErrorKind, ForceField, Options, System,
     double::{AtomSum, Terms},
 };
 use nearfield::{
@@ -59,7 +59,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// What the engine says about the cut-off, the box, the device and the positions, and
-    /// [`Error::Type`] and [`Error::Count`] for a system that the force field does not fit.
+    /// [`ErrorKind::Type`] and [`ErrorKind::Count`] for a system that the force field does not fit.
     pub fn new(system: &System, field: &ForceField, options: &Options) -> Result<Self, Error> {
         field.check(system)?;
         let builder = options.builder(system.cell(), field.cutoff());
@@ -79,8 +79,8 @@ impl Evaluator {
     /// atoms having moved.
     ///
     /// # Errors
-    /// What the engine says about the positions, and [`Error::Overlap`] naming the first atom whose
-    /// force is not finite.
+    /// What the engine says about the positions, and [`ErrorKind::Overlap`] naming the first atom
+    /// whose force is not finite.
     pub fn evaluate(&mut self, system: &System, field: &ForceField) -> Result<Evaluation, Error> {
         self.update(system)?;
         if self.precision == Precision::Double {
@@ -270,11 +270,12 @@ fn total(
     let mut sum = Evaluation::default();
     for (atom, (energy, virial, force)) in of_atoms.enumerate() {
         if !force.iter().all(|x| x.is_finite()) {
-            return Err(Error::Overlap {
+            return Err(ErrorKind::Overlap {
                 step: 0,
                 atom: system.ids[atom],
                 force,
-            });
+            }
+            .into());
         }
         sum.energy += energy;
         sum.virial += virial;

@@ -1,6 +1,6 @@
 //! Text files: configurations of the NIST reference calculations, and coefficients.
 
-use crate::{Cell, Error, System};
+use crate::{Cell, Error, ErrorKind, System};
 use nearfield::kernels::{Coefficients, MAX_TYPES};
 use std::{fs, path::Path};
 
@@ -28,11 +28,12 @@ impl<'a> Lines<'a> {
     }
 
     fn refuse(&self, line: usize, message: impl Into<String>) -> Error {
-        Error::File {
+        ErrorKind::File {
             path: self.path.to_owned(),
             place: format!("line {line}"),
             message: one_line(&message.into()),
         }
+        .into()
     }
 
     /// The words of a line as numbers; of a line of too many, one more than any may have.
@@ -76,7 +77,7 @@ fn text(path: &Path) -> Result<String, Error> {
 /// three box lengths, the number of atoms, then `index x y z` a line.
 ///
 /// # Errors
-/// [`Error::Io`], and [`Error::File`] naming the line.
+/// [`ErrorKind::Io`], and [`ErrorKind::File`] naming the line.
 pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
     let path = path.as_ref();
     let text = text(path)?;
@@ -136,7 +137,7 @@ impl FieldFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::File`] naming the line.
+    /// [`ErrorKind::Io`], and [`ErrorKind::File`] naming the line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = text(path)?;

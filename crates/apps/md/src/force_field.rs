@@ -1,6 +1,6 @@
 //! How atoms act on each other.
 
-use crate::{Error, System, system::check_types};
+use crate::{Error, ErrorKind, System, system::check_types};
 use nearfield::kernels::{CutoffCoulomb, LennardJones, LongRange};
 
 /// Lennard-Jones coefficients of every kind of atom, and perhaps charges.
@@ -46,11 +46,12 @@ impl ForceField {
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         check_types(&system.types, self.lennard_jones.types())?;
         if self.coulomb.is_some() && system.charges.is_empty() {
-            Err(Error::Count {
+            Err(ErrorKind::Count {
                 what: "charges",
                 found: 0,
                 atoms: system.len(),
-            })
+            }
+            .into())
         } else {
             Ok(())
         }

@@ -4,7 +4,8 @@
 //! steps, so that atoms near each other in space stay near each other in memory.
 
 use crate::{
-    Checkpoint, Error, Evaluation, Evaluator, ForceField, Options, System, observe::Measured,
+    Checkpoint, Error, ErrorKind, Evaluation, Evaluator, ForceField, Options, System,
+    observe::Measured,
 };
 use nearfield_grid::{
     PerProcess,
@@ -69,7 +70,7 @@ impl HostBody {
 
     fn prepare(system: System, field: &ForceField, options: &Options) -> Result<Self, Error> {
         let pool = parallel::start(options.threads, THREAD);
-        let pool = pool.map_err(|_| Error::Setting {
+        let pool = pool.map_err(|_| ErrorKind::Setting {
             name: "the number of threads",
             value: options.threads as f64,
             wanted: "one that the system can start",
@@ -165,9 +166,11 @@ impl HostBody {
     pub(crate) fn evaluate(&mut self, field: &ForceField, step: u64) -> Result<(), Error> {
         let _span = tracing::debug_span!("md.forces", step).entered();
         let evaluated = self.evaluator.evaluate(&self.system, field);
-        self.now = evaluated.map_err(|error| match error {
-            Error::Overlap { atom, force, .. } => Error::Overlap { step, atom, force },
-            other => other,
+        self.now = evaluated.map_err(|error| match *error.kind() {
+            ErrorKind::Overlap { atom, force, .. } => {
+                ErrorKind::Overlap { step, atom, force }.into()
+            }
+            _ => error,
         })?;
         self.forces.clear();
         make_room(&mut self.forces, self.system.len(), "forces")?;

@@ -57,7 +57,7 @@ mod trajectory;
 pub use cell::Cell;
 pub use checkpoint::Checkpoint;
 pub use device::programs;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use evaluate::{Evaluation, Evaluator};
 pub use file::{FieldFile, read_nist};
 pub use force_field::ForceField;

@@ -1,6 +1,6 @@
 //! What a system is like at a moment, and how its energy changes that should not.
 
-use crate::{Error, Evaluation};
+use crate::{Error, ErrorKind, Evaluation};
 
 /// A system at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -60,7 +60,7 @@ impl EnergyGuard {
     /// Refuses a system whose total energy is not a number or far from the first.
     ///
     /// # Errors
-    /// [`Error::Diverged`].
+    /// [`ErrorKind::Diverged`].
     pub fn check(&self, seen: &Observation) -> Result<(), Error> {
         let near = (seen.total() - self.first).abs() <= self.room;
         self.unless(near, seen.step, seen.total())
@@ -70,7 +70,7 @@ impl EnergyGuard {
     /// than the total.
     ///
     /// # Errors
-    /// [`Error::Diverged`].
+    /// [`ErrorKind::Diverged`].
     pub fn check_potential(&self, step: u64, potential: f64) -> Result<(), Error> {
         self.unless(potential - self.first <= self.room, step, potential)
     }
@@ -79,11 +79,12 @@ impl EnergyGuard {
         if good {
             return Ok(());
         }
-        Err(Error::Diverged {
+        Err(ErrorKind::Diverged {
             step,
             energy,
             first: self.first,
-        })
+        }
+        .into())
     }
 }
 

@@ -5,7 +5,7 @@
 //! for is copied then. The methods are the same, so they can fail on either.
 
 use crate::{
-    Checkpoint, Drift, Error, Evaluator, ForceField, Observation, Options, System,
+    Checkpoint, Drift, Error, ErrorKind, Evaluator, ForceField, Observation, Options, System,
     device::DeviceBody, host::HostBody,
 };
 use nearfield::{Device, device::Transfers, kernels::LongRange};
@@ -46,8 +46,8 @@ impl Simulation {
     /// forces.
     ///
     /// # Errors
-    /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`Error::Setting`] for a skin
-    /// that is negative or not finite, or threads that cannot be started.
+    /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`ErrorKind::Setting`] for a
+    /// skin that is negative or not finite, or threads that cannot be started.
     pub fn new(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
         check_skin(&options)?;
         let body = match options.device {
@@ -107,15 +107,16 @@ impl Simulation {
     /// al. 1982, DOI 10.1063/1.442716).
     ///
     /// # Errors
-    /// [`Error::Setting`] for a step that is no positive number, and those of
+    /// [`ErrorKind::Setting`] for a step that is no positive number, and those of
     /// [`Evaluator::evaluate`]; the run is then over.
     pub fn step(&mut self, dt: f64) -> Result<(), Error> {
         if !(dt.is_finite() && dt > 0.0) {
-            return Err(Error::Setting {
+            return Err(ErrorKind::Setting {
                 name: "the time step",
                 value: dt,
                 wanted: "a positive number",
-            });
+            }
+            .into());
         }
         let (step, points) = (self.step + 1, self.atoms());
         let _span = tracing::debug_span!("md.step", step, points).entered();
@@ -130,15 +131,16 @@ impl Simulation {
     /// Observes the system; counts for the [drift](Self::energy_drift). Waits for a GPU.
     ///
     /// # Errors
-    /// [`Error::Diverged`] when the total energy is not finite, and what a GPU says.
+    /// [`ErrorKind::Diverged`] when the total energy is not finite, and what a GPU says.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         let seen = self.look()?;
         if !seen.total().is_finite() {
-            return Err(Error::Diverged {
+            return Err(ErrorKind::Diverged {
                 step: self.step,
                 energy: seen.total(),
                 first: self.drift.first(),
-            });
+            }
+            .into());
         }
         self.drift.take(&seen);
         Ok(seen)
@@ -304,9 +306,10 @@ fn check_skin(options: &Options) -> Result<(), Error> {
     if options.skin.is_finite() && options.skin >= 0.0 {
         return Ok(());
     }
-    Err(Error::Setting {
+    Err(ErrorKind::Setting {
         name: "the skin",
         value: f64::from(options.skin),
         wanted: "a distance, or 0 for none",
-    })
+    }
+    .into())
 }

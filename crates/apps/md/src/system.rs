@@ -1,6 +1,6 @@
 //! Atoms and the box they are in.
 
-use crate::{Cell, Error};
+use crate::{Cell, Error, ErrorKind};
 use nearfield_grid::memory::{copied, filled, make_room, with_room};
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -28,7 +28,7 @@ impl System {
     /// Atoms of one kind, without charges, of mass 1 and at rest.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] naming the atom.
+    /// [`ErrorKind::NotFinite`] naming the atom.
     pub fn new(positions: Vec<[f64; 3]>, cell: Cell) -> Result<Self, Error> {
         let atoms = positions.len();
         finite("the position", &positions)?;
@@ -48,7 +48,7 @@ impl System {
     /// The same with these velocities.
     ///
     /// # Errors
-    /// [`Error::Count`] and [`Error::NotFinite`].
+    /// [`ErrorKind::Count`] and [`ErrorKind::NotFinite`].
     pub fn with_velocities(mut self, velocities: Vec<[f64; 3]>) -> Result<Self, Error> {
         self.fits("velocities", velocities.len())?;
         finite("the velocity", &velocities)?;
@@ -59,18 +59,20 @@ impl System {
     /// The same with atoms of several kinds: the kind of every atom, and the mass of every kind.
     ///
     /// # Errors
-    /// [`Error::Count`], [`Error::Type`], and [`Error::Setting`] for a mass that is not positive.
+    /// [`ErrorKind::Count`], [`ErrorKind::Type`], and [`ErrorKind::Setting`] for a mass that is not
+    /// positive.
     pub fn with_types(mut self, types: Vec<u32>, masses: Vec<f64>) -> Result<Self, Error> {
         self.fits("types", types.len())?;
         if let Some(&mass) = masses
             .iter()
             .find(|mass| !(mass.is_finite() && **mass > 0.0))
         {
-            return Err(Error::Setting {
+            return Err(ErrorKind::Setting {
                 name: "a mass",
                 value: mass,
                 wanted: "a positive number",
-            });
+            }
+            .into());
         }
         check_types(&types, masses.len())?;
         (self.types, self.masses) = (types, masses);
@@ -80,15 +82,16 @@ impl System {
     /// The same with a charge for every atom.
     ///
     /// # Errors
-    /// [`Error::Count`] and [`Error::NotFinite`].
+    /// [`ErrorKind::Count`] and [`ErrorKind::NotFinite`].
     pub fn with_charges(mut self, charges: Vec<f32>) -> Result<Self, Error> {
         self.fits("charges", charges.len())?;
         if let Some(atom) = charges.iter().position(|charge| !charge.is_finite()) {
-            return Err(Error::NotFinite {
+            return Err(ErrorKind::NotFinite {
                 what: "the charge",
                 atom,
                 value: vec![f64::from(charges[atom])],
-            });
+            }
+            .into());
         }
         self.charges = charges;
         Ok(self)
@@ -207,7 +210,7 @@ impl System {
         if found == atoms {
             return Ok(());
         }
-        Err(Error::Count { what, found, atoms })
+        Err(ErrorKind::Count { what, found, atoms }.into())
     }
 
     /// A copy, for which memory may be refused.
@@ -250,11 +253,12 @@ impl System {
 pub(crate) fn check_types(of_atoms: &[u32], types: usize) -> Result<(), Error> {
     match of_atoms.iter().position(|&kind| kind as usize >= types) {
         None => Ok(()),
-        Some(atom) => Err(Error::Type {
+        Some(atom) => Err(ErrorKind::Type {
             atom,
             found: of_atoms[atom] as usize,
             types,
-        }),
+        }
+        .into()),
     }
 }
 
@@ -264,11 +268,12 @@ fn finite(what: &'static str, values: &[[f64; 3]]) -> Result<(), Error> {
         .position(|value| value.iter().any(|x| !x.is_finite()))
     {
         None => Ok(()),
-        Some(atom) => Err(Error::NotFinite {
+        Some(atom) => Err(ErrorKind::NotFinite {
             what,
             atom,
             value: values[atom].to_vec(),
-        }),
+        }
+        .into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Frames of a run as extended XYZ, which most viewers read.
 
-use crate::{Error, System};
+use crate::{Error, ErrorKind, System};
 use nearfield_files::NewFile;
 use nearfield_grid::memory::{Shortage, collected};
 use std::{
@@ -22,7 +22,7 @@ impl Trajectory {
     /// as its first frame is complete, unless frames are to `follow` those that are there.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`ErrorKind::Io`].
     pub fn open(path: impl AsRef<Path>, names: Vec<String>, follow: bool) -> Result<Self, Error> {
         let path = path.as_ref();
         let file = if follow {
@@ -41,7 +41,7 @@ impl Trajectory {
     /// Appends a frame.
     ///
     /// # Errors
-    /// [`Error::Io`], and memory that is short; nothing is appended then.
+    /// [`ErrorKind::Io`], and memory that is short; nothing is appended then.
     pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
         let order = by_number(system)?;
         let written = self.write(system, &order, time, None);
@@ -51,7 +51,8 @@ impl Trajectory {
     /// Appends a frame with the forces on the atoms, in the order of the system.
     ///
     /// # Errors
-    /// [`Error::Count`] when there is not one force for each atom, and as [`frame`](Self::frame).
+    /// [`ErrorKind::Count`] when there is not one force for each atom, and as
+    /// [`frame`](Self::frame).
     pub fn frame_with_forces(
         &mut self,
         system: &System,
@@ -59,11 +60,12 @@ impl Trajectory {
         forces: &[[f64; 3]],
     ) -> Result<(), Error> {
         if forces.len() != system.len() {
-            return Err(Error::Count {
+            return Err(ErrorKind::Count {
                 what: "forces",
                 found: forces.len(),
                 atoms: system.len(),
-            });
+            }
+            .into());
         }
         let order = by_number(system)?;
         let written = self.write(system, &order, time, Some(forces));

@@ -8,7 +8,7 @@ use nearfield::{
     Device,
     kernels::{LennardJones, Mixing, Truncation},
 };
-use nearfield_md::{Cell, Error, Evaluator, ForceField, Options, Simulation, System};
+use nearfield_md::{Cell, ErrorKind, Evaluator, ForceField, Options, Simulation, System};
 
 /// The host's side of every comparison.
 fn host(skin: f32) -> Options {
@@ -35,13 +35,15 @@ fn on_gpu(system: &System, field: &ForceField, skin: f32) -> Option<Simulation> 
             Some(simulation)
         }
         Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(Error::Engine(error))
-            if matches!(error.kind(), nearfield::ErrorKind::DeviceUnavailable { .. }) =>
-        {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
+        Err(error) => match error.kind() {
+            ErrorKind::Engine(cause)
+                if matches!(cause.kind(), nearfield::ErrorKind::DeviceUnavailable { .. }) =>
+            {
+                eprintln!("skipped: {error}");
+                None
+            }
+            _ => panic!("{error}"),
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use nearfield::{
     },
 };
 use nearfield_md::{
-    Cell, Checkpoint, Error, Evaluator, ForceField, Options, Simulation, System, Trajectory,
+    Cell, Checkpoint, ErrorKind, Evaluator, ForceField, Options, Simulation, System, Trajectory,
     read_nist,
 };
 use std::path::PathBuf;
@@ -357,8 +357,8 @@ fn atoms_in_one_place_and_steps_that_make_no_sense_are_named() {
     let error = Simulation::new(twice, field.clone(), Options::default()).unwrap_err();
     assert!(
         matches!(
-            error,
-            Error::Overlap {
+            error.kind(),
+            ErrorKind::Overlap {
                 step: 0,
                 atom: 1 | 2,
                 ..

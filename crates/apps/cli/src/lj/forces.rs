@@ -37,8 +37,5 @@ fn write_table(path: &Path, run: &mut Simulation, names: &[String]) -> Result<()
             writeln!(file, "{id},{name},{x},{y},{z},{u},{v},{w}")
         })
     });
-    written.map_err(|source| {
-        let path = path.to_owned();
-        Failure::Md(nearfield_md::Error::Io { path, source })
-    })
+    written.map_err(Failure::atoms(path))
 }

@@ -179,14 +179,11 @@ impl Args {
 
 impl Files {
     fn open(folder: &Path, names: Vec<String>, follow: bool) -> Result<Self, Failure> {
-        let refused = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Failure::Md(nearfield_md::Error::Io { path, source })
-        };
-        fs::create_dir_all(folder).map_err(refused(folder))?;
+        fs::create_dir_all(folder).map_err(Failure::atoms(folder))?;
         let table = folder.join(OBSERVATIONS);
         let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
-        let observations = GrowingTable::open(&table, header, follow).map_err(refused(&table))?;
+        let observations =
+            GrowingTable::open(&table, header, follow).map_err(Failure::atoms(&table))?;
         Ok(Self {
             trajectory: Trajectory::open(folder.join(TRAJECTORY), names, follow)?,
             folder: folder.to_owned(),
@@ -213,10 +210,8 @@ impl Files {
         let line = format!(
             "{step},{time},{potential},{kinetic},{total},{temperature},{virial},{px},{py},{pz}"
         );
-        self.observations.line(&line).map_err(|source| {
-            let path = self.folder.join(OBSERVATIONS);
-            Failure::Md(nearfield_md::Error::Io { path, source })
-        })
+        let written = self.observations.line(&line);
+        written.map_err(Failure::atoms(&self.folder.join(OBSERVATIONS)))
     }
 }
 

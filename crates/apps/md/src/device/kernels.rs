@@ -121,12 +121,12 @@ fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
 /// The text for a force field in a box, for checks without a GPU too.
 pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f32>), Error> {
     let refused = |reason: &str| {
-        Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(
-            GpuErrorKind::BadProgram {
-                program: "dynamics".into(),
-                reason: reason.into(),
-            }
-            .into(),
+        let refused = GpuErrorKind::BadProgram {
+            program: "dynamics".into(),
+            reason: reason.into(),
+        };
+        Error::from(nearfield::Error::from(nearfield::ErrorKind::Gpu(
+            refused.into(),
         )))
     };
     let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;

@@ -472,7 +472,7 @@ fn vectors<T: Copy>(values: &[T]) -> Vec<[T; 3]> {
 }
 
 fn failed(error: GpuError) -> Error {
-    Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(error)))
+    nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
 }
 
 /// A failed call to the driver.

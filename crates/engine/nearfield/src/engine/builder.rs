@@ -3,6 +3,13 @@
 //! Settings are values until [`Builder::build`] is called, which checks them all at once: first
 //! what concerns numbers, then whether this build and the device can do what is asked, and only
 //! then threads and a device are started. So a setting that is refused costs nothing.
+//!
+//! Numbers that are out of range are refused with the range. Two settings are cut to it instead,
+//! because they change no pair: cells per radius ([`Builder::subdivision`]) and the level of
+//! instructions ([`Builder::simd`]).
+//!
+//! **Invariant:** an engine that has been built can do every job on the CPU backend. A device that
+//! was named has been started, and takes the precision, the radii and the box of the engine.
 
 use crate::{
     Device, Engine, Error, ErrorKind, Precision,
@@ -48,20 +55,27 @@ const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct Builder {
+    /// As given, before it is rounded to the precision.
     pub(crate) radius: f64,
     pub(crate) precision: Precision,
+    /// Checked when it is given; the error is kept for `build`, so that methods can be chained.
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) device: Device,
+    /// 0 for one per core.
     pub(crate) threads: usize,
+    /// None for the best that the processor has.
     pub(crate) simd: Option<SimdLevel>,
+    /// Cells per radius, 1 to 8.
     pub(crate) subdivision: u32,
     pub(crate) strategy: Strategy,
     pub(crate) lists: ListKind,
     pub(crate) order: ListOrder,
     pub(crate) rule: RadiusRule,
     pub(crate) strict: bool,
+    /// Bytes.
     pub(crate) memory_limit: Option<u64>,
     pub(crate) policy: Policy,
+    /// Checked by `build`, like the next.
     pub(crate) brick_edge: u32,
     pub(crate) subregions: usize,
     pub(crate) deterministic: bool,
@@ -73,6 +87,9 @@ impl Builder {
     ///
     /// This, [`triclinic`](Self::triclinic) and [`box_vectors`](Self::box_vectors) replace each
     /// other. [`build`](Self::build) refuses an invalid box with the reason.
+    ///
+    /// Lengths are in the unit of the coordinates and kept in `f64`. Points may lie outside of the
+    /// box: they are wrapped for binning, and their coordinates stay as given.
     pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
         self.domain = Domain::new(lengths);
         self
@@ -84,6 +101,8 @@ impl Builder {
     ///
     /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
     /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
+    ///
+    /// Tilts are lengths, in the unit of the coordinates, not angles.
     pub fn triclinic(mut self, lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Self {
         self.domain = Domain::triclinic(lengths, tilts);
         self
@@ -153,6 +172,8 @@ impl Builder {
     ///
     /// An engine has a pool of its own, so engines do not disturb each other, nor the global pool
     /// of rayon.
+    ///
+    /// The threads are started by [`build`](Self::build) and end with the engine.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -178,6 +199,9 @@ impl Builder {
 
     /// How the GPU backend maps cells and targets to threads; all strategies find the same
     /// neighbours. [`Strategy::Flat`] by default. The CPU backend ignores it.
+    ///
+    /// [`Strategy::Auto`] measures strategies by classes of occupancy while steps repeat, and the
+    /// report has what it measured.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
@@ -195,6 +219,8 @@ impl Builder {
     /// assert_eq!(engine.neighbors(points, points)?.pairs(), 1);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// Half lists have half the entries. Counts and traversals over cells are not affected.
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.lists = kind;
         self
@@ -203,6 +229,9 @@ impl Builder {
     /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
     /// It is the same from run to run, and depends on cells and positions.
     /// [`ListOrder::Ascending`] sorts every list after it was written, and depends on nothing.
+    ///
+    /// Where two backends share the lists, the unspecified order also depends on which of them
+    /// found a list.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.order = order;
         self
@@ -260,6 +289,9 @@ impl Builder {
 
     /// How the backends of [`Device::Hybrid`] and [`Device::Emulated`] divide a step between them,
     /// judging by what earlier steps took; [`Policy::Model`] by default. Other devices ignore it.
+    ///
+    /// Every job has a controller of its own that learns by this policy. It can be replaced while
+    /// the engine runs: [`Engine::set_policy`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -295,6 +327,9 @@ impl Builder {
 
     /// Starts the engine.
     ///
+    /// Nothing is allocated for points. A GPU that was named is started here, which takes longer
+    /// than searching a million points.
+    ///
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
     /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
@@ -321,6 +356,8 @@ impl Builder {
         if precision == Precision::Double && self.rule != RadiusRule::Uniform {
             return Err(ErrorKind::RadiiInDouble(self.rule).into());
         }
+        // Also for a device that divides nothing, so that settings do not become wrong with the
+        // machine.
         self.check_division()?;
         let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
         let accelerator = self.open_device()?;
@@ -353,6 +390,10 @@ impl Builder {
     }
 
     /// The radius, as strict as the settings say.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Setup`] for a radius that is not within 2⁻⁵⁰ to 2⁶³, and
+    /// [`ErrorKind::StrictRadii`].
     pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
         let radius = match self.precision {
             Precision::Single => Radius::new(self.radius as f32),
@@ -380,6 +421,9 @@ impl Builder {
 
     /// Checks that the device can do what the settings ask for; says why [`Device::Auto`] stays on
     /// the CPU, if it has to.
+    ///
+    /// These are the features that concern all jobs. A named device, alone or in a hybrid engine,
+    /// is refused them here instead of at the first job.
     fn check_device(&self, precision: Precision, slanted: bool) -> Result<Option<String>, Error> {
         in_build(self.device)?;
         let asked = [
@@ -396,6 +440,9 @@ impl Builder {
     }
 
     /// How steps are divided between two backends.
+    ///
+    /// Asked once, when the engine gets its second backend: at the start, or when the GPU of
+    /// [`Device::Auto`] is ready.
     pub(crate) fn division(&self) -> Settings {
         Settings {
             policy: self.policy,
@@ -407,6 +454,10 @@ impl Builder {
     }
 
     /// The device of an engine that is asked to have one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`] with the missing part, and [`ErrorKind::Cpu`] when an
+    /// emulated device gets no thread.
     fn open_device(&self) -> Result<Option<Box<dyn Accelerator>>, Error> {
         let device = self.device;
         Ok(match device {

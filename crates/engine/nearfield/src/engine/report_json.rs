@@ -48,6 +48,7 @@ impl Report {
     }
 }
 
+/// Sets stand in the order of the report; their numbers are not in the text.
 fn set(set: &SetReport) -> String {
     object([
         ("points", set.points.to_string()),
@@ -56,6 +57,7 @@ fn set(set: &SetReport) -> String {
     ])
 }
 
+/// How two backends shared the job is left out.
 fn job(job: &JobReport) -> String {
     object([
         ("job", quoted(&job.job)),
@@ -66,6 +68,7 @@ fn job(job: &JobReport) -> String {
     ])
 }
 
+/// The subdivision and the trials of strategies are left out.
 fn gpu(gpu: &GpuReport) -> String {
     let or_null = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quoted);
     object([
@@ -80,6 +83,7 @@ fn gpu(gpu: &GpuReport) -> String {
     ])
 }
 
+/// With as many digits as it takes to read the same `f64` again.
 fn milliseconds(time: Duration) -> String {
     (time.as_secs_f64() * 1e3).to_string()
 }

@@ -8,6 +8,9 @@
 //! Results go to the caller's array, in the caller's order. A device gives numbers, which
 //! [`put`] makes values of; the CPU backend writes values itself. Both fold contributions in an
 //! order that depends on the points alone.
+//!
+//! **Invariant:** a device gets only kernels whose support is within the radius and arrays that
+//! have one element per point, since it checks neither.
 
 use crate::{
     Device, Engine, Error, PairKernel, PointSetId, Precision,
@@ -32,6 +35,8 @@ use nearfield_pairs::{Channels, FieldsOf};
 use std::time::Instant;
 
 /// Output channels a kernel may have.
+///
+/// The size of the arrays in which [`put`] combines two results.
 const MAX_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
@@ -81,7 +86,9 @@ pub struct Traversal<'a, K> {
 /// The arrays that a kernel reads.
 #[derive(Debug, Default)]
 pub(crate) struct Given<'a> {
+    /// One entry per part of the kernel's target type; empty for `()`.
     targets: Vec<Field<'a>>,
+    /// As for the targets.
     sources: Vec<Field<'a>>,
 }
 
@@ -101,6 +108,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// part of [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`.
     /// [`FieldsOf`] lists the arrays that serve a type; nothing is copied. Not needed where the
     /// type is `()`.
+    ///
+    /// Lengths are checked when the traversal is run. A second call replaces the fields of the
+    /// first.
     pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
         self.given.targets.clear();
         fields.append_to(&mut self.given.targets);
@@ -131,6 +141,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ///
     /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists
     /// are out of date. Traversals of [`VerletLists`] run over lists anyway.
+    ///
+    /// The CPU backend does it; an engine that was asked for a GPU alone, or for an emulated one,
+    /// refuses it. For the call the positions of both sets are brought into the caller's order, 12
+    /// bytes per point (24 in `f64`).
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
             self.over = Over::Lists;
@@ -139,6 +153,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     /// One result per target, in the caller's order.
+    ///
+    /// A target without neighbours gets the identity of the kernel's [`Reduce`](crate::Reduce): 0
+    /// for sums, infinity for minima, its negative for maxima.
     ///
     /// # Errors
     /// [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when the fields do not fit the sets and the
@@ -216,6 +233,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     /// Runs over the cells, where the engine's device and the kernel decide on the backend.
+    ///
+    /// A GPU compiles the text of a kernel when it is first asked about that kernel. So it is asked
+    /// before the job is assigned, and a kernel without usable text is a feature of its own.
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, targets, sources) = (self.engine, self.targets, self.sources);
         engine.in_place()?;
@@ -260,6 +280,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         }
     }
 
+    /// The CPU backend checks fields and output itself.
     fn run_on_cpu(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let backend = &self.engine.backend;
@@ -298,6 +319,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     /// Runs over the lists of the engine, with the sorted positions of both sets.
+    ///
+    /// Lists name points by the caller's index, so positions are needed in that order. The engine
+    /// keeps them sorted only.
     fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
         let kind = JobKind::Kernel(std::any::type_name::<K>());
@@ -322,6 +346,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         self.run_over(&pairs, output)
     }
 
+    /// Every pair is tested anew at the radius of `pairs`, so lists may hold more than is within
+    /// it.
     fn run_over<T: Coordinate>(
         &self,
         pairs: &StoredPairs<'_, T>,
@@ -333,6 +359,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
 }
 
 /// Puts a result where the caller wants it, or combines it with what is there.
+///
+/// Combining goes channel by channel, by the kernel's reduction.
 pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combine: bool) {
     if !combine {
         *place = value;
@@ -345,9 +373,14 @@ pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combin
 }
 
 /// Sums of a kernel, as a job that two backends share.
+///
+/// `Values` is its side towards the caller, with values of the kernel's type; `Numbers` its side
+/// towards a device that computes by the CPU backend's code, with the same values as rows of
+/// numbers.
 struct Summing<'a, K> {
     kernel: &'a K,
     work: KernelWork<'a>,
+    /// Whether results are combined with what is there.
     combine: bool,
 }
 

@@ -7,6 +7,12 @@
 //! A sum is a [`SplitJob`] like those of an engine, with a plan of one number, the border between
 //! the targets. All pairs cost the same, so there is nothing to learn but two speeds, which are
 //! kept per kind of sum.
+//!
+//! A fault of the GPU costs no result: its part is summed by the CPU backend in the same call,
+//! nothing is learnt from that step, and the GPU is tried again after a number of sums.
+//!
+//! **Invariant:** while both work, results before the border are written by the CPU backend alone
+//! and those behind it by the GPU alone, so neither needs a lock or a copy.
 
 use super::report::AllPairsReport;
 use crate::{
@@ -33,6 +39,8 @@ const WORTH_A_GPU: u64 = 1 << 20;
 /// take for them.
 const WORTH_STARTING: u64 = 1 << 33;
 /// Share of the targets that the CPU backend gets before the first measurement.
+///
+/// One measured step corrects it.
 const FIRST_SHARE: f64 = 1.0 / 64.0;
 
 /// Tells sums from each other whose speeds differ: sum, arithmetic, bytes of a number, and
@@ -45,6 +53,7 @@ pub(super) struct Backends {
     requested: Device,
     reason: String,
     cpu: CpuBackend,
+    /// Started, though it may have failed since.
     gpu: Option<PairSums>,
     /// Whether a GPU may be started, and the pairs summed until then.
     later: Option<u64>,
@@ -56,13 +65,22 @@ pub(super) struct Backends {
 /// Size and outcome of the last sum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
+    /// Whether the GPU had any part that counts.
     on_gpu: bool,
+    /// Targets times sources.
     pairs: u64,
+    /// Share of the targets, 0 to 1; 1 if the CPU backend had to do the GPU's part.
     cpu_share: f64,
     time: Duration,
 }
 
 impl Backends {
+    /// `Gpu` starts its GPU now and leaves every sum to it, `Hybrid` divides every sum, and `Auto`
+    /// waits until enough has been summed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`], [`ErrorKind::Unsupported`] for an emulated device or a
+    /// build without GPUs, and [`ErrorKind::Cpu`] when threads cannot be started.
     pub(super) fn new(
         device: Device,
         threads: usize,
@@ -152,6 +170,9 @@ impl Backends {
     }
 
     /// Starts the GPU of `Auto` once what has been summed, and is about to be, is worth it.
+    ///
+    /// It is tried once: a GPU that cannot be started leaves the CPU backend in place, with the
+    /// reason. The call that reaches the bound waits for the start.
     fn start_gpu(&mut self, pairs: u64) {
         let Some(before) = self.later else { return };
         let summed = before.saturating_add(pairs);
@@ -168,6 +189,7 @@ impl Backends {
         }
     }
 
+    /// A GPU that failed counts as the CPU backend until it is tried again.
     pub(super) fn report(&self) -> AllPairsReport {
         let failed = self.gpu.as_ref().and_then(PairSums::failed);
         let number = self.gpu.as_ref().map(PairSums::number);
@@ -209,6 +231,9 @@ struct SumStep<'s, 'a, T> {
 
 impl<'a, T: Real> SumStep<'_, 'a, T> {
     /// The part of either backend, and the room for its results.
+    ///
+    /// A unit is a point or a row of a grid. All units have the same number of results, so one
+    /// border cuts targets and results alike.
     fn parts(&mut self) -> [(SumWork<'a, T>, &mut [T]); 2] {
         let numbers = self.results.len() / self.work.targets.units().max(1);
         let (of_cpu, of_gpu) = self.work.clone().split(self.border);
@@ -282,6 +307,9 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
 
 /// The share of the CPU backend with which both backends, as fast as they were, end together. A
 /// backend whose part was empty keeps a small one, so that it is measured again.
+///
+/// With speeds c and g in units per second the times c_units/c and g_units/g are equal for the
+/// share c/(c + g).
 fn next_share(cpu_units: usize, units: usize, cpu_seconds: f64, gpu_seconds: f64) -> f64 {
     let least = 1.0 / units.max(1) as f64;
     let speed = |units: usize, seconds: f64| units.max(1) as f64 / seconds.max(1e-9);

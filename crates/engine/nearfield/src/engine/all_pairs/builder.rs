@@ -1,5 +1,8 @@
 //! The settings of sums over all pairs: device, threads, instruction set and arithmetic. There is
 //! no radius, no domain and no set: points are arguments of every sum.
+//!
+//! **Invariant:** nothing is started before [`AllPairsBuilder::build`], so settings cost nothing
+//! and may be dropped.
 
 use super::{backends::Backends, sums::AllPairs};
 use crate::{Device, Engine, Error, all_pairs::Arithmetic, report::SimdLevel};
@@ -53,6 +56,9 @@ impl AllPairsBuilder {
     }
 
     /// How reciprocal roots are computed; [`Arithmetic::Fast`] by default.
+    ///
+    /// [`Arithmetic::Exact`] costs correctly rounded roots and divisions, and gives the same bits
+    /// on every device.
     pub fn arithmetic(mut self, arithmetic: Arithmetic) -> Self {
         self.arithmetic = arithmetic;
         self

@@ -1,4 +1,8 @@
 //! What sums over all pairs refuse.
+//!
+//! Every check looks at all of its input before anything is summed, in one pass over the array on
+//! the calling thread. That is nothing beside sums over all pairs, which pass over it once per
+//! target. Errors of coordinates and weights name the first that is wrong.
 
 use crate::{
     Error, ErrorKind,
@@ -6,6 +10,7 @@ use crate::{
 };
 use std::ops::Range;
 
+/// Refuses coordinates that are NaN or infinite. `what` is the role of the points in the message.
 pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(), Error> {
     let bad = |point: &[T; 3]| point.iter().position(|x| !x.is_finite());
     let mut found = points
@@ -27,6 +32,9 @@ pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(
 }
 
 /// Refuses points whose squared distances, with the softening, would overflow.
+///
+/// The square of the diagonal of the box around all points bounds every squared distance. It is
+/// computed in `f64` and tested in the precision of the sum.
 pub(super) fn extent<T: Real>(
     targets: &[[T; 3]],
     sources: &[[T; 3]],
@@ -57,6 +65,8 @@ pub(super) fn extent<T: Real>(
     }
 }
 
+/// Refuses sources without one weight each, and weights that are NaN or infinite. Negative weights
+/// are charges.
 pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), Error> {
     let (found, expected) = (sources.weights.len(), sources.points.len());
     if found != expected {
@@ -77,6 +87,7 @@ pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), Error> {
     }
 }
 
+/// Refuses a softening that is negative, NaN or infinite.
 pub(super) fn softening<T: Real>(softening: T) -> Result<(), Error> {
     match softening.is_finite() && softening.double() >= 0.0 {
         true => Ok(()),
@@ -84,6 +95,7 @@ pub(super) fn softening<T: Real>(softening: T) -> Result<(), Error> {
     }
 }
 
+/// Both are numbers, not targets: three per target for accelerations and fields.
 pub(super) fn results(found: usize, expected: usize) -> Result<(), Error> {
     match found == expected {
         true => Ok(()),
@@ -91,6 +103,7 @@ pub(super) fn results(found: usize, expected: usize) -> Result<(), Error> {
     }
 }
 
+/// Refuses grids that are none and rows behind the last. An empty range of rows is allowed.
 pub(super) fn rows(grid: &SampleGrid, asked: &Range<usize>) -> Result<(), Error> {
     grid.check()?;
     match asked.start <= asked.end && asked.end <= grid.rows() {

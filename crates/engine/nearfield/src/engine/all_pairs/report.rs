@@ -1,4 +1,7 @@
 //! The report of a sum over all pairs: where it ran, why there, and how long it took.
+//!
+//! It is of one sum, the last: a program that wants totals adds up [`pairs`](AllPairsReport::pairs)
+//! and [`time`](AllPairsReport::time) itself.
 
 use crate::{Device, report::SimdLevel};
 use std::time::Duration;
@@ -24,6 +27,8 @@ pub struct AllPairsReport {
     /// Pairs of the last sum: targets times sources, those of a point with itself included.
     pub pairs: u64,
     /// Part of its targets that the CPU backend had, 0 to 1.
+    ///
+    /// 1 if the GPU failed and the CPU backend did its part too.
     pub cpu_share: f64,
     /// How long it took, transfers included.
     pub time: Duration,

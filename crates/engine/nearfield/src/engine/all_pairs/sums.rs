@@ -149,6 +149,9 @@ impl AllPairs {
     /// The electric potential of charges at the points of a grid: Σ q_j / (d² + ε²)^½, x fastest.
     /// Units are those of the arguments; there is no factor 1/(4π ε₀).
     ///
+    /// `atoms` and `charges` have an element per charge. Atoms may lie anywhere, in the grid or
+    /// outside.
+    ///
     /// # Errors
     /// As [`gravity`](Self::gravity), and for grids that [are none](SampleGrid::check).
     pub fn coulomb<T: Real>(
@@ -172,6 +175,8 @@ impl AllPairs {
     /// The weights of `sources` are charges, and `potentials` has a number for every point of the
     /// rows.
     ///
+    /// Rows let a program sum a grid piece by piece, in less memory than the whole grid takes.
+    ///
     /// # Errors
     /// As [`coulomb`](Self::coulomb).
     pub fn coulomb_rows<T: Real>(
@@ -188,6 +193,8 @@ impl AllPairs {
 
     /// The electric field of charges at the points of rows of a grid: −Σ q_j d / (d² + ε²)^(3/2), d
     /// being from the point to the charge.
+    ///
+    /// `field` has a vector for every point of the rows.
     ///
     /// # Errors
     /// As [`coulomb`](Self::coulomb).
@@ -267,6 +274,9 @@ impl AllPairs {
     }
 
     /// Checks everything that is left to check, and sums.
+    ///
+    /// Of a grid, which is finite and regular, the first and the last point stand for all in the
+    /// check of the extent.
     fn run<T: Real>(&mut self, work: SumWork<'_, T>, results: &mut [T]) -> Result<(), Error> {
         let SumWork {
             settings,

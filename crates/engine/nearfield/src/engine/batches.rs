@@ -96,6 +96,9 @@ impl Engine {
     /// visited. Neither the order of the batches nor the thread of a batch is fixed; the batches
     /// themselves are, by the points and the settings.
     ///
+    /// An engine that was asked for a GPU alone, or for an emulated one, refuses this with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
     /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii); [`ErrorKind::Cpu`](crate::ErrorKind::Cpu)

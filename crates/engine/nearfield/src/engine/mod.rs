@@ -420,6 +420,9 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
+    /// The CPU backend does it; an engine that was asked for a GPU alone, or for an emulated one,
+    /// refuses it with [`ErrorKind::Unsupported`].
+    ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`] and [`ErrorKind::NoRadii`].
     pub fn for_each_neighbor(

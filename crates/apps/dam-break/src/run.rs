@@ -56,7 +56,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
 ///
 /// # Errors
 /// When a flag is out of range, the device is not there, a file cannot be
-/// written, or a particle is lost ([`nearfield_sph::Error::Lost`];
+/// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();

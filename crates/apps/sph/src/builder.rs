@@ -7,8 +7,8 @@ use glam::Vec3;
 use nearfield::prelude::Device;
 
 use crate::{
-    Config, Dimensions, Error, Simulation, host::Request, matter::Matter, particles::Particles,
-    walls::Walls,
+    Config, Dimensions, Error, ErrorKind, Simulation, host::Request, matter::Matter,
+    particles::Particles, walls::Walls,
 };
 
 /// A simulation in the making; see [`Simulation::builder`].
@@ -136,7 +136,7 @@ impl SimulationBuilder {
         }
         self.config.check()?;
         if self.fluid.is_empty() {
-            return Err(Error::NoFluid);
+            return Err(ErrorKind::NoFluid.into());
         }
         let count = self.fluid.len();
         let velocity = match self.velocity.take() {
@@ -144,10 +144,11 @@ impl SimulationBuilder {
             None => filled(count, Vec3::ZERO, "velocities of particles")?,
         };
         if velocity.len() != count {
-            return Err(Error::VelocityCount {
+            let unequal = ErrorKind::VelocityCount {
                 count: velocity.len(),
                 particles: count,
-            });
+            };
+            return Err(unequal.into());
         }
         self.check_vectors("fluid", "position", "fluid particle", &self.fluid)?;
         self.check_vectors("fluid", "velocity", "velocity of fluid particle", &velocity)?;
@@ -177,19 +178,21 @@ impl SimulationBuilder {
     ) -> Result<(), Error> {
         for (index, &value) in values.iter().enumerate() {
             if !value.is_finite() {
-                return Err(Error::NotFinite {
+                let not_finite = ErrorKind::NotFinite {
                     what,
                     set,
                     index,
                     value,
-                });
+                };
+                return Err(not_finite.into());
             }
             if self.config.dimensions == Dimensions::Two && value.z != 0.0 {
-                return Err(Error::OffPlane {
+                let off_plane = ErrorKind::OffPlane {
                     what: culprit,
                     index,
                     z: value.z,
-                });
+                };
+                return Err(off_plane.into());
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use glam::Vec3;
 
-use crate::{Dimensions, Domain, Error, Tait, Wendland};
+use crate::{Dimensions, Domain, Error, ErrorKind, Tait, Wendland};
 
 /// The physics and the numerics of a simulation.
 ///
@@ -139,11 +139,14 @@ impl Config {
             require("gravity", value, true, "finite")?;
         }
         match self.dimensions {
-            Dimensions::Two if self.gravity.z != 0.0 => Err(Error::OffPlane {
-                what: "gravity component",
-                index: 2,
-                z: self.gravity.z,
-            }),
+            Dimensions::Two if self.gravity.z != 0.0 => {
+                let off_plane = ErrorKind::OffPlane {
+                    what: "gravity component",
+                    index: 2,
+                    z: self.gravity.z,
+                };
+                Err(off_plane.into())
+            }
             _ => Ok(()),
         }
     }
@@ -153,11 +156,12 @@ fn require(name: &'static str, value: f32, holds: bool, wanted: &'static str) ->
     if holds && value.is_finite() {
         return Ok(());
     }
-    Err(Error::Setting {
+    let out_of_range = ErrorKind::Setting {
         name,
         value: f64::from(value),
         wanted,
-    })
+    };
+    Err(out_of_range.into())
 }
 
 #[cfg(test)]
@@ -208,6 +212,10 @@ mod tests {
             gravity: Vec3::new(0.0, 0.0, -9.81),
             ..plane()
         };
-        assert!(matches!(tilted.check(), Err(Error::OffPlane { .. })));
+        let error = tilted.check().unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::OffPlane { index: 2, .. }),
+            "{error}"
+        );
     }
 }

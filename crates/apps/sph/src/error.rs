@@ -4,10 +4,39 @@ use std::path::PathBuf;
 
 use glam::Vec3;
 
-/// Why a simulation could not be built or had to stop.
+/// Why a simulation could not be built or had to stop; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// The particle that ended the run, if that is the cause.
+    pub(crate) fn lost_mut(&mut self) -> Option<&mut LostParticle> {
+        match &mut self.0 {
+            ErrorKind::Lost(lost) => Some(lost),
+            _ => None,
+        }
+    }
+}
+
+impl<T> From<T> for Error
+where
+    ErrorKind: From<T>,
+{
+    fn from(cause: T) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// The causes for which a simulation could not be built or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// A setting is out of range.
     #[error("{name} is {value}, but must be {wanted}")]
     Setting {
@@ -124,13 +153,13 @@ fn evidence_note(evidence: &Option<Result<PathBuf, String>>) -> String {
     }
 }
 
-impl From<nearfield_grid::Error> for Error {
+impl From<nearfield_grid::Error> for ErrorKind {
     fn from(source: nearfield_grid::Error) -> Self {
         Self::Engine(source.into())
     }
 }
 
-impl From<nearfield_grid::memory::Shortage> for Error {
+impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())
     }

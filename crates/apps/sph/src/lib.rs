@@ -75,7 +75,7 @@ mod walls;
 pub use budget::{Energy, Momentum};
 pub use builder::SimulationBuilder;
 pub use config::Config;
-pub use error::{Error, Loss, LostParticle};
+pub use error::{Error, ErrorKind, Loss, LostParticle};
 pub use front::FrontRule;
 pub use kernel::Wendland;
 pub use moment::{Moment, PendingMoment};

@@ -24,7 +24,7 @@ use crate::moment::{Moment, PendingMoment};
 use crate::particles::Particles;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
-use crate::{Config, Error, FrontRule};
+use crate::{Config, Error, ErrorKind, FrontRule};
 
 /// Figures of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,7 +121,7 @@ impl Simulation {
     /// Advances the fluid by one stable step.
     ///
     /// # Errors
-    /// [`Error::Lost`] names the particle that left the domain or is no longer
+    /// [`ErrorKind::Lost`] names the particle that left the domain or is no longer
     /// a number; the simulation cannot go on then.
     pub fn step(&mut self) -> Result<StepReport, Error> {
         self.step_at_most(f64::INFINITY)
@@ -176,15 +176,12 @@ impl Simulation {
     }
 
     /// Shows a lost particle among all others, if there is a place for that.
-    fn with_evidence(&self, error: Error) -> Error {
-        match error {
-            Error::Lost(mut lost) => {
-                let evidence = self.evidence.as_deref();
-                lost.evidence = evidence.map(|path| self.write_evidence(path));
-                Error::Lost(lost)
-            }
-            error => error,
+    fn with_evidence(&self, mut error: Error) -> Error {
+        if let Some(lost) = error.lost_mut() {
+            let evidence = self.evidence.as_deref();
+            lost.evidence = evidence.map(|path| self.write_evidence(path));
         }
+        error
     }
 
     /// Brings the fluid into spatial order every [`Config::sort_every`] steps.
@@ -383,11 +380,11 @@ impl Simulation {
     /// finite is found by the next step.
     ///
     /// # Errors
-    /// [`Error::NoSuchParticle`].
+    /// [`ErrorKind::NoSuchParticle`].
     pub fn set_velocity(&mut self, id: u32, velocity: Vec3) -> Result<(), Error> {
         let last = self.len() as u32 - 1;
         let found = self.fluid().id.iter().position(|&other| other == id);
-        let index = found.ok_or(Error::NoSuchParticle { id, last })?;
+        let index = found.ok_or(ErrorKind::NoSuchParticle { id, last })?;
         match &mut self.body {
             Body::Host(body) => body.matter.fluid.velocity[index] = velocity,
             Body::Device(body) => body.set_velocity(index, velocity)?,

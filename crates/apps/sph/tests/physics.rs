@@ -2,7 +2,7 @@
 
 use glam::Vec3;
 use nearfield_sph::scene::{self, Top};
-use nearfield_sph::{Config, Dimensions, Domain, Error, Loss, Simulation};
+use nearfield_sph::{Config, Dimensions, Domain, ErrorKind, Loss, Simulation};
 
 const PLANE: Dimensions = Dimensions::Two;
 const SPACE: Dimensions = Dimensions::Three;
@@ -316,7 +316,7 @@ fn a_particle_that_is_no_number_stops_the_run_by_name() {
         "{error}"
     );
     assert!(error.to_string().contains("lost.vtp"), "{error}");
-    let Error::Lost(lost) = error else {
+    let ErrorKind::Lost(lost) = error.kind() else {
         panic!("{error}")
     };
     assert_eq!(
@@ -349,12 +349,13 @@ fn a_particle_that_leaves_the_domain_stops_the_run_by_name() {
     simulation
         .set_velocity(5, Vec3::new(500.0, 0.0, 0.0))
         .unwrap();
-    let lost = loop {
-        match simulation.step() {
-            Ok(_) => {}
-            Err(Error::Lost(lost)) => break lost,
-            Err(other) => panic!("{other}"),
+    let error = loop {
+        if let Err(error) = simulation.step() {
+            break error;
         }
+    };
+    let ErrorKind::Lost(lost) = error.kind() else {
+        panic!("{error}")
     };
     assert_eq!((lost.id, lost.reason), (5, Loss::LeftDomain));
     assert!(lost.position.x > 3.0 && lost.velocity.x > 100.0 && lost.evidence.is_none());

@@ -99,7 +99,7 @@ pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
 }
 
 pub(super) fn failed(error: GpuError) -> Error {
-    Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(error)))
+    nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
 }
 
 pub(super) fn unallocated(error: DriverError) -> Error {

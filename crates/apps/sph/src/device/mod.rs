@@ -25,7 +25,7 @@ use nearfield::{
 use nearfield_grid::{OfProcess, memory::filled};
 
 use crate::{
-    Config, Error,
+    Config, Error, ErrorKind,
     advance::{Advance, Compression, Kick},
     budget::Sums,
     front::FrontRule,
@@ -263,7 +263,7 @@ impl DeviceBody {
             return Ok(());
         }
         match watch.inspect(self.particles()) {
-            Some(lost) => Err(Error::Lost(Box::new(lost))),
+            Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
             None => Ok(()),
         }
     }

@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     Wrong(String),
     /// Outputs would replace inputs, or each other.
     #[error(transparent)]
-    Clash(#[from] nearfield_files::Clash),
+    Clash(#[from] nearfield_files::Error),
     /// The named cloud does not exist and is no file either.
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     Schedule(#[from] nearfield_balance::Error),
     /// A plot could not be drawn or saved.
     #[error(transparent)]
-    Plot(#[from] nearfield_plot::PlotError),
+    Plot(#[from] nearfield_plot::Error),
     /// A trace cannot be recorded, read or shown.
     #[error(transparent)]
     Trace(#[from] nearfield_trace::Error),

@@ -73,7 +73,7 @@ pub enum ErrorKind {
     },
     /// The plot of the front could not be drawn or saved.
     #[error(transparent)]
-    Plot(#[from] nearfield_plot::PlotError),
+    Plot(#[from] nearfield_plot::Error),
     /// A file or directory of the output could not be written.
     #[error("cannot write {path}: {reason}; check that the directory is writable and has space")]
     Output {

@@ -105,7 +105,7 @@ pub enum ErrorKind {
     },
     /// A picture could not be drawn.
     #[error(transparent)]
-    Plot(#[from] nearfield_plot::PlotError),
+    Plot(#[from] nearfield_plot::Error),
 }
 
 impl From<nearfield_grid::memory::Shortage> for ErrorKind {

@@ -8,11 +8,13 @@
 //! **Invariant others rely on:** only regular files are replaced. Devices, pipes and standard
 //! output (`/dev/stdout`) are written directly, because renaming over them would destroy them.
 
+mod error;
 mod frames;
 mod new_file;
 mod place;
 mod plan;
 
+pub use error::{Error, ErrorKind};
 pub use frames::is_frame;
 pub use new_file::{NewFile, write, write_with};
-pub use plan::{Clash, Plan};
+pub use plan::Plan;

@@ -1,6 +1,9 @@
 //! Inputs and outputs of a run, checked before any of them is opened.
 
-use crate::place::{Identity, Node, folder, resolve};
+use crate::{
+    Error, ErrorKind,
+    place::{Identity, Node, folder, resolve},
+};
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
@@ -13,7 +16,7 @@ use std::{
 /// plan.read("cloud.npy");
 /// plan.write("--output", "lists.npz");
 /// plan.check()?;
-/// # Ok::<(), nearfield_files::Clash>(())
+/// # Ok::<(), nearfield_files::Error>(())
 /// ```
 #[derive(Default)]
 pub struct Plan {
@@ -21,11 +24,6 @@ pub struct Plan {
     outputs: Vec<Output>,
     folders: Vec<Folder>,
 }
-
-/// An output that would replace an input or another output.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Clash(String);
 
 /// A file that is written, and the flag that names it.
 struct Output {
@@ -85,7 +83,7 @@ impl Plan {
     ///
     /// # Errors
     /// The first clash, with both names.
-    pub fn check(&self) -> Result<(), Clash> {
+    pub fn check(&self) -> Result<(), Error> {
         for (place, output) in self.outputs.iter().enumerate() {
             let Some(identity) = Identity::of(&output.path) else {
                 continue;
@@ -95,13 +93,11 @@ impl Plan {
                 return Err(output.clashes(input));
             }
             if let Some(other) = self.outputs[..place].iter().find(|other| same(&other.path)) {
-                return Err(Clash(format!(
-                    "{} {} and {} {} are the same file: name two",
-                    other.flag,
-                    other.path.display(),
-                    output.flag,
-                    output.path.display()
-                )));
+                return Err(ErrorKind::Twice {
+                    flags: [other.flag.clone(), output.flag.clone()],
+                    paths: [other.path.clone(), output.path.clone()],
+                }
+                .into());
             }
         }
         self.folders
@@ -109,7 +105,7 @@ impl Plan {
             .try_for_each(|folder| self.check_folder(folder))
     }
 
-    fn check_folder(&self, into: &Folder) -> Result<(), Clash> {
+    fn check_folder(&self, into: &Folder) -> Result<(), Error> {
         let Ok(node) = Node::of(&into.path) else {
             // A folder that is yet to be made replaces nothing.
             return Ok(());
@@ -122,13 +118,13 @@ impl Plan {
         let is_device = |path: &Path| fs::metadata(path).is_ok_and(|file| !file.is_file());
         for output in self.outputs.iter().filter(|one| !is_device(&one.path)) {
             if replaced(&output.path) {
-                return Err(Clash(format!(
-                    "{} {} is a file that {} {} writes too: name another one",
-                    output.flag,
-                    output.path.display(),
-                    into.flag,
-                    into.path.display()
-                )));
+                return Err(ErrorKind::InFolder {
+                    flag: output.flag.clone(),
+                    path: output.path.clone(),
+                    folder_flag: into.flag.clone(),
+                    folder: into.path.clone(),
+                }
+                .into());
             }
         }
         let inputs: Vec<_> = (self.inputs.iter())
@@ -144,13 +140,13 @@ impl Plan {
             let found = Identity::of(&path);
             let input = inputs.iter().find(|(_, one)| found.as_ref() == Some(one));
             if let Some((input, _)) = input {
-                return Err(Clash(format!(
-                    "{} {} would replace {}, which is the input {}: name another folder",
-                    into.flag,
-                    into.path.display(),
-                    path.display(),
-                    input.display()
-                )));
+                return Err(ErrorKind::InputInFolder {
+                    flag: into.flag.clone(),
+                    folder: into.path.clone(),
+                    path,
+                    input: input.to_path_buf(),
+                }
+                .into());
             }
         }
         Ok(())
@@ -158,13 +154,13 @@ impl Plan {
 }
 
 impl Output {
-    fn clashes(&self, input: &Path) -> Clash {
-        Clash(format!(
-            "{} {} would replace the input {}: name another file",
-            self.flag,
-            self.path.display(),
-            input.display()
-        ))
+    fn clashes(&self, input: &Path) -> Error {
+        let kind = ErrorKind::Input {
+            flag: self.flag.clone(),
+            path: self.path.clone(),
+            input: input.to_owned(),
+        };
+        kind.into()
     }
 }
 
@@ -172,9 +168,10 @@ impl Output {
 mod tests {
     use super::*;
 
-    fn refused(plan: &Plan, parts: [&str; 2]) {
-        let error = plan.check().unwrap_err().to_string();
-        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    fn refused(plan: &Plan, text: &str) -> Error {
+        let error = plan.check().unwrap_err();
+        assert_eq!(error.to_string(), text);
+        error
     }
 
     #[test]
@@ -195,7 +192,13 @@ mod tests {
             let mut plan = Plan::default();
             plan.read(at("in.npy"));
             plan.write("--output", at(spelling));
-            refused(&plan, ["--output", "in.npy"]);
+            let (output, input) = (at(spelling), at("in.npy"));
+            let (output, input) = (output.display(), input.display());
+            let error = refused(
+                &plan,
+                &format!("--output {output} would replace the input {input}: name another file"),
+            );
+            assert!(matches!(error.kind(), ErrorKind::Input { .. }));
         }
         let mut plan = Plan::default();
         plan.read(at("in.npy"));
@@ -212,7 +215,13 @@ mod tests {
         let mut plan = Plan::default();
         plan.write("--output", at("new"));
         plan.write("--trace", at("sub/../new"));
-        refused(&plan, ["--output", "--trace"]);
+        let (one, other) = (at("new"), at("sub/../new"));
+        let (one, other) = (one.display(), other.display());
+        let error = refused(
+            &plan,
+            &format!("--output {one} and --trace {other} are the same file: name two"),
+        );
+        assert!(matches!(error.kind(), ErrorKind::Twice { .. }));
         #[cfg(unix)]
         {
             let mut plan = Plan::default();
@@ -236,12 +245,29 @@ mod tests {
             plan.write_into("--output", at("out"), frames);
             plan
         };
-        refused(&plan("out/frame_1.vtp"), ["--output", "frame_1.vtp"]);
+        let would_replace = |name: &str, input: &str| {
+            let [out, file, input] =
+                [at("out"), at(name), at(input)].map(|path| path.display().to_string());
+            format!(
+                "--output {out} would replace {file}, which is the input {input}: name another folder"
+            )
+        };
+        let first = "out/frame_1.vtp";
+        let error = refused(&plan(first), &would_replace(first, first));
+        assert!(matches!(error.kind(), ErrorKind::InputInFolder { .. }));
         plan("out/other.vtp").check().unwrap();
         fs::hard_link(at("out/other.vtp"), at("out/frame_2.vtp")).unwrap();
-        refused(&plan("out/other.vtp"), ["frame_2.vtp", "other.vtp"]);
+        refused(
+            &plan("out/other.vtp"),
+            &would_replace("out/frame_2.vtp", "out/other.vtp"),
+        );
         let mut twice = plan("elsewhere");
         twice.write("--trace", at("out/frame_9"));
-        refused(&twice, ["--trace", "--output"]);
+        let [trace, out] = [at("out/frame_9"), at("out")].map(|path| path.display().to_string());
+        let error = refused(
+            &twice,
+            &format!("--trace {trace} is a file that --output {out} writes too: name another one"),
+        );
+        assert!(matches!(error.kind(), ErrorKind::InFolder { .. }));
     }
 }

@@ -8,6 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod axis;
+mod error;
+
+pub use error::{Error, ErrorKind};
 
 use image::{ImageFormat, RgbImage};
 use plotters::{
@@ -16,8 +19,8 @@ use plotters::{
     style::{FontStyle, register_font},
 };
 use std::{
-    io::Cursor,
-    path::{Path, PathBuf},
+    io::{self, Cursor},
+    path::Path,
 };
 
 /// The TrueType file of all text.
@@ -72,27 +75,17 @@ pub trait Plot {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Fault<B>>;
 }
 
-/// A plot could not be drawn or saved.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot draw the plot {path}: {reason}")]
-pub struct PlotError {
-    /// The file that was being written.
-    pub path: PathBuf,
-    /// Message of the drawing library or the operating system.
-    pub reason: String,
-}
-
 /// Draws a plot of `size` (width and height in pixels) on white and saves it as a PNG file,
 /// whatever the path's extension. The area handed to `draw` is [`DETAIL`] times as large along both
 /// axes.
 ///
 /// # Errors
-/// [`PlotError`] with the path when drawing or saving fails.
+/// [`ErrorKind::Draw`] when drawing fails, [`ErrorKind::Write`] when saving does.
 pub fn save_png(
     path: &Path,
     size: (u32, u32),
     draw: impl for<'b> FnOnce(&Area<'b>) -> Drawn<'b>,
-) -> Result<(), PlotError> {
+) -> Result<(), Error> {
     let failed = |reason| failure(path, reason);
     know_font().map_err(failed)?;
     let large = (size.0 * DETAIL, size.1 * DETAIL);
@@ -102,7 +95,7 @@ pub fn save_png(
     image::imageops::thumbnail(&image, size.0, size.1)
         .write_to(&mut bytes, ImageFormat::Png)
         .map_err(|error| failed(error.to_string()))?;
-    nearfield_files::write(path, bytes.into_inner()).map_err(|error| failed(error.to_string()))
+    nearfield_files::write(path, bytes.into_inner()).map_err(|error| unwritten(path, error))
 }
 
 /// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file,
@@ -110,8 +103,8 @@ pub fn save_png(
 /// viewer's own.
 ///
 /// # Errors
-/// [`PlotError`] with the path when drawing or saving fails.
-pub fn save_svg(path: &Path, size: (u32, u32), plot: &impl Plot) -> Result<(), PlotError> {
+/// [`ErrorKind::Draw`] when drawing fails, [`ErrorKind::Write`] when saving does.
+pub fn save_svg(path: &Path, size: (u32, u32), plot: &impl Plot) -> Result<(), Error> {
     let failed = |reason| failure(path, reason);
     know_font().map_err(failed)?;
     let large = (size.0 * DETAIL, size.1 * DETAIL);
@@ -127,14 +120,17 @@ pub fn save_svg(path: &Path, size: (u32, u32), plot: &impl Plot) -> Result<(), P
     let text = text
         .replacen(&drawn, &shown, 1)
         .replace(&format!("\"{FONT}\""), SVG_FONTS);
-    nearfield_files::write(path, text).map_err(|error| failed(error.to_string()))
+    nearfield_files::write(path, text).map_err(|error| unwritten(path, error))
 }
 
-fn failure(path: &Path, reason: String) -> PlotError {
-    PlotError {
-        path: path.to_owned(),
-        reason,
-    }
+fn failure(path: &Path, reason: String) -> Error {
+    let path = path.to_owned();
+    ErrorKind::Draw { path, reason }.into()
+}
+
+fn unwritten(path: &Path, source: io::Error) -> Error {
+    let path = path.to_owned();
+    ErrorKind::Write { path, source }.into()
 }
 
 fn know_font() -> Result<(), String> {
@@ -222,10 +218,29 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("nowhere/plot.png");
         let error = save_png(&path, (10, 10), |_| Ok(())).expect_err("no such folder");
-        assert!(
-            error.to_string().contains("nowhere/plot.png") && error.path == path,
-            "{error}"
-        );
+        let ErrorKind::Write {
+            path: named,
+            source,
+        } = error.kind()
+        else {
+            panic!("{error}")
+        };
+        assert_eq!((named, source.kind()), (&path, io::ErrorKind::NotFound));
+        let text = format!("cannot draw the plot {}: {source}", path.display());
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn a_plot_that_cannot_be_drawn_names_its_file_and_the_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("plot.png");
+        let error = save_png(&path, (10, 10), |_| Err(DrawingAreaErrorKind::LayoutError))
+            .expect_err("it is not drawn");
+        assert!(matches!(error.kind(), ErrorKind::Draw { .. }), "{error}");
+        let reason = Fault::<Backend<'_>>::LayoutError;
+        let text = format!("cannot draw the plot {}: {reason}", path.display());
+        assert_eq!(error.to_string(), text);
+        assert!(!path.exists());
     }
 
     #[test]

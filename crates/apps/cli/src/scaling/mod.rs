@@ -16,12 +16,15 @@ use crate::{
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use nearfield_files::Plan;
-use nearfield_plot::rounded;
+use nearfield_plot::{ErrorKind, rounded};
 use nearfield_testkit::cloud::Cloud;
 use room::Room;
 use sample::{Sample, Skipped};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// Flags of `nearfield scaling`.
 #[derive(Debug, clap::Args)]
@@ -220,10 +223,8 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
         Some(folder) if folder.as_os_str().is_empty() || folder.is_dir() => return Ok(()),
         _ => "its folder does not exist",
     };
-    Err(Failure::Plot(nearfield_plot::PlotError {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    }))
+    let (path, source) = (path.to_owned(), io::Error::other(reason));
+    Err(nearfield_plot::Error::from(ErrorKind::Write { path, source }).into())
 }
 
 /// A progress bar in points; silent unless standard error is a terminal.

@@ -7,7 +7,7 @@
 use super::sample::Sample;
 use crate::bench::Work;
 use nearfield_plot::{
-    Area, Backend, COOL, DETAIL, Drawn, Fault, INK, PlotError, WARM,
+    Area, Backend, COOL, DETAIL, Drawn, Error, Fault, INK, WARM,
     axis::{self, Axis},
     save_png, text,
 };
@@ -51,12 +51,8 @@ struct Panel<'a> {
 /// Draws `samples` below two lines of text to a PNG file of 1500×840 pixels.
 ///
 /// # Errors
-/// [`PlotError`] if the picture cannot be drawn or saved.
-pub(super) fn save(
-    path: &Path,
-    headings: &[String; 2],
-    samples: &[Sample],
-) -> Result<(), PlotError> {
+/// What [`save_png`] says if the picture cannot be drawn or saved.
+pub(super) fn save(path: &Path, headings: &[String; 2], samples: &[Sample]) -> Result<(), Error> {
     let points = Axis::logarithmic(samples.iter().map(|sample| sample.points as f64));
     let guide = slope_one(&curves(samples, milliseconds));
     let heights = guide.iter().map(|place| place.1);

@@ -10,7 +10,7 @@ use super::{
 };
 use nearfield_balance::tune::Row;
 use nearfield_plot::{
-    COOL, DETAIL, Fault, INK, Plot, PlotError, WARM,
+    COOL, DETAIL, Error, Fault, INK, Plot, WARM,
     axis::{self, Axis},
     rounded, save_png, save_svg, text,
 };
@@ -46,13 +46,13 @@ type Way = Vec<(f64, f64)>;
 /// Writes tune.png and tune.svg into `folder`.
 ///
 /// # Errors
-/// [`PlotError`] if one of them cannot be drawn or saved.
+/// What [`save_png`] and [`save_svg`] say if one of them cannot be drawn or saved.
 pub(super) fn save(
     folder: &Path,
     headings: [String; 3],
     shown: &Combination,
     all: &[Combination],
-) -> Result<(), PlotError> {
+) -> Result<(), Error> {
     let picture = Picture::new(headings, shown, all);
     save_png(&folder.join("tune.png"), SIZE, |area| picture.draw(area))?;
     save_svg(&folder.join("tune.svg"), SIZE, &picture)

@@ -1,0 +1,88 @@
+//! Why outputs of a run are refused.
+
+use std::path::PathBuf;
+
+/// An output would replace an input or another output; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause, with the paths.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+/// The causes for which an output is refused. Flags are those that [`Plan`](crate::Plan) was given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An output is an input.
+    #[error(
+        "{flag} {} would replace the input {}: name another file",
+        path.display(),
+        input.display()
+    )]
+    Input {
+        /// The flag of the output.
+        flag: String,
+        /// The output.
+        path: PathBuf,
+        /// The input, as it was named.
+        input: PathBuf,
+    },
+    /// Two outputs are one file.
+    #[error(
+        "{} {} and {} {} are the same file: name two",
+        flags[0],
+        paths[0].display(),
+        flags[1],
+        paths[1].display()
+    )]
+    Twice {
+        /// The flags, in the order in which they were given.
+        flags: [String; 2],
+        /// The outputs, in the same order.
+        paths: [PathBuf; 2],
+    },
+    /// An output is a file that is written into a folder too.
+    #[error(
+        "{flag} {} is a file that {folder_flag} {} writes too: name another one",
+        path.display(),
+        folder.display()
+    )]
+    InFolder {
+        /// The flag of the output.
+        flag: String,
+        /// The output.
+        path: PathBuf,
+        /// The flag of the folder.
+        folder_flag: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file that is written into a folder is an input.
+    #[error(
+        "{flag} {} would replace {}, which is the input {}: name another folder",
+        folder.display(),
+        path.display(),
+        input.display()
+    )]
+    InputInFolder {
+        /// The flag of the folder.
+        flag: String,
+        /// The folder.
+        folder: PathBuf,
+        /// The file in the folder.
+        path: PathBuf,
+        /// The input, as it was named.
+        input: PathBuf,
+    },
+}

@@ -399,13 +399,6 @@ grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lat
     settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
-// Neighbours of every point, from sorted order to the caller's.
-extern "C" __global__ void __launch_bounds__(THREADS)
-counts_in_order(const float4* __restrict__ at, const u32* __restrict__ counts, u32 count, u32* __restrict__ out) {
-    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
-    if (slot < count) out[__float_as_uint(at[slot].w)] = counts[slot];
-}
-
 // Start and length of every list, from sorted order to the caller's.
 extern "C" __global__ void __launch_bounds__(THREADS)
 lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, const u32* __restrict__ counts,

@@ -37,7 +37,7 @@ constexpr int OUTPUT_ROOM = NF_OUTPUTS > 0 ? NF_OUTPUTS : 1;
 
 // Buffers that jobs read and write; the host fills in those that its job needs.
 struct Outlet {
-    u32* counts;           // NF_COUNT, masks of NF_LISTS: neighbours of every sorted target
+    u32* counts;           // NF_COUNT, masks of NF_LISTS: neighbours of every target
     u32* masks;            // NF_LISTS: see masks.cuh; null where lists take two walks…
     u32* indices;          // …and the caller's indices of the sorted sources
     const u64* starts;     // NF_LISTS: entries before every sorted target…
@@ -51,6 +51,7 @@ struct Outlet {
     const float4* more;    // …further channels, four at a time, record after record
     const float* target_fields;  // channels of every target in the caller's order…
     float* results;        // in the caller's order
+    u32 in_order;          // NF_COUNT: counts are by the caller's index, not by the sorted order
     u32 combine;           // results are added to (or the smaller or larger taken)
     u32 target_stride;     // …numbers from one target to the next
     float uniforms[nf::MAX_UNIFORMS];
@@ -68,7 +69,9 @@ struct Work {
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         if (hit) count++;
     }
-    __device__ __forceinline__ void finish(const Target& target) { outlet.counts[target.slot] = count; }
+    __device__ __forceinline__ void finish(const Target& target) {
+        outlet.counts[outlet.in_order ? target.index : target.slot] = count;
+    }
 };
 
 #elif NF_WORK == NF_LISTS

@@ -79,7 +79,6 @@ pub const GRID: Source = Source {
         "grid_settle_large",
         "grid_settle_open",
         "grid_settle_periodic",
-        "counts_in_order",
         "lists_in_order",
         "list_bounds",
         "order_of_points",

@@ -1,13 +1,16 @@
 //! Counts of neighbours in the caller's order, for the host or left on the device.
 //!
-//! Traversals count by the sorted order, where neighbouring threads write neighbouring numbers; a
-//! pass over the targets then writes each count to the caller's index. Counting keeps no list: it
-//! needs four bytes per target in either order.
+//! A traversal writes the count of each target to the caller's index. Counting keeps no list: it
+//! needs four bytes per target.
 //!
 //! For the host, targets outside a share count as having no neighbours; on the device their counts
 //! are unspecified.
 
-use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
+use super::{
+    gpu::GpuBackend,
+    pairs::PairScratch,
+    walk::{CountsTo, PairOfPoints, goes_by_cells},
+};
 use crate::{
     error::{Error, fits},
     memory::{Arrivals, Destination},
@@ -44,19 +47,19 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let targets = of.targets.len();
         fits("counts", to.memory.len(), targets)?;
-        let ([sorted, ordered], scratch) = scratch.counting();
-        ordered.reserve(&self.stream, targets)?;
-        if of.share.is_some() || of.is_empty() {
-            ordered.zero(&self.stream, 0..targets)?;
+        let (counts, scratch) = scratch.counting();
+        counts.reserve(&self.stream, targets)?;
+        if of.share.is_some() || of.is_empty() || goes_by_cells(strategy) {
+            counts.zero(&self.stream, 0..targets)?;
         }
         if !of.is_empty() {
-            sorted.reserve(&self.stream, targets)?;
-            self.count_into(of, kind, strategy, sorted, scratch)?;
-            let (from, out) = (sorted.address(), ordered.address());
-            let grid = &self.shared.grid;
-            grid.counts_in_order(&self.stream, &of.targets_layout(), from, out)?;
+            let to = CountsTo {
+                address: counts.address(),
+                in_order: true,
+            };
+            self.count_into(of, kind, strategy, to, scratch)?;
         }
-        to.deliver(&self.stream, ordered)
+        to.deliver(&self.stream, counts)
     }
 
     /// As [`count`](Self::count) into an array of the device, without waiting for it.
@@ -74,20 +77,18 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         self.holds("counts", counts.stream().context().ordinal())?;
         fits("counts", counts.len(), of.targets.len())?;
-        if of.is_empty() {
+        if !of.targets.is_empty() && (of.is_empty() || goes_by_cells(strategy)) {
             let failed = |error| Error::driver("clearing counts", error);
-            return match of.targets.is_empty() {
-                true => Ok(()),
-                false => self.stream.memset_zeros(counts).map_err(failed),
-            };
+            self.stream.memset_zeros(counts).map_err(failed)?;
         }
-        let ([sorted, _], scratch) = scratch.counting();
-        sorted.reserve(&self.stream, of.targets.len())?;
-        self.count_into(of, kind, strategy, sorted, scratch)?;
-        let (out, _held) = counts.device_ptr_mut(&self.stream);
-        let points = of.targets_layout();
-        self.shared
-            .grid
-            .counts_in_order(&self.stream, &points, sorted.address(), out)
+        if of.is_empty() {
+            return Ok(());
+        }
+        let (address, _held) = counts.device_ptr_mut(&self.stream);
+        let to = CountsTo {
+            address,
+            in_order: true,
+        };
+        self.count_into(of, kind, strategy, to, scratch.counting().1)
     }
 }

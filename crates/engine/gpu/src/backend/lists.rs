@@ -28,7 +28,7 @@
 
 use super::{
     gpu::GpuBackend,
-    walk::{PairOfPoints, Scratch},
+    walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -323,7 +323,14 @@ impl DeviceLists {
     ) -> Result<(), Error> {
         self.asked = false;
         if !self.count_by_masks(backend, of, kind, strategy)? {
-            backend.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
+            if goes_by_cells(strategy) {
+                self.counts.zero(&backend.stream, 0..of.searching())?;
+            }
+            let to = CountsTo {
+                address: self.counts.address(),
+                in_order: false,
+            };
+            backend.count_into(of, kind, strategy, to, &mut self.scratch)?;
         }
         let items = of.searching();
         let scanned = scan_tiles(items) * SCAN_TILE;

@@ -204,10 +204,8 @@ kept_buffers! {
         more: [f32; 4] = "sorted fields",
         /// Results for the host, in the caller's order.
         results: f32 = "results",
-        /// Neighbours of every sorted target.
+        /// Neighbours of every target for the host, in the caller's order.
         counts: u32 = "counts of neighbours",
-        /// Neighbours of every target in the caller's order.
-        counts_in_order: u32 = "counts of neighbours",
     }
     with {
         /// Of the traversal.
@@ -235,10 +233,9 @@ impl PairScratch {
         self.held() + self.scratch.held()
     }
 
-    /// The buffers of counting: counts in sorted order, and in the caller's order.
-    pub(super) fn counting(&mut self) -> ([&mut Buffer<u32>; 2], &mut Scratch) {
-        let counts = [&mut self.counts, &mut self.counts_in_order];
-        (counts, &mut self.scratch)
+    /// The buffers of counting: counts for the host, and those of the traversal.
+    pub(super) fn counting(&mut self) -> (&mut Buffer<u32>, &mut Scratch) {
+        (&mut self.counts, &mut self.scratch)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
     memory::{Buffer, kept_buffers},
     traversal::{Candidates, Strategy, Traversal, Work},
 };
-use cudarc::driver::sys::CUlimit;
+use cudarc::driver::sys::{CUdeviceptr, CUlimit};
 use nearfield_pairs::ListKind;
 
 /// A pair of sets on one lattice: the argument of every job. It borrows the sets, so they can be
@@ -161,9 +161,25 @@ impl PairOfPoints<'_> {
     }
 }
 
+/// Where counts of neighbours go: an array with room for all targets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CountsTo {
+    pub(crate) address: CUdeviceptr,
+    /// By the caller's index; else by the sorted order, or that of a share.
+    pub(crate) in_order: bool,
+}
+
+/// Whether a strategy goes from cell to cell, and so leaves the results of targets that a failed
+/// sort could not place as they were.
+pub(crate) fn goes_by_cells(strategy: Strategy) -> bool {
+    matches!(
+        strategy,
+        Strategy::CellTasks | Strategy::ChildPerCell | Strategy::ChildAggregated
+    )
+}
+
 impl GpuBackend {
-    /// Number of neighbours of every sorted target, or of every target of the share, into `counts`,
-    /// which has room for them.
+    /// Number of neighbours of every target, or of every target of the share.
     ///
     /// # Errors
     /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
@@ -172,17 +188,14 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
-        counts: &mut Buffer<u32>,
+        to: CountsTo,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half)?;
-        if traversal.strategy != Strategy::Flat {
-            // Strategies that go from cell to cell do not meet targets that could not be placed.
-            counts.zero(&self.stream, 0..of.searching())?;
-        }
         let kernels = self.traversal(traversal)?;
         let outlet = Outlet {
-            counts: counts.address(),
+            counts: to.address,
+            in_order: u32::from(to.in_order),
             ..Outlet::default()
         };
         self.traverse(&kernels, of, &outlet, scratch)

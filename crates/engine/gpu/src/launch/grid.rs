@@ -51,7 +51,6 @@ pub(crate) struct GridKernels {
     /// Order within all other cells, and the sorted points.
     settle: [Kernel; 2],
     /// Counts to the caller's order.
-    counts_in_order: Kernel,
     /// Starts of parts of the lists, to the host.
     list_bounds: Kernel,
     /// The caller's index of every sorted point.
@@ -147,7 +146,6 @@ impl GridKernels {
             place: kernel("grid_place")?,
             settle_large: kernel("grid_settle_large")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
-            counts_in_order: kernel("counts_in_order")?,
             list_bounds: kernel("list_bounds")?,
             order_of_points: kernel("order_of_points")?,
             lists_in_order: kernel("lists_in_order")?,
@@ -333,25 +331,6 @@ impl GridKernels {
                 &[
                     &positions, lattice, &starts, &placed, &count, &at, &wraps, &flags, &status,
                 ],
-            )
-        }
-    }
-
-    /// Brings one count per sorted point to the caller's indices.
-    pub(crate) fn counts_in_order(
-        &self,
-        queue: &Queue,
-        points: &Points,
-        counts: CUdeviceptr,
-        out: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let Points { at, count, .. } = points;
-        // SAFETY: as counts_in_order declares; `out` has an element for every index of the set.
-        unsafe {
-            self.counts_in_order.start(
-                queue,
-                one_each(*count as usize),
-                &[at, &counts, count, &out],
             )
         }
     }

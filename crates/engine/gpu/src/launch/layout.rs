@@ -194,6 +194,8 @@ pub(crate) struct Outlet {
     pub(crate) target_fields: CUdeviceptr,
     /// Pair kernels: results in the caller's order.
     pub(crate) results: CUdeviceptr,
+    /// Counts: 1 for the caller's order, 0 for the sorted one.
+    pub(crate) in_order: u32,
     /// Pair kernels: 1 to combine results with what is there, 0 to overwrite it.
     pub(crate) combine: u32,
     /// Pair kernels: numbers from one target's channels to the next target's.
@@ -298,6 +300,7 @@ impl Default for Outlet {
             more: 0,
             target_fields: 0,
             results: 0,
+            in_order: 0,
             combine: 0,
             target_stride: 0,
             uniforms: [0.0; MAX_UNIFORMS],

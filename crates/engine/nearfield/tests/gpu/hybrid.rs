@@ -270,8 +270,9 @@ fn policies_move_bricks_and_the_lists_stay_right() {
                 let (found, expected) = (hybrid.neighbors(set, set), cpu.neighbors(exact, exact));
                 let same = found.unwrap().iter().eq(expected.unwrap().iter());
                 assert!(same, "{policy}, {}: lists of step {step}", cloud.name());
-                let report = hybrid.report();
-                assert_eq!(report.device, BOTH, "{:?}", report.gpu);
+                // A policy may give a step to one backend; a fault would be no policy.
+                let gpu = hybrid.report().gpu.unwrap();
+                assert_eq!((gpu.faults, &gpu.failed), (0, &None), "{gpu:?}");
                 reasons.push(splits(&hybrid)[0].reason.clone());
                 drift(&mut points, 0.05, step);
             }

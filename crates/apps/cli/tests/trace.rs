@@ -198,10 +198,18 @@ fn steps_of_both_backends_on_an_emulated_machine_are_told_apart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hybrid.jsonl");
     let path = path.to_str().unwrap();
-    let printed = json(&words(&format!(
-        "bench --points 20000 --repetitions 40 --json --threads 2 --device emulated:speed=3,bandwidth=10 --trace {path}"
-    )));
-    let summary = json(&["trace", "summary", path, "--json"]);
+    let run = || {
+        let printed = json(&words(&format!(
+            "bench --points 20000 --repetitions 40 --json --threads 2 --device emulated:speed=3,bandwidth=10 --trace {path}"
+        )));
+        (printed, json(&["trace", "summary", path, "--json"]))
+    };
+    // On a busy machine the times of the CPU may not settle.
+    let settled = |(_, summary): &(Value, Value)| summary["settle_steps"].is_u64();
+    let (printed, summary) = (0..5)
+        .map(|_| run())
+        .find(settled)
+        .expect("one of five runs settles");
     assert_eq!(
         (&summary["steps"], &summary["damage"]),
         (&41.into(), &"".into())
@@ -218,20 +226,15 @@ fn steps_of_both_backends_on_an_emulated_machine_are_told_apart() {
             "{backend}: {parts}"
         );
     }
-    // Where the share settles follows from how busy this machine is; it may also not settle.
-    let share = &summary["share"];
-    for part in ["least", "greatest", "settled_at"] {
-        let value = share[part].as_f64();
-        let is_share = value.is_none_or(|value| (0.0..=1.0).contains(&value));
-        assert!(is_share, "{part}: {share}");
-    }
+    // The GPU is three times as fast, but small copies take their time: both have work to the end.
+    let share = summary["share"]["settled_at"].as_f64().unwrap();
+    assert!((0.2..0.8).contains(&share), "{}", summary["share"]);
     for part in ["imbalance", "overlap"] {
         let value = summary[part].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&value), "{part}: {value}");
     }
     assert!(summary["retunes"].as_u64().unwrap() > 0);
-    let settle_steps = summary["settle_steps"].as_u64();
-    assert!(settle_steps.is_none_or(|steps| steps <= 41));
+    assert!(summary["settle_steps"].as_u64().unwrap() <= 30);
     let backends = printed["backends"][0]["backends"].as_array().unwrap();
     assert_eq!(backends.len(), 2, "{printed}");
     let page = folder.path().join("hybrid.html");

@@ -261,7 +261,7 @@ fn policies_move_bricks_and_the_lists_stay_right() {
             let mut cpu = builder().device(Device::Cpu).build().unwrap();
             let set = hybrid.add_point_set(&points).unwrap();
             let exact = cpu.add_point_set(&points).unwrap();
-            let mut reasons = Vec::new();
+            let (mut reasons, mut together) = (Vec::new(), 0);
             for step in 0..40 {
                 for (engine, set) in [(&mut hybrid, set), (&mut cpu, exact)] {
                     engine.update(set, &points).unwrap();
@@ -271,7 +271,9 @@ fn policies_move_bricks_and_the_lists_stay_right() {
                 let same = found.unwrap().iter().eq(expected.unwrap().iter());
                 assert!(same, "{policy}, {}: lists of step {step}", cloud.name());
                 // A policy may give a step to one backend; a fault would be no policy.
-                let gpu = hybrid.report().gpu.unwrap();
+                let report = hybrid.report();
+                together += usize::from(report.device == BOTH);
+                let gpu = report.gpu.unwrap();
                 assert_eq!((gpu.faults, &gpu.failed), (0, &None), "{gpu:?}");
                 reasons.push(splits(&hybrid)[0].reason.clone());
                 drift(&mut points, 0.05, step);
@@ -279,6 +281,7 @@ fn policies_move_bricks_and_the_lists_stay_right() {
             let last = splits(&hybrid).remove(0);
             println!("{policy}, {}: {last:?}", cloud.name());
             assert_eq!(last.steps, 40, "{reasons:?}");
+            assert!(together > 0, "{reasons:?}");
         }
     }
 }

@@ -286,7 +286,7 @@ pub enum ErrorKind {
     /// The softening is no length.
     #[error("the softening is {0}: it must be finite and not negative")]
     Softening(f64),
-    /// A kernel or a grid cannot have these numbers.
+    /// A kernel, a strided field or a grid cannot have these numbers.
     #[error(transparent)]
     Kernel(nearfield_pairs::Error),
     /// The grid has no such rows.
@@ -527,7 +527,7 @@ impl From<nearfield_balance::Error> for Error {
     }
 }
 
-/// Numbers of a kernel or a grid that cannot be used, as [`ErrorKind::Kernel`].
+/// Numbers of a kernel, a strided field or a grid that cannot be used, as [`ErrorKind::Kernel`].
 impl From<nearfield_pairs::Error> for Error {
     fn from(source: nearfield_pairs::Error) -> Self {
         Self(ErrorKind::Kernel(source))

@@ -47,7 +47,7 @@
 //!   the results of a [`Traversal`] are always in your order and numbering. [`lists`] has the other
 //!   forms of lists: with a skin, in chunks, with the geometry of pairs, without gaps.
 //! * **Kernels**: [`PairKernel`], [`Pair`] and [`Reduce`]; [`kernels`] has ready kernels and parts
-//!   for others.
+//!   for others, and [`Field`](kernels::Field), which reads values inside your own structs.
 //! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath, and
 //!   what a device [cannot do](error::Unsupported).
 //! * [`report`] says what an engine did, [`balance`] how backends share work, [`all_pairs`] has

@@ -1,9 +1,10 @@
-//! Errors of the numbers of a kernel or a grid, and the limits that messages name.
+//! Errors of the numbers of a kernel, a field or a grid, and the limits that messages name.
 
 /// Kinds of atoms that a table of coefficients may hold.
 pub const MAX_TYPES: usize = 8;
 
-/// Why the numbers of a kernel or a grid were refused; [`kind`](Self::kind) tells the causes apart.
+/// Why the numbers of a kernel, a field or a grid were refused; [`kind`](Self::kind) tells the
+/// causes apart.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(ErrorKind);
@@ -21,7 +22,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// The causes for which the numbers of a kernel or a grid are refused.
+/// The causes for which the numbers of a kernel, a field or a grid are refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -54,6 +55,38 @@ pub enum ErrorKind {
     /// A cut-off that is not a positive number.
     #[error("the cut-off {0} is not a positive number")]
     Cutoff(f64),
+    /// A stride of a [`Field`](crate::Field) that no values can have: see [`Field::strided`].
+    ///
+    /// [`Field::strided`]: crate::Field::strided
+    #[error(
+        "a field of {channels} channels with a stride of {stride} bytes: it needs at least one \
+         channel, and a stride that is a multiple of 4 bytes and holds all channels"
+    )]
+    FieldStride {
+        /// Values per point.
+        channels: usize,
+        /// Bytes from one point's values to the next point's.
+        stride: usize,
+    },
+    /// A strided [`Field`](crate::Field) does not fit its bytes.
+    #[error(
+        "a field of {len} points with {channels} values of f32 at offset {offset}, stride \
+         {stride} needs {needed} bytes, but the slice holds {bytes}"
+    )]
+    FieldBytes {
+        /// Points asked for.
+        len: usize,
+        /// Values per point.
+        channels: usize,
+        /// Bytes before the first value.
+        offset: usize,
+        /// Bytes from one point's values to the next point's.
+        stride: usize,
+        /// Bytes that are needed.
+        needed: usize,
+        /// Bytes that are there.
+        bytes: usize,
+    },
     /// The distance between the points of a [`SampleGrid`](crate::SampleGrid) is no length.
     #[error("the grid's spacing is {0}: it must be finite and positive")]
     GridSpacing(f64),

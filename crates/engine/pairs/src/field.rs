@@ -1,32 +1,115 @@
 //! Per-point arrays of the caller, borrowed as channels of `f32`.
 //!
-//! Nothing is copied: a [`Field`] is a slice and a number of channels. Backends that need another
-//! order or layout copy what they need, once per traversal.
+//! Nothing is copied: a [`Field`] is a slice, a number of channels and the distance from one
+//! point's values to the next point's. Backends that need another order or layout copy what they
+//! need, once per traversal.
+//!
+//! Values are kept as groups of four bytes, because those of a strided field need not be aligned.
+//! Distances are multiples of four bytes, so [`Field::value`] is one multiplication, one comparison
+//! and one load for packed and for strided fields alike.
+//!
+//! **Invariant:** the slice begins with the first channel of the first point and ends with the last
+//! channel of the last point. A strided field is checked once, when it is made.
 
+use crate::{Error, ErrorKind};
 use glam::{Vec2, Vec3};
 use std::fmt;
 
 /// A per-point array in the caller's order: one channel for `&[f32]`, two or three for arrays of
-/// vectors. Nothing is copied.
+/// vectors, or some values of every struct of an array, by [`strided`](Self::strided). Nothing is
+/// copied.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
-    values: &'a [f32],
+    /// Four bytes are a value.
+    values: &'a [[u8; 4]],
     channels: usize,
+    /// Values from the first channel of a point to that of the next.
+    stride: usize,
+    /// Number of points.
+    len: usize,
 }
 
-/// Points and channels, not the values.
+/// Points, channels and stride, not the values.
 impl fmt::Debug for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Field({} points, {} channels)",
-            self.len(),
-            self.channels
-        )
+        let Self {
+            channels,
+            stride,
+            len,
+            ..
+        } = self;
+        write!(f, "Field({len} points, {channels} channels")?;
+        if stride != channels {
+            write!(f, ", {} bytes apart", stride * size_of::<f32>())?;
+        }
+        f.write_str(")")
     }
 }
 
 impl<'a> Field<'a> {
+    /// `len` points of `channels` values of `f32` each, the first at byte `offset`, each `stride`
+    /// bytes after the one before; no alignment is needed. This serves values inside structs, as
+    /// `Positions::strided` does for positions:
+    ///
+    /// ```
+    /// use nearfield_pairs::Field;
+    /// use std::mem::offset_of;
+    /// #[repr(C)]
+    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// struct Particle { position: [f32; 3], velocity: [f32; 3], mass: f32 }
+    /// # let particle = Particle { position: [0.0; 3], velocity: [1.0, 2.0, 3.0], mass: 4.0 };
+    /// let particles = [particle; 10];
+    /// let bytes = bytemuck::cast_slice(&particles);
+    /// let stride = size_of::<Particle>();
+    /// let velocity = Field::strided(bytes, offset_of!(Particle, velocity), stride, 10, 3)?;
+    /// let mass = Field::strided(bytes, offset_of!(Particle, mass), stride, 10, 1)?;
+    /// assert_eq!((velocity.value(9, 2), mass.value(9, 0)), (3.0, 4.0));
+    /// # Ok::<(), nearfield_pairs::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldStride`] when there are no channels, or `stride` is no multiple of 4 or
+    /// shorter than the channels, and [`ErrorKind::FieldBytes`] when the last value would end
+    /// behind `bytes`.
+    pub fn strided(
+        bytes: &'a [u8],
+        offset: usize,
+        stride: usize,
+        len: usize,
+        channels: usize,
+    ) -> Result<Self, Error> {
+        let size = size_of::<f32>();
+        let of_point = channels
+            .checked_mul(size)
+            .filter(|of_point| (size..=stride).contains(of_point) && stride.is_multiple_of(size));
+        let Some(of_point) = of_point else {
+            return Err(ErrorKind::FieldStride { channels, stride }.into());
+        };
+        let held = match len {
+            0 => Ok(&bytes[..0]),
+            _ => {
+                let end = (len - 1)
+                    .checked_mul(stride)
+                    .and_then(|span| span.checked_add(of_point)?.checked_add(offset));
+                end.and_then(|end| bytes.get(offset..end)).ok_or(end)
+            }
+        };
+        let held = held.map_err(|end| ErrorKind::FieldBytes {
+            len,
+            channels,
+            offset,
+            stride,
+            needed: end.unwrap_or(usize::MAX),
+            bytes: bytes.len(),
+        })?;
+        Ok(Self {
+            values: held.as_chunks().0,
+            channels,
+            stride: stride / size,
+            len,
+        })
+    }
+
     /// Number of channels per point.
     pub fn channels(&self) -> usize {
         self.channels
@@ -34,25 +117,64 @@ impl<'a> Field<'a> {
 
     /// Number of points.
     pub fn len(&self) -> usize {
-        self.values.len() / self.channels
+        self.len
     }
 
     /// Returns true if the array holds no points.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.len == 0
     }
 
-    /// All values, the channels of one point next to each other.
-    pub fn values(&self) -> &'a [f32] {
-        self.values
+    /// The value of `channel`, which must be below the number of channels, of point `point`.
+    ///
+    /// # Panics
+    /// If `point` is not below the number of points.
+    #[inline(always)]
+    pub fn value(&self, point: usize, channel: usize) -> f32 {
+        debug_assert!(channel < self.channels, "{channel} of {self:?}");
+        f32::from_ne_bytes(self.values[point * self.stride + channel])
+    }
+
+    /// All values, the channels of one point next to each other; `None` if that is not how they lie
+    /// in memory.
+    pub fn packed(&self) -> Option<&'a [f32]> {
+        if self.stride != self.channels {
+            return None;
+        }
+        bytemuck::try_cast_slice(self.values).ok()
+    }
+
+    /// Copies values as if they were packed, from number `first` on, until `to` is full. Number k
+    /// is channel k % channels of point k / channels.
+    ///
+    /// # Panics
+    /// If there are fewer values.
+    pub fn copy_to(&self, first: usize, to: &mut [f32]) {
+        let (mut point, mut channel) = (first / self.channels, first % self.channels);
+        for to in to {
+            *to = self.value(point, channel);
+            channel += 1;
+            if channel == self.channels {
+                (point, channel) = (point + 1, 0);
+            }
+        }
+    }
+
+    /// Returns true if `other` has the same values because it is in the same place of memory, with
+    /// the same channels and stride.
+    pub fn is_same_place(&self, other: &Field<'_>) -> bool {
+        std::ptr::eq(self.values, other.values)
+            && (self.channels, self.stride) == (other.channels, other.stride)
     }
 }
 
 impl<'a> From<&'a [f32]> for Field<'a> {
     fn from(values: &'a [f32]) -> Self {
         Self {
-            values,
+            values: bytemuck::cast_slice(values),
             channels: 1,
+            stride: 1,
+            len: values.len(),
         }
     }
 }
@@ -64,6 +186,8 @@ macro_rules! vector_field {
                 Self {
                     values: bytemuck::cast_slice(values),
                     channels: $channels,
+                    stride: $channels,
+                    len: values.len(),
                 }
             }
         }
@@ -100,8 +224,8 @@ where
 /// | `[f32; 4]` | those of `[f32; 4]` |
 /// | a tuple of these | a tuple of arrays, one for each part |
 ///
-/// A slice of [`Field`]s serves any `T`; whether their channels add up to it is checked when the
-/// traversal runs.
+/// A [`Field`], which may be strided, and a slice of them serve any `T`; whether their channels add
+/// up to it is checked when the traversal runs.
 ///
 /// [`Traversal::targets`]: https://docs.rs/nearfield/latest/nearfield/struct.Traversal.html
 /// [`Traversal::sources`]: https://docs.rs/nearfield/latest/nearfield/struct.Traversal.html
@@ -148,6 +272,12 @@ arrays_of! {
     [f32; 3]: [f32; 3], Vec3;
     Vec3: [f32; 3], Vec3;
     [f32; 4]: [f32; 4];
+}
+
+impl<'a, T> FieldsOf<'a, T> for Field<'a> {
+    fn append_to(self, fields: &mut Vec<Field<'a>>) {
+        fields.push(self);
+    }
 }
 
 impl<'a, T> FieldsOf<'a, T> for &[Field<'a>] {

@@ -1,8 +1,8 @@
 //! The values per point that a kernel reads, and the array that it writes.
 //!
-//! Fields come in the caller's order as slices. Source channels are sorted once per traversal, as
-//! structure of arrays, and gathered per group like the coordinates; target values are read once
-//! per target, straight from the caller's slices.
+//! Fields come in the caller's order, packed or strided. Source channels are sorted once per
+//! traversal, as structure of arrays, and gathered per group like the coordinates; target values
+//! are read once per target, straight from the caller's memory.
 //!
 //! # Why channels
 //!
@@ -135,7 +135,7 @@ pub(super) fn sorted_channels(
                 index
                     .par_iter()
                     .with_min_len(1 << 12)
-                    .map(|&i| field.values()[i as usize * field.channels() + channel])
+                    .map(|&i| field.value(i as usize, channel))
                     .put_into(&mut sorted);
             });
             channels.push(sorted);
@@ -154,7 +154,7 @@ pub(crate) fn target_value<T: Channels>(fields: &[Field<'_>], index: usize) -> T
             first += fields[field].channels();
             field += 1;
         }
-        fields[field].values()[index * fields[field].channels() + channel - first]
+        fields[field].value(index, channel - first)
     })
 }
 
@@ -186,7 +186,7 @@ pub(crate) unsafe fn gather_fields(fields: &[Field<'_>], indices: &[u32], to: Ar
     for field in fields {
         for channel in 0..field.channels() {
             for (k, &index) in indices.iter().enumerate() {
-                let value = field.values()[index as usize * field.channels() + channel];
+                let value = field.value(index as usize, channel);
                 // SAFETY: guaranteed by the caller.
                 unsafe { to.at(first + channel, k).write(value) };
             }

@@ -261,7 +261,7 @@ impl Accelerator for EmulatedDevice {
         make_room(positions, from.len(), "positions on the device")
             .map_err(|error| failed(&error.to_string()))?;
         let seen = Seen::default();
-        let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
+        let upload = StagedUpload::new(&[from.into()], copy, |numbers| seen.look(numbers));
         let receive = |_, piece: &[f32]| {
             positions.extend_from_slice(piece);
             Ok::<(), Fault>(())

@@ -21,6 +21,7 @@
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
 use nearfield_grid::{Bounds, Domain, SharedMut, copy_past_caches};
+use nearfield_pairs::Field;
 use std::{
     ops::Range,
     sync::{Mutex, PoisonError},
@@ -40,12 +41,12 @@ const RESULT_PIECES: usize = 8;
 /// …unless that would be of fewer targets.
 const MIN_RESULT_PIECE: usize = 4 * STRETCH;
 
-/// Arrays that workers copy one behind the other while another thread sends them off. `look` sees
+/// Arrays that workers pack one behind the other while another thread sends them off. `look` sees
 /// all numbers of every array before they are copied, some whole points at a time where a point has
 /// three.
 pub(crate) struct StagedUpload<'a, L> {
     /// Where each array begins in the copy, and the array.
-    from: Vec<(usize, &'a [f32])>,
+    from: Vec<(usize, Field<'a>)>,
     /// Memory that the device reads; as long as all arrays together.
     to: SharedMut<'a, f32>,
     /// Called by every worker, with no order between stretches.
@@ -55,18 +56,18 @@ pub(crate) struct StagedUpload<'a, L> {
 
 impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
     /// The arrays `from` one behind the other; `to` has room for them.
-    pub(crate) fn new(from: &[&'a [f32]], to: &'a mut [f32], look: L) -> Self {
-        let len = from.iter().map(|from| from.len()).sum::<usize>();
+    pub(crate) fn new(from: &[Field<'a>], to: &'a mut [f32], look: L) -> Self {
+        let len = from.iter().map(numbers_of).sum::<usize>();
         let piece = len.div_ceil(UPLOAD_PIECES).max(MIN_UPLOAD_PIECE);
         Self::in_pieces(from, to, look, piece)
     }
 
     /// The same in pieces of `piece` numbers.
-    fn in_pieces(from: &[&'a [f32]], to: &'a mut [f32], look: L, piece: usize) -> Self {
+    fn in_pieces(from: &[Field<'a>], to: &'a mut [f32], look: L, piece: usize) -> Self {
         let mut len = 0;
         let placed = from.iter().map(|&from| {
             let begin = len;
-            len += from.len();
+            len += numbers_of(&from);
             (begin, from)
         });
         let from = placed.collect();
@@ -110,16 +111,28 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
     fn copy(&self, stretch: Range<usize>) {
         // SAFETY: `Staging` gives every stretch to one thread, and sends none before it is written.
         let to = unsafe { self.to.slice_mut(stretch.start, stretch.end) };
-        for &(first, from) in &self.from {
+        for &(first, field) in &self.from {
             let low = stretch.start.max(first);
-            let high = stretch.end.min(first + from.len());
-            if low < high {
+            let high = stretch.end.min(first + numbers_of(&field));
+            if low >= high {
+                continue;
+            }
+            let to = &mut to[low - stretch.start..high - stretch.start];
+            if let Some(from) = field.packed() {
                 let from = &from[low - first..high - first];
                 (self.look)(from);
-                copy_past_caches(&mut to[low - stretch.start..high - stretch.start], from);
+                copy_past_caches(to, from);
+            } else {
+                field.copy_to(low - first, to);
+                (self.look)(to);
             }
         }
     }
+}
+
+/// Numbers of a field, which is as many as it takes where it is packed.
+pub(crate) fn numbers_of(field: &Field<'_>) -> usize {
+    field.len() * field.channels()
 }
 
 /// Results of a device on their way to the host, piece by piece.
@@ -252,7 +265,8 @@ mod tests {
             for piece in [1, COPIED, 2 * COPIED + 1, 100 * COPIED] {
                 for from in [&[&from[..]][..], &[head, &[], tail]] {
                     let mut to = vec![-1.0; len + 5];
-                    let upload = StagedUpload::in_pieces(from, &mut to, |_| (), piece);
+                    let fields: Vec<Field> = from.iter().map(|&from| from.into()).collect();
+                    let upload = StagedUpload::in_pieces(&fields, &mut to, |_| (), piece);
                     let mut sent = Vec::new();
                     let send = |first: usize, numbers: &[f32]| {
                         assert_eq!(first, sent.len());
@@ -269,6 +283,36 @@ mod tests {
     }
 
     #[test]
+    fn strided_numbers_are_packed_on_the_way() {
+        let cpu = CpuBackend::new(3).unwrap();
+        let points = 2 * COPIED / 3 + 5;
+        let of = |point: usize, channel: usize| (7 * point + channel) as f32;
+        for (channels, stride, offset) in [(1, 5, 0), (3, 4, 1), (2, 2, 1), (5, 9, 3)] {
+            // A byte of the offset keeps the values from being aligned.
+            let mut bytes = vec![0xff; 4 * (points * stride + offset) + 1];
+            for (point, channel) in (0..points).flat_map(|p| (0..channels).map(move |c| (p, c))) {
+                let at = 1 + 4 * (offset + point * stride + channel);
+                bytes[at..at + 4].copy_from_slice(&of(point, channel).to_ne_bytes());
+            }
+            let strided =
+                Field::strided(&bytes, 1 + 4 * offset, 4 * stride, points, channels).unwrap();
+            let packed = [-5.0f32; 7];
+            let from = [Field::from(&packed), strided, Field::from(&packed)];
+            let mut to = vec![-1.0; 14 + points * channels];
+            let seen = AtomicUsize::new(0);
+            let look = |numbers: &[f32]| {
+                seen.fetch_add(numbers.len(), Ordering::Relaxed);
+            };
+            let upload = StagedUpload::in_pieces(&from, &mut to, look, COPIED + 1);
+            upload.send(&cpu, |_, _| Ok::<(), ()>(())).unwrap();
+            assert_eq!(seen.into_inner(), to.len());
+            let values = (0..points * channels).map(|k| of(k / channels, k % channels));
+            let expected: Vec<f32> = packed.into_iter().chain(values).chain(packed).collect();
+            assert!(to == expected, "{strided:?}");
+        }
+    }
+
+    #[test]
     fn everything_is_looked_at_once_whatever_becomes_of_it() {
         let cpu = CpuBackend::new(3).unwrap();
         let from: Vec<f32> = (0..10 * COPIED).map(|k| (k % 7) as f32).collect();
@@ -278,7 +322,7 @@ mod tests {
                 let sum: f32 = numbers.iter().sum();
                 seen.fetch_add(sum as usize, Ordering::Relaxed);
             };
-            let upload = StagedUpload::in_pieces(&[&from], &mut to, look, COPIED);
+            let upload = StagedUpload::in_pieces(&[Field::from(&from)], &mut to, look, COPIED);
             let sent = upload.send(&cpu, |first, _| {
                 if refused && first > 0 {
                     Err("refused")

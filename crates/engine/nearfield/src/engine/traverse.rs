@@ -107,7 +107,26 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The fields that the kernel reads of every target, in the caller's order: one array for each
     /// part of [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`.
     /// [`FieldsOf`] lists the arrays that serve a type; nothing is copied. Not needed where the
-    /// type is `()`.
+    /// type is `()`. Values inside your own structs are a [`Field::strided`]:
+    ///
+    /// ```
+    /// use nearfield::{kernels::{Field, SphDensity}, prelude::*};
+    /// use std::mem::offset_of;
+    /// #[repr(C)]
+    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// struct Particle { position: [f32; 3], mass: f32 }
+    /// let at = |x: f32| Particle { position: [x, 0.0, 0.0], mass: 2.0 };
+    /// let particles = [at(0.0), at(0.25), at(0.5)];
+    /// let (bytes, stride) = (bytemuck::cast_slice(&particles), size_of::<Particle>());
+    /// let positions = Positions::strided(bytes, offset_of!(Particle, position), stride, 3)?;
+    /// let mass = Field::strided(bytes, offset_of!(Particle, mass), stride, 3, 1)?;
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(positions)?;
+    /// let kernel = SphDensity::with_support(1.0);
+    /// let density = engine.traverse(&kernel, points, points).sources(mass).run()?;
+    /// assert_eq!(density[0], density[2]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// Lengths are checked when the traversal is run. A second call replaces the fields of the
     /// first.

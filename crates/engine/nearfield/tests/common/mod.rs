@@ -1,6 +1,8 @@
 //! What the tests that run the conformance cases share.
 #![allow(dead_code, reason = "every test binary uses another part")]
 
+pub(crate) mod scattered;
+
 use nearfield::{
     Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
     RadiusRule, kernels::Cuda, report::SimdLevel,

@@ -7,6 +7,7 @@ mod common;
 mod basics;
 mod conformance;
 mod double;
+mod fields;
 mod geometry;
 mod hybrid;
 mod list_order;

@@ -2,6 +2,7 @@
 
 mod all_pairs;
 mod cutoff_coulomb;
+mod field;
 mod lennard_jones;
 mod power_law;
 mod sph;

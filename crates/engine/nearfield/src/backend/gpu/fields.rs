@@ -2,13 +2,14 @@
 //!
 //! An array that both sides of a kernel read is sent once: arrays are told apart by their address
 //! for the duration of the call. All arrays go one behind the other through one page-locked buffer,
-//! so that a kernel of many small fields is one transfer.
+//! so that a kernel of many small fields is one transfer. A strided field is packed on its way into
+//! that buffer, so only values that the kernel reads are sent.
 //!
 //! **Invariant:** the number of what was sent last changes with every sending. A job that has sent
 //! its fields before both backends begin compares numbers when its part begins, and sends them
 //! again if another job was in between.
 
-use crate::backend::transfer::StagedUpload;
+use crate::backend::transfer::{StagedUpload, numbers_of};
 use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_gpu::{self as gpu, GpuBackend, HostBuffer, StagedField, StagedSides};
 use nearfield_pairs::Field;
@@ -76,17 +77,17 @@ impl StagedFields {
 }
 
 /// Where a field comes to lie behind `all` the others, `len` numbers, unless it is one of them.
-fn place<'a>(field: &Field<'a>, all: &mut Vec<&'a [f32]>, len: &mut usize) -> StagedField {
-    let (values, channels) = (field.values(), field.channels());
+fn place<'a>(field: &Field<'a>, all: &mut Vec<Field<'a>>, len: &mut usize) -> StagedField {
+    let channels = field.channels();
     let mut first = 0;
     for known in all.iter() {
-        if std::ptr::eq(*known, values) {
+        if known.is_same_place(field) {
             return StagedField { first, channels };
         }
-        first += known.len();
+        first += numbers_of(known);
     }
-    all.push(values);
-    *len += values.len();
+    all.push(*field);
+    *len += numbers_of(field);
     StagedField { first, channels }
 }
 
@@ -109,9 +110,33 @@ mod tests {
             .map(|field| place(field, &mut all, &mut len));
         let of = |first, channels| StagedField { first, channels };
         assert_eq!(placed, [of(0, 1), of(2, 3), of(0, 1)]);
+        let all: Vec<_> = all
+            .iter()
+            .flat_map(|field| field.packed().unwrap())
+            .collect();
         assert_eq!(
-            (all.concat(), len),
-            (vec![7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8)
+            (all, len),
+            (vec![&7.0, &8.0, &1.0, &2.0, &3.0, &4.0, &5.0, &6.0], 8)
         );
+    }
+
+    #[test]
+    fn strided_fields_are_told_apart_by_all_that_they_read() {
+        let records = [[1.0f32, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]];
+        let bytes = bytemuck::cast_slice(&records);
+        let strided =
+            |offset, points, channels| Field::strided(bytes, offset, 16, points, channels).unwrap();
+        let (mut all, mut len) = (Vec::new(), 0);
+        let fields = [
+            strided(0, 2, 1),
+            strided(4, 2, 1),
+            strided(0, 2, 3),
+            strided(0, 1, 1),
+            strided(4, 2, 1),
+        ];
+        let placed = fields.map(|field| place(&field, &mut all, &mut len));
+        let of = |first, channels| StagedField { first, channels };
+        let expected = [of(0, 1), of(2, 1), of(4, 3), of(10, 1), of(2, 1)];
+        assert_eq!((placed, len), (expected, 11));
     }
 }

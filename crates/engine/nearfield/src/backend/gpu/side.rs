@@ -296,7 +296,7 @@ impl Accelerator for GpuSide {
             self.set_complete(set, false);
             backend.expect(&mut target.points, from.len() / 3)?;
             let seen = Seen::default();
-            let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
+            let upload = StagedUpload::new(&[from.into()], copy, |numbers| seen.look(numbers));
             upload.send(cpu, |first, piece| {
                 backend.receive(&mut target.points, first, piece)
             })?;

@@ -4,10 +4,10 @@
 //
 // Most targets lie so far inside the table that all rows in reach do too: `inside`. Their rows are
 // numbered from the first in reach, loops over them are unrolled, gaps are computed once per
-// target, and a row costs a root, two loads and a few sums: no bounds check, no image. Targets near
-// a face of the table take the rows one by one (`Row`), cut them to the table, and in a periodic
-// box see what lies beyond a face in another image. Kernels let the targets of a block that are
-// near a face share warps, so that the others do not wait for them.
+// target, and a row costs a root, two loads and a few sums: no bounds check, no image. Where rows of
+// a periodic box pass a face along x, their parts on either side are visited in one loop. Other
+// targets near a face take the rows one by one, cut them to the table, and see what lies beyond a
+// face in another image. A warp goes the simplest way that serves all its targets (`Way`).
 //
 // Rows, gaps and chords are computed in f32 in cells of the sources' table. Why no pair is lost:
 //
@@ -69,6 +69,10 @@ __device__ __forceinline__ Seen brought_inside(const Geometry& geometry, int axi
     return Seen{cell, 0};
 }
 
+// How the targets of a warp are walked: all that is in reach is inside; rows are, but may pass a face
+// along x; anything.
+enum class Way { INSIDE, ALONG_X, ACROSS };
+
 // Part of a row: sorted points, and the image along x that they are seen in.
 struct Part {
     uint2 run;
@@ -97,7 +101,8 @@ struct Around {
     const Points& points;
     float x, y, z;         // the target, in cells of the table
     int first_y, first_z;  // of the rows in reach
-    bool inside;           // all that is in reach lies in the table, in the image HERE
+    bool rows_inside;      // all rows in reach lie in the table, in the image HERE
+    bool inside;           // and all that is in reach of them
 
     __device__ __forceinline__ Around(const Walk& walk, const Target& target, bool wrapped)
         : geometry(walk.geometry), points(walk.sources) {
@@ -116,15 +121,32 @@ struct Around {
         if (PADDED) {
             // Points of a failed sort are anywhere; the others are so far inside already.
             x = fminf(fmaxf(x, geometry.reach[0]), width - 0.5f - geometry.reach[0]);
-            inside = true;
+            rows_inside = inside = true;
         } else {
-            inside = x >= geometry.reach[0] + 1.0f && x + geometry.reach[0] + 1.0f <= width;
-            if (PERIODIC) inside = inside && !wrapped && rows_inside(1, first_y) && rows_inside(2, first_z);
+            // Only open tables have rows in reach that they do not hold.
+            rows_inside = !PERIODIC || (!wrapped && holds(1, first_y, y) && holds(2, first_z, z));
+            // The ends of a chord are rounded.
+            inside = rows_inside && x >= geometry.reach[0] + 0.5f && x + geometry.reach[0] + 0.5f <= width;
         }
     }
 
-    __device__ __forceinline__ bool rows_inside(int axis, int first) const {
-        return first >= 0 && static_cast<u32>(first) + ROWS <= points.dims[axis];
+    // Whether the table has all rows along an axis that are in reach. The last of them seldom is;
+    // of an untilted box that can be told here, by the operations of `slice` and `chord`.
+    __device__ __forceinline__ bool holds(int axis, int first, float at) const {
+        if (first < 0 || static_cast<u32>(first) + ROWS > points.dims[axis] + !TILTED) return false;
+        if (TILTED || static_cast<u32>(first) + ROWS <= points.dims[axis]) return true;
+        const float below = below_row(first, at, ROWS - 1);
+        if (axis == 1) return __fadd_rn(geometry.squared_reach, gap_along_y(below)) < 0.0f;
+        return less_gap(geometry.squared_reach, below, geometry.edge[2]) < 0.0f;
+    }
+
+    // Of all targets of a warp that take part in the call, because a warp with several kinds would
+    // go through all rows several times.
+    __device__ __forceinline__ Way way_of_warp() const {
+        if (PADDED) return Way::INSIDE;
+        const u32 lanes = __activemask();
+        if (__all_sync(lanes, inside)) return Way::INSIDE;
+        return PERIODIC && !TILTED && __all_sync(lanes, rows_inside) ? Way::ALONG_X : Way::ACROSS;
     }
 
     // Targets of another set may be anywhere; no number is left for those that a failed sort has
@@ -215,9 +237,41 @@ struct Around {
                     __fadd_rn(middle, fminf(__fmul_rn(to, geometry.per_reach), geometry.reach[0]))};
     }
 
-    // Of a target that is inside: calls take(z, y, reached, run) for the rows of all slices in
-    // reach (ALL: of all slices), where run() returns the sorted points of the row's cells along
-    // the chord and is called only if the row is `reached`.
+    // A row of the table.
+    struct Row {
+        u32 before;            // cells before it
+        int image_y, image_z;  // that it is seen in
+        int low, high;         // cells along x in reach, some of them beyond a face
+    };
+
+    // A row in reach, before its ends are computed.
+    struct Reached {
+        const Around& around;
+        const Slice& slice;
+        float below, chord;
+        u32 before;
+        int image_y, image_z;
+
+        // Sorted points of a row none of whose cells lies beyond a face.
+        __device__ __forceinline__ uint2 run() const {
+            const Ends ends = around.ends(slice, below, chord);
+            const u32 low = before + whole_below(ends.low) - WHOLE_BITS;
+            const u32 high = before + whole_below(ends.high) - WHOLE_BITS + 1;
+            // A leaning chord may end before it begins.
+            const u32 end = TILTED ? max(high, low) : high;
+            return make_uint2(__ldg(around.points.starts + low), __ldg(around.points.starts + end));
+        }
+
+        __device__ __forceinline__ Row row() const {
+            const Ends ends = around.ends(slice, below, chord);
+            const int low = static_cast<int>(whole_below(ends.low) - WHOLE_BITS);
+            const int high = static_cast<int>(whole_below(ends.high) - WHOLE_BITS) + 1;
+            return Row{before, image_y, image_z, low, high};
+        }
+    };
+
+    // Of a target whose rows are inside: calls take(z, y, reached, row) for the rows of all slices
+    // in reach (ALL: of all slices). Only a `reached` row may be looked at.
     template <bool ALL, class Take>
     __device__ __forceinline__ void rows(Take take) const {
         float gaps[ROWS];  // of what the gap along y leaves
@@ -228,7 +282,7 @@ struct Around {
             if (!PERIODIC && static_cast<u32>(first_y + row) >= points.dims[1]) gaps[row] = -FAR_AWAY;
         }
         const u32 width = points.dims[0], slice_cells = width * points.dims[1];
-        u32 cells = static_cast<u32>(first_z) * slice_cells + static_cast<u32>(first_y) * width - WHOLE_BITS;
+        u32 cells = static_cast<u32>(first_z) * slice_cells + static_cast<u32>(first_y) * width;
         #pragma unroll 1
         for (int z = 0; z < ROWS; z++, cells += slice_cells) {
             Slice slice = this->slice(below_row(first_z, this->z, z));
@@ -239,27 +293,12 @@ struct Around {
                 const float below = TILTED ? below_row(first_y, y, row) : 0.0f;
                 const float chord = this->chord(slice, below, gaps[row]);
                 const bool reached = chord >= 0.0f && (!TILTED || slice.left >= 0.0f);
-                take(z, row, reached, [&] {
-                    const Ends ends = this->ends(slice, below, chord);
-                    const u32 low = cells + row * width + whole_below(ends.low);
-                    const u32 high = cells + row * width + whole_below(ends.high) + 1;
-                    // A leaning chord may end before it begins.
-                    const u32 end = TILTED ? max(high, low) : high;
-                    return make_uint2(__ldg(points.starts + low), __ldg(points.starts + end));
-                });
+                take(z, row, reached, Reached{*this, slice, below, chord, cells + row * width, 0, 0});
             }
         }
     }
 
-    // A row beside or across a face of the table.
-    struct Row {
-        u32 before;            // cells before it in the table
-        int image_y, image_z;  // that the row is seen in
-        int low, high;         // cells along x, some of them beyond a face
-    };
-
-    // Of a target that is not inside: calls take(z, y, reached, row) as `rows` does, where row()
-    // returns the row.
+    // The same of any target; rows may lie across a face.
     template <bool ALL, class Take>
     __device__ __forceinline__ void rows_near_a_face(Take take) const {
         #pragma unroll 1
@@ -268,23 +307,15 @@ struct Around {
             const Seen seen_z = seen(2, first_z + z);
             const bool in_slice = slice.left >= 0.0f && static_cast<u32>(seen_z.cell) < points.dims[2];
             if (!ALL && !in_slice) continue;
+            const u32 slice_rows = static_cast<u32>(seen_z.cell) * points.dims[1];
             #pragma unroll 1
             for (int y = 0; y < ROWS; y++) {
                 const float below = below_row(first_y, this->y, y);
                 const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
                 const Seen seen_y = seen(1, first_y + y);
                 const bool reached = in_slice && chord >= 0.0f && static_cast<u32>(seen_y.cell) < points.dims[1];
-                take(z, y, reached, [&] {
-                    const Ends ends = this->ends(slice, below, chord);
-                    const u32 slice_rows = static_cast<u32>(seen_z.cell) * points.dims[1];
-                    return Row{
-                        (slice_rows + static_cast<u32>(seen_y.cell)) * points.dims[0],
-                        seen_y.image,
-                        seen_z.image,
-                        static_cast<int>(whole_below(ends.low) - WHOLE_BITS),
-                        static_cast<int>(whole_below(ends.high) - WHOLE_BITS) + 1,
-                    };
-                });
+                const u32 before = (slice_rows + static_cast<u32>(seen_y.cell)) * points.dims[0];
+                take(z, y, reached, Reached{*this, slice, below, chord, before, seen_y.image, seen_z.image});
             }
         }
     }
@@ -299,6 +330,14 @@ struct Around {
         if (row.low >= row.high) return 0;
         if (!PERIODIC) return 1;
         return 1 | (row.low < geometry.low[0] ? 2 : 0) | (row.high > geometry.high[0] ? 4 : 0);
+    }
+
+    // Sorted points of a row's own part.
+    __device__ __forceinline__ uint2 own(const Row& row) const {
+        const int width = static_cast<int>(points.dims[0]);
+        const u32 begin = row.before + static_cast<u32>(min(max(row.low, 0), width));
+        const u32 end = row.before + static_cast<u32>(min(max(row.high, 0), width));
+        return make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end)));
     }
 
     // The first of the parts.
@@ -326,11 +365,15 @@ struct Around {
             const float* const shift = shifts[HERE + image.a + 3 * image.b + 9 * image.c];
             image.shift = make_float3(shift[0], shift[1], shift[2]);
         } else {
-            image.shift = make_float3(static_cast<float>(image.a) * shifts[HERE + 1][0],
-                                      static_cast<float>(image.b) * shifts[HERE + 3][1],
-                                      static_cast<float>(image.c) * shifts[HERE + 9][2]);
+            image.shift = make_float3(times(image.a, shifts[HERE + 1][0]), times(image.b, shifts[HERE + 3][1]),
+                                      times(image.c, shifts[HERE + 9][2]));
         }
         return image;
+    }
+
+    // -1, 0 or 1 times a length, by selection.
+    static __device__ __forceinline__ float times(int image, float length) {
+        return image == 0 ? 0.0f : image < 0 ? -length : length;
     }
 };
 
@@ -341,6 +384,10 @@ struct Difference {
     __device__ __forceinline__ Difference(const Target& target, const float4& source)
         : x(__fsub_rn(source.x, target.x)), y(__fsub_rn(source.y, target.y)), z(__fsub_rn(source.z, target.z)),
           squared(::squared(x, y, z)) {}
+
+    __device__ __forceinline__ Difference(const Target& target, const float4& source, float shift_along_x)
+        : x(__fadd_rn(__fsub_rn(source.x, target.x), shift_along_x)), y(__fsub_rn(source.y, target.y)),
+          z(__fsub_rn(source.z, target.z)), squared(::squared(x, y, z)) {}
 
     __device__ __forceinline__ Difference(const Target& target, const float4& source, const float3& shift)
         : x(__fadd_rn(__fsub_rn(source.x, target.x), shift.x)),
@@ -372,23 +419,29 @@ __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
             const Difference d(target, source);
-            bool hit = d.squared <= r2 && k + j != target.itself;
-            if (j > 0) hit = hit && k + j < run.y;
+            bool hit = d.squared <= r2 && k != target.itself - j;
+            if (j > 0) hit = hit && k < run.y - 1;
             if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
     }
 }
 
-// Shows `work` the candidates of a row near a face, those of its parts in one loop.
-template <bool HALF, class Around, class Work>
+// Shows `work` the candidates of a row near a face, those of its parts in one loop. ALONG_X: the
+// row's own part needs no image vector, and in an untilted box the others need one number of it.
+template <bool HALF, bool ALONG_X, class Around, class Work>
 __device__ __forceinline__ void visit_row(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     const float r2 = walk.lattice.r2;
     const float4* const sources = work.sources();
-    u32 parts = around.parts(row);
-    u32 k = 0, end = 0, itself = NONE;
+    u32 parts = around.parts(row) & ~1u;
+    const uint2 own = around.own(row);
+    u32 k = own.x, end = own.y, itself = target.itself;
     Image image = Image();
+    if (!ALONG_X) {
+        image = around.image_of(walk, row, Part{own, 0});
+        if (image.b != 0 || image.c != 0) itself = NONE;
+    }
     #pragma unroll 1
     while (true) {
         if (k >= end) {
@@ -398,16 +451,16 @@ __device__ __forceinline__ void visit_row(
             k = part.run.x;
             end = part.run.y;
             image = around.image_of(walk, row, part);
-            itself = image.a == 0 && image.b == 0 && image.c == 0 ? target.itself : NONE;
+            itself = NONE;
             continue;
         }
         const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            const Difference d(target, source, image.shift);
-            bool hit = d.squared <= r2 && k + j != itself;
-            if (j > 0) hit = hit && k + j < end;
+            const Difference d = ALONG_X ? Difference(target, source, image.shift.x) : Difference(target, source, image.shift);
+            bool hit = d.squared <= r2 && k != itself - j;
+            if (j > 0) hit = hit && k < end - 1;
             if (HALF) {
                 const u32 index = __float_as_uint(source.w);
                 hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
@@ -433,26 +486,24 @@ __device__ __forceinline__ void visit_wrapped_row(
     }
 }
 
-// Whether the rows of a target need no look at the faces of the table: of all targets of a warp
-// that take part in the call, because a warp with both kinds would go through all rows twice.
-template <class Around>
-__device__ __forceinline__ bool all_inside(const Around& around) {
-    return __all_sync(__activemask(), around.inside);
-}
-
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_around(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    if (all_inside(around)) {
-        around.template rows<false>([&](int, int, bool reached, auto run) {
-            if (reached) visit_run<HALF>(walk, target, run(), work);
+    const Way way = around.way_of_warp();
+    if (way == Way::INSIDE) {
+        around.template rows<false>([&](int, int, bool reached, auto row) {
+            if (reached) visit_run<HALF>(walk, target, row.run(), work);
+        });
+    } else if (way == Way::ALONG_X) {
+        around.template rows<false>([&](int, int, bool reached, auto row) {
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), work);
         });
     } else {
         around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
             if (!reached) return;
-            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row(), work);
-            else visit_row<HALF>(walk, target, around, row(), work);
+            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), work);
+            else visit_row<HALF, false>(walk, target, around, row.row(), work);
         });
     }
 }

@@ -11,47 +11,21 @@ constexpr u32 THREADS = nf::FLAT_THREADS;
 using nf::LIST_THREADS;
 
 constexpr bool PERIODIC = NF_OPEN >= NF_AROUND_PERIODIC, TILTED = NF_OPEN == NF_AROUND_TILTED;
-// Blocks that a multiprocessor is to hold at a time. Walks through boxes take registers for targets
-// near a face that the others do not use; with fewer, more warps hide the loads. Pair kernels of
-// many numbers need theirs in the inner loop.
+// Blocks that a multiprocessor is to hold at a time, by measurement. Walks through boxes take
+// registers for targets near a face that the others do not use; with fewer, more warps hide the
+// loads. Pair kernels of many numbers need theirs in the inner loop.
 #if NF_WORK == NF_PAIRS
 constexpr bool MANY_NUMBERS = NF_TARGETS + NF_OUTPUTS > 2;
 #else
 constexpr bool MANY_NUMBERS = false;
 #endif
-constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : 6;
+constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : TILTED || NF_K > 1 ? 6 : 5;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
-
-// Threads of a block that take targets near a face of the table, or none, take the last places, so
-// that other warps have no targets that take longer. Returns the target of this thread; NONE beyond
-// the last.
-template <u32 BLOCK>
-__device__ __forceinline__ u32 grouped(const Walk& walk, u32 slot, u32 behind) {
-    if (slot >= behind) slot = NONE;
-#if NF_OPEN >= NF_AROUND_OPEN
-    __shared__ u32 order[BLOCK];
-    __shared__ u32 near_of_warps[BLOCK / 32];
-    bool near = false;
-    if (slot != NONE) near = !Cells(walk, target_at(walk, slot), images_differ(walk)).inside;
-    const u32 all = __syncthreads_count(near);
-    if (all == 0 || all == BLOCK) return slot;
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const u32 lanes = __ballot_sync(~0u, near);
-    if (lane == 0) near_of_warps[warp] = __popc(lanes);
-    __syncthreads();
-    u32 before = __popc(lanes & ((1u << lane) - 1));
-    for (u32 other = 0; other < warp; other++) before += near_of_warps[other];
-    order[near ? BLOCK - all + before : threadIdx.x - before] = slot;
-    __syncthreads();
-    slot = order[threadIdx.x];
-#endif
-    return slot;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
-    const u32 slot = grouped<THREADS>(walk, blockIdx.x * THREADS + threadIdx.x, walk.targets.count);
-    if (slot == NONE) return;
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot >= walk.targets.count) return;
     const Target target = target_at(walk, slot);
     Work work(walk, target, outlet);
 #if NF_OPEN == NF_GENERAL
@@ -152,9 +126,9 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     };
     const bool inside = real && cells.inside, near = real && !cells.inside;
     if (__any_sync(~0u, inside)) {
-        cells.rows<true>([&](int, int, bool reached, auto run_of) {
+        cells.rows<true>([&](int, int, bool reached, auto found) {
             uint2 run = make_uint2(0, 0);
-            if (reached && inside) run = run_of();
+            if (reached && inside) run = found.run();
             in_step(run.x < run.y, [&] {
                 const u32 stop = min(run.y, run.x + 16);
                 visit_run<NF_HALF>(walk, target, make_uint2(run.x, stop), pusher);
@@ -164,11 +138,11 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
         });
     }
     if (__any_sync(~0u, near)) {
-        cells.rows_near_a_face<true>([&](int, int, bool reached, auto row_of) {
+        cells.rows_near_a_face<true>([&](int, int, bool reached, auto found) {
             Cells::Row row = {};
             u32 parts = 0;
             if (reached && near) {
-                row = row_of();
+                row = found.row();
                 parts = cells.parts(row);
             }
             uint2 run = make_uint2(0, 0);
@@ -203,8 +177,8 @@ __device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
-    const u32 slot = grouped<LIST_THREADS>(walk, outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x, outlet.behind);
-    const bool real = slot != NONE;
+    const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
+    const bool real = slot < outlet.behind;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
 #if NF_OPEN != NF_GENERAL
     // Behind flat_expand, which leaves these blocks.
@@ -233,12 +207,11 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     for (u32 source = thread; source < walk.sources.count; source += gridDim.x * THREADS) {
         outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
     }
-    const u32 slot = grouped<THREADS>(walk, thread, walk.targets.count);
-    if (slot == NONE) return;
-    const Target target = target_at(walk, slot);
+    if (thread >= walk.targets.count) return;
+    const Target target = target_at(walk, thread);
     const bool wrapped = PERIODIC && images_differ(walk);
-    const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
-    outlet.counts[slot] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
+    const MaskWords<u32> words = {outlet.masks + thread, walk.targets.count};
+    outlet.counts[thread] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
 }
 
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
@@ -248,8 +221,8 @@ extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
     extern __shared__ u32 stage[];
     const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
-    const u32 slot = grouped<LIST_THREADS>(walk, first + threadIdx.x, outlet.behind);
-    const bool real = slot != NONE;
+    const u32 slot = first + threadIdx.x;
+    const bool real = slot < outlet.behind;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const MaskWords<const u32> words = words_of(walk, outlet, target);
     if (__syncthreads_or(words.incomplete(Cells::ROWS - 1))) return;

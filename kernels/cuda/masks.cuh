@@ -64,17 +64,24 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    if (all_inside(around)) {
-        around.template rows<true>([&](int z, int y, bool reached, auto run) {
+    const Way way = around.way_of_warp();
+    if (way == Way::INSIDE) {
+        around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_run<HALF>(walk, target, run(), masker);
+            if (reached) visit_run<HALF>(walk, target, row.run(), masker);
+            store(z, y);
+        });
+    } else if (way == Way::ALONG_X) {
+        around.template rows<true>([&](int z, int y, bool reached, auto row) {
+            masker.begin_row();
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     } else {
         around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row(), masker);
-            else if (reached) visit_row<HALF>(walk, target, around, row(), masker);
+            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), masker);
+            else if (reached) visit_row<HALF, false>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     }
@@ -91,24 +98,32 @@ __device__ __forceinline__ void expand_masks(
     const auto put_all = [&](u32 begin, u32 bits) {
         for (; bits; bits &= bits - 1) put(__ldg(indices + begin + __ffs(bits) - 1));
     };
-    if (all_inside(around)) {
-        around.template rows<false>([&](int z, int y, bool reached, auto run) {
+    const auto put_parts = [&](const typename Around::Row& row, u32 bits) {
+        for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
+            const uint2 run = around.part(row, parts).run;
+            const u32 taken = wrapped ? run.y - run.x : (run.y - run.x + 1) & ~1u;
+            put_all(run.x, taken < 32 ? bits & ((1u << taken) - 1) : bits);
+            bits = taken < 32 ? bits >> taken : 0;
+        }
+    };
+    const Way way = around.way_of_warp();
+    if (way == Way::INSIDE) {
+        around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
-            if (bits) put_all(run().x, bits);
+            if (bits) put_all(row.run().x, bits);
+        });
+    } else if (way == Way::ALONG_X) {
+        around.template rows<false>([&](int z, int y, bool reached, auto row) {
+            if (!reached || z >= ROWS || y >= ROWS) return;
+            const u32 bits = words.at(z, y, ROWS);
+            if (bits) put_parts(row.row(), bits);
         });
     } else {
-        around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row_of) {
+        around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
-            u32 bits = words.at(z, y, ROWS);
-            if (!bits) return;
-            const auto row = row_of();
-            for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
-                const uint2 run = around.part(row, parts).run;
-                const u32 taken = wrapped ? run.y - run.x : (run.y - run.x + 1) & ~1u;
-                put_all(run.x, taken < 32 ? bits & ((1u << taken) - 1) : bits);
-                bits = taken < 32 ? bits >> taken : 0;
-            }
+            const u32 bits = words.at(z, y, ROWS);
+            if (bits) put_parts(row.row(), bits);
         });
     }
 }

@@ -8,10 +8,9 @@
 //! shared memory once for all targets of the cell. `half-tiles` visits only the cells ahead, those
 //! at a lexicographically positive offset, and adds what a pair does to both of its points.
 //!
-//! In a dense table `flat` unrolls its loops over rows for the number of cells to a radius; targets
-//! that are near a face of a periodic box, or of the table of another set, share warps and find the
-//! image of every row. Sparse tables and boxes that the radius reaches across take the general
-//! walk.
+//! In a dense table `flat` unrolls its loops over rows for the number of cells to a radius; warps
+//! with a target near a face of a periodic box, or of the table of another set, find the image of
+//! every row. Sparse tables and boxes that the radius reaches across take the general walk.
 //!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order

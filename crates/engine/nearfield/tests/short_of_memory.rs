@@ -79,6 +79,55 @@ fn a_radius_that_memory_is_too_short_for_leaves_all_sets_on_the_old_one() {
     assert_eq!(all_lists(&mut engine), all_lists(&mut other));
 }
 
+#[test]
+fn points_that_memory_is_too_short_to_remove_stay_with_their_radii() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (points, keep) = (lattice(21, 0.9), |index: usize| index % 3 != 1);
+    let radii: Vec<f32> = (0..points.len())
+        .map(|i| 1.0 + (i % 11) as f32 / 20.0)
+        .collect();
+    let build = || {
+        Engine::builder(1.5)
+            .radii(RadiusRule::Gather)
+            .list_order(ListOrder::Ascending)
+            .periodic([None, Some(40.0), None])
+            .threads(2)
+            .build()
+            .unwrap()
+    };
+    let lists = |engine: &mut Engine, set| {
+        engine.find_neighbors().unwrap();
+        let lists = engine.neighbors(set, set).unwrap();
+        lists.iter().map(<[u32]>::to_vec).collect::<Vec<_>>()
+    };
+    let mut engine = build();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.set_radii(set, &radii).unwrap();
+    let before = lists(&mut engine, set);
+    let mut refused = 0;
+    loop {
+        let retain = MEMORY.while_short(GROWS, refused, || engine.retain_points(set, keep));
+        let Err(error) = retain else {
+            break;
+        };
+        assert!(error.is_out_of_memory(), "{error}");
+        assert_eq!(
+            lists(&mut engine, set),
+            before,
+            "{refused} requests granted"
+        );
+        refused += 1;
+    }
+    assert!(refused >= 3, "only {refused} requests are large");
+    let kept = |index: &usize| keep(*index);
+    let points: Vec<_> = (0..points.len()).filter(kept).map(|i| points[i]).collect();
+    let radii: Vec<_> = (0..radii.len()).filter(kept).map(|i| radii[i]).collect();
+    let mut other = build();
+    let of_other = other.add_point_set(&points).unwrap();
+    other.set_radii(of_other, &radii).unwrap();
+    assert_eq!(lists(&mut engine, set), lists(&mut other, of_other));
+}
+
 /// From here on requests grow with the number of points, or of bricks; a controller takes 10 kB.
 const GROWS: usize = 16_384;
 

@@ -84,13 +84,19 @@ impl Engine {
     /// [`ErrorKind::Unsupported`] where the device was named and cannot.
     pub(crate) fn assign(&self, feature: &Feature) -> Result<Assigned<'_>, Error> {
         let choice = choose(self.settings.device, feature)?;
-        Ok(match (&self.accelerator, choice) {
+        Ok(match (self.second_backend(), choice) {
             (None, _) => Assigned::Cpu(self.reason.clone()),
             (Some(_), Choice::Cpu(unsupported)) => Assigned::Cpu(unsupported.to_string()),
-            (Some(accelerator), Choice::AsAsked) => Assigned::Device(split::Device {
-                accelerator: &**accelerator,
-                split: self.split.as_ref(),
-            }),
+            (Some(device), Choice::AsAsked) => Assigned::Device(device),
+        })
+    }
+
+    /// The backend of the engine beside the CPU backend, if it has one, and how both share jobs.
+    pub(crate) fn second_backend(&self) -> Option<split::Device<'_>> {
+        let accelerator = self.accelerator.as_deref()?;
+        Some(split::Device {
+            accelerator,
+            split: self.split.as_ref(),
         })
     }
 

@@ -14,6 +14,7 @@
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, RadiusRule,
+    backend::lazy::LazyGrid,
     engine::sets::{Set, pair_of_sets},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii, SortedRadii};
@@ -95,6 +96,19 @@ impl PointRadii {
 }
 
 impl Set {
+    /// Takes the radii of points that have stayed while others were removed, in the order of the
+    /// points.
+    ///
+    /// This cannot fail: sorted radii still have the room of more points, and the radii were
+    /// checked with the same radius of the grid when they were given.
+    pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
+        // Only grids that are made at once have radii of their own.
+        if let LazyGrid::Built(grid) = &self.grid {
+            self.radii.given = radii;
+            self.radii.follow(grid, backend);
+        }
+    }
+
     /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
     ///
     /// # Errors

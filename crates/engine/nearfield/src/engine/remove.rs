@@ -75,7 +75,7 @@ impl Engine {
     ///
     /// # Errors
     /// What [`update`](Self::update) says, and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when
-    /// memory is short; the set then keeps all its points.
+    /// memory is short; the set then keeps all its points and their radii.
     pub fn retain_points(
         &mut self,
         set: PointSetId,
@@ -102,7 +102,7 @@ impl Engine {
     /// Gives a set the points `kept` of those that it has.
     ///
     /// The update forgets radii, because the number of points changes. So those of the kept points
-    /// are copied before it and given again after it.
+    /// are copied before it, and moved into the set after it, where they need no memory.
     fn keep_points<T: Coordinate>(&mut self, set: PointSetId, kept: &[u32]) -> Result<(), Error>
     where
         for<'a> Positions<'a>: From<&'a [[T; 3]]>,
@@ -114,7 +114,10 @@ impl Engine {
             radii => Some(of_kept(radii, kept, "radii of points that are kept")?),
         };
         self.update(set, positions.as_slice())?;
-        radii.map_or(Ok(()), |radii| self.set_radii(set, &radii))
+        if let Some(radii) = radii {
+            self.sets[set.slot()].keep_radii(radii, &self.backend);
+        }
+        Ok(())
     }
 }
 

@@ -20,12 +20,9 @@ use crate::{
         gpu,
         kernel::check_support,
         split::{self, Values},
-        support::Feature,
+        support::{Choice, Feature, choose},
     },
-    engine::{
-        jobs::{Assigned, job},
-        verlet::Stored,
-    },
+    engine::{jobs::job, verlet::Stored},
     kernels::Field,
     lists::VerletLists,
 };
@@ -263,30 +260,26 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             targets,
             sources,
         );
-        let kernel = engine.accelerator.as_ref().map(|device| {
-            let work = self.kernel_work();
-            let checked = device.check_kernel(&work);
-            (work, checked)
-        });
-        let (kernel, feature) = match kernel {
-            Some((work, Err(reason))) => {
-                let kernel = work.name;
-                (None, Feature::KernelWithoutCuda { kernel, reason })
+        let reason = match engine.second_backend() {
+            None => engine.reason.clone(),
+            Some(device) => {
+                let work = self.kernel_work();
+                let feature = match device.accelerator.check_kernel(&work) {
+                    Ok(()) => Feature::Kernel,
+                    Err(reason) => Feature::KernelWithoutCuda {
+                        kernel: work.name,
+                        reason,
+                    },
+                };
+                match choose(engine.settings.device, &feature)? {
+                    Choice::AsAsked => return self.run_on_device(device, job, work, output),
+                    Choice::Cpu(unsupported) => unsupported.to_string(),
+                }
             }
-            Some((work, Ok(()))) => (Some(work), Feature::Kernel),
-            None => (None, Feature::Kernel),
         };
-        match (engine.assign(&feature)?, kernel) {
-            (Assigned::Device(device), Some(kernel)) => {
-                self.run_on_device(device, job, kernel, output)
-            }
-            (Assigned::Device(_), None) => self.run_on_cpu(output),
-            (Assigned::Cpu(reason), _) => {
-                self.run_on_cpu(output)?;
-                engine.was_done(job, Device::Cpu, reason);
-                Ok(())
-            }
-        }
+        self.run_on_cpu(output)?;
+        engine.was_done(job, Device::Cpu, reason);
+        Ok(())
     }
 
     /// The kernel as a device takes it.

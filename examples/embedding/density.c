@@ -10,6 +10,7 @@
 typedef struct {
     float position[3];
     float velocity[3];
+    float mass;
     int kind;
 } particle;
 
@@ -25,16 +26,15 @@ int main(void) {
     enum { EDGE = 20, POINTS = EDGE * EDGE * EDGE };
     const float spacing = 0.05f, support = 2.6f * spacing;
     particle *particles = calloc(POINTS, sizeof *particles);
-    float *mass = malloc(POINTS * sizeof *mass);
     float *density = malloc(POINTS * sizeof *density);
-    if (!particles || !mass || !density) {
+    if (!particles || !density) {
         return 1;
     }
     for (int i = 0; i < POINTS; ++i) {
         particles[i].position[0] = spacing * (float)(i % EDGE);
         particles[i].position[1] = spacing * (float)(i / EDGE % EDGE);
         particles[i].position[2] = spacing * (float)(i / (EDGE * EDGE));
-        mass[i] = 1000.0f * spacing * spacing * spacing;
+        particles[i].mass = 1000.0f * spacing * spacing * spacing;
     }
 
     nf_options options;
@@ -43,14 +43,14 @@ int main(void) {
     nf_engine *engine = NULL;
     check(nf_engine_new(&options, &engine));
 
-    /* The coordinates are read where they lie, one structure after the other. */
+    /* Coordinates and masses are read where they lie, one structure after the other. */
     uint32_t fluid = 0;
     check(nf_add_points_f32(engine, particles->position, POINTS, sizeof(particle), &fluid));
-    check(nf_sph_density(engine, fluid, fluid, support, 3, mass, POINTS, density, POINTS,
-                         NF_DELIVER_WRITE));
+    check(nf_sph_density(engine, fluid, fluid, support, 3, &particles->mass, POINTS,
+                         sizeof(particle), density, POINTS, NF_DELIVER_WRITE));
     /* A point's own mass is not in the sum; W(0) = 21 / (2 pi support^3). */
     const int middle = POINTS / 2 + EDGE * EDGE / 2 + EDGE / 2;
-    const double own = mass[middle] * 21.0 / (2.0 * 3.14159265358979 * pow(support, 3));
+    const double own = particles[middle].mass * 21.0 / (2.0 * 3.14159265358979 * pow(support, 3));
     const double found = density[middle] + own;
     printf("density in the middle: %.1f of 1000\n", found);
 
@@ -67,7 +67,6 @@ int main(void) {
 
     check(nf_engine_free(engine));
     free(particles);
-    free(mass);
     free(density);
     return status == NF_STATUS_POSITIONS && fabs(found - 1000.0) < 20.0 ? 0 : 1;
 }

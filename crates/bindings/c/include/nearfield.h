@@ -525,6 +525,9 @@ typedef struct {
 
 /*
  Fields of a point set for nf_sph_force(), one value (of the velocity three) per point.
+
+ A stride is the bytes from one point's values to the next point's, a multiple of 4: the size of
+ your structure where they lie in one, 0 where the values of all points lie one behind the other.
  */
 typedef struct {
   /*
@@ -547,6 +550,22 @@ typedef struct {
    Mass; not read of targets.
    */
   const float *mass;
+  /*
+   Bytes from one velocity to the next, or 0.
+   */
+  size_t velocity_stride;
+  /*
+   Bytes from one density to the next, or 0.
+   */
+  size_t density_stride;
+  /*
+   Bytes from one pressure to the next, or 0.
+   */
+  size_t pressure_stride;
+  /*
+   Bytes from one mass to the next, or 0.
+   */
+  size_t mass_stride;
 } nf_sph_points;
 
 /*
@@ -943,8 +962,12 @@ nf_status nf_count_neighbors(const nf_engine *engine,
  The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
  masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
+ `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one behind
+ the other.
+
  # Safety
- `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
+ `mass` points to `masses` numbers, one per source, at these distances, `density` to `len`
+ numbers, one per target.
  */
 nf_status nf_sph_density(const nf_engine *engine,
                          uint32_t targets,
@@ -953,6 +976,7 @@ nf_status nf_sph_density(const nf_engine *engine,
                          uint32_t dimensions,
                          const float *mass,
                          size_t masses,
+                         size_t mass_stride,
                          float *density,
                          size_t len,
                          uint32_t deliver);

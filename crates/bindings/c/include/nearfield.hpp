@@ -132,6 +132,16 @@ template <class T> struct positions {
     std::size_t rest;
 };
 
+/* One number for each of `points`, where they are: `stride` bytes from one to the next. */
+struct field {
+    field(const float *first, std::size_t points, std::size_t stride) noexcept
+        : first(first), points(points), stride(stride) {}
+
+    const float *first;
+    std::size_t points;
+    std::size_t stride;
+};
+
 namespace detail {
 
 template <class T> constexpr bool is_number = std::is_same_v<T, float> || std::is_same_v<T, double>;
@@ -514,8 +524,17 @@ public:
                              span<const float> mass, span<float> density,
                              nf_deliver deliver = NF_DELIVER_WRITE,
                              std::uint32_t dimensions = 3) const {
+        return sph_density(targets, sources, support, field(mass.data(), mass.size(), sizeof(float)),
+                           density, deliver, dimensions);
+    }
+
+    /* The same, of masses that lie inside your own structures. */
+    result<void> sph_density(std::uint32_t targets, std::uint32_t sources, float support,
+                             const field &mass, span<float> density,
+                             nf_deliver deliver = NF_DELIVER_WRITE,
+                             std::uint32_t dimensions = 3) const {
         return Policy::done(nf_sph_density(handle_, targets, sources, support, dimensions,
-                                           mass.data(), mass.size(), density.data(),
+                                           mass.first, mass.points, mass.stride, density.data(),
                                            density.size(), deliver));
     }
 

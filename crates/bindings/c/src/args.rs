@@ -4,7 +4,7 @@
 //! guarantees that the memory exists and is not written to while it is read.
 
 use crate::status::{Failure, NfStatus, to_c};
-use nearfield::Positions;
+use nearfield::{Positions, kernels::Field};
 use std::{ffi::c_char, ptr, slice};
 
 /// Longest name of a device, strategy or kernel, in bytes.
@@ -129,6 +129,60 @@ impl<'n, T> Array<'n, T> {
         }
         // SAFETY: not null and aligned, as just checked; the rest is promised.
         Ok(unsafe { slice::from_raw_parts_mut(self.first.cast_mut(), self.len) })
+    }
+}
+
+/// A field of the caller: `channels` floats for each of `points`.
+#[derive(Debug)]
+pub(crate) struct FieldArray<'n> {
+    pub(crate) first: *const f32,
+    pub(crate) points: usize,
+    pub(crate) channels: usize,
+    /// Bytes from one point's floats to the next point's; 0 if they lie one behind the other.
+    pub(crate) stride: usize,
+    pub(crate) what: &'n str,
+}
+
+impl FieldArray<'_> {
+    /// The field, for a call that writes `results`, which must not lie between its floats either.
+    ///
+    /// # Safety
+    /// `first` is null or points to that many floats for each of `points`, at those distances,
+    /// which are not written to during `'a`.
+    pub(crate) unsafe fn read_beside<'a, U>(
+        &self,
+        results: &Array<'_, U>,
+    ) -> Result<Field<'a>, Failure> {
+        let (points, channels, what) = (self.points, self.channels, self.what);
+        let size = channels * size_of::<f32>();
+        let stride = match self.stride {
+            0 => {
+                Array::new(self.first, points.saturating_mul(channels), what).check()?;
+                size
+            }
+            stride if stride < size => {
+                return Err(bad(format!(
+                    "{what}: the stride is {stride} bytes, the numbers of a point take {size}"
+                )));
+            }
+            stride => stride,
+        };
+        let bytes = match points {
+            0 => Some(0),
+            _ => (points - 1)
+                .checked_mul(stride)
+                .and_then(|span| span.checked_add(size)),
+        };
+        let bytes = bytes.ok_or_else(|| {
+            bad(format!(
+                "{what}: {points} points {stride} bytes apart are more than memory holds"
+            ))
+        })?;
+        // SAFETY: the caller guarantees that everything up to the last number is there.
+        let bytes =
+            unsafe { Array::new(self.first.cast::<u8>(), bytes, what).read_beside(results)? };
+        Field::strided(bytes, 0, stride, points, channels)
+            .map_err(|error| bad(format!("{what}: {error}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The named pair kernels.
 
 use crate::{
-    args::{self, Array, check_len, choice},
+    args::{self, Array, FieldArray, check_len, choice},
     call,
     engine::{ENGINES, NfEngine},
     status::{Failure, NfStatus},
@@ -34,6 +34,9 @@ pub struct NfSphForce {
 }
 
 /// Fields of a point set for nf_sph_force(), one value (of the velocity three) per point.
+///
+/// A stride is the bytes from one point's values to the next point's, a multiple of 4: the size of
+/// your structure where they lie in one, 0 where the values of all points lie one behind the other.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfSphPoints {
@@ -47,6 +50,14 @@ pub struct NfSphPoints {
     pub pressure: *const f32,
     /// Mass; not read of targets.
     pub mass: *const f32,
+    /// Bytes from one velocity to the next, or 0.
+    pub velocity_stride: usize,
+    /// Bytes from one density to the next, or 0.
+    pub density_stride: usize,
+    /// Bytes from one pressure to the next, or 0.
+    pub pressure_stride: usize,
+    /// Bytes from one mass to the next, or 0.
+    pub mass_stride: usize,
 }
 
 /// Number of neighbours in `sources` of every point of `targets`; no lists are written or needed.
@@ -78,8 +89,12 @@ pub unsafe extern "C" fn nf_count_neighbors(
 /// The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
 /// masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
 ///
+/// `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one
+/// behind the other.
+///
 /// # Safety
-/// `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
+/// `mass` points to `masses` numbers, one per source, at these distances, `density` to `len`
+/// numbers, one per target.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_sph_density(
     engine: *const NfEngine,
@@ -89,6 +104,7 @@ pub unsafe extern "C" fn nf_sph_density(
     dimensions: u32,
     mass: *const f32,
     masses: usize,
+    mass_stride: usize,
     density: *mut f32,
     len: usize,
     deliver: u32,
@@ -98,15 +114,23 @@ pub unsafe extern "C" fn nf_sph_density(
             kernel: wendland(support, dimensions)?,
         };
         let density = Array::new(density, len, "density");
-        // SAFETY: the caller guarantees that `mass` is null or holds that many elements.
-        let mass = unsafe { Array::new(mass, masses, "mass").read_beside(&density)? };
+        let mass = FieldArray {
+            first: mass,
+            points: masses,
+            channels: 1,
+            stride: mass_stride,
+            what: "mass",
+        };
+        // SAFETY: the caller guarantees that `mass` is null or holds that many elements at these
+        // distances.
+        let mass = unsafe { mass.read_beside(&density)? };
         let traversal = engine
             .traverse(
                 &kernel,
                 engine.point_set(targets)?,
                 engine.point_set(sources)?,
             )
-            .sources(&[Field::from(mass)][..]);
+            .sources(mass);
         // SAFETY: the caller guarantees that `density` is null or has room for that many elements,
         // for this call alone.
         unsafe { run(traversal, density, deliver) }
@@ -150,13 +174,12 @@ pub unsafe extern "C" fn nf_sph_force(
             alpha_c: parameters.alpha_c,
         };
         let acceleration = Array::new(acceleration.cast::<[f32; 3]>(), len, "acceleration");
-        let mass = Array::new(of_sources.mass, of_sources.points, "mass");
         // SAFETY: the caller guarantees that all fields are null or as long as they say.
         let (of_targets, [velocity, density, pressure], mass) = unsafe {
             (
                 of_targets.fields(&acceleration)?,
                 of_sources.fields(&acceleration)?,
-                mass.read_beside(&acceleration)?,
+                of_sources.mass().read_beside(&acceleration)?,
             )
         };
         let traversal = engine
@@ -166,7 +189,7 @@ pub unsafe extern "C" fn nf_sph_force(
                 engine.point_set(sources)?,
             )
             .targets(&of_targets[..])
-            .sources(&[velocity, density, pressure, mass.into()][..]);
+            .sources(&[velocity, density, pressure, mass][..]);
         // SAFETY: the caller guarantees that `acceleration` is null or has room for that many
         // elements, for this call alone.
         unsafe { run(traversal, acceleration, deliver) }
@@ -179,16 +202,36 @@ impl NfSphPoints {
     /// # Safety
     /// The arrays have as many elements as the structure says.
     unsafe fn fields<'a>(&self, results: &Array<'_, [f32; 3]>) -> Result<[Field<'a>; 3], Failure> {
-        let velocity = Array::new(self.velocity.cast::<[f32; 3]>(), self.points, "velocity");
-        let density = Array::new(self.density, self.points, "density");
-        let pressure = Array::new(self.pressure, self.points, "pressure");
-        // SAFETY: the caller guarantees that the arrays have `points` elements.
+        let velocity = self.field(self.velocity, 3, self.velocity_stride, "velocity");
+        let density = self.field(self.density, 1, self.density_stride, "density");
+        let pressure = self.field(self.pressure, 1, self.pressure_stride, "pressure");
+        // SAFETY: the caller guarantees that the arrays have `points` elements at these distances.
         unsafe {
             Ok([
-                velocity.read_beside(results)?.into(),
-                density.read_beside(results)?.into(),
-                pressure.read_beside(results)?.into(),
+                velocity.read_beside(results)?,
+                density.read_beside(results)?,
+                pressure.read_beside(results)?,
             ])
+        }
+    }
+
+    fn mass(&self) -> FieldArray<'static> {
+        self.field(self.mass, 1, self.mass_stride, "mass")
+    }
+
+    fn field(
+        &self,
+        first: *const f32,
+        channels: usize,
+        stride: usize,
+        what: &'static str,
+    ) -> FieldArray<'static> {
+        FieldArray {
+            first,
+            points: self.points,
+            channels,
+            stride,
+            what,
         }
     }
 }

@@ -180,6 +180,11 @@ def test_a_density_is_the_sum_of_its_kernel():
     kernel = 21 / (16 * np.pi) * (2 / 0.3) ** 3 * np.clip(1 - q / 2, 0, None) ** 4 * (2 * q + 1)
     np.fill_diagonal(kernel, 0)
     assert np.allclose(engine.sph_density(mass), kernel @ mass, rtol=1e-4)
+    particles = np.zeros(500, np.dtype([("kind", "i2"), ("mass", "f4"), ("speed", "f4", 3)], align=True))
+    particles["mass"] = mass
+    for layout in (particles["mass"], np.repeat(mass, 3)[::3], mass[::-1].copy()[::-1]):
+        assert not layout.flags["C_CONTIGUOUS"]
+        assert np.array_equal(engine.sph_density(layout), engine.sph_density(mass))
     with pytest.raises(ValueError, match="support is -1"):
         engine.sph_density(mass, support=-1.0)
 

@@ -10,9 +10,9 @@ mod common;
 
 use common::on_null_gpu;
 use nearfield::{
-    Device,
+    Device, Engine,
     device::{DeviceEngine, Progress, Transfers},
-    kernels::{Coefficients, LennardJones, Mixing, Truncation},
+    kernels::{Coefficients, Field, LennardJones, Mixing, SphForce, Truncation, WendlandC2},
 };
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
 use nearfield_null_gpu::Counts;
@@ -192,6 +192,61 @@ fn lists() {
     });
     assert_eq!(moved[0], moved[1], "bytes down and up");
     assert!((1..4096).contains(&moved[0].0), "{moved:?}");
+}
+
+#[test]
+fn of_strided_fields_only_the_values_are_sent() {
+    on_null_gpu("strided");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn strided() {
+    const POINTS: usize = 20_000;
+    let points: Vec<[f32; 3]> = (0..POINTS)
+        .map(|k| [k % 30, k / 30 % 30, k / 900].map(|x| x as f32))
+        .collect();
+    // Structures of twelve numbers: a velocity, a density, a pressure and a mass among them.
+    let particles = vec![1.0f32; 12 * POINTS];
+    let bytes: Vec<u8> = particles.iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let inside =
+        |first: usize, channels| Field::strided(&bytes, 4 * first, 48, POINTS, channels).unwrap();
+    let (vectors, ones) = (
+        vec![[1.0f32; 3]; POINTS],
+        [(); 3].map(|()| vec![1.0f32; POINTS]),
+    );
+    let packed = [
+        Field::from(&vectors),
+        Field::from(&ones[0]),
+        Field::from(&ones[1]),
+        Field::from(&ones[2]),
+    ];
+    let kernel = SphForce {
+        kernel: WendlandC2::with_support(1.5),
+        h: 0.75,
+        alpha_c: 0.1,
+    };
+    let mut engine = Engine::builder(1.5).device(Device::Gpu(0)).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    let sent = |fields: [Field<'_>; 4]| {
+        let before = counts().to_device;
+        let traversal = engine.traverse(&kernel, set, set);
+        traversal
+            .targets(&fields[..3])
+            .sources(&fields)
+            .run()
+            .unwrap();
+        counts().to_device - before
+    };
+    // The positions go with the first traversal.
+    sent(packed);
+    let of_packed = sent(packed);
+    assert!(
+        (24..32).contains(&(of_packed / POINTS as u64)),
+        "{of_packed}"
+    );
+    let strided = [inside(2, 3), inside(6, 1), inside(7, 1), inside(9, 1)];
+    assert_eq!(sent(strided), of_packed);
 }
 
 #[test]

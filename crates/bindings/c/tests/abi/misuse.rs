@@ -386,7 +386,7 @@ fn results_that_lie_where_something_is_read_are_refused() {
     // SAFETY: the arrays are as long as is said.
     unsafe {
         let density =
-            |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, 3, mass, 1000, out, 1000, 0);
+            |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, 3, mass, 1000, 0, out, 1000, 0);
         assert_eq!(density(at, at), NfStatus::BadArgument);
         assert!(
             last_error().contains("density and mass share memory"),
@@ -395,12 +395,47 @@ fn results_that_lie_where_something_is_read_are_refused() {
         );
         assert_eq!(density(at, at.add(999)), NfStatus::BadArgument);
         assert_eq!(density(at, at.add(1000)), NfStatus::Ok);
+        // Between strided values too, and strides that no values can have.
+        let strided = |mass: *const f32, masses, stride| {
+            nf_sph_density(made.engine, 0, 0, 1.5, 3, mass, masses, stride, at, 1000, 0)
+        };
+        for (mass, masses, stride, text) in [
+            (at.add(1), 1000, 28, "density and mass share memory"),
+            (at.add(1000), 1000, 2, "mass: the stride is 2 bytes"),
+            (
+                at.add(1000),
+                1000,
+                6,
+                "mass: a field of 1 channels with a stride of 6",
+            ),
+            (at.add(1000), usize::MAX / 2, 8, "more than memory holds"),
+            (at.add(1000), usize::MAX / 16, 12, "more than memory holds"),
+            (at.add(1000), 999, 28, "source field 0 holds 999 points"),
+            (ptr::null_mut(), 1000, 28, "mass"),
+        ] {
+            let status = strided(mass, masses, stride);
+            let null = if mass.is_null() {
+                NfStatus::NullPointer
+            } else {
+                NfStatus::BadArgument
+            };
+            assert!(
+                status == null && last_error().contains(text),
+                "{}",
+                last_error()
+            );
+        }
+        assert_eq!(strided(at.add(1000), 1000, 28), NfStatus::Ok);
         let fields = NfSphPoints {
             points: 1000,
             velocity: at,
             density: at.add(3000),
             pressure: at.add(3000),
             mass: at.add(4000),
+            velocity_stride: 0,
+            density_stride: 0,
+            pressure_stride: 0,
+            mass_stride: 0,
         };
         let parameters = NfSphForce {
             support: 1.5,

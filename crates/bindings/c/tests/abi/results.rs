@@ -281,6 +281,7 @@ fn density_of(
             dimensions,
             mass.as_ptr(),
             mass.len(),
+            0,
             density.as_mut_ptr(),
             density.len(),
             deliver,
@@ -360,6 +361,10 @@ fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
         density: ones.as_ptr(),
         pressure: ones.as_ptr(),
         mass: ones.as_ptr(),
+        velocity_stride: 0,
+        density_stride: 0,
+        pressure_stride: 0,
+        mass_stride: 0,
     };
     let parameters = NfSphForce {
         support: 1.5,
@@ -390,6 +395,85 @@ fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
         "pushed out of the corner: {:?}",
         of(0)
     );
+}
+
+#[test]
+fn fields_inside_structures_give_what_arrays_give() {
+    #[repr(C, packed)]
+    #[derive(Clone, Copy)]
+    struct Particle {
+        kind: u16,
+        mass: f32,
+        velocity: [f32; 3],
+        density: f32,
+        pressure: f32,
+        id: u16,
+    }
+    let made = Made::new();
+    let number = |i: usize| 1.0 + (i * 37 % 101) as f32 / 64.0;
+    let particles: Vec<Particle> = (0..1000)
+        .map(|i| Particle {
+            kind: u16::MAX,
+            mass: number(i),
+            velocity: [number(i + 1), number(i + 2), number(i + 3)],
+            density: number(i + 4),
+            pressure: number(i + 5),
+            id: u16::MAX,
+        })
+        .collect();
+    let mass: Vec<f32> = particles.iter().map(|one| one.mass).collect();
+    let velocity: Vec<[f32; 3]> = particles.iter().map(|one| one.velocity).collect();
+    let density: Vec<f32> = particles.iter().map(|one| one.density).collect();
+    let pressure: Vec<f32> = particles.iter().map(|one| one.pressure).collect();
+    let (first, stride) = (particles.as_ptr(), size_of::<Particle>());
+    // SAFETY: places inside of the first structure.
+    let inside = unsafe {
+        NfSphPoints {
+            points: 1000,
+            velocity: (&raw const (*first).velocity).cast(),
+            density: &raw const (*first).density,
+            pressure: &raw const (*first).pressure,
+            mass: &raw const (*first).mass,
+            velocity_stride: stride,
+            density_stride: stride,
+            pressure_stride: stride,
+            mass_stride: stride,
+        }
+    };
+    let arrays = NfSphPoints {
+        velocity: velocity.as_ptr().cast(),
+        density: density.as_ptr(),
+        pressure: pressure.as_ptr(),
+        mass: mass.as_ptr(),
+        velocity_stride: 12,
+        density_stride: 0,
+        pressure_stride: 4,
+        mass_stride: 0,
+        ..inside
+    };
+    let parameters = NfSphForce {
+        support: 1.5,
+        alpha_c: 0.1,
+        dimensions: 3,
+    };
+    let run = |targets: &NfSphPoints, sources: &NfSphPoints| {
+        let (mut forces, mut densities) = (vec![0.0f32; 3000], vec![0.0f32; 1000]);
+        let (out, engine) = (forces.as_mut_ptr(), made.engine);
+        // SAFETY: the fields hold as many points as they say.
+        let status =
+            unsafe { nf_sph_force(engine, 0, 0, &parameters, targets, sources, out, 1000, 0) };
+        assert_eq!(status, NfStatus::Ok, "{}", last_error());
+        let (out, mass, stride) = (densities.as_mut_ptr(), sources.mass, sources.mass_stride);
+        // SAFETY: as above.
+        let status =
+            unsafe { nf_sph_density(engine, 0, 0, 1.5, 3, mass, 1000, stride, out, 1000, 0) };
+        assert_eq!(status, NfStatus::Ok, "{}", last_error());
+        (forces, densities)
+    };
+    let expected = run(&arrays, &arrays);
+    assert!(expected.0.iter().any(|force| *force != 0.0));
+    assert_eq!(run(&inside, &inside), expected);
+    assert_eq!(run(&inside, &arrays), expected);
 }
 
 /// Counts neighbours and checks the geometry of every pair.

@@ -73,6 +73,19 @@ int main() {
     std::vector<float> mass(points.size(), 1.0f), density(points.size());
     engine.sph_density(set, set, 1.0f, mass, density);
     expect(density[555] == 0.0f, "the kernel vanishes at its support");
+    struct Body {
+        double id;
+        float mass;
+        float rest;
+    };
+    const std::vector<Body> bodies(points.size(), Body{-1, 1.0f, -1.0f});
+    std::vector<float> strided(points.size());
+    nearfield::engine wide(nearfield::options(2.0));
+    const auto inside = wide.add_points(points);
+    wide.sph_density(inside, inside, 2.0f, mass, density);
+    wide.sph_density(inside, inside, 2.0f,
+                     nearfield::field(&bodies[0].mass, bodies.size(), sizeof(Body)), strided);
+    expect(density[555] > 0.0f && strided == density, "masses inside structures");
 
     // Batches: every target once, and exceptions come out.
     std::atomic<int> targets(0);

@@ -166,7 +166,8 @@ int main(void) {
     CHECK(nf_add_points_f32(cpu, points, POINTS, 12, &set));
     CHECK(nf_find_neighbors(cpu));
     CHECK(nf_neighbors(cpu, set, set, &lists));
-    CHECK(nf_sph_density(cpu, set, set, 1.0f, 3, mass, POINTS, density, POINTS, NF_DELIVER_WRITE));
+    CHECK(nf_sph_density(cpu, set, set, 1.0f, 3, mass, POINTS, 0, density, POINTS,
+                         NF_DELIVER_WRITE));
 
     EXPECT(cu_to_host(counts, of.counts, POINTS * 4) == 0);
     EXPECT(memcmp(counts, lists.count, POINTS * 4) == 0);

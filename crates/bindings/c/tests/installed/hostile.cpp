@@ -58,7 +58,8 @@ static void counts_that_do_not_match() {
     expect_error([&] { engine.query(ten, set); }, NF_STATUS_BAD_ARGUMENT, "10 numbers");
     expect(engine.points(set) == 1000, "the set is what it was");
     const std::vector<float> values(3000, 1.0f);
-    const nf_sph_points fields = {1000, values.data(), values.data(), values.data(), values.data()};
+    const nf_sph_points fields = {1000, values.data(), values.data(), values.data(), values.data(),
+                                  0, 0, 0, 0};
     std::vector<float> acceleration(3001);
     expect_error([&] { engine.sph_force(set, set, {1.0f, 0.0f, 3}, fields, fields, acceleration); },
                  NF_STATUS_BAD_ARGUMENT, "3001 numbers");

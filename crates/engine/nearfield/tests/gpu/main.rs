@@ -7,6 +7,7 @@ mod common;
 mod on_gpu;
 
 mod alone;
+mod fields;
 mod hybrid;
 mod sums;
 

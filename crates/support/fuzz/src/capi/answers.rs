@@ -202,6 +202,8 @@ pub(super) fn density(engine: *mut NfEngine, [targets, sources]: [u8; 2], room: 
             if deliver < 128 { 3 } else { 2 },
             masses.as_ptr(),
             masses.len(),
+            // Packed, packed by name, an overlap, a fraction of a number.
+            [0, 4, 2, 6][usize::from(deliver) / 7 % 4],
             room.place(&mut results),
             len,
             (deliver % 3).into(),
@@ -223,6 +225,10 @@ pub(super) fn force(engine: *mut NfEngine, [targets, sources]: [u8; 2], room: Ro
         density: ones.as_ptr(),
         pressure: ones.as_ptr(),
         mass: ones.as_ptr(),
+        velocity_stride: [0, 12, 4, 14][usize::from(deliver) / 7 % 4],
+        density_stride: [0, 4, 8, 12][usize::from(deliver) / 28 % 4],
+        pressure_stride: 12,
+        mass_stride: 0,
     };
     let (of_targets, of_sources) = (fields(points), fields(others));
     let parameters = NfSphForce {

@@ -22,7 +22,7 @@ use nearfield_pairs::Pair;
 ///
 /// Images are compared lexicographically. (i, image) and (j, −image) are the two views of one
 /// pair, so "positive image" picks one of two.
-pub(crate) type Image = [i64; 3];
+pub type Image = [i64; 3];
 
 /// The image of a pair, counted from the unwrapped coordinates. Their cells met through the image
 /// `of_cells`; the target lies `target` boxes outside the box, the source `source`.

@@ -68,6 +68,7 @@ mod sets;
 mod simd;
 mod stored;
 
+pub use contract::Image;
 pub use error::{Error, ErrorKind};
 pub use kernels::fields::{Fields, Output};
 pub use lists::{
@@ -81,6 +82,7 @@ pub use lists::{
 pub use pool::CpuBackend;
 pub use sets::{
     PairOfSets,
+    pairs::{PairScratch, VisitPairs},
     radii::SortedRadii,
     rule::{RadiusRule, SetRadii},
     share::{Share, Spent},

@@ -69,6 +69,12 @@ impl Group {
         self.batch == Batch::Whole
     }
 
+    /// Returns true unless other candidates of the target were gathered before.
+    #[inline(always)]
+    pub(crate) fn begins(&self) -> bool {
+        matches!(self.batch, Batch::Whole | Batch::Part { first: true, .. })
+    }
+
     /// Returns true if there are no more candidates.
     #[inline(always)]
     pub(crate) fn is_last(&self) -> bool {

@@ -75,15 +75,16 @@ impl<V: Compress> Keep<V> for Tags {
     }
 }
 
-/// Keeps the numbers of the candidates within the radius, itself included, for double precision.
+/// Keeps the numbers of candidates: of the neighbours if it `DECIDES`; else of all within the
+/// radius, the target itself included, for double precision.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct Numbers<const DECIDES: bool> {
     /// Where the next number goes; [`LANES`](crate::simd::LANES) more than candidates have room.
     pub(crate) end: *mut u32,
 }
 
-impl<V: Compress> Keep<V> for Numbers {
-    const DECIDES: bool = false;
+impl<V: Compress, const DECIDES: bool> Keep<V> for Numbers<DECIDES> {
+    const DECIDES: bool = DECIDES;
 
     #[inline(always)]
     unsafe fn keep(&mut self, block: &Block<V>, _: [V; 3], _: V, order: V::Order, count: usize) {

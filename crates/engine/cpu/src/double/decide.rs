@@ -58,11 +58,12 @@ struct Target {
 ///
 /// Lists take the caller's index; kernels take displacement, square and channels.
 pub(crate) trait Receive {
-    /// Takes the source `slot` as neighbour number `number`, until another is put there.
+    /// Takes the source `slot` in an image as neighbour number `number`, until another is put
+    /// there.
     ///
     /// # Safety
     /// There is room for neighbour `number`, and a source `slot`.
-    unsafe fn put(&mut self, number: usize, slot: usize, d: [f64; 3], d2: f64);
+    unsafe fn put(&mut self, number: usize, slot: usize, image: Image, d: [f64; 3], d2: f64);
 }
 
 impl<'a> Decide<'a> {
@@ -137,7 +138,7 @@ impl<'a> Decide<'a> {
         let begin = passed.as_mut_ptr();
         // SAFETY: guaranteed by the caller; the end lies in the same array as the beginning.
         let count = unsafe {
-            let numbers = [Numbers { end: begin }];
+            let numbers = [Numbers::<false> { end: begin }];
             let [kept] = scan::<S::Single, _, MODE, 1>(&[filter], self.candidates, numbers);
             kept.end.offset_from(begin) as usize
         };
@@ -208,7 +209,7 @@ impl<'a> Decide<'a> {
                 } else {
                     slot != own_slot
                 };
-                to.put(found, at, d, d2);
+                to.put(found, at, through.image, d, d2);
                 found += usize::from((d2 <= self.r2) & counts);
             }
         }
@@ -242,7 +243,7 @@ struct ListOf<'a> {
 
 impl Receive for ListOf<'_> {
     #[inline(always)]
-    unsafe fn put(&mut self, number: usize, slot: usize, _: [f64; 3], _: f64) {
+    unsafe fn put(&mut self, number: usize, slot: usize, _: Image, _: [f64; 3], _: f64) {
         // SAFETY: guaranteed by the caller.
         unsafe { self.to.add(number).write(*self.index.get_unchecked(slot)) };
     }

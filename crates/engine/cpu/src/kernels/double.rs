@@ -25,7 +25,7 @@ use crate::{
         scan::Channels,
         scratch::Scratch,
     },
-    contract::rounded,
+    contract::{Image, rounded},
     double::decide::{Decide, Receive},
     simd::{LANES, Simd, Task},
 };
@@ -42,7 +42,7 @@ struct Packed<'a> {
 
 impl Receive for Packed<'_> {
     #[inline(always)]
-    unsafe fn put(&mut self, number: usize, slot: usize, d: [f64; 3], d2: f64) {
+    unsafe fn put(&mut self, number: usize, slot: usize, _: Image, d: [f64; 3], d2: f64) {
         let pair = rounded(d, d2);
         // SAFETY: guaranteed by the caller.
         unsafe {

@@ -2,8 +2,8 @@
 //!
 //! Lists alone do not say through which image a neighbour was found, and where a box is smaller
 //! than twice the radius the same source stands in a list once per image. So geometry is written
-//! together with its own lists, target by target, by walking the runs of the grid again in scalar
-//! code that knows the image of every candidate. Index and geometry go to parallel arrays at once,
+//! together with its own lists, target by target, by a second search that knows the image of every
+//! candidate ([`crate::sets::pairs`]). Index and geometry go to parallel arrays at once,
 //! so their orders agree by construction.
 //!
 //! # Memory
@@ -14,8 +14,8 @@
 //!
 //! # Order
 //!
-//! In [`ListOrder::Unspecified`] pairs come as the scalar walk visits them, which is the order of
-//! the runs. In ascending order the pairs of one target are collected and sorted by (index,
+//! In [`ListOrder::Unspecified`] pairs come as the search finds them, which is the order of the
+//! runs. In ascending order the pairs of one target are collected and sorted by (index,
 //! image), so images of one source are in order too.
 //!
 //! # Far images
@@ -29,17 +29,24 @@ use super::{
     neighbor_lists::{ListOrder, NeighborLists},
 };
 use crate::{
+    candidates::{mode::Tag, walk::Walk},
     contract::Image,
     error::{Error, ErrorKind},
-    sets::PairOfSets,
-    simd::{Simd, Task, with_level},
+    sets::{
+        PairOfSets,
+        pairs::{VisitPairs, VisitTask},
+    },
+    simd::with_level,
 };
 use nearfield_grid::{
     SharedMut,
     memory::{Shortage, make_room},
 };
 use nearfield_pairs::{ListKind, Pair};
-use std::{ops::Range, sync::OnceLock};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::OnceLock,
+};
 
 /// Neighbour lists and, in arrays parallel to their storage, the geometry of every pair.
 ///
@@ -180,14 +187,28 @@ impl MeasuredLists<'_> {
             image: SharedMut::new(&mut geometry.image),
             far: OnceLock::new(),
         };
+        let walk = Walk::new(self.sets(), Tag::Slot, ListKind::Full)?;
         let backend = self.backend();
         backend.for_each_task(self.lengths().len(), &|slots, scratch| {
-            let task = GeometryTask {
+            let mut writer = Writer {
                 shared: &shared,
+                target: 0,
+                list: 0..0,
+                found: Vec::new(),
+                failed: None,
+            };
+            let task = VisitTask {
+                walk: &walk,
                 slots,
-                failed: &mut scratch.failed,
+                scratch,
+                to: &mut writer,
             };
             with_level(backend.level(), task);
+            match writer.failed {
+                None if scratch.failed.is_none() => writer.finish(),
+                None => {}
+                failed => scratch.failed = failed,
+            }
         })?;
         match shared.far.into_inner() {
             Some(far) => Err(far),
@@ -220,58 +241,72 @@ struct Shared<'a> {
     far: OnceLock<Error>,
 }
 
-/// A range of sorted targets; a [`Task`] so that fused multiply-adds are instructions, not calls.
-struct GeometryTask<'a> {
+/// Writes the pairs of one target after the other.
+struct Writer<'a> {
     /// The job.
     shared: &'a Shared<'a>,
-    /// The targets.
-    slots: Range<usize>,
-    /// Where a refusal of memory is noted.
-    failed: &'a mut Option<Shortage>,
+    /// The target's index.
+    target: u32,
+    /// Entries of its list that are yet to be written.
+    list: Range<usize>,
+    /// Ascending order: the pairs of the target so far.
+    found: Vec<NeighborPair>,
+    /// Memory that was refused.
+    failed: Option<Shortage>,
 }
 
-impl Task for GeometryTask<'_> {
+impl VisitPairs for Writer<'_> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn target(&mut self, slot: usize) -> ControlFlow<()> {
+        self.finish();
+        self.target = self.shared.sets.targets.points().index()[slot];
+        self.list = self.shared.list(self.target as usize);
+        if self.shared.order == ListOrder::Ascending
+            && let Err(shortage) = make_room(&mut self.found, self.list.len(), WHAT)
+        {
+            self.failed = Some(shortage);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline(always)]
+    fn pair(&mut self, index: u32, image: Image, pair: Pair) {
         let shared = self.shared;
-        let index = shared.sets.targets.points().index();
-        let mut found: Vec<NeighborPair> = Vec::new();
-        for slot in self.slots {
-            let target = index[slot];
-            let list = shared.list(target as usize);
-            let counts = |index, image| !shared.half || (index, image) > (target, [0; 3]);
-            if shared.order == ListOrder::Unspecified {
-                let mut entries = list;
-                shared.sets.for_each_neighbor(slot, |index, image, pair| {
-                    if counts(index, image)
-                        && let Some(at) = entries.next()
-                    {
-                        let image = shared.narrowed(image, target, index);
-                        // SAFETY: an entry of this target's list, and every sorted target is
-                        // visited once.
-                        unsafe { shared.put(at, &NeighborPair { index, image, pair }) };
-                    }
-                });
-                debug_assert!(entries.is_empty(), "both passes find the same neighbours");
-                continue;
+        if shared.half && (index, image) <= (self.target, [0; 3]) {
+            return;
+        }
+        let image = shared.narrowed(image, self.target, index);
+        let neighbor = NeighborPair { index, image, pair };
+        if shared.order == ListOrder::Ascending {
+            if self.found.len() < self.list.len() {
+                self.found.push(neighbor);
             }
-            found.clear();
-            if let Err(shortage) = make_room(&mut found, list.len(), WHAT) {
-                *self.failed = Some(shortage);
-                return;
+        } else if let Some(at) = self.list.next() {
+            // SAFETY: an entry of this target's list, and every sorted target is visited once.
+            unsafe { shared.put(at, &neighbor) };
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// Ends a target; ascending order: sorts its pairs and writes them.
+    #[inline(always)]
+    fn finish(&mut self) {
+        if self.shared.order == ListOrder::Ascending {
+            debug_assert_eq!(
+                self.list.len(),
+                self.found.len(),
+                "both passes find the same"
+            );
+            (self.found).sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+            for (at, neighbor) in self.list.clone().zip(&self.found) {
+                // SAFETY: as in `pair`.
+                unsafe { self.shared.put(at, neighbor) };
             }
-            shared.sets.for_each_neighbor(slot, |index, image, pair| {
-                if counts(index, image) && found.len() < list.len() {
-                    let image = shared.narrowed(image, target, index);
-                    found.push(NeighborPair { index, image, pair });
-                }
-            });
-            debug_assert_eq!(list.len(), found.len(), "both passes find the same");
-            found.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
-            for (at, neighbor) in list.zip(&found) {
-                // SAFETY: as above.
-                unsafe { shared.put(at, neighbor) };
-            }
+            self.found.clear();
+        } else {
+            debug_assert!(self.list.is_empty(), "both passes find the same neighbours");
         }
     }
 }

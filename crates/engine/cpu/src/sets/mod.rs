@@ -14,6 +14,7 @@
 //! **Invariant:** a [`PairOfSets`] that passed [`PairOfSets::check`] has both sets in one
 //! precision, and says "same set" of one grid only.
 
+pub(crate) mod pairs;
 pub(crate) mod radii;
 pub(crate) mod rule;
 pub(crate) mod share;

@@ -19,8 +19,9 @@ use crate::{
     backend::{JobKind, support::Feature},
     engine::jobs::job,
 };
-use nearfield_cpu::PairOfSets;
+use nearfield_cpu::{Image, PairScratch, VisitPairs};
 use nearfield_grid::{memory::Shortage, parallel};
+use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::{ops::ControlFlow, sync::OnceLock};
 
@@ -115,59 +116,99 @@ impl Engine {
         self.assign_to_cpu(&Feature::Batches, job(kind, targets, sources))?;
         let of = self.pair_of_sets(targets, sources)?;
         let len = of.targets.points().len();
-        let refused = OnceLock::new();
-        let task = |collected: &mut Collected, task: usize| {
+        let failed = OnceLock::new();
+        let task = |worker: &mut Worker, task: usize| {
+            let mut visiting = Visiting {
+                collected: &mut worker.collected,
+                index: of.targets.points().index(),
+                visit: &visit,
+                flow: ControlFlow::Continue(()),
+            };
             let slots = task * TASK..((task + 1) * TASK).min(len);
-            slots.into_iter().try_for_each(|slot| {
-                collected.add(&of, slot);
-                if let Some(shortage) = collected.refused {
-                    // The first counts.
-                    let _ = refused.set(shortage);
-                    return ControlFlow::Break(());
-                }
-                match collected.is_full() {
-                    true => collected.hand_out(&visit),
-                    false => ControlFlow::Continue(()),
-                }
-            })?;
-            collected.hand_out(&visit)
+            let done = (self.backend).visit_pairs(of, slots, &mut worker.scratch, &mut visiting);
+            let flow = visiting.flow;
+            let refused = worker
+                .collected
+                .refused
+                .map(|shortage| Err(shortage.into()));
+            if let Err(error) = refused.unwrap_or(done) {
+                // The first counts.
+                let _ = failed.set(error);
+                return ControlFlow::Break(());
+            }
+            flow?;
+            worker.collected.hand_out(&visit)
         };
         let flow = self.backend.install(|| {
             let mut tasks = 0..len.div_ceil(TASK);
             if parallel::is_shared() {
-                (tasks.into_par_iter()).try_for_each_init(Collected::default, task)
+                (tasks.into_par_iter()).try_for_each_init(Worker::default, task)
             } else {
-                let mut collected = Collected::default();
-                tasks.try_for_each(|number| task(&mut collected, number))
+                let mut worker = Worker::default();
+                tasks.try_for_each(|number| task(&mut worker, number))
             }
         });
-        match refused.into_inner() {
-            Some(shortage) => Err(shortage.into()),
+        match failed.into_inner() {
+            Some(error) => Err(error.into()),
             None => Ok(flow),
         }
     }
 }
 
-impl Collected {
-    /// Adds a sorted target and its neighbours.
-    ///
-    /// If memory runs out, the target's other pairs are left out and `refused` says so. The batch
-    /// is never handed out then.
-    fn add(&mut self, of: &PairOfSets<'_>, slot: usize) {
-        self.targets.push(of.targets.points().index()[slot]);
-        self.offsets.push(self.sources.len() as u32);
-        of.for_each_neighbor(slot, |source, _, pair| {
-            if self.sources.len() == self.sources.capacity() && !self.grow() {
-                return;
-            }
-            self.sources.push(source);
-            for (axis, d) in self.d.iter_mut().zip(pair.d) {
-                axis.push(d);
-            }
-            self.d2.push(pair.d2);
-        });
+/// What a worker keeps from task to task.
+#[derive(Debug, Default)]
+struct Worker {
+    /// The batch being put together.
+    collected: Collected,
+    /// Buffers of the search.
+    scratch: PairScratch,
+}
+
+/// A task's way from pairs to batches.
+struct Visiting<'a, F> {
+    /// The batch being put together.
+    collected: &'a mut Collected,
+    /// The caller's index of every sorted target.
+    index: &'a [u32],
+    /// The caller's.
+    visit: &'a F,
+    /// What it returned last.
+    flow: ControlFlow<()>,
+}
+
+impl<F: Fn(PairBatch<'_>) -> ControlFlow<()>> VisitPairs for Visiting<'_, F> {
+    #[inline(always)]
+    fn target(&mut self, slot: usize) -> ControlFlow<()> {
+        let collected = &mut *self.collected;
+        if collected.refused.is_some() {
+            return ControlFlow::Break(());
+        }
+        if collected.is_full() {
+            self.flow = collected.hand_out(self.visit);
+            self.flow?;
+        }
+        collected.targets.push(self.index[slot]);
+        collected.offsets.push(collected.sources.len() as u32);
+        ControlFlow::Continue(())
     }
 
+    /// If memory runs out, the target's other pairs are left out and `refused` says so. The batch
+    /// is never handed out then.
+    #[inline(always)]
+    fn pair(&mut self, source: u32, _: Image, pair: Pair) {
+        let collected = &mut *self.collected;
+        if collected.sources.len() == collected.sources.capacity() && !collected.grow() {
+            return;
+        }
+        collected.sources.push(source);
+        for (axis, d) in collected.d.iter_mut().zip(pair.d) {
+            axis.push(d);
+        }
+        collected.d2.push(pair.d2);
+    }
+}
+
+impl Collected {
     /// Makes room for more pairs; false where there is none.
     ///
     /// Doubles the arrays, or begins with the pairs of a full batch. Marked cold, as a worker calls

@@ -8,6 +8,7 @@
 use crate::{Cell, ForceField, System, cell::dot};
 use nearfield::{
     Engine, Error, PointSetId,
+    kernels::EnergyVirial,
     lists::{PairBatch, VerletLists},
 };
 use std::{
@@ -62,16 +63,19 @@ impl Terms<'_> {
         let [a, b] = [i, j].map(|atom| self.system.types[atom] as usize);
         let table = &self.field.lennard_jones;
         let of = table.coefficients(a, b);
-        let (mut energy, mut virial) = if of.epsilon > 0.0 {
+        let EnergyVirial {
+            mut energy,
+            mut virial,
+        } = if of.epsilon > 0.0 {
             of.truncated(r, table.cutoff(), table.truncation())
         } else {
-            (0.0, 0.0)
+            EnergyVirial::default()
         };
         if let Some(coulomb) = &self.field.coulomb {
             let [a, b] = [i, j].map(|atom| f64::from(self.system.charges[atom]));
-            let (of_charges, more) = coulomb.at(r);
-            energy += a * b * of_charges;
-            virial += a * b * more;
+            let of_charges = coulomb.at(r);
+            energy += a * b * of_charges.energy;
+            virial += a * b * of_charges.virial;
         }
         let over = virial / square;
         AtomSum {

@@ -137,8 +137,8 @@ fn rock_salt_has_its_madelung_constant() {
         .for_each_neighbor(all, all, centre, |ion, pair| {
             let charge = charges[ion as usize];
             // Squared distances are whole numbers here, which f32 holds.
-            energy += f64::from(charge) * coulomb.at(f64::from(pair.d2).sqrt()).0;
-            single += f64::from(coulomb.evaluate(pair.d2, 1.0, charge).0);
+            energy += f64::from(charge) * coulomb.at(f64::from(pair.d2).sqrt()).energy;
+            single += f64::from(coulomb.evaluate(pair.d2, 1.0, charge).energy);
             found += 1;
         })
         .unwrap();
@@ -173,7 +173,7 @@ fn energy_of(atom: usize, system: &System, at: [f64; 3]) -> f64 {
             let mixed = Mixing::default().of(of(system.types()[atom]), of(system.types()[other]));
             let charges = f64::from(system.charges()[atom]) * f64::from(system.charges()[other]);
             let shifted = 1.0 / r - 2.0 / cutoff + r / (cutoff * cutoff);
-            mixed.truncated(r, cutoff, Truncation::ForceShift).0 + 1.3 * charges * shifted
+            mixed.truncated(r, cutoff, Truncation::ForceShift).energy + 1.3 * charges * shifted
         })
         .sum()
 }
@@ -436,8 +436,9 @@ fn a_power_law_over_all_pairs_is_its_sum_in_double_precision() {
         for j in (0..points.len()).filter(|&j| j != i) {
             let d = [0, 1, 2].map(|k| f64::from(points[j][k]) - f64::from(points[i][k]));
             let r = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]).sqrt();
-            let (push, of_pair) = law.at(r);
-            energy += 0.5 * of_pair;
+            let of_pair = law.at(r);
+            let push = of_pair.virial / r;
+            energy += 0.5 * of_pair.energy;
             size += push;
             for axis in 0..3 {
                 force[axis] -= push * d[axis] / r;

@@ -180,7 +180,8 @@ def test_a_density_is_the_sum_of_its_kernel():
     kernel = 21 / (16 * np.pi) * (2 / 0.3) ** 3 * np.clip(1 - q / 2, 0, None) ** 4 * (2 * q + 1)
     np.fill_diagonal(kernel, 0)
     assert np.allclose(engine.sph_density(mass), kernel @ mass, rtol=1e-4)
-    particles = np.zeros(500, np.dtype([("kind", "i2"), ("mass", "f4"), ("speed", "f4", 3)], align=True))
+    particle = np.dtype([("kind", "i2"), ("mass", "f4"), ("speed", "f4", 3)], align=True)
+    particles = np.zeros(500, particle)
     particles["mass"] = mass
     for layout in (particles["mass"], np.repeat(mass, 3)[::3], mass[::-1].copy()[::-1]):
         assert not layout.flags["C_CONTIGUOUS"]

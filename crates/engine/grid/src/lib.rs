@@ -68,7 +68,7 @@ pub use input::{
     value::Value,
 };
 pub use lattice::{
-    Lattice,
+    CellsWithin, Lattice,
     axis::{AxisScale, Cell},
     rows::Row,
 };

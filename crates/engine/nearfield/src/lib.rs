@@ -197,9 +197,9 @@ pub mod kernels {
 
     pub use nearfield_pairs::{
         Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
-        Dimensions, Field, FieldsOf, Forces, Interactions, LennardJones, LongRange, MAX_TYPES,
-        Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening, SphDensity, SphForce, Sum,
-        Truncation, WendlandC2,
+        Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Interactions, LennardJones,
+        LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening,
+        SphDensity, SphForce, Sum, Truncation, WendlandC2,
     };
 }
 

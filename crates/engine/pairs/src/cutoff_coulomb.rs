@@ -6,7 +6,7 @@
 //! dielectric. All of them are a polynomial in r added to 1/r, so one kernel serves them all with
 //! three coefficients.
 
-use crate::{Cuda, PairPotential};
+use crate::{Cuda, EnergyForce, EnergyVirial, PairPotential};
 use nearfield_kernels::pairs;
 
 /// The treatment of the jump at the cut-off: energies are q·q·(1/r + a·r² + b·r + c).
@@ -42,7 +42,11 @@ pub struct CutoffCoulomb {
 impl CutoffCoulomb {
     /// Charges with the energy `constant`·q·q/r, 1/(4πε₀) in the units in use.
     pub fn new(constant: f64, cutoff: f64, screening: Screening) -> Self {
-        let (square, slope, offset) = Self::shifts(cutoff, screening);
+        let Shifts {
+            square,
+            slope,
+            offset,
+        } = Shifts::new(cutoff, screening);
         Self {
             constant: constant as f32,
             square: (constant * square) as f32,
@@ -57,27 +61,53 @@ impl CutoffCoulomb {
         }
     }
 
-    /// Energy and −r·dU/dr of two unit charges at a distance, in double precision.
-    pub fn at(&self, r: f64) -> (f64, f64) {
+    /// Energy and virial of two unit charges at a distance, in double precision.
+    pub fn at(&self, r: f64) -> EnergyVirial {
         let [constant, square, slope, offset] = self.exact;
         let (plain, bend, shift) = (constant / r, square * r * r, slope * r);
-        (plain + bend + shift + offset, plain - 2.0 * bend - shift)
+        EnergyVirial {
+            energy: plain + bend + shift + offset,
+            virial: plain - 2.0 * bend - shift,
+        }
     }
+}
 
-    /// a, b and c.
-    fn shifts(cutoff: f64, screening: Screening) -> (f64, f64, f64) {
+/// The terms a·r² + b·r + c that are added to 1/r.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shifts {
+    /// a.
+    square: f64,
+    /// b.
+    slope: f64,
+    /// c.
+    offset: f64,
+}
+
+impl Shifts {
+    fn new(cutoff: f64, screening: Screening) -> Self {
         let inverse = 1.0 / cutoff;
         match screening {
-            Screening::Plain => (0.0, 0.0, 0.0),
-            Screening::EnergyShift => (0.0, 0.0, -inverse),
-            Screening::ForceShift => (0.0, inverse * inverse, -2.0 * inverse),
+            Screening::Plain => Self::default(),
+            Screening::EnergyShift => Self {
+                offset: -inverse,
+                ..Self::default()
+            },
+            Screening::ForceShift => Self {
+                slope: inverse * inverse,
+                offset: -2.0 * inverse,
+                ..Self::default()
+            },
             Screening::ReactionField(permittivity) => {
                 let share = if permittivity.is_infinite() {
                     0.5
                 } else {
                     (permittivity - 1.0) / (2.0 * permittivity + 1.0)
                 };
-                (share * inverse.powi(3), 0.0, -(1.0 + share) * inverse)
+                Self {
+                    square: share * inverse.powi(3),
+                    offset: -(1.0 + share) * inverse,
+                    ..Self::default()
+                }
             }
         }
     }
@@ -87,7 +117,7 @@ impl PairPotential for CutoffCoulomb {
     type Point = f32;
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, a: f32, b: f32) -> (f32, f32) {
+    fn evaluate(&self, d2: f32, a: f32, b: f32) -> EnergyForce {
         let r = d2.sqrt();
         let inverse = 1.0 / d2;
         let product = a * b;
@@ -97,7 +127,10 @@ impl PairPotential for CutoffCoulomb {
         let shift = self.slope * r;
         let energy = plain + (bend + (shift + self.offset));
         let virial = plain - (2.0 * bend + shift);
-        (product * energy, product * (virial * inverse))
+        EnergyForce {
+            energy: product * energy,
+            force_over_r: product * (virial * inverse),
+        }
     }
 
     fn cuda(&self) -> Option<Cuda> {

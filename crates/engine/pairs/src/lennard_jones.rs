@@ -9,7 +9,7 @@
 //! first-level cache. Both compute in `f32`; functions in double precision beside them serve
 //! references and long-range corrections.
 
-use crate::{Cuda, Error, ErrorKind, MAX_TYPES, PairPotential};
+use crate::{Cuda, EnergyForce, EnergyVirial, Error, ErrorKind, MAX_TYPES, PairPotential};
 use nearfield_kernels::pairs;
 use std::f64::consts::PI;
 
@@ -60,6 +60,13 @@ pub struct LongRange {
     pub virial: f64,
 }
 
+/// The terms that a truncation adds to the energy.
+struct Shifts {
+    offset: f64,
+    /// Multiplied by the distance.
+    slope: f64,
+}
+
 impl Mixing {
     /// The coefficients of unlike atoms.
     pub fn of(self, a: Coefficients, b: Coefficients) -> Coefficients {
@@ -74,28 +81,35 @@ impl Mixing {
 }
 
 impl Coefficients {
-    /// U and −r·dU/dr at a distance, without a cut-off.
-    pub fn at(self, r: f64) -> (f64, f64) {
+    /// Energy and virial at a distance, without a cut-off.
+    pub fn at(self, r: f64) -> EnergyVirial {
         let s6 = (self.sigma / r).powi(6);
         let well = 4.0 * self.epsilon * s6;
-        (well * (s6 - 1.0), 6.0 * well * (2.0 * s6 - 1.0))
+        EnergyVirial {
+            energy: well * (s6 - 1.0),
+            virial: 6.0 * well * (2.0 * s6 - 1.0),
+        }
     }
 
     /// The same with a cut-off, in double precision: what the backends compute in single.
-    pub fn truncated(self, r: f64, cutoff: f64, truncation: Truncation) -> (f64, f64) {
-        let (energy, virial) = self.at(r);
-        let (offset, slope) = self.shifts(cutoff, truncation);
-        (energy + slope * r + offset, virial - slope * r)
+    pub fn truncated(self, r: f64, cutoff: f64, truncation: Truncation) -> EnergyVirial {
+        let EnergyVirial { energy, virial } = self.at(r);
+        let Shifts { offset, slope } = self.shifts(cutoff, truncation);
+        EnergyVirial {
+            energy: energy + slope * r + offset,
+            virial: virial - slope * r,
+        }
     }
 
-    /// The terms added to the energy: an offset, and a slope times the distance.
-    fn shifts(self, cutoff: f64, truncation: Truncation) -> (f64, f64) {
-        let (energy, virial) = self.at(cutoff);
-        match truncation {
+    /// The terms added to the energy.
+    fn shifts(self, cutoff: f64, truncation: Truncation) -> Shifts {
+        let EnergyVirial { energy, virial } = self.at(cutoff);
+        let (offset, slope) = match truncation {
             Truncation::Plain => (0.0, 0.0),
             Truncation::EnergyShift => (-energy, 0.0),
             Truncation::ForceShift => (-energy - virial, virial / cutoff),
-        }
+        };
+        Shifts { offset, slope }
     }
 
     /// Refuses coefficients that make no potential, naming the types.
@@ -144,7 +158,7 @@ impl PlainLennardJones {
                 0.0
             },
             well: (4.0 * of.epsilon) as f32,
-            offset: of.shifts(cutoff, truncation).0 as f32,
+            offset: of.shifts(cutoff, truncation).offset as f32,
         })
     }
 }
@@ -153,13 +167,16 @@ impl PairPotential for PlainLennardJones {
     type Point = ();
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, _: (), _: ()) -> (f32, f32) {
+    fn evaluate(&self, d2: f32, _: (), _: ()) -> EnergyForce {
         let inverse = 1.0 / d2;
         let s2 = self.sigma2 * inverse;
         let s6 = s2 * s2 * s2;
         let well = self.well * s6;
         let energy = well * (s6 - 1.0) + self.offset;
-        (energy, 6.0 * well * (2.0 * s6 - 1.0) * inverse)
+        EnergyForce {
+            energy,
+            force_over_r: 6.0 * well * (2.0 * s6 - 1.0) * inverse,
+        }
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -232,7 +249,7 @@ impl LennardJones {
             for b in 0..count {
                 let of = made.coefficients(a, b);
                 of.check(a, b)?;
-                let (offset, slope) = of.shifts(cutoff, truncation);
+                let Shifts { offset, slope } = of.shifts(cutoff, truncation);
                 let at = a * MAX_TYPES + b;
                 // Without a well, near atoms would give 0 times infinity.
                 let sigma = if of.epsilon > 0.0 { of.sigma } else { 0.0 };
@@ -314,7 +331,7 @@ impl PairPotential for LennardJones {
     type Point = f32;
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, a: f32, b: f32) -> (f32, f32) {
+    fn evaluate(&self, d2: f32, a: f32, b: f32) -> EnergyForce {
         let at = Self::entry(a, b);
         let r = d2.sqrt();
         let inverse = 1.0 / d2;
@@ -323,7 +340,10 @@ impl PairPotential for LennardJones {
         let well = self.well[at] * s6;
         let shift = self.slope[at] * r;
         let energy = well * (s6 - 1.0) + (shift + self.offset[at]);
-        (energy, (6.0 * well * (2.0 * s6 - 1.0) - shift) * inverse)
+        EnergyForce {
+            energy,
+            force_over_r: (6.0 * well * (2.0 * s6 - 1.0) - shift) * inverse,
+        }
     }
 
     fn cuda(&self) -> Option<Cuda> {

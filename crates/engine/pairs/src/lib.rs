@@ -59,6 +59,6 @@ pub use lennard_jones::{
     Coefficients, LennardJones, LongRange, Mixing, PlainLennardJones, Truncation,
 };
 pub use list_kind::ListKind;
-pub use potential::{Forces, Interactions, PairPotential, Sum};
+pub use potential::{EnergyForce, EnergyVirial, Forces, Interactions, PairPotential, Sum};
 pub use power_law::PowerLaw;
 pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

@@ -13,16 +13,34 @@
 
 use crate::{Channels, Cuda, Pair, PairKernel};
 
+/// Energy and force of a pair, as a [`PairPotential`] returns them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct EnergyForce {
+    /// Energy U.
+    pub energy: f32,
+    /// −(dU/dr)/r, the factor of the displacement in the force: positive where points repel.
+    pub force_over_r: f32,
+}
+
+/// Energy and virial of a pair in double precision.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct EnergyVirial {
+    /// Energy U.
+    pub energy: f64,
+    /// Virial −r·dU/dr, which is the force times the distance: positive where points repel.
+    pub virial: f64,
+}
+
 /// A pair potential U(r): the same whichever point of a pair asks.
 pub trait PairPotential: Sync {
     /// The values read per point, such as a charge.
     type Point: Channels;
 
-    /// Energy U and −(dU/dr)/r of a pair at squared distance `d2`: positive where points repel.
+    /// Energy and force of a pair at squared distance `d2`.
     ///
     /// Must not change when `a` and `b` change places. Mark it `#[inline(always)]` and write it as
     /// [`PairKernel::pair`] asks: it is evaluated for candidates beyond the radius too.
-    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32);
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> EnergyForce;
 
     /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend. The text
     /// defines
@@ -43,7 +61,7 @@ impl<P: PairPotential> PairPotential for &P {
     type Point = P::Point;
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32) {
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> EnergyForce {
         P::evaluate(self, d2, a, b)
     }
 
@@ -60,10 +78,13 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
     type Point = (A::Point, B::Point);
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32) {
-        let (energy, over) = self.0.evaluate(d2, a.0, b.0);
-        let (more, more_over) = self.1.evaluate(d2, a.1, b.1);
-        (energy + more, over + more_over)
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> EnergyForce {
+        let first = self.0.evaluate(d2, a.0, b.0);
+        let second = self.1.evaluate(d2, a.1, b.1);
+        EnergyForce {
+            energy: first.energy + second.energy,
+            force_over_r: first.force_over_r + second.force_over_r,
+        }
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -110,8 +131,12 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, target: P::Point, source: P::Point) -> Self::Output {
-        let (energy, over) = self.0.evaluate(pair.d2, target, source);
-        (0.5 * energy, 0.5 * over * pair.d2, force(pair, over))
+        let EnergyForce {
+            energy,
+            force_over_r,
+        } = self.0.evaluate(pair.d2, target, source);
+        let virial = 0.5 * force_over_r * pair.d2;
+        (0.5 * energy, virial, force(pair, force_over_r))
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -147,7 +172,8 @@ impl<P: PairPotential> PairKernel for Forces<P> {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, target: P::Point, source: P::Point) -> [f32; 3] {
-        force(pair, self.0.evaluate(pair.d2, target, source).1)
+        let found = self.0.evaluate(pair.d2, target, source);
+        force(pair, found.force_over_r)
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -171,9 +197,8 @@ impl<P: PairPotential> PairKernel for Forces<P> {
 
 /// The force on the target: away from the source where they repel.
 #[inline(always)]
-fn force(pair: Pair, over: f32) -> [f32; 3] {
-    let [x, y, z] = pair.d;
-    [-over * x, -over * y, -over * z]
+fn force(pair: Pair, force_over_r: f32) -> [f32; 3] {
+    pair.d.map(|component| -force_over_r * component)
 }
 
 /// The text of a potential made a pair kernel that does `body` with `energy`, `over` and the pair.

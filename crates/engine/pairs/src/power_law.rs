@@ -7,7 +7,7 @@
 //! The power is computed by six squarings whatever the exponent: no loop of variable length stands
 //! in the way of vectors.
 
-use crate::{Cuda, Error, ErrorKind, PairPotential};
+use crate::{Cuda, EnergyForce, EnergyVirial, Error, ErrorKind, PairPotential};
 use nearfield_kernels::pairs;
 
 /// Exponents are below this.
@@ -51,15 +51,18 @@ impl PowerLaw {
         })
     }
 
-    /// The force at a distance in double precision, and the energy.
-    pub fn at(&self, r: f64) -> (f64, f64) {
+    /// Energy and virial at a distance, in double precision.
+    pub fn at(&self, r: f64) -> EnergyVirial {
         let floor = f64::from(self.floor);
         let far = r.max(floor);
         let (c1, c2) = (f64::from(self.c1), f64::from(self.c2));
         let power = (c2 / far).powi(self.exponent as i32);
         let force = c1 / (far * far) + power;
         let energy = c1 / far + power * far / f64::from(self.exponent - 1);
-        (force, energy + force * (far - r))
+        EnergyVirial {
+            energy: energy + force * (far - r),
+            virial: force * r,
+        }
     }
 }
 
@@ -67,7 +70,7 @@ impl PairPotential for PowerLaw {
     type Point = ();
 
     #[inline(always)]
-    fn evaluate(&self, d2: f32, _: (), _: ()) -> (f32, f32) {
+    fn evaluate(&self, d2: f32, _: (), _: ()) -> EnergyForce {
         let r = d2.sqrt();
         let far = d2.max(self.floor2).sqrt();
         let inverse = 1.0 / far;
@@ -85,7 +88,10 @@ impl PairPotential for PowerLaw {
         let force = coulomb * inverse + power;
         let energy = coulomb + power * far * self.inverse_less_one();
         // At distance 0 there is no direction, and d is 0 as well.
-        (energy + force * (far - r), force / r.max(far * 1e-12))
+        EnergyForce {
+            energy: energy + force * (far - r),
+            force_over_r: force / r.max(far * 1e-12),
+        }
     }
 
     fn cuda(&self) -> Option<Cuda> {

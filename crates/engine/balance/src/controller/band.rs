@@ -35,9 +35,10 @@ pub(super) struct Band {
 }
 
 /// Everything to the GPU: the seed method starts there.
-pub(super) fn start(layout: &Layout) -> (Vec<Cut>, String) {
+pub(super) fn start(layout: &Layout) -> Decision {
     let cuts = vec![Cut::NONE; layout.subregions().len()];
-    (cuts, "everything to the GPU to begin with".to_owned())
+    let reason = "everything to the GPU to begin with".to_owned();
+    Decision::new(cuts, Action::Start, reason)
 }
 
 impl Band {

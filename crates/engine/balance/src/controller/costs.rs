@@ -24,7 +24,7 @@ use super::{
     knowledge::Knowledge,
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
-use crate::{Backend, CLASSES, Durations, Layout, StepTimes, overlapped};
+use crate::{Backend, CLASSES, Durations, Layout, StepTimes, layout::Places, overlapped};
 use nearfield_grid::memory::{Shortage, with_room};
 use std::ops::Range;
 
@@ -62,6 +62,17 @@ pub(super) struct Costs<'a> {
     before: Vec<[f64; 3]>,
     /// Milliseconds for beginning a subregion.
     bases: [f64; 2],
+}
+
+/// A threshold and the times predicted for it, as [`Costs::best`] finds them.
+///
+/// If several candidates take equally long, it is the first of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Best {
+    /// Threshold of all subregions.
+    pub(super) theta: f64,
+    /// Times of a step that is divided by it.
+    pub(super) predicted: Predicted,
 }
 
 impl<'a> Costs<'a> {
@@ -122,7 +133,7 @@ impl<'a> Costs<'a> {
                     Some((other, theta)) if other == subregion => theta,
                     _ => theta,
                 };
-                let (cpu, gpu) = self.layout.places(subregion, theta);
+                let Places { cpu, gpu } = self.layout.places(subregion, theta);
                 cpu_ms += self.of(Backend::Cpu, &cpu);
                 cpu_works |= !cpu.is_empty();
                 gpu_works |= !gpu.is_empty();
@@ -162,7 +173,7 @@ impl<'a> Costs<'a> {
     /// From the sums of work along the ladders.
     fn share(&self, theta: f64) -> f64 {
         let works = (0..self.layout.subregions().len()).map(|subregion| {
-            let (cpu, _) = self.layout.places(subregion, theta);
+            let cpu = self.layout.places(subregion, theta).cpu;
             self.before[cpu.end][2] - self.before[cpu.start][2]
         });
         let all = self.before.last().map_or(0.0, |sums| sums[2]);
@@ -174,7 +185,7 @@ impl<'a> Costs<'a> {
     ///
     /// Four candidates are compared: the two ends of the allowed range, and the two bricks at the
     /// crossing.
-    pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
+    pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> Best {
         let last = self.layout.sorted_keys().len();
         let most = if shares[1] < 1.0 {
             self.first(|theta| self.share(theta) > shares[1])
@@ -194,15 +205,18 @@ impl<'a> Costs<'a> {
             let predicted = self.at(theta);
             predicted.cpu >= predicted.gpu
         });
-        let mut best = None;
+        let at = |theta| Best {
+            theta,
+            predicted: self.at(theta),
+        };
+        let mut best: Option<Best> = None;
         for place in [lowest, most, crossing, crossing.saturating_sub(1)] {
-            let theta = self.theta(place.min(most).max(lowest));
-            let predicted = self.at(theta);
-            if best.is_none_or(|(_, best): (f64, Predicted)| predicted.total() < best.total()) {
-                best = Some((theta, predicted));
+            let found = at(self.theta(place.min(most).max(lowest)));
+            if best.is_none_or(|best| found.predicted.total() < best.predicted.total()) {
+                best = Some(found);
             }
         }
-        best.unwrap_or((0.0, self.at(0.0)))
+        best.unwrap_or_else(|| at(0.0))
     }
 
     /// The threshold that gives the first `bricks` bricks of all ladders, by key, to the CPU
@@ -240,7 +254,7 @@ impl<'a> Costs<'a> {
         let (mut upload, mut results) = (0.0, 0.0f64);
         for subregion in 0..self.layout.subregions().len() {
             upload += self.layout.upload(subregion, theta);
-            let gpu = self.layout.places(subregion, theta).1;
+            let gpu = self.layout.places(subregion, theta).gpu;
             results = results.max(self.layout.download(gpu));
         }
         upload + 3.0 * results

@@ -43,12 +43,10 @@ impl Default for Fraction {
 }
 
 impl Fraction {
-    /// The cuts of the first step, and why.
-    pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
-        (
-            cuts(layout, self.share),
-            "half of the work for each backend to learn from".to_owned(),
-        )
+    /// The decision before the first step.
+    pub(super) fn start(&self, layout: &Layout) -> Decision {
+        let reason = "half of the work for each backend to learn from".to_owned();
+        Decision::new(cuts(layout, self.share), Action::Start, reason)
     }
 
     /// The decision after a step.

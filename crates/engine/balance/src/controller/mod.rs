@@ -101,13 +101,15 @@ impl Controller {
     ///
     /// Nothing is known yet, so the cuts are chosen to learn from.
     pub fn start(&mut self, layout: &Layout) -> Decision {
-        let (cuts, reason) = match &self.state {
-            State::Fixed(theta) => (layout.cuts(*theta), format!("theta is fixed at {theta}")),
+        let decision = match &self.state {
+            State::Fixed(theta) => {
+                let reason = format!("theta is fixed at {theta}");
+                Decision::new(layout.cuts(*theta), Action::Start, reason)
+            }
             State::Fraction(fraction) => fraction.start(layout),
             State::Band(_) => band::start(layout),
             State::Model(model) => model.start(layout),
         };
-        let decision = Decision::new(cuts, Action::Start, reason);
         self.guarded(layout, decision)
     }
 
@@ -121,7 +123,7 @@ impl Controller {
     ) -> Vec<Cut> {
         let cuts = match &mut self.state {
             State::Fixed(theta) => layout.cuts(*theta),
-            State::Fraction(fraction) => fraction.start(layout).0,
+            State::Fraction(fraction) => fraction.start(layout).cuts,
             State::Model(model) => {
                 model.move_to(layout);
                 model.cuts(layout)

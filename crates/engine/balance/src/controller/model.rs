@@ -33,7 +33,7 @@
 //! clouds.
 
 use super::{
-    costs::{Costs, Predicted},
+    costs::{Best, Costs, Predicted},
     decision::{Action, Decision},
     knowledge::Knowledge,
     record::{REGIMES, Regime},
@@ -88,10 +88,10 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// The cuts of the first step, and why.
-    pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
+    /// The decision before the first step.
+    pub(super) fn start(&self, layout: &Layout) -> Decision {
         let reason = "every eighth subregion goes to the CPU, to learn from".to_owned();
-        (self.cuts(layout), reason)
+        Decision::new(self.cuts(layout), Action::Start, reason)
     }
 
     /// Where it stands.
@@ -148,7 +148,10 @@ impl Model {
                 return Decision::new(self.cuts(layout), Action::Keep, reason);
             }
         };
-        let (theta, best) = costs.best(memory, self.knowledge.shares());
+        let Best {
+            theta,
+            predicted: best,
+        } = costs.best(memory, self.knowledge.shares());
         let now = self.theta.map(|theta| costs.at(theta));
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| self.try_alone(&costs, layout, best, now, memory));

@@ -126,6 +126,15 @@ pub struct Estimate {
     pub download: f64,
 }
 
+/// Places of a ladder that the backends have, the CPU backend's first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// From the beginning of the ladder to the cut.
+    pub(crate) cpu: Range<usize>,
+    /// From the cut to the end of the ladder.
+    pub(crate) gpu: Range<usize>,
+}
+
 impl Layout {
     /// Cuts `bricks` into at most `subregions` of about equal work: the difference from the mean is
     /// below the work of the largest brick. Each holds at least one brick.
@@ -509,7 +518,7 @@ impl Layout {
     /// The loads of both backends in `subregion` when the whole layout is cut at `theta`, as the
     /// plan would say, without making it.
     pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
-        let (cpu, gpu) = self.places(subregion, theta);
+        let Places { cpu, gpu } = self.places(subregion, theta);
         let gpu = self.load(gpu);
         Estimate {
             cpu: self.load(cpu),
@@ -520,10 +529,13 @@ impl Layout {
     }
 
     /// Places of the ladder that either backend has at `theta`.
-    pub(crate) fn places(&self, subregion: usize, theta: f64) -> (Range<usize>, Range<usize>) {
+    pub(crate) fn places(&self, subregion: usize, theta: f64) -> Places {
         let ladder = &self.subregions[subregion].ladder;
         let cut = ladder.start + self.below(subregion, theta);
-        (ladder.start..cut, cut..ladder.end)
+        Places {
+            cpu: ladder.start..cut,
+            gpu: cut..ladder.end,
+        }
     }
 
     /// Bytes that go to the GPU with a subregion at `theta`.

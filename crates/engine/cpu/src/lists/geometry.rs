@@ -26,7 +26,7 @@
 
 use super::{
     measured::MeasuredLists,
-    neighbor_lists::{ListOrder, NeighborLists},
+    neighbor_lists::{LaidOut, ListOrder, NeighborLists},
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
@@ -174,7 +174,11 @@ impl MeasuredLists<'_> {
     ) -> Result<(), Error> {
         self.lay_out(&mut geometry.lists)?;
         geometry.resize()?;
-        let (starts, counts, indices) = geometry.lists.laid_out();
+        let LaidOut {
+            starts,
+            counts,
+            storage: indices,
+        } = geometry.lists.laid_out();
         let shared = Shared {
             sets: self.sets(),
             half: self.kind() == ListKind::Half && self.sets().same_set,

@@ -22,7 +22,7 @@
 //! largest range beforehand, so that nothing can fail in the middle.
 
 use super::{
-    neighbor_lists::{ListOrder, NeighborLists},
+    neighbor_lists::{LaidOut, ListOrder, NeighborLists},
     sink::{Counted, Shown},
 };
 use crate::{
@@ -248,7 +248,9 @@ impl<'a> MeasuredLists<'a> {
         lists.work_on(self.backend);
         self.lay_out(lists)?;
         let index = self.targets();
-        let (starts, _, storage) = lists.laid_out();
+        let LaidOut {
+            starts, storage, ..
+        } = lists.laid_out();
         let storage = SharedMut::new(storage);
         let slots = 0..self.lengths.len();
         self.backend

@@ -61,6 +61,14 @@ pub enum ListOrder {
     Ascending,
 }
 
+/// The places of lists whose lengths are known, and the storage that they are written to.
+pub(super) struct LaidOut<'a> {
+    /// Where each list begins in the storage.
+    pub(super) starts: &'a [u64],
+    pub(super) counts: &'a [u32],
+    pub(super) storage: &'a mut [u32],
+}
+
 impl NeighborLists {
     /// Number of targets.
     pub fn len(&self) -> usize {
@@ -255,9 +263,13 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Starts, counts and the storage, for writing lists that were laid out.
-    pub(super) fn laid_out(&mut self) -> (&[u64], &[u32], &mut [u32]) {
-        (&self.start, &self.count, &mut self.indices)
+    /// For writing lists that were laid out.
+    pub(super) fn laid_out(&mut self) -> LaidOut<'_> {
+        LaidOut {
+            starts: &self.start,
+            counts: &self.count,
+            storage: &mut self.indices,
+        }
     }
 
     /// Room for lists of `targets` points with about `expected` neighbours together.

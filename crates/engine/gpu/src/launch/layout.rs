@@ -354,7 +354,7 @@ impl Table {
     /// Around points within `bounds`. Open axes are padded, so that the rows around a point need no
     /// bounds check: by one cell more than the radius reaches along x, whose ends are rounded.
     pub(crate) fn around(lattice: &grid::Lattice, bounds: &grid::Bounds) -> Self {
-        let (low, high, _) = lattice.cells_within(bounds);
+        let grid::CellsWithin { low, high, .. } = lattice.cells_within(bounds);
         let lengths = lattice.effective_domain().lengths();
         let farthest = lattice.max_offsets();
         let pad = [0, 1, 2].map(|axis| match lengths[axis] {

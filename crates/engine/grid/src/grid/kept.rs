@@ -22,7 +22,7 @@
 //! points are measured on the way, because a smaller box makes a smaller table.
 
 use crate::{
-    Bounds, BrickParts, Error, Lattice, SharedMut,
+    Bounds, BrickParts, CellsWithin, Error, Lattice, SharedMut,
     error::reserve,
     lattice::axis::OpenScale,
     memory,
@@ -94,7 +94,7 @@ impl Kept {
         let all = bricks.parts().iter().copied().chain([bricks.elsewhere()]);
         self.wanted.extend(all.map(|of| u8::from(of == part)));
         let near = |cell: i64| (-NEAR..NEAR).contains(&cell);
-        let (low, high, _) = lattice.cells_within(bounds);
+        let CellsWithin { low, high, .. } = lattice.cells_within(bounds);
         let fast = (lattice.open_scale())
             .filter(|_| low.into_iter().chain(high).all(near) && self.wanted.len() < 1 << 31)
             .map(|scale| Bricks::new(scale, bricks));

@@ -32,7 +32,8 @@ pub(crate) mod points;
 pub(crate) mod sweep;
 
 use crate::{
-    Bounds, BrickParts, Cell, Error, ErrorKind, Lattice, Permutation, Positions, TableKind,
+    Bounds, BrickParts, Cell, CellsWithin, Error, ErrorKind, Lattice, Permutation, Positions,
+    TableKind,
     error::reserve,
     input::positions::{Source, Visitor},
     memory,
@@ -457,7 +458,7 @@ impl Build<'_> {
             grid.table = CellTable::Dense(DenseTable::default());
             return Ok(());
         }
-        let (low, high, inside) = lattice.cells_within(bounds);
+        let CellsWithin { low, high, inside } = lattice.cells_within(bounds);
         let cells = CellBox::new(low, high);
         let max = (CELLS_PER_POINT.saturating_mul(len)).clamp(SMALL_TABLE, 1 << 31);
         if cells.cells().is_some_and(|count| count <= max) {

@@ -82,6 +82,17 @@ pub struct Lattice {
     frame: Option<Frame>,
 }
 
+/// Cells that points within some bounds can lie in, as [`Lattice::cells_within`] finds them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellsWithin {
+    /// The smallest cell along every axis.
+    pub low: Cell,
+    /// The largest cell along every axis.
+    pub high: Cell,
+    /// Whether every such point is already inside the box.
+    pub inside: bool,
+}
+
 impl Lattice {
     /// The lattice of edge r/`subdivision` for points within `bounds`.
     ///
@@ -357,12 +368,11 @@ impl Lattice {
         }
     }
 
-    /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
-    /// point is already inside the box. `bounds` must not be empty.
+    /// The cells that points within `bounds`, which must not be empty, can lie in.
     ///
     /// The cells of the two corners bound those of all points, because cells rise with the
     /// coordinates.
-    pub fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
+    pub fn cells_within(&self, bounds: &Bounds) -> CellsWithin {
         let bounds = &match &self.frame {
             None => *bounds,
             Some(frame) => frame.anchored_bounds(bounds),
@@ -382,7 +392,7 @@ impl Lattice {
             };
             inside &= min_wrap == 0 && max_wrap == 0;
         }
-        (low, high, inside)
+        CellsWithin { low, high, inside }
     }
 }
 

@@ -6,8 +6,8 @@ use nearfield_pairs::*;
 fn shifted_energies_and_forces_vanish_at_the_cut_off() {
     let at = |screening| {
         let charges = CutoffCoulomb::new(2.0, 3.0, screening);
-        let (energy, over) = charges.evaluate(9.0, 1.5, -2.0);
-        (energy.abs() < 1e-5, over.abs() < 1e-5)
+        let found = charges.evaluate(9.0, 1.5, -2.0);
+        (found.energy.abs() < 1e-5, found.force_over_r.abs() < 1e-5)
     };
     assert_eq!(at(Screening::Plain), (false, false));
     assert_eq!(at(Screening::EnergyShift), (true, false));
@@ -26,15 +26,15 @@ fn the_force_is_the_slope_of_the_energy() {
         Screening::ReactionField(4.0),
     ] {
         let charges = CutoffCoulomb::new(1.0, 3.0, screening);
-        let energy = |r: f64| charges.at(r).0;
+        let energy = |r: f64| charges.at(r).energy;
         for r in [0.3, 1.0, 2.2, 2.9] {
             let step = 1e-6;
             let force = -(energy(r + step) - energy(r - step)) / (2.0 * step);
-            assert!((charges.at(r).1 / r - force).abs() < 1e-7 / (r * r));
-            let (found, over) = charges.evaluate((r * r) as f32, 1.0, 1.0);
-            assert!((f64::from(found) - energy(r)).abs() < 2e-6 / r);
+            assert!((charges.at(r).virial / r - force).abs() < 1e-7 / (r * r));
+            let found = charges.evaluate((r * r) as f32, 1.0, 1.0);
+            assert!((f64::from(found.energy) - energy(r)).abs() < 2e-6 / r);
             assert!(
-                (f64::from(over) * r - force).abs() < 1e-5 / (r * r),
+                (f64::from(found.force_over_r) * r - force).abs() < 1e-5 / (r * r),
                 "{screening:?} {r}"
             );
         }

@@ -14,6 +14,13 @@
 //! Target values are uniform over a target's candidates; they are read once per target and stay in
 //! registers.
 //!
+//! # Strided fields
+//!
+//! A field may lie inside the caller's structs. It differs from a packed one by its stride alone,
+//! so the same loops read both. Sorting the source channels also packs them: traversals over cells
+//! gather from packed arrays in either case. Traversals over lists read source values where they
+//! lie, as they read target values.
+//!
 //! # Memory
 //!
 //! Sorted channels are kept by the backend between traversals. Fresh memory from the system costs
@@ -144,8 +151,10 @@ pub(super) fn sorted_channels(
     Ok(())
 }
 
-/// One value of the target type, read from the caller's arrays. The walk over fields is resolved
-/// at compile time once the loop is unrolled.
+/// One value of the target type, read from the caller's arrays, which may be strided. The walk over
+/// fields is resolved at compile time once the loop is unrolled.
+///
+/// The fields have been [checked](check_fields), so there is one for every channel.
 #[inline(always)]
 pub(crate) fn target_value<T: Channels>(fields: &[Field<'_>], index: usize) -> T {
     let (mut field, mut first) = (0, 0);

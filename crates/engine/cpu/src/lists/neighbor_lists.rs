@@ -64,8 +64,12 @@ pub enum ListOrder {
 /// The places of lists whose lengths are known, and the storage that they are written to.
 pub(super) struct LaidOut<'a> {
     /// Where each list begins in the storage.
+    ///
+    /// By the index of the target.
     pub(super) starts: &'a [u64],
+    /// Length of each list, by the index of the target.
     pub(super) counts: &'a [u32],
+    /// The entries of all lists, and behind the last list room for longer ones.
     pub(super) storage: &'a mut [u32],
 }
 

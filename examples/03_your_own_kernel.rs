@@ -1,9 +1,10 @@
 //! A pair kernel of your own, fused with the traversal: no list is stored, and the arithmetic is
-//! compiled for the widest vectors the machine has.
+//! compiled for the widest vectors the machine has. `#[pair_kernel]` translates it for the GPU.
 //!
-//! `cargo run --release --example 03_your_own_kernel`
+//! `cargo run --release --example 03_your_own_kernel [-- cpu|gpu|hybrid|source]`: `source` prints
+//! the text that a GPU gets.
 
-use nearfield::prelude::*;
+use nearfield::{kernels::cuda_source, prelude::*};
 
 /// A spring-like repulsion that vanishes at the radius, with damping along the line of centres:
 /// the soft spheres of granular flow.
@@ -13,6 +14,7 @@ struct SoftSphere {
     damping: f32,
 }
 
+#[nearfield::pair_kernel]
 impl PairKernel for SoftSphere {
     type Target = [f32; 3]; // velocity
     type Source = [f32; 3]; // velocity
@@ -44,8 +46,15 @@ fn main() -> Result<(), nearfield::Error> {
         .collect();
     let mut velocities = vec![[0.0f32; 3]; positions.len()];
 
+    let device = match std::env::args().nth(1).as_deref() {
+        Some("gpu") => Device::Gpu(0),
+        Some("hybrid") => Device::Hybrid(0),
+        Some("auto") => Device::Auto,
+        _ => Device::Cpu,
+    };
     let mut engine = Engine::builder(diameter)
         .periodic([Some(2.0), Some(2.0), None])
+        .device(device)
         .build()?;
     let spheres = engine.add_point_set(&positions)?;
     let kernel = SoftSphere {
@@ -53,6 +62,10 @@ fn main() -> Result<(), nearfield::Error> {
         stiffness: 400.0,
         damping: 0.2,
     };
+    if std::env::args().nth(1).as_deref() == Some("source") {
+        print!("{}", cuda_source(&kernel).unwrap_or_default());
+        return Ok(());
+    }
 
     for step in 0..=200 {
         let results = engine

@@ -219,6 +219,8 @@ pub fn manifest() -> impl Iterator<Item = &'static Source> {
 
 /// CUDA twins of the named pair kernels of `nearfield-pairs`.
 pub mod pairs {
+    /// Numbers, arrays, tuples and functions of kernels that are translated from Rust.
+    pub const SUBSET: &str = include_str!("../cuda/pairs/subset.cuh");
     /// Twins of `PlainLennardJones` and `LennardJones`.
     pub const LENNARD_JONES: &str = include_str!("../cuda/pairs/lennard_jones.cuh");
     /// Twin of `CutoffCoulomb`.

@@ -157,7 +157,7 @@ pub use hardware::Device;
 pub use nearfield_cpu::NeighborLists;
 pub use nearfield_cpu::{ListOrder, RadiusRule};
 pub use nearfield_grid::{Permutation, Positions, Precision};
-pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
+pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce, pair_fn, pair_kernel};
 pub use point_set_id::PointSetId;
 
 pub mod all_pairs {
@@ -192,14 +192,21 @@ pub mod kernels {
     //! * Molecular dynamics: [`LennardJones`], [`CutoffCoulomb`], [`PowerLaw`]. They are
     //!   [`PairPotential`]s: [`Forces`] and [`Interactions`] make kernels of one, [`Sum`] adds two.
     //! * Charges: [`ChargePotential`] and [`ChargeField`].
-    //! * For kernels of your own: [`Channels`] are what a [`PairKernel`](crate::PairKernel) reads
-    //!   and gives, [`Cuda`] and [`CudaParts`] its text for the GPU.
+    //! * For kernels of your own: [`Channels`] are the values that a
+    //!   [`PairKernel`](crate::PairKernel) reads and gives, derived for structs.
+    //!   [`pair_kernel`](crate::pair_kernel) translates a kernel for the GPU,
+    //!   [`pair_fn`](crate::pair_fn) a function that it calls; [`cuda_source`] returns the text.
+    //!   [`fast_sqrt`], [`fast_rsqrt`] and [`fast_div`] are cheaper on a GPU than exact functions.
+    //!   [`Cuda`] and [`CudaParts`] are texts written by hand.
 
+    #[doc(hidden)]
+    pub use nearfield_pairs::__device;
     pub use nearfield_pairs::{
         Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
         Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Interactions, LennardJones,
         LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening,
-        SphDensity, SphForce, Sum, Truncation, WendlandC2,
+        SphDensity, SphForce, Sum, Truncation, WendlandC2, cuda_source, fast_div, fast_rsqrt,
+        fast_sqrt,
     };
 }
 

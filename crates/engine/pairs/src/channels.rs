@@ -7,10 +7,27 @@
 //! **Invariant:** an implementation asks for and gives exactly its `COUNT` channels, in order.
 //! Backends rely on it for memory safety, so the trait is sealed.
 
+use crate::device::ChannelStruct;
 use glam::{Vec2, Vec3};
 
-/// A value that is a fixed number of `f32` channels: `()`, `f32`, `[f32; N]`, `glam` vectors and
-/// tuples of those.
+/// A value that is a fixed number of `f32` channels: `()`, `f32`, `[f32; N]`, `glam` vectors,
+/// tuples and structs of those.
+///
+/// Structs get it by `#[derive(Channels)]`, with the channels of their fields in order:
+///
+/// ```
+/// use nearfield_pairs::Channels;
+///
+/// #[derive(Clone, Copy, Channels)]
+/// #[channels(crate = nearfield_pairs)] // not needed in a crate that depends on `nearfield`
+/// struct Grain {
+///     velocity: [f32; 3],
+///     mass: f32,
+/// }
+///
+/// assert_eq!(Grain::COUNT, 4);
+/// assert_eq!(Grain::read(|k| k as f32).mass, 3.0);
+/// ```
 ///
 /// The backends rely on every implementation asking for and giving exactly its `COUNT` channels, so
 /// no further types can implement it.
@@ -28,6 +45,23 @@ pub trait Channels: sealed::Sealed + Copy + Send + Sync + 'static {
 mod sealed {
     /// Keeps other crates from implementing [`super::Channels`].
     pub trait Sealed {}
+}
+
+impl<T: ChannelStruct> sealed::Sealed for T {}
+
+/// Structs have the channels of their fields, which [`ChannelStruct`] takes them apart into.
+impl<T: ChannelStruct> Channels for T {
+    const COUNT: usize = T::Parts::COUNT;
+
+    #[inline(always)]
+    fn read(channel: impl FnMut(usize) -> f32) -> Self {
+        T::from_parts(T::Parts::read(channel))
+    }
+
+    #[inline(always)]
+    fn write(self, channel: impl FnMut(usize, f32)) {
+        self.into_parts().write(channel);
+    }
 }
 
 impl sealed::Sealed for () {}

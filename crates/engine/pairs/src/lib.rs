@@ -38,6 +38,8 @@ mod channels;
 mod charges;
 mod cuda;
 mod cutoff_coulomb;
+#[doc(hidden)]
+pub mod device;
 mod error;
 mod field;
 mod kernel;
@@ -52,6 +54,12 @@ pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
 pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
+#[doc(hidden)]
+pub use device as __device;
+pub use device::{
+    cuda_source,
+    fast::{fast_div, fast_rsqrt, fast_sqrt},
+};
 pub use error::{Error, ErrorKind, MAX_TYPES};
 pub use field::{Field, FieldsOf};
 pub use kernel::{Pair, PairKernel, Reduce};
@@ -59,6 +67,7 @@ pub use lennard_jones::{
     Coefficients, LennardJones, LongRange, Mixing, PlainLennardJones, Truncation,
 };
 pub use list_kind::ListKind;
+pub use nearfield_macros::{Channels, pair_fn, pair_kernel};
 pub use potential::{EnergyForce, EnergyVirial, Forces, Interactions, PairPotential, Sum};
 pub use power_law::PowerLaw;
 pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

@@ -1,0 +1,52 @@
+//! The Rust code that assembles a translated function's text at run time.
+
+use crate::translate::{Piece, Translated, UseKind};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+/// An expression of type `Method` that adds the function to `device`. `shown` is what the function
+/// is called in a comment, and `name` in the text.
+pub(crate) fn assembly(translated: &Translated, name: &str, shown: &str) -> TokenStream {
+    let uses = translated.uses.iter().map(|used| {
+        let (name, value) = (&used.name, &used.value);
+        match used.kind {
+            UseKind::Field => quote! { function.field(device, #name, #value); },
+            UseKind::Table => quote! { function.table(device, #name, #value); },
+            UseKind::Method => {
+                let variable = format_ident!("{name}");
+                quote! { let #variable = #value; }
+            }
+        }
+    });
+    let constants = translated.constants.iter().map(|(name, path)| {
+        quote! { function.constant(device, #name, #path); }
+    });
+    let pieces = translated.pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => quote! { function.text(#text); },
+        Piece::Name => quote! {
+            let name = function.name().to_owned();
+            function.text(&name);
+        },
+        Piece::Declarations => quote! { function.declarations(); },
+        Piece::Hole(expression) => {
+            quote! {
+                let part = #expression;
+                function.text(&part);
+            }
+        }
+    });
+    let comment = format!("// {shown}\n");
+    quote! {{
+        let mut function = device.begin(
+            ::core::concat!(::core::module_path!(), "::", #shown, ":", ::core::line!(), ":", ::core::column!()),
+            #name,
+        );
+        #(#uses)*
+        if function.wanted() {
+            #(#constants)*
+            function.text(#comment);
+            #(#pieces)*
+        }
+        device.end(function)
+    }}
+}

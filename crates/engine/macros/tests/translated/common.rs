@@ -1,0 +1,336 @@
+//! Translated functions compiled as C++ by the machine's compiler, and compared with Rust.
+//!
+//! Without a compiler (`c++`, or the one named by `CXX`) the tests do nothing, or fail if
+//! `NEARFIELD_REQUIRE_CXX=1`.
+
+use libloading::Library;
+use nearfield_gpu::{Compiler, Search};
+use nearfield_pairs::device::{DeviceFunction, DeviceValue, text_of};
+use rand_xoshiro::{
+    Xoshiro256PlusPlus,
+    rand_core::{Rng, SeedableRng},
+};
+use std::{env, fmt::Debug, fs, process::Command};
+
+/// Functions that CUDA has and C++ has not.
+pub(crate) const SHIM: &str = "#include <cmath>
+#include <cstring>
+#define __forceinline__ inline
+struct Pair { float d[3]; float d2; };
+inline unsigned __float_as_uint(float x) { unsigned y; std::memcpy(&y, &x, 4); return y; }
+inline float __uint_as_float(unsigned x) { float y; std::memcpy(&y, &x, 4); return y; }
+// The C library makes a quiet NaN of a signalling one here; a GPU gives the other number.
+inline float least(float a, float b) { return a != a ? b : b < a ? b : a; }
+inline float largest(float a, float b) { return a != a ? b : b > a ? b : a; }
+#define fminf least
+#define fmaxf largest
+inline float fast_sqrt(float x) { return std::sqrt(x); }
+inline float fast_rsqrt(float x) { return 1.0f / std::sqrt(x); }
+inline float __fdividef(float a, float b) { return a / b; }
+";
+
+/// Values to try: random ones, and those where arithmetic is odd.
+pub(crate) trait Tried: Sized {
+    /// The next value.
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self;
+}
+
+impl Tried for f32 {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        const ODD: [f32; 24] = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            1.5,
+            2.5,
+            -2.5,
+            2.0,
+            3.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+            f32::MIN_POSITIVE,
+            1e-45,
+            -3e-42,
+            f32::MAX,
+            f32::MIN,
+            f32::EPSILON,
+            2_147_483_648.0,
+            4_294_967_296.0,
+            -2_147_483_648.0,
+            8_388_609.0,
+            16_777_217.0,
+        ];
+        let bits = random.next_u64();
+        match bits >> 60 {
+            0..3 => ODD[(bits % 24) as usize],
+            3 => f32::from_bits(bits as u32),
+            4..8 => (bits as u32 as f32 / u32::MAX as f32 - 0.5) * 100.0,
+            _ => bits as u32 as f32 / u32::MAX as f32 * 2.0 - 1.0,
+        }
+    }
+}
+
+impl Tried for u32 {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        let bits = random.next_u64();
+        match bits >> 61 {
+            0 => [0, 1, 2, 31, 32, 33, u32::MAX, u32::MAX - 1, 1 << 31][(bits % 9) as usize],
+            1..4 => bits as u32 % 64,
+            _ => bits as u32,
+        }
+    }
+}
+
+impl Tried for i32 {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        let bits = random.next_u64();
+        match bits >> 61 {
+            0 => [0, 1, -1, 31, 32, -32, i32::MAX, i32::MIN, i32::MIN + 1][(bits % 9) as usize],
+            1..4 => bits as i32 % 64,
+            _ => bits as i32,
+        }
+    }
+}
+
+impl Tried for bool {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        random.next_u64() >> 63 == 1
+    }
+}
+
+impl Tried for glam::Vec3 {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        Self::from_array(Tried::next(random))
+    }
+}
+
+impl<T: Tried, const N: usize> Tried for [T; N] {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        std::array::from_fn(|_| T::next(random))
+    }
+}
+
+macro_rules! tried_tuples {
+    ($(($($part:ident)*))*) => {$(
+        impl<$($part: Tried),*> Tried for ($($part,)*) {
+            fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+                ($($part::next(random),)*)
+            }
+        }
+    )*};
+}
+impl Tried for () {
+    fn next(_: &mut Xoshiro256PlusPlus) -> Self {}
+}
+
+tried_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
+
+/// A random generator that gives the same numbers in every run.
+pub(crate) fn random(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// A compiled function: it reads its arguments and writes its result, number by number.
+pub(crate) type Compiled = unsafe extern "C" fn(*const f32, *mut f32);
+
+type Compare = Box<dyn Fn(Compiled)>;
+
+/// A function, its text, and the comparison of both.
+pub(crate) struct Case {
+    /// Name of the function.
+    pub(crate) name: &'static str,
+    /// Its text, with the function `entry_NAME`.
+    pub(crate) text: String,
+    compare: Compare,
+}
+
+/// How close results have to be, in units in the last place; 0 where zeros must have the same sign
+/// too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// To the bit, NaN being any.
+    Bits,
+    /// The same, zeros of either sign.
+    Zeros,
+    /// Off by at most that number of units.
+    Units(u32),
+}
+
+impl Case {
+    /// A function `F` of a tuple of arguments `A`.
+    pub(crate) fn new<F, A, R>(name: &'static str, close: Close, function: fn(A) -> R) -> Self
+    where
+        F: DeviceFunction,
+        A: Tried + DeviceValue + Debug + 'static,
+        R: DeviceValue + Debug + 'static,
+    {
+        let (called, text) = text_of::<F>().expect("a function calls itself");
+        let mut types = nearfield_pairs::device::Types::default();
+        let arguments = A::name(&mut types);
+        let count = arguments_of(&arguments);
+        let passed: Vec<_> = (0..count).map(|k| format!("a._{k}")).collect();
+        // Every text has a namespace of its own, so equal names do not meet.
+        let text = text.split_once("#endif\n").expect("a prelude").1;
+        let text = format!(
+            "namespace in_{name} {{\n{}\n}}\nextern \"C\" void entry_{name}(const float* in, float* out) {{\n\
+             const auto a = nf::read<{arguments}>(in); (void)a;\n\
+             nf::write(out, in_{name}::{called}({}));\n}}\n",
+            within(name, text),
+            passed.join(", ")
+        );
+        let compare = move |compiled: Compiled| {
+            let mut random = random(0x5eed);
+            for _ in 0..4000 {
+                let arguments = A::next(&mut random);
+                let mut numbers = Vec::new();
+                arguments.uniforms(&mut numbers);
+                let mut found = vec![f32::NAN; R::NUMBERS];
+                // SAFETY: the text reads and writes as many numbers as the types have.
+                unsafe { compiled(numbers.as_ptr(), found.as_mut_ptr()) };
+                let mut expected = Vec::new();
+                function(arguments).uniforms(&mut expected);
+                let same = expected
+                    .iter()
+                    .zip(&found)
+                    .all(|(a, b)| agree(*a, *b, close));
+                assert!(
+                    same,
+                    "{name}{arguments:?}: Rust has {expected:?}, the text {found:?}"
+                );
+            }
+        };
+        Self {
+            name,
+            text,
+            compare: Box::new(compare),
+        }
+    }
+}
+
+/// Functions are called by `::name`; in a namespace they are called by that.
+fn within(name: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("::") {
+        let before = rest[..at].chars().last();
+        let global = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+        out.push_str(&rest[..at]);
+        let behind = &rest[at + 2..];
+        let built_in = behind.starts_with("fast_") || behind.starts_with("__");
+        if global && !built_in {
+            out.push_str(&format!("in_{name}::"));
+        } else {
+            out.push_str("::");
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Parts of a tuple type at its outermost level.
+fn arguments_of(tuple: &str) -> usize {
+    let (mut depth, mut count) = (0, 1);
+    for c in tuple.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            ',' if depth == 1 => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Whether two results agree.
+pub(crate) fn agree(a: f32, b: f32, close: Close) -> bool {
+    let ordered = |x: f32| {
+        let bits = x.to_bits() as i32;
+        i64::from(if bits < 0 {
+            i32::MIN.wrapping_sub(bits)
+        } else {
+            bits
+        })
+    };
+    a.to_bits() == b.to_bits()
+        || (a.is_nan() && b.is_nan())
+        || match close {
+            Close::Bits => false,
+            Close::Zeros => a == 0.0 && b == 0.0,
+            Close::Units(most) => ordered(a).abs_diff(ordered(b)) <= u64::from(most),
+        }
+}
+
+/// A text compiled by the compiler of the host; None where a test is to be skipped.
+pub(crate) fn compiled(text: &str) -> Option<Library> {
+    let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (
+        folder.path().join("cases.cpp"),
+        folder.path().join("cases.so"),
+    );
+    fs::write(&source, text).unwrap();
+    let output = Command::new(&compiler)
+        .args([
+            "-std=c++17",
+            "-O2",
+            "-ffp-contract=off",
+            "-shared",
+            "-fPIC",
+            "-o",
+        ])
+        .arg(&library)
+        .arg(&source)
+        .output();
+    match output {
+        Ok(output) => {
+            let messages = String::from_utf8_lossy(&output.stderr);
+            let messages: String = messages.lines().take(60).collect::<Vec<_>>().join("\n");
+            assert!(output.status.success(), "{compiler}: {messages}");
+        }
+        Err(error) => {
+            let required = env::var("NEARFIELD_REQUIRE_CXX").is_ok_and(|value| value == "1");
+            assert!(
+                !required,
+                "NEARFIELD_REQUIRE_CXX=1, but {compiler}: {error}"
+            );
+            eprintln!("skipped: {compiler}: {error}");
+            return None;
+        }
+    }
+    // SAFETY: the library was made from translated functions a moment ago.
+    Some(unsafe { Library::new(library) }.unwrap())
+}
+
+/// The compiler for GPUs; None where a test is to be skipped.
+pub(crate) fn compiler() -> Option<Compiler> {
+    let required = env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+    match Compiler::find(&Search::from_env(), None) {
+        Ok(compiler) => Some(compiler),
+        Err(error) => {
+            assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Compiles all cases at once and compares each with Rust.
+pub(crate) fn check(cases: &[Case]) {
+    let mut text = format!("{SHIM}{}", nearfield_kernels::pairs::SUBSET);
+    for case in cases {
+        text.push_str(&case.text);
+    }
+    let Some(library) = compiled(&text) else {
+        return;
+    };
+    for case in cases {
+        let entry = format!("entry_{}", case.name);
+        // SAFETY: the entry is declared so in the text.
+        let compiled = unsafe { library.get::<Compiled>(entry.as_bytes()) }.unwrap();
+        (case.compare)(*compiled);
+    }
+}

@@ -1,0 +1,5 @@
+//! Translated functions and kernels, compared with Rust and compiled for GPUs.
+
+mod common;
+mod kernel;
+mod subset;

@@ -1,0 +1,389 @@
+//! The CUDA text of functions that the macros of `nearfield-macros` translate.
+//!
+//! A macro sees the tokens of one function and no types. It writes a text with holes: names of
+//! types, names of the functions called, values of constants. Code that it writes beside the
+//! function fills them in at run time, where the compiler knows the types: [`Device`] collects the
+//! functions that a kernel calls, each once and before its callers, and the structs that they use.
+//!
+//! Fields of `self` are uniforms. A function of a kernel reads them through the pointer `uniform`,
+//! those of a method of a field from where they begin.
+//!
+//! The code for a kernel with one field, `radius`, which calls `squared`, has this shape:
+//!
+//! ```text
+//! let mut function = device.begin("crate::Kernel::pair:1:1", "Kernel_pair");
+//! function.field(device, "self_radius", self.radius);      // a uniform, in every call
+//! if function.wanted() {                                   // the text, in the first call only
+//!     function.text("__forceinline__ float ");
+//!     …                                                    // name, parameters, declarations
+//!     function.text("    return ::");
+//!     let part = <squared as DeviceFunction>::device(device);
+//!     function.text(&part);                                // adds `squared` before this function
+//!     function.text("(self_radius);\n}\n");
+//! }
+//! device.end(function)
+//! ```
+//!
+//! A step that changes a field thus costs a few moves of numbers. The text of a kernel without
+//! generic parameters is made once per process.
+//!
+//! **Invariant:** texts come from the translator. It writes no loops but those over constant ranges
+//! and arrays, indices that are checked, and pointers nowhere, so the conditions of
+//! [`Cuda::new`](crate::Cuda::new) hold for every text.
+
+pub mod fast;
+mod value;
+
+pub use value::{DeviceValue, Types};
+
+pub use crate::{Cuda, Field, FieldsOf};
+
+use crate::{Channels, PairKernel};
+use nearfield_kernels::pairs;
+use std::{fmt::Write, sync::OnceLock};
+
+/// Names that the text around a kernel has: a function of the user's gets another one.
+const RESERVED: [&str; 8] = [
+    "pair",
+    "Pair",
+    "fast_sqrt",
+    "fast_rsqrt",
+    "nf",
+    "visit",
+    "main",
+    "combined",
+];
+
+/// A function that has a text, under the name of the function: the macro `pair_fn` writes it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no text for the GPU",
+    note = "mark the function with #[pair_fn]"
+)]
+pub trait DeviceFunction {
+    /// Adds the function and returns its name in the text.
+    fn device(device: &mut Device) -> String;
+}
+
+/// A method of a value that is among the uniforms.
+#[derive(Debug, Clone)]
+pub struct Method {
+    name: String,
+    /// Place of its first uniform among those of the kernel.
+    start: usize,
+}
+
+/// The text of a kernel on the way, and its uniforms.
+#[derive(Debug)]
+pub struct Device {
+    /// Values of all fields used so far, function by function.
+    uniforms: Vec<f32>,
+    /// False if the text is there from an earlier call, and only uniforms are wanted.
+    wanted: bool,
+    types: Types,
+    /// Functions that are complete, callees before callers.
+    functions: Vec<Done>,
+    /// Names of all functions that have begun.
+    names: Vec<String>,
+    /// Functions that have begun and not ended, by identity.
+    open: Vec<&'static str>,
+    /// A function calls itself, which no GPU kernel here may.
+    recursive: bool,
+}
+
+/// A function whose text is complete.
+#[derive(Debug)]
+struct Done {
+    id: &'static str,
+    name: String,
+    text: String,
+}
+
+/// A function whose text is being written.
+#[derive(Debug)]
+pub struct Function {
+    /// Module, name and place, which no two functions share.
+    id: &'static str,
+    /// The name in the text: the user's, with a number where two functions have the same.
+    name: String,
+    /// Place of its first uniform among those of the kernel.
+    start: usize,
+    /// Lines for fields and constants that the text has not got yet.
+    declarations: String,
+    text: String,
+    /// False if another call has written it.
+    wanted: bool,
+}
+
+impl Function {
+    /// Whether its text is to be written.
+    pub fn wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Its name in the text.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Appends a part of the text, which comes from the translator as it is.
+    pub fn text(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// A field of `self`, as the variable `name`. Its value is a uniform.
+    pub fn field<T: DeviceValue>(&mut self, device: &mut Device, name: &str, value: T) {
+        let at = device.uniforms.len() - self.start;
+        value.uniforms(&mut device.uniforms);
+        if self.wanted {
+            let ty = T::name(&mut device.types);
+            let read = if ty == "float" {
+                format!("uniform[{at}]")
+            } else {
+                format!("nf::read<{ty}>(uniform + {at})")
+            };
+            let _ = writeln!(self.declarations, "    const {ty} {name} = {read};");
+        }
+    }
+
+    /// An array of `self` that is indexed, as the variable `name`.
+    pub fn table<T: DeviceValue, const N: usize>(
+        &mut self,
+        device: &mut Device,
+        name: &str,
+        value: [T; N],
+    ) {
+        let at = device.uniforms.len() - self.start;
+        value.uniforms(&mut device.uniforms);
+        if self.wanted {
+            let ty = <[T; N]>::name(&mut device.types);
+            let _ = writeln!(
+                self.declarations,
+                "    const nf::table<{ty}> {name} = {{uniform + {at}}};"
+            );
+        }
+    }
+
+    /// The beginning of a call of a method of `self`, or of a field of it: name and first argument.
+    /// The method's uniforms lie behind those added to this function before it.
+    pub fn method(&self, method: &Method) -> String {
+        format!("{}(uniform + {}", method.name, method.start - self.start)
+    }
+
+    /// A constant, as the variable `name`.
+    pub fn constant<T: DeviceValue>(&mut self, device: &mut Device, name: &str, value: T) {
+        if !self.wanted {
+            return;
+        }
+        let ty = T::name(&mut device.types);
+        let _ = writeln!(
+            self.declarations,
+            "    const {ty} {name} = {};",
+            value.literal(&mut device.types)
+        );
+    }
+
+    /// The variables declared so far; the body of the function begins with them.
+    pub fn declarations(&mut self) {
+        self.text.push_str(&std::mem::take(&mut self.declarations));
+    }
+}
+
+impl Device {
+    /// An empty text; without one, `wanted` is false and functions add uniforms only.
+    fn new(wanted: bool) -> Self {
+        Self {
+            uniforms: Vec::new(),
+            wanted,
+            types: Types::default(),
+            functions: Vec::new(),
+            names: RESERVED.map(str::to_owned).into(),
+            open: Vec::new(),
+            recursive: false,
+        }
+    }
+
+    /// Begins a function; `id` tells it from all others.
+    pub fn begin(&mut self, id: &'static str, name: &str) -> Function {
+        let known = self.functions.iter().find(|done| done.id == id);
+        let open = self.open.contains(&id);
+        self.recursive |= open;
+        let wanted = self.wanted && known.is_none() && !open;
+        let name = match known {
+            Some(done) => done.name.clone(),
+            None => {
+                let taken = |name: &String| self.names.contains(name);
+                let mut numbered = (2..).map(|number| format!("{name}_{number}"));
+                let plain = Some(name.to_owned()).filter(|name| !taken(name));
+                let unique = plain.or_else(|| numbered.find(|name| !taken(name)));
+                unique.unwrap_or_default()
+            }
+        };
+        if wanted {
+            self.names.push(name.clone());
+        }
+        self.open.push(id);
+        Function {
+            id,
+            name,
+            start: self.uniforms.len(),
+            declarations: String::new(),
+            text: String::new(),
+            wanted,
+        }
+    }
+
+    /// Ends a function and returns it as a method whose uniforms begin where the function did.
+    pub fn end(&mut self, function: Function) -> Method {
+        self.open.pop();
+        let Function {
+            id,
+            name,
+            start,
+            text,
+            wanted,
+            ..
+        } = function;
+        if wanted {
+            self.functions.push(Done {
+                id,
+                name: name.clone(),
+                text,
+            });
+        }
+        Method { name, start }
+    }
+
+    /// The name of a type in the text.
+    pub fn name_of<T: DeviceValue>(&mut self) -> String {
+        T::name(&mut self.types)
+    }
+
+    /// Prelude, structs and functions, callees first.
+    fn assembled(&self) -> String {
+        let mut text = pairs::SUBSET.to_owned();
+        for declaration in self.types.declarations() {
+            let _ = write!(text, "\n{declaration}");
+        }
+        for function in &self.functions {
+            let _ = write!(text, "\n{}", function.text);
+        }
+        text
+    }
+}
+
+impl Method {
+    /// Its name in the text.
+    pub fn name(self) -> String {
+        self.name
+    }
+}
+
+/// The text of one function and all that it needs, for tests of the translator; None if it calls
+/// itself.
+pub fn text_of<F: DeviceFunction>() -> Option<(String, String)> {
+    let mut device = Device::new(true);
+    let name = F::device(&mut device);
+    (!device.recursive).then(|| (name, device.assembled()))
+}
+
+/// The twin of a kernel whose function `translated` adds; `kept` holds the text from call to call.
+/// None if a function calls itself.
+pub fn kernel<K: PairKernel>(
+    file: &'static str,
+    kept: Option<&'static OnceLock<String>>,
+    antisymmetric: Option<&[usize]>,
+    translated: impl FnOnce(&mut Device) -> Method,
+) -> Option<Cuda>
+where
+    K::Target: DeviceValue,
+    K::Source: DeviceValue,
+    K::Output: DeviceValue,
+{
+    let found = kept.and_then(OnceLock::get);
+    let mut device = Device::new(found.is_none());
+    let method = translated(&mut device);
+    if device.recursive {
+        return None;
+    }
+    let text = match (found, kept) {
+        (Some(found), _) => found.as_str().into(),
+        (None, Some(kept)) => kept
+            .get_or_init(|| with_entry::<K>(&mut device, &method))
+            .as_str()
+            .into(),
+        (None, None) => std::borrow::Cow::Owned(with_entry::<K>(&mut device, &method)),
+    };
+    // SAFETY: the translator's texts index arrays within their bounds only, end, and use no other
+    // memory; the entry reads and writes the channels that the types count.
+    let cuda = unsafe { Cuda::new(file, text) }.uniforms(device.uniforms);
+    Some(match antisymmetric {
+        Some(channels) => cuda.antisymmetric(channels),
+        None => cuda,
+    })
+}
+
+/// The whole text: the function `pair` reads and writes the channels.
+fn with_entry<K: PairKernel>(device: &mut Device, method: &Method) -> String
+where
+    K::Target: DeviceValue,
+    K::Source: DeviceValue,
+{
+    const { assert!(<K::Target as Channels>::COUNT == <K::Target as DeviceValue>::NUMBERS) };
+    const { assert!(<K::Source as Channels>::COUNT == <K::Source as DeviceValue>::NUMBERS) };
+    let (target, source) = (device.name_of::<K::Target>(), device.name_of::<K::Source>());
+    let mut text = device.assembled();
+    let _ = write!(
+        text,
+        "\n__forceinline__ void pair(const float* uniform, const Pair& pair, const float* target, \
+         const float* source, float* result) {{\n    \
+         const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
+         nf::write(result, {}(uniform, seen, nf::read<{target}>(target), nf::read<{source}>(source)));\n}}\n",
+        method.name,
+    );
+    text
+}
+
+/// The CUDA text that a kernel is compiled from on a GPU; None for those that run on the CPU only.
+///
+/// For kernels under `#[pair_kernel]` it is the translation, behind the numbers and functions of
+/// Rust that it is written with. Constants are in it, uniforms are not.
+///
+/// ```
+/// use nearfield_pairs::{Pair, PairKernel, cuda_source, pair_kernel};
+///
+/// struct Occupancy {
+///     radius: f32,
+/// }
+///
+/// #[pair_kernel(crate = nearfield_pairs)] // #[nearfield::pair_kernel] elsewhere
+/// impl PairKernel for Occupancy {
+///     type Target = ();
+///     type Source = f32;
+///     type Output = f32;
+///
+///     #[inline(always)]
+///     fn pair(&self, pair: Pair, _: (), mass: f32) -> f32 {
+///         let inside = pair.d2 / (self.radius * self.radius);
+///         mass * (1.0 - inside)
+///     }
+/// }
+///
+/// let text = cuda_source(&Occupancy { radius: 1.0 }).unwrap();
+/// assert!(text.contains("const auto inside = pair.d2 / (self_radius * self_radius);"));
+/// ```
+pub fn cuda_source<K: PairKernel>(kernel: &K) -> Option<String> {
+    Some(kernel.cuda()?.into_parts().text.into_owned())
+}
+
+/// A struct of channels, in the order of its fields: `#[derive(Channels)]` implements it, and
+/// [`Channels`] follows.
+pub trait ChannelStruct: Copy + Send + Sync + 'static {
+    /// A tuple of the fields, or of tuples of six of them.
+    type Parts: Channels;
+
+    /// The struct of these fields.
+    fn from_parts(parts: Self::Parts) -> Self;
+
+    /// Its fields.
+    fn into_parts(self) -> Self::Parts;
+}

@@ -316,7 +316,7 @@ fn domains(plain: &Plain) -> Vec<Feature> {
     let halves = [first, second].map(|half| Points::Single(half.to_vec()));
     let all = PLAIN.as_slice();
     vec![
-        feature("periodic", plain.with(boxed), all),
+        feature("periodic box", plain.with(boxed), all),
         feature(
             "periodic along z alone",
             plain.with(|b| b.periodic([None, None, Some(lz)])),

@@ -7,7 +7,9 @@
 //!
 //! # Periodic domains
 //!
-//! The pieces of a cell ([`super::pieces`]) are collected first, each with its image vector.
+//! Where all points lie inside the box, cells whose candidates are all of the central image, which
+//! is most of a large box, are searched exactly as in an open domain. Elsewhere the pieces of a
+//! cell ([`super::pieces`]) are collected first, each with its image vector.
 //! Targets of one cell may lie in different boxes, because coordinates are not wrapped; then they
 //! see their neighbours through different images, and each wrap is a group of its own.
 //!
@@ -111,6 +113,8 @@ pub(crate) struct Groups<'a> {
     tally: Option<Tally<'a>>,
     /// A target with batches yet to come.
     long: Option<Collecting>,
+    /// Some point lies outside of the periodic box.
+    wrapped: bool,
 }
 
 /// A cell, or several of a row, with targets.
@@ -143,6 +147,7 @@ impl<'a> Walk<'a> {
             rest: None,
             tally: self.share.map(Tally::new),
             long: None,
+            wrapped: self.targets.points().any_wrapped() || self.sources.points().any_wrapped(),
         }
     }
 }
@@ -216,9 +221,10 @@ impl<'a> Groups<'a> {
         scratch: &mut Scratch,
     ) -> Result<Option<Group>, Shortage> {
         let walk = self.walk;
-        let Some(CellTargets { cell, more, slots }) = self.next_cells() else {
+        let Some(first) = self.next_targets() else {
             return Ok(None);
         };
+        let CellTargets { cell, more, slots } = self.joined(first, i64::MAX);
         let (runs, itself) = match (walk.ahead, &self.tally) {
             (false, _) => (self.sweep.runs(cell, more)?, None),
             // The targets come first, and all of them survive the box test.
@@ -232,28 +238,54 @@ impl<'a> Groups<'a> {
         };
         // SAFETY: the caller guarantees the level.
         unsafe {
-            if walk.radii.sources.is_some() {
-                walk.gather_open::<S, RADII>(runs, &slots, scratch)?;
-            } else {
-                walk.gather_open::<S, 0>(runs, &slots, scratch)?;
-            }
+            walk.gather_runs::<S>(runs, slots, itself, scratch)
+                .map(Some)
         }
-        Ok(Some(Group {
-            slots,
-            itself,
-            batch: Batch::Whole,
-            mode: walk.common_mode(),
-        }))
     }
 
-    /// The next cell, together with those that follow it along x as long as all of them hold few
-    /// targets.
+    /// The next group of a periodic domain if none of its candidates is of another image. Its
+    /// candidates carry no image vectors, so it is searched as in an open domain. None where the
+    /// next cell is near a face, which is then still to come.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
     #[inline(always)]
-    fn next_cells(&mut self) -> Option<CellTargets> {
-        let mut found = match self.rest.take() {
-            Some(rest) => rest,
-            None => self.next_cell()?,
+    unsafe fn next_inside<S: Simd>(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Group>, Shortage> {
+        let walk = self.walk;
+        let Some(first) = self.next_targets() else {
+            return Ok(None);
         };
+        let Some(last) = self.sweep.inside_until(first.cell)? else {
+            self.rest = Some(first);
+            return Ok(None);
+        };
+        let CellTargets { cell, more, slots } = self.joined(first, last);
+        let ahead_of = walk.ahead.then_some(slots.start);
+        let itself = walk.ahead.then_some(0);
+        let runs = self.sweep.runs_inside(cell, more, ahead_of)?;
+        // SAFETY: the caller guarantees the level.
+        unsafe {
+            walk.gather_runs::<S>(runs, slots, itself, scratch)
+                .map(Some)
+        }
+    }
+
+    /// The targets that were left from the last cell, or those of the next.
+    #[inline(always)]
+    fn next_targets(&mut self) -> Option<CellTargets> {
+        match self.rest.take() {
+            Some(rest) => Some(rest),
+            None => self.next_cell(),
+        }
+    }
+
+    /// The targets `found` together with those of the cells that follow along x, up to cell
+    /// `last`, as long as all of them hold few targets.
+    #[inline(always)]
+    fn joined(&mut self, mut found: CellTargets, last: i64) -> CellTargets {
         while found.slots.len() < SMALL_TARGETS {
             let Some(next) = self.next_cell() else {
                 break;
@@ -262,6 +294,7 @@ impl<'a> Groups<'a> {
             // Of a share, cells between may have been left out.
             let same_row = next.cell[1..] == found.cell[1..]
                 && apart < MAX_CELLS
+                && next.cell[0] <= last
                 && next.slots.start == found.slots.end;
             if !same_row || found.slots.len() + next.slots.len() > 2 * SMALL_TARGETS {
                 self.rest = Some(next);
@@ -270,7 +303,7 @@ impl<'a> Groups<'a> {
             found.slots.end = next.slots.end;
             found.more = apart;
         }
-        Some(found)
+        found
     }
 
     /// The next cell with targets to be searched for.
@@ -300,6 +333,13 @@ impl<'a> Groups<'a> {
         scratch: &mut Scratch,
     ) -> Result<Option<Group>, Shortage> {
         let walk = self.walk;
+        if !self.wrapped && self.long.is_none() {
+            // SAFETY: the caller guarantees the level.
+            let inside = unsafe { self.next_inside::<S>(scratch)? };
+            if inside.is_some() {
+                return Ok(inside);
+            }
+        }
         let Some(collected) = self.collect_next(scratch)? else {
             return Ok(None);
         };
@@ -319,11 +359,7 @@ impl<'a> Groups<'a> {
         if let Some(long) = self.long.take() {
             return self.collect_batch(long, scratch).map(Some);
         }
-        let next = match self.rest.take() {
-            Some(rest) => Some(rest),
-            None => self.next_cell(),
-        };
-        let Some(CellTargets { cell, slots, .. }) = next else {
+        let Some(CellTargets { cell, slots, .. }) = self.next_targets() else {
             return Ok(None);
         };
         let mut collecting = Collecting::new(cell, slots.start);
@@ -401,7 +437,36 @@ impl Walk<'_> {
         (low, high)
     }
 
-    /// Gathers the candidates of the targets `slots` from `runs`, in an open domain.
+    /// The group of the targets `slots`, with its candidates gathered from `runs`, all of the
+    /// central image.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    unsafe fn gather_runs<S: Simd>(
+        &self,
+        runs: &[Run],
+        slots: Range<usize>,
+        itself: Option<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<Group, Shortage> {
+        // SAFETY: the caller guarantees the level.
+        unsafe {
+            if self.radii.sources.is_some() {
+                self.gather_open::<S, RADII>(runs, &slots, scratch)?;
+            } else {
+                self.gather_open::<S, 0>(runs, &slots, scratch)?;
+            }
+        }
+        Ok(Group {
+            slots,
+            itself,
+            batch: Batch::Whole,
+            mode: self.common_mode(),
+        })
+    }
+
+    /// Gathers the candidates of the targets `slots` from `runs`, all of the central image.
     ///
     /// # Safety
     /// The processor has the level `S`, and `MODE` says whether sources have radii.

@@ -40,7 +40,7 @@ use crate::{
     parallel::PoolLoops,
     sort::{
         self, Order, SortScratch, WideScratch,
-        keys::{Double, FillKeys, Placed, Single},
+        keys::{AnyWrapped, Double, FillKeys, Placed, Single},
         widest::widest,
     },
     table::{
@@ -472,7 +472,8 @@ impl Build<'_> {
             }
         }
         grid.points.wraps.clear();
-        if !inside {
+        // The corners of the bounds may lie outside a tilted box that holds all points.
+        if !inside && any_wrapped(points, len, lattice) {
             let sorted = &grid.points;
             let place = |slot: usize| match lattice.frame() {
                 None => sorted.position(slot).map(f64::from),
@@ -484,13 +485,27 @@ impl Build<'_> {
                 .with_min_len(1 << 12)
                 .map(|slot| lattice.wraps_at(place(slot)))
                 .put_into(&mut wraps);
-            // The corners of the bounds may lie outside a tilted box that holds all points.
             if wraps.iter().any(|wraps| *wraps != [0; 3]) {
                 grid.points.wraps = wraps;
             }
         }
         Ok(())
     }
+}
+
+/// Returns true if any of `len` points lies outside of the periodic box.
+fn any_wrapped<P: Placed>(source: P, len: usize, lattice: &Lattice) -> bool {
+    const CHUNK: usize = 1 << 13;
+    let chunks = (0..len.div_ceil(CHUNK)).into_par_iter();
+    let any = chunks.map(|chunk| {
+        let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(len);
+        widest(AnyWrapped {
+            source,
+            range,
+            lattice,
+        })
+    });
+    any.combined(|| false, |a, b| a | b)
 }
 
 /// Iterator of [`Grid::cells`]: a cell and the sorted points in it.

@@ -24,6 +24,12 @@
 //! them the stretches of cells before the target that are not of the share, found by walking those
 //! rows cell by cell.
 //!
+//! # Inside a periodic box
+//!
+//! Most cells of a large box have candidates of the central image alone. [`Sweep::inside_until`]
+//! tells them by the rows that were found and by the reach along x, once per row of cells, and
+//! [`Sweep::runs_inside`] gives their runs without wrapping a cell or cutting a row.
+//!
 //! **Invariant:** the runs of a cell hold every sorted point within the radius of any point in the
 //! cell, each once per image, in an order that depends on the cells alone.
 
@@ -68,6 +74,8 @@ pub struct Sweep<'a> {
     of: Option<[i64; 2]>,
     /// The rows that were found.
     rows: Vec<FoundRow>,
+    /// Largest offset along x of the rows, if all of them are of the central image.
+    central: Option<i64>,
     /// The runs of the last cell.
     runs: Vec<Run>,
 }
@@ -149,6 +157,7 @@ impl Grid {
             grid: self,
             of: None,
             rows: Vec::new(),
+            central: None,
             runs: Vec::new(),
         }
     }
@@ -238,6 +247,53 @@ impl Sweep<'_> {
         self.begin(cell)?;
         let which = ahead_of.map_or(Which::All, Which::Ahead);
         self.collect(x, 0, which, Limit::BATCH, walked)?;
+        Ok(&self.runs)
+    }
+
+    /// The last cell of the row of `cell`, itself or after it along x, whose candidates and those
+    /// of all cells between are of the central image; `i64::MAX` along an open axis. `None` if
+    /// `cell` has candidates of another image.
+    ///
+    /// Rows are looked up once per row of cells; for the other cells this costs a comparison.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for the rows.
+    #[inline(always)]
+    pub fn inside_until(&mut self, cell: Cell) -> Result<Option<i64>, Shortage> {
+        let [x, ..] = cell;
+        self.begin(cell)?;
+        Ok(match (self.central, self.grid.lattice().period(0)) {
+            (Some(_), None) => Some(i64::MAX),
+            (Some(reach), Some(period)) if x >= reach && x + reach < period => {
+                Some(period - 1 - reach)
+            }
+            _ => None,
+        })
+    }
+
+    /// The candidates of a cell and the `more` cells that follow it along x; those
+    /// [ahead](Self::runs_ahead) of a sorted point alone if one is given. All of these cells must
+    /// be [inside](Self::inside_until), or candidates of other images are missing. One run per row,
+    /// as in an open domain: nothing is wrapped and nothing is cut.
+    ///
+    /// The runs hold the same points in the same order as [`runs`](Self::runs) and
+    /// [`runs_ahead`](Self::runs_ahead) give.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    #[inline(always)]
+    pub fn runs_inside(
+        &mut self,
+        cell: Cell,
+        more: i64,
+        ahead_of: Option<usize>,
+    ) -> Result<&[Run], Shortage> {
+        let [x, ..] = cell;
+        self.begin(cell)?;
+        match ahead_of {
+            None => self.collect_open(x, more),
+            Some(from) => self.collect_open_ahead(x, more, from),
+        }
         Ok(&self.runs)
     }
 
@@ -423,6 +479,9 @@ impl Sweep<'_> {
                 });
             }
         }
+        let is_central = |row: &FoundRow| (row.image_y, row.image_z) == (0, 0);
+        let reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
+        self.central = self.rows.iter().all(is_central).then_some(reach);
         self.of = Some([y, z]);
         Ok(())
     }

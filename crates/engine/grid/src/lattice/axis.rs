@@ -9,6 +9,13 @@
 //! no pair is lost ([`super`]) rests on it. Every coordinate has a cell, also NaN and infinity, so
 //! no input leads out of a table.
 //!
+//! # Many points at once
+//!
+//! [`Placing`] does for an axis of any kind what the branches of [`Axis::cell`] do for one
+//! coordinate. The kinds differ in its numbers only, so a loop over points has no branch, and each
+//! operation is one that [`Axis::cell`] does too or one that changes nothing: a product with 1, a
+//! sum with 0. A test compares both for straight, tilted and slanted boxes.
+//!
 //! # Open and periodic axes
 //!
 //! On an open axis cells go on for ever in both directions, up to 2⁴⁰ evenly and then growing with
@@ -82,6 +89,44 @@ impl OpenScale {
         const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
         let rounded = (x + WHOLE) - WHOLE;
         rounded - if rounded > x { 1.0 } else { 0.0 }
+    }
+}
+
+/// From a position to the cell along one axis in floating point and without branches, for loops
+/// that the compiler vectorises: the same cell as [`Axis::cell`] or, in a tilted box, as the module
+/// `tilted` gives, by the same operations in the same order. Not for cells that would be clamped
+/// as far ones.
+///
+/// A straight axis takes its coordinate as the dot product with a unit vector, which is exact; an
+/// axis of a tilted box divides by a length of 1; an open axis subtracts no boxes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placing {
+    /// The position's coordinate or fraction is the dot product with this.
+    pub(super) row: [f64; 3],
+    /// Length of the box in that unit.
+    pub(super) length: f64,
+    /// 1 on a periodic axis, 0 on an open one.
+    pub(super) boxes: f64,
+    /// Cells per unit.
+    pub(super) scale: f64,
+    /// Where cell 0 begins.
+    pub(super) phase: f64,
+    /// The first and the last cell, infinite on an open axis.
+    pub(super) ends: [f64; 2],
+}
+
+impl Placing {
+    /// Cell and whole boxes of a position, both whole numbers. A coordinate that is NaN gets some
+    /// cell, and NaN as its boxes.
+    #[inline(always)]
+    pub(crate) fn place(&self, [x, y, z]: [f64; 3]) -> (f64, f64) {
+        let at = (self.row[0] * x + self.row[1] * y) + self.row[2] * z;
+        let wraps = OpenScale::floor(at / self.length) * self.boxes;
+        let inside = at - wraps * self.length;
+        let cell = OpenScale::floor(inside * self.scale + self.phase);
+        let [low, high] = self.ends;
+        let cell = if cell > low { cell } else { low };
+        (if cell < high { cell } else { high }, wraps)
     }
 }
 

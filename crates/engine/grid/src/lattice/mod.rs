@@ -56,7 +56,7 @@ mod tilted;
 use crate::{
     Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::along, error::axis_name,
 };
-use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period};
+use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period, Placing};
 pub(crate) use double::Frame;
 use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
 use std::sync::Arc;
@@ -317,6 +317,42 @@ impl Lattice {
         })
     }
 
+    /// How positions become cells along an axis, for loops that the compiler vectorises. The cells
+    /// are those of [`cell_at`](Self::cell_at) and the boxes those of [`wraps_at`](Self::wraps_at),
+    /// as long as no cell is far out.
+    pub(crate) fn placing(&self, axis: usize) -> Placing {
+        let Axis {
+            inverse_edge,
+            period,
+        } = self.axes[axis];
+        let tilt = self.seen.tilt();
+        let row = match tilt {
+            Some(tilt) if period.is_some() || tilt.slanted => tilt.inverse[axis],
+            _ => along(axis, 1.0),
+        };
+        let ends = match period {
+            Some(period) => [0.0, (period.cells - 1) as f64],
+            None => [f64::NEG_INFINITY, f64::INFINITY],
+        };
+        let (length, scale) = match (period, tilt) {
+            (Some(period), Some(_)) => (1.0, period.cells as f64),
+            (Some(period), None) => (period.length, inverse_edge),
+            (None, _) => (1.0, inverse_edge),
+        };
+        Placing {
+            row,
+            length,
+            boxes: f64::from(u8::from(period.is_some())),
+            scale,
+            phase: if tilt.is_none() && period.is_none() {
+                PHASE
+            } else {
+                0.0
+            },
+            ends,
+        }
+    }
+
     /// Whole boxes between a position and its image in the box `[0, length)`, per axis; in a tilted
     /// box, whole box vectors between it and its image in the box that the vectors span.
     #[inline]
@@ -431,6 +467,41 @@ mod tests {
         assert_eq!(lattice.cell([0.5, -0.5, -1.5]), [0, -1, -2]);
         let [near, far, opposite] = lattice.cell([-0.0, 1e30, -1e30]);
         assert!((near, far) == (0, -opposite - 1) && (1 << 40..1 << 42).contains(&far));
+    }
+
+    #[test]
+    fn cells_without_branches_are_those_of_single_points() {
+        let bounds = Bounds {
+            min: [-40.0; 3],
+            max: [40.0; 3],
+        };
+        let vectors = [[7.0, 0.0, 0.0], [2.5, 6.1, 0.0], [-1.5, 2.0, 5.3]].map(Some);
+        let open_along_y = [vectors[0], None, Some([0.0, 0.0, 5.3])];
+        let slanted = [vectors[0], None, vectors[2]];
+        let tilted = [
+            vectors,
+            [vectors[0], vectors[1], None],
+            open_along_y,
+            slanted,
+        ];
+        let domains = tilted.map(|vectors| Domain::from_vectors(vectors).unwrap());
+        let straight = [[Some(7.3), None, Some(5.1)], [Some(6.9); 3], [None; 3]];
+        let straight = straight.map(|lengths| Domain::new(lengths).unwrap());
+        for domain in domains.into_iter().chain(straight) {
+            let lattice = Lattice::new(Radius::new(0.7).unwrap(), domain, 1, &bounds).unwrap();
+            let axes = [0, 1, 2].map(|axis| lattice.placing(axis));
+            for k in 0..4000 {
+                let turn = |step: f64| 80.0 * ((f64::from(k) * step).fract() - 0.5);
+                let mut at = [0.618_034, 0.414_214, 0.732_051].map(turn);
+                if k % 3 == 0 {
+                    // Faces of boxes among them.
+                    at = at.map(|x| (x * 0.5).round() * 7.3 * 0.5);
+                }
+                let found = axes.map(|axis| axis.place(at));
+                assert_eq!(found.map(|(cell, _)| cell as i64), lattice.cell_at(at));
+                assert_eq!(found.map(|(_, wraps)| wraps as i32), lattice.wraps_at(at));
+            }
+        }
     }
 
     #[test]

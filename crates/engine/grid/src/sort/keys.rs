@@ -1,9 +1,13 @@
 //! Numbers of the cells of many points at once, for dense tables.
 //!
-//! The sort needs the cell number of every point. Where all axes are open and no cell is far out,
-//! the whole computation is done in floating point without branches, which the compiler turns into
-//! vectors: every intermediate is a whole number below 2³¹, so it is exact. Otherwise each point
-//! goes through [`Lattice::cell_at`].
+//! The sort needs the cell number of every point. Unless some cell is far out, the whole
+//! computation is done in floating point without branches, which the compiler turns into vectors:
+//! cells are whole numbers below 2⁴¹, so everything after the rounding to a cell is exact. Open
+//! axes that are divided alike take few operations; all others, in periodic and tilted boxes too,
+//! go by [`Lattice::placing`]. With a cell far out each point goes through [`Lattice::cell_at`].
+//!
+//! The same operations tell whether any point lies outside of a periodic box ([`AnyWrapped`]), so
+//! that the boxes of points are kept only where they are needed.
 //!
 //! **Invariant:** a number is always below the number of cells of the table, also for NaN and for
 //! points outside the bounds, because the sort indexes with it unchecked.
@@ -92,29 +96,72 @@ impl<P: Placed> Loops for FillKeys<'_, P> {
             lattice,
             cells,
         } = self;
-        let Some(scale) = lattice.open_scale().filter(|_| cells.is_near()) else {
+        if !cells.is_near() {
             for (index, key) in range.zip(keys) {
                 *key = cells.key(lattice.cell_at(source.place(index)));
             }
             return;
-        };
+        }
         // All in floating point, where it is exact: the numbers are whole and below 2³¹.
         let [origin_x, origin_y, origin_z] = cells.origin;
         let (origin_x, origin_y, origin_z) = (origin_x as f64, origin_y as f64, origin_z as f64);
         let (width, height) = (cells.dims[0] as f64, cells.dims[1] as f64);
         let last = width * height * cells.dims[2] as f64 - 1.0;
-        for (index, key) in range.zip(keys) {
-            let [x, y, z] = source.place(index);
-            let x = scale.cell(x) - origin_x;
-            let y = scale.cell(y) - origin_y;
-            let z = scale.cell(z) - origin_z;
-            let number = (z * height + y) * width + x;
+        let number = |x: f64, y: f64, z: f64| {
+            let number = ((z - origin_z) * height + (y - origin_y)) * width + (x - origin_x);
             // Bounds that do not hold a point, or NaN, must not lead out of the table.
             let number = if number > 0.0 { number } else { 0.0 };
             let number = if number < last { number } else { last };
             // SAFETY: a dense table has at most 2³¹ cells, and the number is between 0 and the last
             // of them.
-            *key = unsafe { number.to_int_unchecked::<i32>() } as u32;
+            unsafe { number.to_int_unchecked::<i32>() as u32 }
+        };
+        if let Some(scale) = lattice.open_scale() {
+            for (index, key) in range.zip(keys) {
+                let [x, y, z] = source.place(index);
+                *key = number(scale.cell(x), scale.cell(y), scale.cell(z));
+            }
+            return;
         }
+        let (x, y, z) = (lattice.placing(0), lattice.placing(1), lattice.placing(2));
+        for (index, key) in range.zip(keys) {
+            let at = source.place(index);
+            *key = number(x.place(at).0, y.place(at).0, z.place(at).0);
+        }
+    }
+}
+
+/// Returns true if any of the points `range` lies outside of the periodic box, or has a coordinate
+/// that is NaN.
+///
+/// Points are taken in the caller's order, which is one stream through memory.
+pub(crate) struct AnyWrapped<'a, P> {
+    /// The points.
+    pub(crate) source: P,
+    /// Which of them.
+    pub(crate) range: Range<usize>,
+    /// The lattice of the box.
+    pub(crate) lattice: &'a Lattice,
+}
+
+impl<P: Placed> Loops for AnyWrapped<'_, P> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self {
+            source,
+            range,
+            lattice,
+        } = self;
+        let (x, y, z) = (lattice.placing(0), lattice.placing(1), lattice.placing(2));
+        let mut any = 0u64;
+        for index in range {
+            let at = source.place(index);
+            any |= u64::from(x.place(at).1 != 0.0)
+                | u64::from(y.place(at).1 != 0.0)
+                | u64::from(z.place(at).1 != 0.0);
+        }
+        any != 0
     }
 }

@@ -4,8 +4,8 @@
 //
 // Most targets lie so far inside the table that all rows in reach do too: `inside`. Their rows are
 // numbered from the first in reach, loops over them are unrolled, gaps are computed once per
-// target, and a row costs a root, two loads and a few sums: no bounds check, no image. Where rows of
-// a periodic box pass a face along x, their parts on either side are visited in one loop. Other
+// target, and a row costs a root, two loads and a few sums: no bounds check, no image. Where rows
+// of a periodic box pass a face along x, their parts on either side are visited in one loop. Other
 // targets near a face take the rows one by one, cut them to the table, and see what lies beyond a
 // face in another image. A warp goes the simplest way that serves all its targets (`Way`).
 //
@@ -69,8 +69,8 @@ __device__ __forceinline__ Seen brought_inside(const Geometry& geometry, int axi
     return Seen{cell, 0};
 }
 
-// How the targets of a warp are walked: all that is in reach is inside; rows are, but may pass a face
-// along x; anything.
+// How the targets of a warp are walked: all that is in reach is inside; rows are, but may pass a
+// face along x; anything.
 enum class Way { INSIDE, ALONG_X, ACROSS };
 
 // Part of a row: sorted points, and the image along x that they are seen in.

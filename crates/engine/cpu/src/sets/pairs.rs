@@ -5,6 +5,15 @@
 //! the piece that the candidate was gathered from. In double precision the pair is decided as lists
 //! decide it. So pairs come in the order of lists, at a small multiple of their cost.
 //!
+//! A pair's geometry is not kept by the loop that tests candidates, because lists do not need it,
+//! and four more stores per vector would cost them more than computing it again costs here: only
+//! one candidate in three or four is a neighbour.
+//!
+//! # Batches
+//!
+//! A target with a great many images comes in several batches of candidates. The visitor sees it
+//! once, with the pairs of all batches.
+//!
 //! [`PairOfSets::for_each_neighbor`] does the same for one target without buffers.
 
 use super::PairOfSets;
@@ -46,8 +55,11 @@ pub trait VisitPairs {
 pub struct PairScratch(Scratch);
 
 impl CpuBackend {
-    /// Visits the pairs of the sorted targets `slots` on the calling thread. What `to` sees is
-    /// defined up to an error.
+    /// Visits the pairs of the sorted targets `slots` on the calling thread: targets in sorted
+    /// order, each with all of its pairs. `scratch` may serve any sets and any precision.
+    ///
+    /// The visitor's methods are compiled into the vector loops, so they should be short and
+    /// `#[inline(always)]`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), after some pairs;
@@ -117,7 +129,8 @@ impl<V: VisitPairs> Task for VisitTask<'_, V> {
     }
 }
 
-/// What a target's candidates are noted in on their way to neighbours.
+/// Memory for a target's candidates on their way to neighbours. It has room for all candidates of
+/// the group and a vector more, because vectors are stored whole and compressed.
 struct Buffers {
     /// Numbers of candidates that passed.
     passed: Aligned<u32>,
@@ -128,7 +141,7 @@ struct Buffers {
 /// A sorted source, its image and the geometry of the pair.
 type Found = (usize, Image, Pair);
 
-/// What is there before something is found.
+/// Fills new memory for pairs; never read.
 const NOTHING: Found = (
     0,
     [0; 3],
@@ -139,7 +152,7 @@ const NOTHING: Found = (
 );
 
 impl Buffers {
-    /// Makes room for the neighbours of a target with so many candidates.
+    /// Makes room for the neighbours of a target among `candidates`.
     #[inline(always)]
     fn make_room(&mut self, walk: &Walk<'_>, candidates: usize) -> Result<(), Shortage> {
         self.passed.grow(candidates + LANES)?;

@@ -155,7 +155,7 @@ impl Engine {
     }
 }
 
-/// What a worker keeps from task to task.
+/// Memory that a worker keeps from task to task.
 #[derive(Debug, Default)]
 struct Worker {
     /// The batch being put together.
@@ -172,7 +172,7 @@ struct Visiting<'a, F> {
     index: &'a [u32],
     /// The caller's.
     visit: &'a F,
-    /// What it returned last.
+    /// The last answer of `visit`.
     flow: ControlFlow<()>,
 }
 

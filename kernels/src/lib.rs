@@ -227,10 +227,6 @@ pub mod pairs {
     pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
     /// Twin of `PowerLaw`.
     pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
-    /// Twin of `ChargeField`.
-    pub const CHARGE_FIELD: &str = include_str!("../cuda/pairs/charge_field.cuh");
-    /// Twin of `ChargePotential`.
-    pub const CHARGE_POTENTIAL: &str = include_str!("../cuda/pairs/charge_potential.cuh");
     /// Twin of `SphDensity`.
     pub const SPH_DENSITY: &str = include_str!("../cuda/pairs/sph_density.cuh");
     /// Twin of `SphForce`.

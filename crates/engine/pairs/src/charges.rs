@@ -4,9 +4,11 @@
 //! charge at the very place of a target would give an infinite value, so it adds nothing, unless a
 //! softening length makes its term finite. For sums without a cut-off see
 //! [`PairSum`](crate::PairSum).
+//!
+//! Both multiply by a reciprocal root, which a GPU has an instruction for: it is off by at most one
+//! unit in the last place there, and subnormal squares of distances count as 0.
 
-use crate::{Cuda, Pair, PairKernel};
-use nearfield_kernels::pairs;
+use crate::{Pair, PairKernel, fast_rsqrt, pair_kernel};
 
 /// Electric potential φ_i = Σ_j q_j / (d² + ε²)^½ of the charges within the radius.
 ///
@@ -18,6 +20,15 @@ pub struct ChargePotential {
     pub softening: f32,
 }
 
+impl ChargePotential {
+    /// ε², computed once per launch on a GPU.
+    #[inline(always)]
+    fn softening2(&self) -> f32 {
+        self.softening * self.softening
+    }
+}
+
+#[pair_kernel(crate = crate)]
 impl PairKernel for ChargePotential {
     type Target = ();
     type Source = f32;
@@ -25,15 +36,12 @@ impl PairKernel for ChargePotential {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, _: (), charge: f32) -> f32 {
-        let d2 = pair.d2 + self.softening * self.softening;
-        if d2 > 0.0 { charge / d2.sqrt() } else { 0.0 }
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("charge_potential.cuh", pairs::CHARGE_POTENTIAL) };
-        Some(twin.uniforms([self.softening * self.softening]))
+        let d2 = pair.d2 + self.softening2();
+        if d2 > 0.0 {
+            charge * fast_rsqrt(d2)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -47,6 +55,15 @@ pub struct ChargeField {
     pub softening: f32,
 }
 
+impl ChargeField {
+    /// ε², computed once per launch on a GPU.
+    #[inline(always)]
+    fn softening2(&self) -> f32 {
+        self.softening * self.softening
+    }
+}
+
+#[pair_kernel(crate = crate)]
 impl PairKernel for ChargeField {
     type Target = ();
     type Source = f32;
@@ -54,19 +71,9 @@ impl PairKernel for ChargeField {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, _: (), charge: f32) -> [f32; 3] {
-        let d2 = pair.d2 + self.softening * self.softening;
-        let factor = if d2 > 0.0 {
-            -charge / (d2 * d2.sqrt())
-        } else {
-            0.0
-        };
+        let d2 = pair.d2 + self.softening2();
+        let inverse = if d2 > 0.0 { fast_rsqrt(d2) } else { 0.0 };
+        let factor = -charge * inverse * (inverse * inverse);
         pair.d.map(|d| factor * d)
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("charge_field.cuh", pairs::CHARGE_FIELD) };
-        Some(twin.uniforms([self.softening * self.softening]))
     }
 }

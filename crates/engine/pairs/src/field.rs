@@ -151,12 +151,15 @@ impl<'a> Field<'a> {
     /// If there are fewer values.
     pub fn copy_to(&self, first: usize, to: &mut [f32]) {
         let (mut point, mut channel) = (first / self.channels, first % self.channels);
-        for to in to {
-            *to = self.value(point, channel);
-            channel += 1;
-            if channel == self.channels {
-                (point, channel) = (point + 1, 0);
+        let mut rest = to;
+        while !rest.is_empty() {
+            let count = (self.channels - channel).min(rest.len());
+            let (here, behind) = rest.split_at_mut(count);
+            let from = &self.values[point * self.stride + channel..][..count];
+            for (to, from) in here.iter_mut().zip(from) {
+                *to = f32::from_ne_bytes(*from);
             }
+            (point, channel, rest) = (point + 1, 0, behind);
         }
     }
 

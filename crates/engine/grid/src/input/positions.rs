@@ -211,6 +211,18 @@ impl<'a> Positions<'a> {
         }
     }
 
+    /// The bytes of strided positions in `f32` from the first one on, and the stride. None of other
+    /// layouts.
+    ///
+    /// For backends that copy positions by several threads, which [`to_packed`](Self::to_packed)
+    /// does not.
+    pub fn strided_bytes(&self) -> Option<(&'a [u8], usize)> {
+        match self.0 {
+            Layout::Strided(points) => Some((points.bytes, points.stride)),
+            _ => None,
+        }
+    }
+
     /// Runs `visitor` with the concrete layout, so that its loops are compiled for each.
     ///
     /// # Errors

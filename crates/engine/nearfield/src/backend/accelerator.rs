@@ -37,6 +37,7 @@ use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
 use nearfield_grid::{Bounds, HostLists};
+use nearfield_pairs::Field;
 use std::{fmt, time::Instant};
 
 /// See the module's documentation.
@@ -108,7 +109,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     /// Brings the positions of a set to the device by way of `copy`. Returns their bounds, or None
     /// where some are not finite.
     ///
-    /// `copy` and `from` hold three numbers a point and have the same length. Workers fill `copy`
+    /// `copy` and `from` hold three numbers a point, and as many of them. Workers fill `copy`
     /// while the calling thread sends what is complete, so the bounds cost no pass of their own.
     /// The device may still be reading `copy` when this returns; [`copy`](Self::copy) waits for it
     /// before memory is used again.
@@ -117,7 +118,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         set: usize,
         cpu: &CpuBackend,
         copy: &mut [f32],
-        from: &[f32],
+        from: Field<'_>,
     ) -> Result<Option<Bounds>, Fault>;
 
     /// Brings back the positions that a set had before others were placed and refused; none where

@@ -23,7 +23,7 @@ use super::{
     accelerator::{Accelerator, JointRoom, KernelWork, Part, Placed, Receive, ValueWork},
     split::{GpuDone, OF_CPU, Planned},
     support::Backend,
-    transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of_piece},
+    transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of, numbers_of_piece},
     turn::Turn,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
@@ -36,6 +36,7 @@ use nearfield_grid::{
     Bounds, Grid, HostLists, Lattice,
     memory::{Shortage, make_room, zeroed},
 };
+use nearfield_pairs::Field;
 use std::{
     ptr::NonNull,
     sync::{
@@ -245,7 +246,7 @@ impl Accelerator for EmulatedDevice {
         set: usize,
         cpu: &CpuBackend,
         copy: &mut [f32],
-        from: &[f32],
+        from: Field<'_>,
     ) -> Result<Option<Bounds>, Fault> {
         let mut state = self.take()?;
         if state.sets.len() <= set {
@@ -258,10 +259,10 @@ impl Accelerator for EmulatedDevice {
         } = &mut state.sets[set];
         *sorted = false;
         positions.clear();
-        make_room(positions, from.len(), "positions on the device")
+        make_room(positions, numbers_of(&from), "positions on the device")
             .map_err(|error| failed(&error.to_string()))?;
         let seen = Seen::default();
-        let upload = StagedUpload::new(&[from.into()], copy, |numbers| seen.look(numbers));
+        let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
         let receive = |_, piece: &[f32]| {
             positions.extend_from_slice(piece);
             Ok::<(), Fault>(())

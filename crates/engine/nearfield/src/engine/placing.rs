@@ -17,7 +17,8 @@ use crate::{
     backend::{HostMemory, split::Split},
 };
 use nearfield_grid::Bounds;
-use std::time::Instant;
+use nearfield_pairs::Field;
+use std::{borrow::Cow, time::Instant};
 
 impl Engine {
     /// Checks positions and places them in a set.
@@ -92,12 +93,20 @@ impl Engine {
         if positions.len() >= u32::MAX as usize {
             return None;
         }
-        // Engines in f64 have no device.
-        let packed = positions.to_packed().ok()?;
+        // Workers pack strided positions on the way, if their floats are floats apart. Engines in
+        // f64 have no device.
+        let strided = positions
+            .strided_bytes()
+            .and_then(|(bytes, stride)| Field::strided(bytes, 0, stride, positions.len(), 3).ok());
+        let packed = match strided {
+            Some(_) => Cow::default(),
+            None => positions.to_packed().ok()?,
+        };
+        let from = strided.unwrap_or_else(|| packed.as_flattened().into());
         // Not the copy of the positions that the set has: it keeps them if these are refused.
         let spare = self.sets[set.slot()].spare_copy.take();
         let mut copy = device.copy(spare, numbers).ok()?;
-        let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
+        let to = &mut copy[..numbers];
         let bounds = device.place(set.slot(), &self.backend, to, from).ok()?;
         let domain = self.lattice.domain();
         match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {

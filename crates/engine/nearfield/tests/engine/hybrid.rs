@@ -462,3 +462,44 @@ fn deterministic_steps_do_not_depend_on_what_they_took() {
         drift(&mut points, 0.05, step);
     }
 }
+
+#[test]
+fn strided_positions_reach_a_device_like_packed_ones() {
+    // Of more points than one thread copies at a time; strides that are no multiple of a float's
+    // size, or that let positions overlap, are packed by the host.
+    let points = Cloud::Lattice.points(30_000, 5);
+    let builder = || Engine::builder(2.0).device(Device::Emulated(EmulatedSpec::default()));
+    let mut engine = builder().build().unwrap();
+    let packed = engine.add_point_set(&points).unwrap();
+    let expected = engine.count_neighbors(packed, packed).unwrap();
+    for (offset, stride) in [(0, 12), (1, 12), (4, 16), (3, 32), (0, 13), (5, 27)] {
+        let mut bytes = vec![0xff; offset + stride * points.len()];
+        for (point, position) in points.iter().enumerate() {
+            let at = offset + point * stride;
+            bytes[at..at + 12].copy_from_slice(bytemuck::cast_slice(position));
+        }
+        let positions = Positions::strided(&bytes, offset, stride, points.len()).unwrap();
+        let mut engine = builder().build().unwrap();
+        let set = engine.add_point_set(positions).unwrap();
+        let counts = engine.count_neighbors(set, set).unwrap();
+        assert!(counts == expected, "offset {offset}, stride {stride}");
+        assert!(matches!(engine.report().device, Device::Emulated(_)));
+
+        let at = offset + 20_000 * stride;
+        bytes[at..at + 4].copy_from_slice(&f32::NAN.to_ne_bytes());
+        let bad = Positions::strided(&bytes, offset, stride, points.len()).unwrap();
+        let refused = engine.update(set, bad).unwrap_err().to_string();
+        assert!(refused.contains("20000"), "{refused}");
+        let kept = engine.count_neighbors(set, set).unwrap();
+        assert!(kept == expected, "the set keeps its positions");
+    }
+    // Overlapping: the second point begins inside the first.
+    let numbers: Vec<f32> = (0..40).map(|k| k as f32).collect();
+    let bytes = bytemuck::cast_slice(&numbers);
+    let overlapping = Positions::strided(bytes, 0, 4, 38).unwrap();
+    let mut engine = builder().build().unwrap();
+    let set = engine.add_point_set(overlapping).unwrap();
+    let counts = engine.count_neighbors(set, set).unwrap();
+    // Points are the square root of three apart.
+    assert_eq!((counts[0], counts[1], counts[37]), (1, 2, 1));
+}

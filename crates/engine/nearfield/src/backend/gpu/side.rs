@@ -20,7 +20,7 @@ use super::{
         gpu_report::GpuReport,
         split::GpuDone,
         support::Backend,
-        transfer::{Seen, StagedUpload},
+        transfer::{Seen, StagedUpload, numbers_of},
         turn::Turn,
     },
     faults::Faults,
@@ -34,6 +34,7 @@ use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
 use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
 use nearfield_grid::{Bounds, HostLists};
+use nearfield_pairs::Field;
 use std::{
     collections::HashMap,
     mem::ManuallyDrop,
@@ -280,9 +281,10 @@ impl Accelerator for GpuSide {
         set: usize,
         cpu: &CpuBackend,
         copy: &mut [f32],
-        from: &[f32],
+        from: Field<'_>,
     ) -> Result<Option<Bounds>, Fault> {
-        let bytes = size_of_val(from);
+        let numbers = numbers_of(&from);
+        let bytes = size_of::<f32>() * numbers;
         self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
@@ -294,9 +296,9 @@ impl Accelerator for GpuSide {
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             self.set_complete(set, false);
-            backend.expect(&mut target.points, from.len() / 3)?;
+            backend.expect(&mut target.points, numbers / 3)?;
             let seen = Seen::default();
-            let upload = StagedUpload::new(&[from.into()], copy, |numbers| seen.look(numbers));
+            let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
             upload.send(cpu, |first, piece| {
                 backend.receive(&mut target.points, first, piece)
             })?;

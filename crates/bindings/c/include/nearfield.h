@@ -962,8 +962,8 @@ nf_status nf_count_neighbors(const nf_engine *engine,
  The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
  masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
- `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one behind
- the other.
+ `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one
+ behind the other.
 
  # Safety
  `mass` points to `masses` numbers, one per source, at these distances, `density` to `len`

@@ -1,8 +1,8 @@
 //! A pair kernel of your own, fused with the traversal: no list is stored, and the arithmetic is
 //! compiled for the widest vectors the machine has. `#[pair_kernel]` translates it for the GPU.
 //!
-//! `cargo run --release --example 03_your_own_kernel [-- cpu|gpu|hybrid|source]`: `source` prints
-//! the text that a GPU gets.
+//! `cargo run --release --example 03_your_own_kernel [-- DEVICE|source]`: a device is `cpu`, `gpu`,
+//! `hybrid` or `auto`; `source` prints the text that a GPU gets.
 
 use nearfield::{kernels::cuda_source, prelude::*};
 
@@ -46,26 +46,21 @@ fn main() -> Result<(), nearfield::Error> {
         .collect();
     let mut velocities = vec![[0.0f32; 3]; positions.len()];
 
-    let device = match std::env::args().nth(1).as_deref() {
-        Some("gpu") => Device::Gpu(0),
-        Some("hybrid") => Device::Hybrid(0),
-        Some("auto") => Device::Auto,
-        _ => Device::Cpu,
-    };
-    let mut engine = Engine::builder(diameter)
-        .periodic([Some(2.0), Some(2.0), None])
-        .device(device)
-        .build()?;
-    let spheres = engine.add_point_set(&positions)?;
     let kernel = SoftSphere {
         radius: diameter,
         stiffness: 400.0,
         damping: 0.2,
     };
-    if std::env::args().nth(1).as_deref() == Some("source") {
-        print!("{}", cuda_source(&kernel).unwrap_or_default());
+    let argument = std::env::args().nth(1).unwrap_or_else(|| "cpu".to_owned());
+    if let ("source", Some(text)) = (argument.as_str(), cuda_source(&kernel)) {
+        print!("{text}");
         return Ok(());
     }
+    let mut engine = Engine::builder(diameter)
+        .periodic([Some(2.0), Some(2.0), None])
+        .device(argument.parse()?)
+        .build()?;
+    let spheres = engine.add_point_set(&positions)?;
 
     for step in 0..=200 {
         let results = engine

@@ -5,9 +5,9 @@
 //! the piece that the candidate was gathered from. In double precision the pair is decided as lists
 //! decide it. So pairs come in the order of lists, at a small multiple of their cost.
 //!
-//! A pair's geometry is not kept by the loop that tests candidates, because lists do not need it,
-//! and four more stores per vector would cost them more than computing it again costs here: only
-//! one candidate in three or four is a neighbour.
+//! The loop that tests candidates is the one of lists, which need no geometry: it writes the
+//! numbers of the neighbours alone. Their geometry is computed here, once per neighbour and not for
+//! the candidates that are none.
 //!
 //! # Batches
 //!

@@ -162,6 +162,23 @@ pub enum ErrorKind {
         /// The compiler's messages, with files and lines.
         log: String,
     },
+    /// The compiler refused a text that the library translated from Rust.
+    #[error(
+        "the CUDA text that #[pair_kernel] made of {kernel} does not compile for {arch}, in the \
+         program {program}: this is a bug of Nearfield's translation; please report it with the \
+         text, which nearfield::kernels::cuda_source(&kernel) returns, and these messages. \
+         Until it is mended, use the device cpu or override PairKernel::cuda:\n{log}"
+    )]
+    Translation {
+        /// Type of the kernel.
+        kernel: String,
+        /// Name of the program.
+        program: String,
+        /// Its architecture.
+        arch: Arch,
+        /// The compiler's messages, with the lines of the text.
+        log: String,
+    },
     /// The linker refused the program.
     #[error("the GPU program {program} does not link for {arch} ({linker}): {log}")]
     Link {

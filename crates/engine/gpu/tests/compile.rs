@@ -3,10 +3,11 @@
 //! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
 
 use nearfield_gpu::{
-    Arch, Cache, CodeStore, Compiler, ErrorKind, Linker, Origin, Program, Search, USER_HEADER,
-    programs,
+    Arch, Cache, CodeStore, Compiler, ErrorKind, Linker, Origin, PairProgram, Program, Search,
+    USER_HEADER, programs,
 };
 use nearfield_kernels::{Source, manifest};
+use nearfield_pairs::{Cuda, Pair, PairKernel};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -214,6 +215,55 @@ fn a_users_mistake_is_shown_with_the_users_file_and_line() {
     assert_eq!(program, "fused");
     assert!(log.contains("my kernel.cu(3)"), "{log}");
     assert!(log.contains("\"qq\""), "{log}");
+}
+
+/// A kernel whose text the compiler refuses, by hand or as if the macro had written it.
+struct Broken {
+    translated: bool,
+}
+
+impl PairKernel for Broken {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, pair: Pair, (): (), (): ()) -> f32 {
+        pair.d2
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text = "void pair(const float*, const Pair& pair, const float*, const float*, float* r) {\n\
+                    r[0] = pair.d3;\n}";
+        // SAFETY: it does not compile.
+        let cuda = unsafe { Cuda::new("Broken", text) };
+        Some(if self.translated {
+            cuda.translated()
+        } else {
+            cuda
+        })
+    }
+}
+
+#[test]
+fn a_refused_translation_is_called_a_bug_of_the_library() {
+    let Some(compiler) = compiler() else { return };
+    let refused = |translated| {
+        let (program, _) = PairProgram::of(&Broken { translated }).unwrap();
+        compiler.compile(&program.program(), Arch::new(80))
+    };
+    let error = refused(true).unwrap_err();
+    let ErrorKind::Translation { kernel, log, .. } = error.kind() else {
+        panic!("{error}");
+    };
+    assert!(kernel.ends_with("Broken"), "{kernel}");
+    assert!(log.contains("Broken(2)") && log.contains("d3"), "{log}");
+    let message = error.to_string();
+    for part in [kernel, "bug of Nearfield", "cuda_source", "sm_80", log] {
+        assert!(message.contains(part), "{part} is not in {message}");
+    }
+    // A text by hand is its author's.
+    let error = refused(false).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Compile { .. }), "{error}");
 }
 
 #[test]

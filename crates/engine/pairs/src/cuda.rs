@@ -48,6 +48,9 @@ pub struct CudaParts {
     /// where what the two get differs in more than signs, such as by their masses, or nothing is
     /// known of it.
     pub antisymmetric: Option<Vec<usize>>,
+    /// Whether the library wrote the text, by `#[pair_kernel]`: a compiler that refuses it has
+    /// found a bug of the translation.
+    pub translated: bool,
 }
 
 impl Cuda {
@@ -99,6 +102,7 @@ impl Cuda {
                 function: Cow::Borrowed("pair"),
                 uniforms: Vec::new(),
                 antisymmetric: None,
+                translated: false,
             },
         }
     }
@@ -126,6 +130,13 @@ impl Cuda {
     /// pair change places, and the others do not: see [`antisymmetric`](CudaParts::antisymmetric).
     pub fn antisymmetric(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.parts.antisymmetric = Some(channels.into());
+        self
+    }
+
+    /// The same, as a text of the library's: see [`translated`](CudaParts::translated).
+    #[doc(hidden)]
+    pub fn translated(mut self) -> Self {
+        self.parts.translated = true;
         self
     }
 

@@ -148,8 +148,8 @@ impl Compiler {
     ///
     /// # Errors
     /// [`ErrorKind::UnknownArch`] with the architectures that the compiler knows,
-    /// [`ErrorKind::Compile`] with its messages, and [`ErrorKind::BadProgram`] for failures that
-    /// are not the text's.
+    /// [`ErrorKind::Compile`] or [`ErrorKind::Translation`] with its messages, and
+    /// [`ErrorKind::BadProgram`] for failures that are not the text's.
     pub fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let known = self.archs();
         if !known.is_empty() && !known.contains(&arch) {

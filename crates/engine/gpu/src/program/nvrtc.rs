@@ -135,7 +135,7 @@ impl Nvrtc {
     /// Compiles to machine code, relocatable if the program's kernels launch kernels.
     ///
     /// # Errors
-    /// [`ErrorKind::Compile`] with the log, and [`ErrorKind::BadProgram`] for texts with NUL
+    /// [`ErrorKind::Compile`] or [`ErrorKind::Translation`] with the log, and [`ErrorKind::BadProgram`] for texts with NUL
     /// characters, options that the compiler does not know, and failures of the library.
     pub(crate) fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let unit = Unit::new(self, program)?;
@@ -154,11 +154,7 @@ impl Nvrtc {
             // The log may help here too: an option that is not known is named in it.
             return Err(failed(program, "nvrtcCompileProgram", status, &log));
         }
-        Err(Error::from(ErrorKind::Compile {
-            program: program.name().to_owned(),
-            arch,
-            log,
-        }))
+        Err(program.refused(arch, log))
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Program {
     launches_children: bool,
     /// Name and text of the user's part.
     user: Option<(String, String)>,
+    /// Type of the pair kernel that the user's part was translated from.
+    translated: Option<String>,
 }
 
 impl Program {
@@ -75,6 +77,7 @@ impl Program {
             options: Vec::new(),
             launches_children: false,
             user: None,
+            translated: None,
         }
     }
 
@@ -106,6 +109,27 @@ impl Program {
     pub fn user_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.user = Some((name.into(), text.into()));
         self
+    }
+
+    /// Says that the library translated the user's part from the pair kernel of this type. It is
+    /// no part of the key: the machine code is the same.
+    pub(crate) fn translated(mut self, kernel: Option<String>) -> Self {
+        self.translated = kernel;
+        self
+    }
+
+    /// The error of a compiler that refused the text.
+    pub(crate) fn refused(&self, arch: Arch, log: String) -> Error {
+        let program = self.name.clone();
+        Error::from(match self.translated.clone() {
+            Some(kernel) => ErrorKind::Translation {
+                kernel,
+                program,
+                arch,
+                log,
+            },
+            None => ErrorKind::Compile { program, arch, log },
+        })
     }
 
     /// Name of the program.

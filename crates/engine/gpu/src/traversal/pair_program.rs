@@ -42,6 +42,8 @@ pub struct PairProgram {
     pub(crate) reduce: Reduce,
     /// Whether, and how, one evaluation serves both points of a pair.
     pub(crate) symmetric: Symmetric,
+    /// Type of the kernel, if the library translated its text.
+    pub(crate) translated: Option<String>,
 }
 
 /// How the source's share of a pair follows from the target's: `NF_SYMMETRIC`.
@@ -150,6 +152,7 @@ impl PairProgram {
             outputs,
             reduce,
             symmetric,
+            translated: cuda.translated.then(|| kernel.to_owned()),
         };
         Ok((program, cuda.uniforms))
     }

@@ -111,7 +111,8 @@ impl Traversal {
             .define("NF_SOURCES", pairs.sources)
             .define("NF_OUTPUTS", pairs.outputs)
             .define("NF_REDUCE", reduce)
-            .user_text(pairs.name.as_ref(), pairs.user_text());
+            .user_text(pairs.name.as_ref(), pairs.user_text())
+            .translated(pairs.translated.clone());
         match (self.strategy, pairs.symmetric) {
             (Strategy::HalfTiles, Symmetric::Antisymmetric(channels)) => program
                 .define("NF_SYMMETRIC", constants::BY_SIGN)

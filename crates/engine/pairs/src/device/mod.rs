@@ -315,7 +315,9 @@ where
     };
     // SAFETY: the translator's texts index arrays within their bounds only, end, and use no other
     // memory; the entry reads and writes the channels that the types count.
-    let cuda = unsafe { Cuda::new(file, text) }.uniforms(device.uniforms);
+    let cuda = unsafe { Cuda::new(file, text) }
+        .uniforms(device.uniforms)
+        .translated();
     Some(match antisymmetric {
         Some(channels) => cuda.antisymmetric(channels),
         None => cuda,

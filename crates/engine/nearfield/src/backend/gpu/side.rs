@@ -154,7 +154,12 @@ impl GpuSide {
             Ok(done) => Ok(done),
             Err(Trouble::Host(error)) => Err(error.into()),
             // The text of a kernel is no fault of the GPU.
-            Err(Trouble::Gpu(error)) if matches!(error.kind(), gpu::ErrorKind::Compile { .. }) => {
+            Err(Trouble::Gpu(error))
+                if matches!(
+                    error.kind(),
+                    gpu::ErrorKind::Compile { .. } | gpu::ErrorKind::Translation { .. }
+                ) =>
+            {
                 Err(Error::from(ErrorKind::Gpu(error)).into())
             }
             Err(Trouble::Gpu(error)) => {

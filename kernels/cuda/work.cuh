@@ -2,6 +2,7 @@
 // or evaluating a pair kernel, whose text is then included as nearfield/user.cuh.
 #pragma once
 #include "walk.cuh"
+#include "fast.cuh"
 
 #if NF_WORK == NF_PAIRS
 // A pair as its kernel sees it: from the target to the source, and the squared length of that.
@@ -9,20 +10,6 @@ struct Pair {
     float d[3];
     float d2;
 };
-
-// Square roots that flush subnormal numbers and are off by at most one unit in the last place: a
-// few instructions instead of a dozen.
-__device__ __forceinline__ float fast_sqrt(float x) {
-    float root;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
-}
-
-__device__ __forceinline__ float fast_rsqrt(float x) {
-    float root;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
-}
 
 #include "nearfield/user.cuh"
 #endif

@@ -37,6 +37,7 @@ const CONTRACT: Header = ("contract.cuh", include_str!("../cuda/contract.cuh"));
 const WALK: Header = ("walk.cuh", include_str!("../cuda/walk.cuh"));
 const AROUND: Header = ("around.cuh", include_str!("../cuda/around.cuh"));
 const MASKS: Header = ("masks.cuh", include_str!("../cuda/masks.cuh"));
+const FAST: Header = ("fast.cuh", pairs::FAST);
 const WORK: Header = ("work.cuh", include_str!("../cuda/work.cuh"));
 const TASK_LIST: Header = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
 const TILE: Header = ("tile.cuh", include_str!("../cuda/tile.cuh"));
@@ -108,7 +109,7 @@ pub const SHARE: Source = Source {
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../cuda/flat.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, MASKS, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, MASKS, FAST, WORK],
     launches_children: false,
     kernels: &[
         "flat",
@@ -123,7 +124,7 @@ pub const FLAT: Source = Source {
 pub const TASKS: Source = Source {
     name: "tasks",
     text: include_str!("../cuda/tasks.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK],
     launches_children: false,
     kernels: &["list_tasks", "cell_tasks", "gather_fields"],
 };
@@ -132,7 +133,7 @@ pub const TASKS: Source = Source {
 pub const HALF: Source = Source {
     name: "half",
     text: include_str!("../cuda/half.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK],
     launches_children: false,
     kernels: &["list_halves", "half_tiles", "add_halves", "gather_fields"],
 };
@@ -141,7 +142,7 @@ pub const HALF: Source = Source {
 pub const CHILDREN: Source = Source {
     name: "children",
     text: include_str!("../cuda/children.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TILE, FAST, WORK],
     launches_children: true,
     kernels: &[
         "child_per_cell",
@@ -193,7 +194,7 @@ pub const FLUID: Source = Source {
 pub const ATOMS: Source = Source {
     name: "dynamics",
     text: include_str!("../cuda/md/dynamics.cu"),
-    headers: &[("constants.cuh", constants::md::HEADER)],
+    headers: &[("constants.cuh", constants::md::HEADER), FAST],
     launches_children: false,
     kernels: &[
         "forces",
@@ -217,8 +218,10 @@ pub fn manifest() -> impl Iterator<Item = &'static Source> {
     ALL.iter().chain(TRAVERSALS).chain(others)
 }
 
-/// CUDA twins of the named pair kernels of `nearfield-pairs`.
+/// Texts that pair kernels are compiled with.
 pub mod pairs {
+    /// Functions of `f32` that are fast and inexact.
+    pub const FAST: &str = include_str!("../cuda/fast.cuh");
     /// Numbers, arrays, tuples and functions of kernels that are translated from Rust.
     pub const SUBSET: &str = include_str!("../cuda/pairs/subset.cuh");
     /// Twins of `PlainLennardJones` and `LennardJones`.
@@ -227,8 +230,4 @@ pub mod pairs {
     pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
     /// Twin of `PowerLaw`.
     pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
-    /// Twin of `SphDensity`.
-    pub const SPH_DENSITY: &str = include_str!("../cuda/pairs/sph_density.cuh");
-    /// Twin of `SphForce`.
-    pub const SPH_FORCE: &str = include_str!("../cuda/pairs/sph_force.cuh");
 }

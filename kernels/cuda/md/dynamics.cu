@@ -7,6 +7,7 @@
 // alone.
 
 #include "constants.cuh"
+#include "fast.cuh"
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -14,18 +15,6 @@ typedef unsigned long long u64;
 using namespace nf;
 
 constexpr u32 INFINITE = 0x7f800000u;
-
-__device__ __forceinline__ float fast_sqrt(float x) {
-    float root;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
-}
-
-__device__ __forceinline__ float fast_rsqrt(float x) {
-    float root;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
-}
 
 #include "nearfield/user.cuh"
 

@@ -114,25 +114,21 @@ __forceinline__ constexpr float to_f32(float x) { return x; }
 __forceinline__ constexpr float to_f32(int x) { return static_cast<float>(x); }
 __forceinline__ constexpr float to_f32(u32 x) { return static_cast<float>(x.bits); }
 __forceinline__ constexpr float to_f32(i32 x) { return static_cast<float>(x.value); }
-__forceinline__ constexpr i32 to_i32(float x) {
-    return x != x ? 0
-        : x >= 2147483648.0f ? 2147483647
-        : x < -2147483648.0f ? -2147483647 - 1
-        : static_cast<int>(x);
-}
+__forceinline__ i32 to_i32(float x) { return __float2int_rz(x); }
 __forceinline__ constexpr i32 to_i32(int x) { return x; }
 __forceinline__ constexpr i32 to_i32(bool x) { return x ? 1 : 0; }
 __forceinline__ constexpr i32 to_i32(u32 x) { return i32::of(x.bits); }
 __forceinline__ constexpr i32 to_i32(i32 x) { return x; }
-__forceinline__ constexpr u32 to_u32(float x) {
-    return x >= 4294967296.0f ? 0xffffffffu : x > 0.0f ? static_cast<unsigned>(x) : 0u;
-}
+__forceinline__ u32 to_u32(float x) { return __float2uint_rz(x); }
 __forceinline__ constexpr u32 to_u32(int x) { return x; }
 __forceinline__ constexpr u32 to_u32(bool x) { return x ? 1 : 0; }
 __forceinline__ constexpr u32 to_u32(u32 x) { return x; }
 __forceinline__ constexpr u32 to_u32(i32 x) { return x.bits(); }
 // Indices: what lies beyond any array may be changed.
-__forceinline__ constexpr int to_index(float x) { return x > 0.0f ? to_i32(x).value : 0; }
+__forceinline__ int to_index(float x) {
+    const int whole = __float2int_rz(x);
+    return whole < 0 ? 0 : whole;
+}
 __forceinline__ constexpr int to_index(int x) { return x; }
 __forceinline__ constexpr int to_index(bool x) { return x ? 1 : 0; }
 __forceinline__ constexpr int to_index(u32 x) { return static_cast<int>(x); }

@@ -196,7 +196,8 @@ pub mod kernels {
     //!   [`PairKernel`](crate::PairKernel) reads and gives, derived for structs.
     //!   [`pair_kernel`](crate::pair_kernel) translates a kernel for the GPU,
     //!   [`pair_fn`](crate::pair_fn) a function that it calls; [`cuda_source`] returns the text.
-    //!   [`fast_sqrt`], [`fast_rsqrt`] and [`fast_div`] are cheaper on a GPU than exact functions.
+    //!   [`fast_sqrt`], [`fast_rsqrt`], [`fast_recip`], [`fast_div`] and [`fast_mul_add`] are
+    //!   cheaper on a GPU than exact functions.
     //!   [`Cuda`] and [`CudaParts`] are texts written by hand.
 
     #[doc(hidden)]
@@ -205,8 +206,8 @@ pub mod kernels {
         Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
         Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Interactions, LennardJones,
         LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening,
-        SphDensity, SphForce, Sum, Truncation, WendlandC2, cuda_source, fast_div, fast_rsqrt,
-        fast_sqrt,
+        SphDensity, SphForce, Sum, Truncation, WendlandC2, cuda_source, fast_div, fast_mul_add,
+        fast_recip, fast_rsqrt, fast_sqrt,
     };
 }
 

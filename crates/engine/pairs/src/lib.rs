@@ -58,7 +58,7 @@ pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use device as __device;
 pub use device::{
     cuda_source,
-    fast::{fast_div, fast_rsqrt, fast_sqrt},
+    fast::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt},
 };
 pub use error::{Error, ErrorKind, MAX_TYPES};
 pub use field::{Field, FieldsOf};

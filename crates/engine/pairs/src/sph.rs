@@ -8,9 +8,11 @@
 //!
 //! Both kernels are symmetric: the value of W, and the magnitude of the force, are the same for
 //! both points of a pair.
+//!
+//! Roots and quotients are the fast forms of a GPU, off by one or two units in the last place, and
+//! the sums of products there are rounded once.
 
-use crate::{Cuda, Pair, PairKernel};
-use nearfield_kernels::pairs;
+use crate::{Pair, PairKernel, fast_div, fast_mul_add, fast_sqrt, pair_fn, pair_kernel};
 use std::f32::consts::PI;
 
 /// The number of dimensions that a smoothing kernel is normalised for.
@@ -72,20 +74,39 @@ impl WendlandC2 {
     }
 
     /// W at squared distance `d2`; 0 beyond the support.
+    #[pair_fn(crate = crate)]
     #[inline(always)]
     pub fn value(&self, d2: f32) -> f32 {
-        let q = d2.sqrt() * self.inverse_h;
-        let u = (1.0 - 0.5 * q).max(0.0);
+        let d = fast_sqrt(d2);
+        let u = fast_mul_add(d, self.minus_inverse_support(), 1.0).max(0.0);
         let u2 = u * u;
-        self.scale * u2 * u2 * (2.0 * q + 1.0)
+        self.scale * u2 * u2 * fast_mul_add(d, self.twice_inverse_h(), 1.0)
     }
 
     /// (dW/dd)/d at squared distance `d2`, finite at 0: −5·scale/h² · (1 − q/2)³.
+    #[pair_fn(crate = crate)]
     #[inline(always)]
     pub fn gradient_over_distance(&self, d2: f32) -> f32 {
-        let q = d2.sqrt() * self.inverse_h;
-        let u = (1.0 - 0.5 * q).max(0.0);
-        -5.0 * self.scale * self.inverse_h * self.inverse_h * (u * u * u)
+        let u = fast_mul_add(fast_sqrt(d2), self.minus_inverse_support(), 1.0).max(0.0);
+        self.gradient_scale() * (u * u * u)
+    }
+
+    /// −1/(2h), the slope of 1 − q/2.
+    #[inline(always)]
+    fn minus_inverse_support(&self) -> f32 {
+        -0.5 * self.inverse_h
+    }
+
+    /// 2/h, the slope of 2q + 1.
+    #[inline(always)]
+    fn twice_inverse_h(&self) -> f32 {
+        2.0 * self.inverse_h
+    }
+
+    /// The factor of the gradient, −5·scale/h².
+    #[inline(always)]
+    fn gradient_scale(&self) -> f32 {
+        -5.0 * self.scale * self.inverse_h * self.inverse_h
     }
 }
 
@@ -106,6 +127,7 @@ impl SphDensity {
     }
 }
 
+#[pair_kernel(crate = crate)]
 impl PairKernel for SphDensity {
     type Target = ();
     type Source = f32;
@@ -120,16 +142,6 @@ impl PairKernel for SphDensity {
         Some(self.kernel.support())
     }
 
-    fn cuda(&self) -> Option<Cuda> {
-        let WendlandC2 {
-            inverse_h, scale, ..
-        } = self.kernel;
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("sph_density.cuh", pairs::SPH_DENSITY) };
-        Some(twin.uniforms([0.5 * inverse_h, scale]))
-    }
-
     const SYMMETRIC: bool = true;
 
     #[inline(always)]
@@ -138,6 +150,9 @@ impl PairKernel for SphDensity {
         (mj * value, mi * value)
     }
 }
+
+/// Velocity, density and pressure of a point.
+type Moving = ([f32; 3], f32, f32);
 
 /// Acceleration by pressure and artificial viscosity (Monaghan 1992,
 /// DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
@@ -154,8 +169,9 @@ pub struct SphForce {
     pub alpha_c: f32,
 }
 
+#[pair_kernel(crate = crate)]
 impl PairKernel for SphForce {
-    type Target = ([f32; 3], f32, f32);
+    type Target = Moving;
     type Source = ([f32; 3], f32, f32, f32);
     type Output = [f32; 3];
 
@@ -169,22 +185,6 @@ impl PairKernel for SphForce {
 
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let WendlandC2 {
-            inverse_h, scale, ..
-        } = self.kernel;
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("sph_force.cuh", pairs::SPH_FORCE) };
-        Some(twin.uniforms([
-            0.5 * inverse_h,
-            -5.0 * scale * inverse_h * inverse_h,
-            self.alpha_c,
-            self.h,
-            0.01 * self.h * self.h,
-        ]))
     }
 
     const SYMMETRIC: bool = true;
@@ -208,20 +208,25 @@ impl PairKernel for SphForce {
 
 impl SphForce {
     /// The acceleration along x_j − x_i, per mass and distance: the same for both points.
+    #[pair_fn(crate = crate)]
     #[inline(always)]
-    fn magnitude(
-        &self,
-        pair: Pair,
-        i: <Self as PairKernel>::Target,
-        j: <Self as PairKernel>::Target,
-    ) -> f32 {
-        let ((vi, rho_i, p_i), (vj, rho_j, p_j)) = (i, j);
+    fn magnitude(&self, pair: Pair, i: Moving, j: Moving) -> f32 {
+        let (vi, rho_i, p_i) = i;
+        let (vj, rho_j, p_j) = j;
         // With d = x_j − x_i, both v_ij · x_ij and ∇_i W change sign twice.
         let [dx, dy, dz] = pair.d;
-        let approach = (vj[0] - vi[0]) * dx + (vj[1] - vi[1]) * dy + (vj[2] - vi[2]) * dz;
-        let mu = self.h * approach.min(0.0) / (pair.d2 + 0.01 * self.h * self.h);
-        let viscosity = -self.alpha_c * mu / (0.5 * (rho_i + rho_j));
-        let pressure = p_i / (rho_i * rho_i) + p_j / (rho_j * rho_j);
+        let along_x = (vj[0] - vi[0]) * dx;
+        let along_xy = fast_mul_add(vj[1] - vi[1], dy, along_x);
+        let approach = fast_mul_add(vj[2] - vi[2], dz, along_xy);
+        let mu = fast_div(self.h * approach.min(0.0), pair.d2 + self.softening());
+        let viscosity = fast_div(-self.alpha_c * mu, 0.5 * (rho_i + rho_j));
+        let pressure = fast_div(p_i, rho_i * rho_i) + fast_div(p_j, rho_j * rho_j);
         (pressure + viscosity) * self.kernel.gradient_over_distance(pair.d2)
+    }
+
+    /// 0.01·h², which keeps the viscosity of close pairs finite.
+    #[inline(always)]
+    fn softening(&self) -> f32 {
+        0.01 * self.h * self.h
     }
 }

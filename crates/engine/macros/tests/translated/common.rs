@@ -26,6 +26,14 @@ inline float largest(float a, float b) { return a != a ? b : b > a ? b : a; }
 #define fmaxf largest
 inline float fast_sqrt(float x) { return std::sqrt(x); }
 inline float fast_rsqrt(float x) { return 1.0f / std::sqrt(x); }
+inline float fast_recip(float x) { return 1.0f / x; }
+inline float fast_mul_add(float a, float b, float c) { return a * b + c; }
+inline int __float2int_rz(float x) {
+    return x != x ? 0 : x >= 2147483648.0f ? 2147483647 : x < -2147483648.0f ? -2147483647 - 1 : static_cast<int>(x);
+}
+inline unsigned __float2uint_rz(float x) {
+    return x >= 4294967296.0f ? 0xffffffffu : x > 0.0f ? static_cast<unsigned>(x) : 0u;
+}
 inline float __fdividef(float a, float b) { return a / b; }
 ";
 

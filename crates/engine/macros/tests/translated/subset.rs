@@ -4,7 +4,7 @@
 use super::common::{self, Case, Close, check};
 use glam::Vec3;
 use nearfield_gpu::{Arch, Program};
-use nearfield_pairs::{fast_div, fast_rsqrt, fast_sqrt, pair_fn};
+use nearfield_pairs::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, pair_fn};
 
 const EPSILON2: f32 = 1e-4;
 const STEPS: usize = 5;
@@ -396,7 +396,9 @@ cases! {
     }
 
     Close::Bits;
-    fn fast_roots(a: f32, b: f32) -> f32 { fast_sqrt(a) + fast_rsqrt(b) - fast_div(a, b) }
+    fn fast_forms(a: f32, b: f32) -> f32 {
+        fast_mul_add(fast_recip(a), b, fast_sqrt(a) + fast_rsqrt(b)) - fast_div(a, b)
+    }
 
     Close::Bits;
     fn vectors(a: Vec3, b: Vec3, s: f32) -> (Vec3, f32, f32) {
@@ -439,8 +441,8 @@ fn their_texts_compile_for_every_gpu() {
         return;
     };
     let mut text = format!(
-        "__forceinline__ float fast_sqrt(float x) {{ return sqrtf(x); }}\n\
-         __forceinline__ float fast_rsqrt(float x) {{ return rsqrtf(x); }}\n{}",
+        "{}{}",
+        nearfield_kernels::pairs::FAST,
         nearfield_kernels::pairs::SUBSET
     );
     let mut calls = String::new();

@@ -1,7 +1,7 @@
 //! Functions that are fast on a GPU and inexact there.
 //!
-//! On the CPU they are the exact ones. On a GPU they take one or two instructions where the exact
-//! ones take about ten.
+//! On the CPU they are the exact ones. On a GPU roots and quotients take one or a few instructions
+//! where the exact ones take about ten, and [`fast_mul_add`] takes one instead of two.
 
 #![expect(
     non_camel_case_types,
@@ -23,7 +23,13 @@ macro_rules! built_in {
         }
     )*};
 }
-built_in!(fast_sqrt => "fast_sqrt", fast_rsqrt => "fast_rsqrt", fast_div => "__fdividef");
+built_in! {
+    fast_sqrt => "fast_sqrt",
+    fast_rsqrt => "fast_rsqrt",
+    fast_recip => "fast_recip",
+    fast_div => "__fdividef",
+    fast_mul_add => "fast_mul_add"
+}
 
 /// √x; on a GPU off by at most one unit in the last place, and subnormal numbers are 0.
 #[inline(always)]
@@ -37,8 +43,24 @@ pub fn fast_rsqrt(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 
+/// 1/x; on a GPU off by at most one unit in the last place, subnormal numbers are 0, and so is the
+/// result where |x| is above 2¹²⁶.
+#[inline(always)]
+pub fn fast_recip(x: f32) -> f32 {
+    1.0 / x
+}
+
 /// a/b; on a GPU off by at most two units in the last place, and 0 or NaN where |b| is above 2¹²⁶.
 #[inline(always)]
 pub fn fast_div(a: f32, b: f32) -> f32 {
     a / b
+}
+
+/// a·b + c: on the CPU the product is rounded and then the sum, on a GPU the result alone.
+///
+/// [`f32::mul_add`] is rounded once on both, and slow where the CPU's instruction for it is not
+/// compiled in.
+#[inline(always)]
+pub fn fast_mul_add(a: f32, b: f32, c: f32) -> f32 {
+    a * b + c
 }

@@ -43,11 +43,13 @@ use nearfield_kernels::pairs;
 use std::{fmt::Write, sync::OnceLock};
 
 /// Names that the text around a kernel has: a function of the user's gets another one.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 10] = [
     "pair",
     "Pair",
     "fast_sqrt",
     "fast_rsqrt",
+    "fast_recip",
+    "fast_mul_add",
     "nf",
     "visit",
     "main",

@@ -223,7 +223,10 @@ pub mod pairs {
     /// Functions of `f32` that are fast and inexact.
     pub const FAST: &str = include_str!("../cuda/fast.cuh");
     /// Numbers, arrays, tuples and functions of kernels that are translated from Rust.
-    pub const SUBSET: &str = include_str!("../cuda/pairs/subset.cuh");
+    pub const SUBSET: &str = concat!(
+        include_str!("../cuda/pairs/subset.cuh"),
+        include_str!("../cuda/pairs/values.cuh")
+    );
     /// Twins of `PlainLennardJones` and `LennardJones`.
     pub const LENNARD_JONES: &str = include_str!("../cuda/pairs/lennard_jones.cuh");
     /// Twin of `CutoffCoulomb`.

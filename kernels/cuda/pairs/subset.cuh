@@ -199,6 +199,7 @@ __forceinline__ constexpr u32 abs_diff(u32 a, u32 b) { return a < b ? b - a : a 
 __forceinline__ constexpr u32 abs_diff(i32 a, i32 b) {
     return a < b ? u32(b.bits() - a.bits()) : u32(a.bits() - b.bits());
 }
+__forceinline__ u32 mul_high(u32 a, u32 b) { return __umulhi(a.bits, b.bits); }
 template <class T>
 __forceinline__ constexpr T wrapping_add(T a, T b) { return a + b; }
 template <class T>
@@ -259,11 +260,13 @@ template <class... T>
 __forceinline__ constexpr tuple<T...> make_tuple(T... parts) { return {parts...}; }
 
 struct Vec3 {
+    static constexpr int AXES = 3;
     float x, y, z;
     __forceinline__ constexpr float operator[](int axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
     __forceinline__ constexpr Vec3 operator-() const { return {-x, -y, -z}; }
 };
 struct Vec2 {
+    static constexpr int AXES = 2;
     float x, y;
     __forceinline__ constexpr float operator[](int axis) const { return axis == 0 ? x : y; }
     __forceinline__ constexpr Vec2 operator-() const { return {-x, -y}; }
@@ -286,8 +289,6 @@ NF_VECTOR(/)
 #undef NF_VECTOR
 __forceinline__ constexpr array<float, 2> to_array(Vec2 a) { return {{a.x, a.y}}; }
 __forceinline__ constexpr float dot(Vec2 a, Vec2 b) { return a.x * b.x + a.y * b.y; }
-__forceinline__ constexpr float length_squared(Vec2 a) { return dot(a, a); }
-__forceinline__ float length(Vec2 a) { return sqrtf(dot(a, a)); }
 __forceinline__ constexpr Vec3 splat(float x) { return {x, x, x}; }
 __forceinline__ constexpr Vec3 to_vec3(array<float, 3> a) { return {a.values[0], a.values[1], a.values[2]}; }
 __forceinline__ constexpr Vec3 to_vec3(Vec3 a) { return a; }
@@ -296,9 +297,82 @@ __forceinline__ constexpr float dot(Vec3 a, Vec3 b) { return a.x * b.x + a.y * b
 __forceinline__ constexpr Vec3 cross(Vec3 a, Vec3 b) {
     return {a.y * b.z - b.y * a.z, a.z * b.x - b.z * a.x, a.x * b.y - b.x * a.y};
 }
-__forceinline__ constexpr float length_squared(Vec3 a) { return dot(a, a); }
-__forceinline__ float length(Vec3 a) { return sqrtf(dot(a, a)); }
-__forceinline__ Vec3 abs(Vec3 a) { return {fabsf(a.x), fabsf(a.y), fabsf(a.z)}; }
+
+// Functions of vectors, by the operations that glam has in the same order. Smaller and larger ones
+// are glam's too: the second where a number is NaN.
+__forceinline__ constexpr float smaller(float a, float b) { return a < b ? a : b; }
+__forceinline__ constexpr float larger(float a, float b) { return a > b ? a : b; }
+template <class F>
+__forceinline__ constexpr Vec2 each(Vec2 a, F f) { return {f(a.x), f(a.y)}; }
+template <class F>
+__forceinline__ constexpr Vec3 each(Vec3 a, F f) { return {f(a.x), f(a.y), f(a.z)}; }
+template <class F>
+__forceinline__ constexpr Vec2 each(Vec2 a, Vec2 b, F f) { return {f(a.x, b.x), f(a.y, b.y)}; }
+template <class F>
+__forceinline__ constexpr Vec3 each(Vec3 a, Vec3 b, F f) { return {f(a.x, b.x), f(a.y, b.y), f(a.z, b.z)}; }
+__forceinline__ constexpr float min_element(Vec2 a) { return smaller(a.x, a.y); }
+__forceinline__ constexpr float min_element(Vec3 a) { return smaller(a.x, smaller(a.y, a.z)); }
+__forceinline__ constexpr float max_element(Vec2 a) { return larger(a.x, a.y); }
+__forceinline__ constexpr float max_element(Vec3 a) { return larger(a.x, larger(a.y, a.z)); }
+__forceinline__ constexpr float element_sum(Vec2 a) { return a.x + a.y; }
+__forceinline__ constexpr float element_sum(Vec3 a) { return a.x + a.y + a.z; }
+__forceinline__ constexpr float element_product(Vec2 a) { return a.x * a.y; }
+__forceinline__ constexpr float element_product(Vec3 a) { return a.x * a.y * a.z; }
+__forceinline__ bool is_finite(Vec2 a) { return is_finite(a.x) && is_finite(a.y); }
+__forceinline__ bool is_finite(Vec3 a) { return is_finite(a.x) && is_finite(a.y) && is_finite(a.z); }
+__forceinline__ bool is_nan(Vec2 a) { return is_nan(a.x) || is_nan(a.y); }
+__forceinline__ bool is_nan(Vec3 a) { return is_nan(a.x) || is_nan(a.y) || is_nan(a.z); }
+__forceinline__ Vec2 mul_add(Vec2 a, Vec2 b, Vec2 c) { return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y)}; }
+__forceinline__ Vec3 mul_add(Vec3 a, Vec3 b, Vec3 c) {
+    return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y), fmaf(a.z, b.z, c.z)};
+}
+__forceinline__ constexpr bool operator==(Vec2 a, Vec2 b) { return a.x == b.x && a.y == b.y; }
+__forceinline__ constexpr bool operator!=(Vec2 a, Vec2 b) { return !(a == b); }
+__forceinline__ constexpr bool operator==(Vec3 a, Vec3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+__forceinline__ constexpr bool operator!=(Vec3 a, Vec3 b) { return !(a == b); }
+#define NF_OF_VECTOR template <class V, int = V::AXES> __forceinline__
+NF_OF_VECTOR V min(V a, V b) { return each(a, b, smaller); }
+NF_OF_VECTOR V max(V a, V b) { return each(a, b, larger); }
+NF_OF_VECTOR V clamp(V a, V low, V high) { return min(max(a, low), high); }
+NF_OF_VECTOR V abs(V a) { return each(a, [](float x) { return fabsf(x); }); }
+NF_OF_VECTOR V signum(V a) { return each(a, [](float x) { return signum(x); }); }
+NF_OF_VECTOR V copysign(V a, V b) { return each(a, b, [](float x, float y) { return copysignf(x, y); }); }
+NF_OF_VECTOR V recip(V a) { return each(a, [](float x) { return 1.0f / x; }); }
+NF_OF_VECTOR V floor(V a) { return each(a, [](float x) { return floorf(x); }); }
+NF_OF_VECTOR V ceil(V a) { return each(a, [](float x) { return ceilf(x); }); }
+NF_OF_VECTOR V trunc(V a) { return each(a, [](float x) { return truncf(x); }); }
+NF_OF_VECTOR V round(V a) { return each(a, [](float x) { return roundf(x); }); }
+NF_OF_VECTOR V sqrt(V a) { return each(a, [](float x) { return sqrtf(x); }); }
+NF_OF_VECTOR V exp(V a) { return each(a, [](float x) { return expf(x); }); }
+NF_OF_VECTOR V exp2(V a) { return each(a, [](float x) { return exp2f(x); }); }
+NF_OF_VECTOR V ln(V a) { return each(a, [](float x) { return logf(x); }); }
+NF_OF_VECTOR V log2(V a) { return each(a, [](float x) { return log2f(x); }); }
+NF_OF_VECTOR V sin(V a) { return each(a, [](float x) { return sinf(x); }); }
+NF_OF_VECTOR V cos(V a) { return each(a, [](float x) { return cosf(x); }); }
+NF_OF_VECTOR V powf(V a, float y) { return each(a, [y](float x) { return ::powf(x, y); }); }
+NF_OF_VECTOR V rem(V a, V b) { return each(a, b, [](float x, float y) { return fmodf(x, y); }); }
+NF_OF_VECTOR V rem(V a, float b) { return each(a, [b](float x) { return fmodf(x, b); }); }
+NF_OF_VECTOR V fract(V a) { return a - trunc(a); }
+NF_OF_VECTOR float length_squared(V a) { return dot(a, a); }
+NF_OF_VECTOR float length(V a) { return sqrtf(dot(a, a)); }
+NF_OF_VECTOR float length_recip(V a) { return 1.0f / length(a); }
+NF_OF_VECTOR float distance(V a, V b) { return length(a - b); }
+NF_OF_VECTOR float distance_squared(V a, V b) { return length_squared(a - b); }
+NF_OF_VECTOR V normalize(V a) { return a * length_recip(a); }
+NF_OF_VECTOR V normalize_or(V a, V otherwise) {
+    const float inverse = length_recip(a);
+    return is_finite(inverse) && inverse > 0.0f ? a * inverse : otherwise;
+}
+NF_OF_VECTOR V normalize_or_zero(V a) { return normalize_or(a, V{}); }
+NF_OF_VECTOR V lerp(V a, V b, float s) { return a * (1.0f - s) + b * s; }
+NF_OF_VECTOR V project_onto(V a, V b) { return b * (dot(a, b) / dot(b, b)); }
+NF_OF_VECTOR V reject_from(V a, V b) { return a - project_onto(a, b); }
+NF_OF_VECTOR V reflect(V a, V normal) { return a - 2.0f * dot(a, normal) * normal; }
+NF_OF_VECTOR V clamp_length_max(V a, float most) {
+    const float squared = length_squared(a);
+    return squared > most * most ? most * (a / sqrtf(squared)) : a;
+}
+#undef NF_OF_VECTOR
 
 // Iterators over arrays, as arrays.
 template <class T, int N, class F>
@@ -340,174 +414,6 @@ template <class S, class T, int N>
 __forceinline__ constexpr S product(const array<T, N>& from, S start) {
     for (int k = 0; k < N; k++) start = start * from.values[k];
     return start;
-}
-
-// Values as they lie in uniforms and channels, one float or its bits per number.
-template <class T>
-struct layout;
-template <>
-struct layout<float> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ float read(const float* at) { return at[0]; }
-    static __forceinline__ void write(float* at, float value) { at[0] = value; }
-};
-template <>
-struct layout<u32> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ u32 read(const float* at) { return __float_as_uint(at[0]); }
-    static __forceinline__ void write(float* at, u32 value) { at[0] = __uint_as_float(value.bits); }
-};
-template <>
-struct layout<i32> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ i32 read(const float* at) { return i32::of(__float_as_uint(at[0])); }
-    static __forceinline__ void write(float* at, i32 value) { at[0] = __uint_as_float(value.bits()); }
-};
-template <>
-struct layout<int> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ int read(const float* at) { return static_cast<int>(__float_as_uint(at[0])); }
-    static __forceinline__ void write(float* at, int value) { at[0] = __uint_as_float(static_cast<unsigned>(value)); }
-};
-template <>
-struct layout<bool> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ bool read(const float* at) { return __float_as_uint(at[0]) != 0; }
-    static __forceinline__ void write(float* at, bool value) { at[0] = __uint_as_float(value ? 1u : 0u); }
-};
-template <>
-struct layout<Vec2> {
-    static constexpr int COUNT = 2;
-    static __forceinline__ Vec2 read(const float* at) { return {at[0], at[1]}; }
-    static __forceinline__ void write(float* at, Vec2 value) {
-        at[0] = value.x;
-        at[1] = value.y;
-    }
-};
-template <>
-struct layout<Vec3> {
-    static constexpr int COUNT = 3;
-    static __forceinline__ Vec3 read(const float* at) { return {at[0], at[1], at[2]}; }
-    static __forceinline__ void write(float* at, Vec3 value) {
-        at[0] = value.x;
-        at[1] = value.y;
-        at[2] = value.z;
-    }
-};
-template <class T, int N>
-struct layout<array<T, N>> {
-    static constexpr int COUNT = N * layout<T>::COUNT;
-    static __forceinline__ array<T, N> read(const float* at) {
-        array<T, N> value;
-        for (int k = 0; k < N; k++) value.values[k] = layout<T>::read(at + k * layout<T>::COUNT);
-        return value;
-    }
-    static __forceinline__ void write(float* at, const array<T, N>& value) {
-        for (int k = 0; k < N; k++) layout<T>::write(at + k * layout<T>::COUNT, value.values[k]);
-    }
-};
-template <>
-struct layout<tuple<>> {
-    static constexpr int COUNT = 0;
-    static __forceinline__ tuple<> read(const float*) { return {}; }
-    static __forceinline__ void write(float*, tuple<>) {}
-};
-template <class A>
-struct layout<tuple<A>> {
-    static constexpr int COUNT = layout<A>::COUNT;
-    static __forceinline__ tuple<A> read(const float* at) { return {layout<A>::read(at)}; }
-    static __forceinline__ void write(float* at, const tuple<A>& value) { layout<A>::write(at, value._0); }
-};
-template <class A, class B>
-struct layout<tuple<A, B>> {
-    static constexpr int SECOND = layout<A>::COUNT, COUNT = SECOND + layout<B>::COUNT;
-    static __forceinline__ tuple<A, B> read(const float* at) {
-        return {layout<A>::read(at), layout<B>::read(at + SECOND)};
-    }
-    static __forceinline__ void write(float* at, const tuple<A, B>& value) {
-        layout<A>::write(at, value._0);
-        layout<B>::write(at + SECOND, value._1);
-    }
-};
-template <class A, class B, class C>
-struct layout<tuple<A, B, C>> {
-    static constexpr int SECOND = layout<A>::COUNT, THIRD = SECOND + layout<B>::COUNT, COUNT = THIRD + layout<C>::COUNT;
-    static __forceinline__ tuple<A, B, C> read(const float* at) {
-        return {layout<A>::read(at), layout<B>::read(at + SECOND), layout<C>::read(at + THIRD)};
-    }
-    static __forceinline__ void write(float* at, const tuple<A, B, C>& value) {
-        layout<A>::write(at, value._0);
-        layout<B>::write(at + SECOND, value._1);
-        layout<C>::write(at + THIRD, value._2);
-    }
-};
-template <class A, class B, class C, class D>
-struct layout<tuple<A, B, C, D>> {
-    typedef tuple<A, B> First;
-    typedef tuple<C, D> Second;
-    static constexpr int MIDDLE = layout<First>::COUNT, COUNT = MIDDLE + layout<Second>::COUNT;
-    static __forceinline__ tuple<A, B, C, D> read(const float* at) {
-        const First first = layout<First>::read(at);
-        const Second second = layout<Second>::read(at + MIDDLE);
-        return {first._0, first._1, second._0, second._1};
-    }
-    static __forceinline__ void write(float* at, const tuple<A, B, C, D>& value) {
-        layout<First>::write(at, {value._0, value._1});
-        layout<Second>::write(at + MIDDLE, {value._2, value._3});
-    }
-};
-template <class A, class B, class C, class D, class E>
-struct layout<tuple<A, B, C, D, E>> {
-    typedef tuple<A, B, C> First;
-    typedef tuple<D, E> Second;
-    static constexpr int MIDDLE = layout<First>::COUNT, COUNT = MIDDLE + layout<Second>::COUNT;
-    static __forceinline__ tuple<A, B, C, D, E> read(const float* at) {
-        const First first = layout<First>::read(at);
-        const Second second = layout<Second>::read(at + MIDDLE);
-        return {first._0, first._1, first._2, second._0, second._1};
-    }
-    static __forceinline__ void write(float* at, const tuple<A, B, C, D, E>& value) {
-        layout<First>::write(at, {value._0, value._1, value._2});
-        layout<Second>::write(at + MIDDLE, {value._3, value._4});
-    }
-};
-template <class A, class B, class C, class D, class E, class F>
-struct layout<tuple<A, B, C, D, E, F>> {
-    typedef tuple<A, B, C> First;
-    typedef tuple<D, E, F> Second;
-    static constexpr int MIDDLE = layout<First>::COUNT, COUNT = MIDDLE + layout<Second>::COUNT;
-    static __forceinline__ tuple<A, B, C, D, E, F> read(const float* at) {
-        const First first = layout<First>::read(at);
-        const Second second = layout<Second>::read(at + MIDDLE);
-        return {first._0, first._1, first._2, second._0, second._1, second._2};
-    }
-    static __forceinline__ void write(float* at, const tuple<A, B, C, D, E, F>& value) {
-        layout<First>::write(at, {value._0, value._1, value._2});
-        layout<Second>::write(at + MIDDLE, {value._3, value._4, value._5});
-    }
-};
-
-template <class T>
-__forceinline__ T read(const float* at) { return layout<T>::read(at); }
-template <class T>
-__forceinline__ void write(float* at, const T& value) { layout<T>::write(at, value); }
-
-// An array of uniforms that is indexed where it lies.
-template <class A>
-struct table;
-template <class T, int N>
-struct table<array<T, N>> {
-    const float* at;
-    __forceinline__ T operator[](int index) const { return layout<T>::read(at + within(index, N) * layout<T>::COUNT); }
-};
-
-// The pair as the kernel sees it.
-struct Pair {
-    array<float, 3> d;
-    float d2;
-};
-__forceinline__ constexpr Pair reversed(Pair p) {
-    return {{{-p.d.values[0], -p.d.values[1], -p.d.values[2]}}, p.d2};
 }
 
 }  // namespace nf

@@ -198,16 +198,21 @@ pub mod kernels {
     //!   [`pair_fn`](crate::pair_fn) a function that it calls; [`cuda_source`] returns the text.
     //!   [`fast_sqrt`], [`fast_rsqrt`], [`fast_recip`], [`fast_div`] and [`fast_mul_add`] are
     //!   cheaper on a GPU than exact functions.
+    //! * For kernels that ask for more than values of points: [`Indices`] has the indices of both,
+    //!   [`Images`] finds the periodic image of a pair, and [`Random`] has random numbers of points
+    //!   and pairs, by [`philox4x32`]. [`unit_interval`], [`unit_variance`] and [`normal`] make
+    //!   numbers of their bits, and [`mul_high`] is for generators of your own.
     //!   [`Cuda`] and [`CudaParts`] are texts written by hand.
 
     #[doc(hidden)]
     pub use nearfield_pairs::__device;
     pub use nearfield_pairs::{
         Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
-        Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Interactions, LennardJones,
-        LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening,
-        SphDensity, SphForce, Sum, Truncation, WendlandC2, cuda_source, fast_div, fast_mul_add,
-        fast_recip, fast_rsqrt, fast_sqrt,
+        Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Images, Indices,
+        Interactions, LennardJones, LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones,
+        PowerLaw, Random, Screening, SphDensity, SphForce, Sum, Truncation, WendlandC2,
+        cuda_source, fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high, normal,
+        philox4x32, unit_interval, unit_variance,
     };
 }
 

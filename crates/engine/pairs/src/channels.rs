@@ -4,6 +4,8 @@
 //! [`Channels`] is the bridge: it takes a value apart into channels and puts it together, at
 //! compile time, without a layout in memory. Types nest, so `([f32; 3], f32)` has four channels.
 //!
+//! Integers are channels by their bits, for values that kernels read.
+//!
 //! **Invariant:** an implementation asks for and gives exactly its `COUNT` channels, in order.
 //! Backends rely on it for memory safety, so the trait is sealed.
 
@@ -12,6 +14,10 @@ use glam::{Vec2, Vec3};
 
 /// A value that is a fixed number of `f32` channels: `()`, `f32`, `[f32; N]`, `glam` vectors,
 /// tuples and structs of those.
+///
+/// `u32`, `i32` and arrays of them are values of points too, such as kinds, indices and states of
+/// bits: each is a channel that holds its bits. They cannot be results, which are combined as
+/// `f32`.
 ///
 /// Structs get it by `#[derive(Channels)]`, with the channels of their fields in order:
 ///
@@ -35,6 +41,11 @@ pub trait Channels: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Number of channels.
     const COUNT: usize;
 
+    /// Whether all channels are `f32`, so that they can be added up. Those of integers hold their
+    /// bits.
+    #[doc(hidden)]
+    const FLOATS: bool = true;
+
     /// Builds a value; `channel(k)` gives channel `k`, each asked for once, in order.
     fn read(channel: impl FnMut(usize) -> f32) -> Self;
 
@@ -52,6 +63,7 @@ impl<T: ChannelStruct> sealed::Sealed for T {}
 /// Structs have the channels of their fields, which [`ChannelStruct`] takes them apart into.
 impl<T: ChannelStruct> Channels for T {
     const COUNT: usize = T::Parts::COUNT;
+    const FLOATS: bool = T::Parts::FLOATS;
 
     #[inline(always)]
     fn read(channel: impl FnMut(usize) -> f32) -> Self {
@@ -116,6 +128,53 @@ impl<const N: usize> Channels for [f32; N] {
     }
 }
 
+/// Integers travel by their bits: nothing computes with a channel on its way, and copies of a
+/// float keep all of its bits.
+macro_rules! integer_channels {
+    ($($integer:ty),*) => {$(
+        impl sealed::Sealed for $integer {}
+
+        impl Channels for $integer {
+            const COUNT: usize = 1;
+            const FLOATS: bool = false;
+
+            #[inline(always)]
+            fn read(mut channel: impl FnMut(usize) -> f32) -> Self {
+                channel(0).to_bits() as $integer
+            }
+
+            #[inline(always)]
+            fn write(self, mut channel: impl FnMut(usize, f32)) {
+                channel(0, f32::from_bits(self as u32));
+            }
+        }
+
+        impl<const N: usize> sealed::Sealed for [$integer; N] {}
+
+        impl<const N: usize> Channels for [$integer; N] {
+            const COUNT: usize = N;
+            const FLOATS: bool = false;
+
+            #[inline(always)]
+            fn read(mut channel: impl FnMut(usize) -> f32) -> Self {
+                let mut values = [0; N];
+                for k in 0..N {
+                    values[k] = <$integer>::read(|_| channel(k));
+                }
+                values
+            }
+
+            #[inline(always)]
+            fn write(self, mut channel: impl FnMut(usize, f32)) {
+                for k in 0..N {
+                    self[k].write(|_, value| channel(k, value));
+                }
+            }
+        }
+    )*};
+}
+integer_channels!(u32, i32);
+
 macro_rules! glam_channels {
     ($($vector:ty: $count:literal),*) => {$(
         impl sealed::Sealed for $vector {}
@@ -143,6 +202,7 @@ macro_rules! tuple_channels {
 
         impl<$($part: Channels),*> Channels for ($($part,)*) {
             const COUNT: usize = 0 $(+ $part::COUNT)*;
+            const FLOATS: bool = true $(&& $part::FLOATS)*;
 
             #[inline(always)]
             fn read(mut channel: impl FnMut(usize) -> f32) -> Self {
@@ -187,5 +247,18 @@ mod tests {
         let mut channels = [f32::NAN; 6];
         value.write(|k, v| channels[k] = v);
         assert_eq!(channels, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    /// Among them those of subnormal numbers and of signalling NaNs.
+    #[test]
+    fn integers_keep_all_bits() {
+        type Value = (u32, [i32; 2], f32);
+        const { assert!(Value::COUNT == 4 && !Value::FLOATS && <(f32, Vec3)>::FLOATS) };
+        for bits in [0, 1, 0x7f80_0001, 0xffbf_ffff, u32::MAX] {
+            let value = (bits, [bits as i32, -1], 2.0);
+            let mut channels = [0.0; 4];
+            value.write(|k, v| channels[k] = v);
+            assert_eq!(Value::read(|k| channels[k]), value);
+        }
     }
 }

@@ -110,6 +110,20 @@ impl<'a> Field<'a> {
         })
     }
 
+    /// Stands for [`Indices`] until a traversal knows the number of points. No array has that many.
+    const INDICES: Field<'static> = Field {
+        values: &[],
+        channels: 1,
+        stride: 1,
+        len: usize::MAX,
+    };
+
+    /// Whether this stands for [`Indices`].
+    #[doc(hidden)]
+    pub fn is_indices(&self) -> bool {
+        self.len == usize::MAX
+    }
+
     /// Number of channels per point.
     pub fn channels(&self) -> usize {
         self.channels
@@ -196,7 +210,11 @@ macro_rules! vector_field {
         }
     )*};
 }
-vector_field!([f32; 2]: 2, [f32; 3]: 3, [f32; 4]: 4, Vec2: 2, Vec3: 3);
+vector_field!(
+    [f32; 2]: 2, [f32; 3]: 3, [f32; 4]: 4, Vec2: 2, Vec3: 3,
+    u32: 1, [u32; 2]: 2, [u32; 3]: 3, [u32; 4]: 4,
+    i32: 1, [i32; 2]: 2, [i32; 3]: 3, [i32; 4]: 4
+);
 
 impl<'a, T, const N: usize> From<&'a [T; N]> for Field<'a>
 where
@@ -225,6 +243,8 @@ where
 /// | `f32` | slices, arrays and `Vec`s of `f32` |
 /// | `[f32; 2]`, `[f32; 3]`, `glam::Vec2`, `glam::Vec3` | those of vectors of that length, of either kind |
 /// | `[f32; 4]` | those of `[f32; 4]` |
+/// | `u32`, `i32`, and arrays of 2 to 4 of them | those of the same type |
+/// | `u32` | [`Indices`] |
 /// | a tuple of these | a tuple of arrays, one for each part |
 ///
 /// A [`Field`], which may be strided, and a slice of them serve any `T`; whether their channels add
@@ -241,6 +261,40 @@ where
 pub trait FieldsOf<'a, T> {
     /// Appends the arrays to `fields`, in the order of the channels.
     fn append_to(self, fields: &mut Vec<Field<'a>>);
+}
+
+/// The index of every point, for a kernel that reads it as a `u32`: its place in the arrays of its
+/// set. It stands for an array of 0, 1, 2 and so on, which the traversal makes for the time that it
+/// runs.
+///
+/// Where points change their places or live on several machines, give numbers of your own that
+/// stay with them instead, as a `&[u32]`.
+///
+/// ```
+/// use nearfield_pairs::{Indices, Pair, PairKernel};
+///
+/// /// Number of neighbours with a smaller index.
+/// struct Before;
+///
+/// impl PairKernel for Before {
+///     type Target = u32;
+///     type Source = u32;
+///     type Output = f32;
+///
+///     fn pair(&self, _: Pair, i: u32, j: u32) -> f32 {
+///         if j < i { 1.0 } else { 0.0 }
+///     }
+/// }
+/// // engine.traverse(&Before, set, set).targets(Indices).sources(Indices).run()
+/// # let _ = Indices;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Indices;
+
+impl<'a> FieldsOf<'a, u32> for Indices {
+    fn append_to(self, fields: &mut Vec<Field<'a>>) {
+        fields.push(Field::INDICES);
+    }
 }
 
 impl<'a> FieldsOf<'a, ()> for () {
@@ -275,6 +329,14 @@ arrays_of! {
     [f32; 3]: [f32; 3], Vec3;
     Vec3: [f32; 3], Vec3;
     [f32; 4]: [f32; 4];
+    u32: u32;
+    [u32; 2]: [u32; 2];
+    [u32; 3]: [u32; 3];
+    [u32; 4]: [u32; 4];
+    i32: i32;
+    [i32; 2]: [i32; 2];
+    [i32; 3]: [i32; 3];
+    [i32; 4]: [i32; 4];
 }
 
 impl<'a, T> FieldsOf<'a, T> for Field<'a> {

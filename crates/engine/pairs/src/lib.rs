@@ -42,11 +42,13 @@ mod cutoff_coulomb;
 pub mod device;
 mod error;
 mod field;
+mod image;
 mod kernel;
 mod lennard_jones;
 mod list_kind;
 mod potential;
 mod power_law;
+mod random;
 mod sph;
 
 pub use all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources, TILE};
@@ -58,10 +60,11 @@ pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use device as __device;
 pub use device::{
     cuda_source,
-    fast::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt},
+    fast::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high},
 };
 pub use error::{Error, ErrorKind, MAX_TYPES};
-pub use field::{Field, FieldsOf};
+pub use field::{Field, FieldsOf, Indices};
+pub use image::Images;
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use lennard_jones::{
     Coefficients, LennardJones, LongRange, Mixing, PlainLennardJones, Truncation,
@@ -70,4 +73,5 @@ pub use list_kind::ListKind;
 pub use nearfield_macros::{Channels, pair_fn, pair_kernel};
 pub use potential::{EnergyForce, EnergyVirial, Forces, Interactions, PairPotential, Sum};
 pub use power_law::PowerLaw;
+pub use random::{Random, normal, philox4x32, unit_interval, unit_variance};
 pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

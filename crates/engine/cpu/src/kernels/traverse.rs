@@ -57,7 +57,11 @@ impl CpuBackend {
             assert!(
                 K::Output::COUNT <= MAX_OUTPUTS,
                 "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
-            )
+            );
+            assert!(
+                K::Output::FLOATS,
+                "results of a pair kernel are combined as f32: integers cannot be among them"
+            );
         };
         let targets = sets.targets.points();
         // Arrays have an element for every point, also where only a part was sorted.

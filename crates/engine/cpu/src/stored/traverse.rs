@@ -58,7 +58,11 @@ impl CpuBackend {
             assert!(
                 K::Output::COUNT <= MAX_OUTPUTS,
                 "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
-            )
+            );
+            assert!(
+                K::Output::FLOATS,
+                "results of a pair kernel are combined as f32: integers cannot be among them"
+            );
         };
         let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
         pairs.radii.check(targets, sources, |radii| radii.len())?;

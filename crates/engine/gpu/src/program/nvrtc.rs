@@ -135,8 +135,9 @@ impl Nvrtc {
     /// Compiles to machine code, relocatable if the program's kernels launch kernels.
     ///
     /// # Errors
-    /// [`ErrorKind::Compile`] or [`ErrorKind::Translation`] with the log, and [`ErrorKind::BadProgram`] for texts with NUL
-    /// characters, options that the compiler does not know, and failures of the library.
+    /// [`ErrorKind::Compile`] or [`ErrorKind::Translation`] with the log, and
+    /// [`ErrorKind::BadProgram`] for texts with NUL characters, options that the compiler does not
+    /// know, and failures of the library.
     pub(crate) fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let unit = Unit::new(self, program)?;
         let options = strings(program, program.options(arch))?;

@@ -118,7 +118,8 @@ impl Program {
         self
     }
 
-    /// The error of a compiler that refused the text.
+    /// The error of a compiler that refused the text: the library's fault if it translated the
+    /// user's part, since all other parts are compiled by tests.
     pub(crate) fn refused(&self, arch: Arch, log: String) -> Error {
         let program = self.name.clone();
         Error::from(match self.translated.clone() {

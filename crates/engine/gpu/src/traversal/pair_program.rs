@@ -42,7 +42,8 @@ pub struct PairProgram {
     pub(crate) reduce: Reduce,
     /// Whether, and how, one evaluation serves both points of a pair.
     pub(crate) symmetric: Symmetric,
-    /// Type of the kernel, if the library translated its text.
+    /// Type of the kernel, if the library translated its text: errors of the compiler then say that
+    /// the translation is at fault, and name the type, because the user never saw the text.
     pub(crate) translated: Option<String>,
 }
 
@@ -79,6 +80,12 @@ impl PairProgram {
     /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] above 160 and
     /// [`ErrorKind::TooManyChannels`] above 65,536.
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
+        const {
+            assert!(
+                K::Output::FLOATS,
+                "results of a pair kernel are combined as f32: integers cannot be among them"
+            );
+        };
         let name = std::any::type_name::<K>();
         let cuda = kernel.cuda().ok_or_else(|| {
             Error::from(ErrorKind::NoCuda {

@@ -25,7 +25,7 @@ enum Gives {
 }
 
 /// Methods, the number of their arguments, and what they give.
-const METHODS: [(&str, usize, Gives); 56] = [
+const METHODS: [(&str, usize, Gives); 71] = [
     ("sqrt", 0, Gives::F32),
     ("recip", 0, Gives::F32),
     ("abs", 0, Gives::Same),
@@ -67,6 +67,21 @@ const METHODS: [(&str, usize, Gives); 56] = [
     ("cross", 1, Gives::Vec3),
     ("length", 0, Gives::F32),
     ("length_squared", 0, Gives::F32),
+    ("length_recip", 0, Gives::F32),
+    ("distance", 1, Gives::F32),
+    ("distance_squared", 1, Gives::F32),
+    ("normalize", 0, Gives::Same),
+    ("normalize_or", 1, Gives::Same),
+    ("normalize_or_zero", 0, Gives::Same),
+    ("lerp", 2, Gives::Same),
+    ("project_onto", 1, Gives::Same),
+    ("reject_from", 1, Gives::Same),
+    ("reflect", 1, Gives::Same),
+    ("clamp_length_max", 1, Gives::Same),
+    ("min_element", 0, Gives::F32),
+    ("max_element", 0, Gives::F32),
+    ("element_sum", 0, Gives::F32),
+    ("element_product", 0, Gives::F32),
     ("to_array", 0, Gives::Array),
     ("reversed", 0, Gives::Same),
     ("rem_euclid", 99, Gives::Same),
@@ -84,6 +99,12 @@ const METHODS: [(&str, usize, Gives); 56] = [
     ("product", 0, Gives::Same),
 ];
 
+/// Methods of `f32` that vectors have too, part by part.
+const BY_PARTS: [&str; 16] = [
+    "recip", "mul_add", "floor", "ceil", "trunc", "round", "fract", "copysign", "sqrt", "exp",
+    "exp2", "ln", "log2", "sin", "cos", "powf",
+];
+
 /// Methods that look as if they belonged here, and what to write instead.
 const REMEDIES: [(&str, &str); 20] = [
     ("rem_euclid", "use `x - (x / y).floor() * y`"),
@@ -99,8 +120,8 @@ const REMEDIES: [(&str, &str); 20] = [
     ("cbrt", "use `x.powf(1.0 / 3.0)`"),
     ("hypot", "use `(x * x + y * y).sqrt()`"),
     ("sin_cos", "use `x.sin()` and `x.cos()`"),
-    ("normalize", "use `v / v.length()`"),
-    ("normalize_or_zero", "use `v / v.length().max(1e-30)`"),
+    ("try_normalize", "use `normalize_or` or `normalize_or_zero`"),
+    ("midpoint", "use `(a + b) * 0.5`"),
     ("len", "the length of an array is a constant: write it"),
     ("checked_add", "use wrapping_add"),
     ("checked_sub", "use wrapping_sub"),
@@ -180,10 +201,6 @@ impl Translator<'_> {
             "map" | "fold" | "zip" | "enumerate" | "rev" | "sum" | "product" => {
                 return self.iterated(name, span, of, arguments, expected);
             }
-            "min" | "max" if of.ty == Ty::Vec3 => {
-                let message = "take it of the parts: `a.x.min(b.x)`";
-                return Err(Error::new(span, message));
-            }
             _ => {}
         }
         let mut text = format!("nf::{name}({}", of.text);
@@ -193,6 +210,9 @@ impl Translator<'_> {
         }
         text.push(')');
         let ty = match gives {
+            Gives::F32 if of.ty == Ty::Vec3 && BY_PARTS.contains(&name) => Ty::Vec3,
+            // Of a type that is not known, they may be those of a vector.
+            Gives::F32 if of.ty == Ty::Unknown && BY_PARTS.contains(&name) => Ty::Unknown,
             Gives::Same | Gives::Number => of.ty,
             Gives::F32 => Ty::F32,
             Gives::U32 => Ty::U32,

@@ -18,6 +18,7 @@ pub(crate) const SHIM: &str = "#include <cmath>
 #define __forceinline__ inline
 struct Pair { float d[3]; float d2; };
 inline unsigned __float_as_uint(float x) { unsigned y; std::memcpy(&y, &x, 4); return y; }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
 inline float __uint_as_float(unsigned x) { float y; std::memcpy(&y, &x, 4); return y; }
 // The C library makes a quiet NaN of a signalling one here; a GPU gives the other number.
 inline float least(float a, float b) { return a != a ? b : b < a ? b : a; }
@@ -109,6 +110,12 @@ impl Tried for bool {
     }
 }
 
+impl Tried for glam::Vec2 {
+    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+        Self::from_array(Tried::next(random))
+    }
+}
+
 impl Tried for glam::Vec3 {
     fn next(random: &mut Xoshiro256PlusPlus) -> Self {
         Self::from_array(Tried::next(random))
@@ -181,7 +188,8 @@ impl Case {
         let count = arguments_of(&arguments);
         let passed: Vec<_> = (0..count).map(|k| format!("a._{k}")).collect();
         // Every text has a namespace of its own, so equal names do not meet.
-        let text = text.split_once("#endif\n").expect("a prelude").1;
+        let text = text.strip_prefix(nearfield_kernels::pairs::SUBSET);
+        let text = text.expect("a prelude");
         let text = format!(
             "namespace in_{name} {{\n{}\n}}\nextern \"C\" void entry_{name}(const float* in, float* out) {{\n\
              const auto a = nf::read<{arguments}>(in); (void)a;\n\
@@ -227,7 +235,9 @@ fn within(name: &str, text: &str) -> String {
         let global = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
         out.push_str(&rest[..at]);
         let behind = &rest[at + 2..];
-        let built_in = behind.starts_with("fast_") || behind.starts_with("__");
+        let built_in = ["fast_", "__", "nf::"]
+            .iter()
+            .any(|own| behind.starts_with(own));
         if global && !built_in {
             out.push_str(&format!("in_{name}::"));
         } else {

@@ -2,9 +2,12 @@
 //! the bit, for random and extreme arguments. All of them compile for the GPU too.
 
 use super::common::{self, Case, Close, check};
-use glam::Vec3;
+use glam::{Vec2, Vec3};
 use nearfield_gpu::{Arch, Program};
-use nearfield_pairs::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, pair_fn};
+use nearfield_pairs::{
+    fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high, normal, pair_fn,
+    philox4x32, unit_interval, unit_variance,
+};
 
 const EPSILON2: f32 = 1e-4;
 const STEPS: usize = 5;
@@ -401,12 +404,69 @@ cases! {
     }
 
     Close::Bits;
+    fn random_numbers(a: u32, b: u32, c: u32, d: u32) -> ([u32; 4], f32, f32, u32) {
+        let bits = philox4x32([a, b, c, d], [d, a]);
+        (bits, unit_interval(bits[0]), unit_variance(bits[1]), mul_high(a, b))
+    }
+
+    Close::Units(4);
+    fn normal_numbers(a: u32, b: u32) -> f32 { normal(a, b) }
+
+    Close::Bits;
     fn vectors(a: Vec3, b: Vec3, s: f32) -> (Vec3, f32, f32) {
         let c = a * s + b / 2.0 - a.cross(b) * b;
         let mut d = c;
         d += a;
         d *= 0.5;
         (d, c.dot(a) + a.length(), b.length_squared() + a.x * b.y - c.z)
+    }
+
+    Close::Bits;
+    fn vector_lengths(a: Vec3, b: Vec3) -> (f32, f32, f32, f32, f32, f32) {
+        (
+            a.length_recip(),
+            a.distance(b),
+            a.distance_squared(b),
+            a.min_element() + b.max_element(),
+            a.element_sum(),
+            b.element_product(),
+        )
+    }
+
+    Close::Bits;
+    fn directions(a: Vec3, b: Vec3) -> (Vec3, Vec3, Vec3, Vec3, Vec3) {
+        (a.normalize(), a.normalize_or(b), a.normalize_or_zero(), a.reflect(b), a.clamp_length_max(0.75))
+    }
+
+    Close::Bits;
+    fn projections(a: Vec3, b: Vec3, s: f32) -> (Vec3, Vec3, Vec3) {
+        (a.project_onto(b), a.reject_from(b), a.lerp(b, s))
+    }
+
+    Close::Bits;
+    fn vectors_part_by_part(a: Vec3, b: Vec3, c: Vec3) -> (Vec3, Vec3, Vec3, Vec3, Vec3, Vec3) {
+        (
+            a.min(b).max(c),
+            a.clamp(Vec3::splat(-0.5), Vec3::ONE),
+            a.mul_add(b, c),
+            a.abs() + b.signum() - c.copysign(a),
+            a.floor() + b.ceil() - c.trunc(),
+            a.round() + b.fract() * c.recip() + a.sqrt() - b % c + a % 2.0,
+        )
+    }
+
+    Close::Units(4);
+    fn vectors_of_functions(a: Vec3, s: f32) -> (Vec3, Vec3, Vec3, Vec3) { (a.exp(), a.ln(), a.sin(), a.powf(s)) }
+
+    Close::Bits;
+    fn questions_of_vectors(a: Vec3, b: Vec3) -> (bool, bool) {
+        (a.is_nan(), b.is_finite())
+    }
+
+    Close::Bits;
+    fn plane_vectors(a: Vec2, b: Vec2, s: f32) -> (Vec2, Vec2, Vec2, f32, f32) {
+        let c = a.lerp(b, s).max(a.min(b));
+        (c.normalize_or_zero(), a.floor() * s - b.recip(), a.project_onto(b), c.distance(a), b.element_sum() + a.dot(b))
     }
 
     Close::Bits;

@@ -174,7 +174,8 @@ impl<'a> DeviceTraversal<'a> {
     }
 
     /// The channels of [`PairKernel::Target`](crate::PairKernel::Target), those of a point side by
-    /// side, in the caller's order. Not needed for a kernel that reads none.
+    /// side, in the caller's order. Not needed for a kernel that reads none. Integers, such as
+    /// indices, are channels that hold their bits.
     pub fn targets(mut self, field: DeviceField<'a>) -> Self {
         self.fields.targets = Some(field);
         self

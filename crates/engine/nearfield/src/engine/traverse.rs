@@ -27,7 +27,7 @@ use crate::{
     lists::VerletLists,
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
-use nearfield_grid::memory::filled;
+use nearfield_grid::memory::{filled, make_room};
 use nearfield_pairs::{Channels, FieldsOf};
 use std::time::Instant;
 
@@ -89,6 +89,34 @@ pub(crate) struct Given<'a> {
     sources: Vec<Field<'a>>,
 }
 
+impl<'a> Given<'a> {
+    /// Whether a field stands for the indices of the points.
+    fn indices(&self) -> bool {
+        self.targets
+            .iter()
+            .chain(&self.sources)
+            .any(Field::is_indices)
+    }
+
+    /// Puts the first of `numbers` in the place of fields that stand for indices: as many as there
+    /// are targets, or sources.
+    fn number(&mut self, numbers: &'a [u32], points: (usize, usize)) {
+        for (fields, points) in [(&mut self.targets, points.0), (&mut self.sources, points.1)] {
+            for field in fields.iter_mut().filter(|field| field.is_indices()) {
+                *field = Field::from(&numbers[..points]);
+            }
+        }
+    }
+}
+
+/// The numbers 0, 1, 2 and so on.
+fn numbers(count: usize) -> Result<Vec<u32>, Error> {
+    let mut numbers = Vec::new();
+    make_room(&mut numbers, count, "indices of points")?;
+    numbers.extend((0..count).map(|number| number as u32));
+    Ok(numbers)
+}
+
 /// Where a traversal takes its pairs from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Over<'a> {
@@ -124,6 +152,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// assert_eq!(density[0], density[2]);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
+    ///
+    /// [`Indices`](crate::kernels::Indices) gives a kernel the index of every point, as a `u32`, by
+    /// an array that is made for the run: 4 bytes per point.
     ///
     /// Lengths are checked when the traversal is run. A second call replaces the fields of the
     /// first.
@@ -217,8 +248,23 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         self.finish(Output::Combine(values))
     }
 
-    /// Runs over the pairs asked for, and keeps the time for the report.
+    /// Puts an array in the place of [`Indices`](crate::kernels::Indices), and runs.
     fn finish(self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        let points = (
+            self.engine.points(self.targets)?,
+            self.engine.points(self.sources)?,
+        );
+        let numbers = match self.given.indices() {
+            true => numbers(points.0.max(points.1))?,
+            false => Vec::new(),
+        };
+        let mut complete: Traversal<'_, K> = self;
+        complete.given.number(&numbers, points);
+        complete.run_with_fields(output)
+    }
+
+    /// Runs over the pairs asked for, and keeps the time for the report.
+    fn run_with_fields(self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let _span = tracing::debug_span!(
             "engine.traverse",
             targets = self.targets.slot(),

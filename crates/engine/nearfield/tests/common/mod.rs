@@ -1,6 +1,7 @@
 //! What the tests that run the conformance cases share.
 #![allow(dead_code, reason = "every test binary uses another part")]
 
+pub(crate) mod drawn;
 pub(crate) mod scattered;
 
 use nearfield::{

@@ -10,6 +10,7 @@ mod double;
 mod fields;
 mod geometry;
 mod hybrid;
+mod indices;
 mod list_order;
 mod memory_limit;
 mod nested;

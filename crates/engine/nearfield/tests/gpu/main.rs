@@ -9,6 +9,7 @@ mod on_gpu;
 mod alone;
 mod fields;
 mod hybrid;
+mod indices;
 mod sums;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};

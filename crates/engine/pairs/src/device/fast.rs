@@ -1,7 +1,9 @@
-//! Functions that are fast on a GPU and inexact there.
+//! Functions that are an instruction or two on a GPU.
 //!
 //! On the CPU they are the exact ones. On a GPU roots and quotients take one or a few instructions
 //! where the exact ones take about ten, and [`fast_mul_add`] takes one instead of two.
+//!
+//! [`mul_high`] is exact on both.
 
 #![expect(
     non_camel_case_types,
@@ -28,7 +30,8 @@ built_in! {
     fast_rsqrt => "fast_rsqrt",
     fast_recip => "fast_recip",
     fast_div => "__fdividef",
-    fast_mul_add => "fast_mul_add"
+    fast_mul_add => "fast_mul_add",
+    mul_high => "nf::mul_high"
 }
 
 /// √x; on a GPU off by at most one unit in the last place, and subnormal numbers are 0.
@@ -63,4 +66,10 @@ pub fn fast_div(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub fn fast_mul_add(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
+}
+
+/// The upper 32 bits of the product of two integers, as [`u32::wrapping_mul`] gives the lower ones.
+#[inline(always)]
+pub fn mul_high(a: u32, b: u32) -> u32 {
+    ((u64::from(a) * u64::from(b)) >> 32) as u32
 }

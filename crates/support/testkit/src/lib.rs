@@ -2,7 +2,8 @@
 //! point clouds, a brute-force oracle, digests of neighbour lists, and a
 //! conformance runner.
 //!
-//! Nothing here depends on an engine: an engine comes in as a closure.
+//! Nothing here depends on an engine: an engine comes in as a closure. With the feature `kernels`,
+//! any pair kernel is compared with its CUDA text.
 //! Invariant that others rely on: the same name, number of points and seed give the same
 //! bits on every platform ([`cloud`]), and the oracle returns exactly the
 //! set that the contract of a neighbour defines ([`oracle`]).
@@ -23,6 +24,8 @@
 pub mod cloud;
 pub mod conformance;
 pub mod digest;
+#[cfg(feature = "kernels")]
+pub mod kernels;
 pub mod oracle;
 pub mod published;
 pub mod random;

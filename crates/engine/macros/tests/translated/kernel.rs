@@ -1,10 +1,11 @@
 //! Kernels that use most of the subset: their texts give what Rust gives for random and extreme
 //! pairs, and compile for all GPUs.
 
-use super::common::{self, Close, SHIM, Tried, agree, compiled, random};
+use super::common;
 use glam::Vec3;
 use nearfield_gpu::{Arch, PairProgram};
 use nearfield_pairs::{Channels, Pair, PairKernel, Reduce, cuda_source, pair_fn, pair_kernel};
+use nearfield_testkit::kernels::Conformance;
 
 /// The values of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Channels)]
@@ -14,17 +15,6 @@ struct Body {
     density: f32,
     normal: Vec3,
     short: (f32, [f32; 2]),
-}
-
-impl Tried for Body {
-    fn next(random: &mut rand_xoshiro::Xoshiro256PlusPlus) -> Self {
-        Self {
-            velocity: Tried::next(random),
-            density: Tried::next(random),
-            normal: Tried::next(random),
-            short: Tried::next(random),
-        }
-    }
 }
 
 /// The contribution of a pair.
@@ -169,57 +159,9 @@ fn contact() -> Contact {
     }
 }
 
-type Evaluate = unsafe extern "C" fn(*const f32, *const f32, *const f32, *const f32, *mut f32);
-
-fn compare<K: PairKernel>(kernel: &K, pairs: usize)
-where
-    K::Target: Tried + std::fmt::Debug,
-    K::Source: Tried + std::fmt::Debug,
-{
-    let cuda = kernel.cuda().unwrap();
-    let uniforms = &cuda.parts().uniforms;
-    let text = format!(
-        "{SHIM}{}extern \"C\" void evaluate(const float* u, const float* p, const float* t, const float* s, float* r) {{
-            pair(u, Pair{{{{p[0], p[1], p[2]}}, p[3]}}, t, s, r);
-        }}\n",
-        cuda.parts().text
-    );
-    let Some(library) = compiled(&text) else {
-        return;
-    };
-    // SAFETY: the function is declared so in the text.
-    let evaluate = unsafe { library.get::<Evaluate>(b"evaluate") }.unwrap();
-    let mut random = random(7);
-    for _ in 0..pairs {
-        let d = <[f32; 3]>::next(&mut random);
-        let d2 = d[2].mul_add(d[2], d[1].mul_add(d[1], d[0] * d[0]));
-        let target = K::Target::next(&mut random);
-        let source = K::Source::next(&mut random);
-        let mut channels = [Vec::new(), Vec::new()];
-        target.write(|_, value| channels[0].push(value));
-        source.write(|_, value| channels[1].push(value));
-        let mut found = vec![f32::NAN; K::Output::COUNT];
-        let seen = [d[0], d[1], d[2], d2];
-        // SAFETY: the text reads and writes the channels and uniforms of the kernel.
-        unsafe {
-            evaluate(
-                uniforms.as_ptr(),
-                seen.as_ptr(),
-                channels[0].as_ptr(),
-                channels[1].as_ptr(),
-                found.as_mut_ptr(),
-            );
-        }
-        kernel
-            .pair(Pair { d, d2 }, target, source)
-            .write(|k, value| {
-                assert!(
-                    agree(value, found[k], Close::Zeros),
-                    "channel {k} of {seen:?} {target:?} {source:?}: {value} and {}",
-                    found[k]
-                );
-            });
-    }
+/// Compares a kernel with its text for random and extreme pairs.
+fn compare<K: PairKernel>(kernel: &K, pairs: usize) {
+    Conformance::new(kernel).pairs(pairs).as_cpp().unwrap();
 }
 
 #[test]

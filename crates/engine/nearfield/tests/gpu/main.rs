@@ -5,11 +5,14 @@
 mod common;
 #[path = "../on_gpu/mod.rs"]
 mod on_gpu;
+#[path = "../common/with_text.rs"]
+mod with_text;
 
 mod alone;
 mod fields;
 mod hybrid;
 mod indices;
+mod kernels;
 mod sums;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};

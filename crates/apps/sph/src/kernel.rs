@@ -6,6 +6,10 @@
 //! which has no division and no special case for coincident particles.
 
 use crate::Dimensions;
+use nearfield::{
+    kernels::{fast_mul_add, fast_sqrt},
+    pair_fn,
+};
 
 /// Wendland's C2 kernel for a fixed smoothing length.
 ///
@@ -39,12 +43,6 @@ impl Wendland {
         }
     }
 
-    /// The factors of its formulas, for the GPU's text: 1/(2h), that of the value, that of the
-    /// gradient.
-    pub(crate) fn parameters(&self) -> [f32; 3] {
-        [self.half_inverse_length, self.normalization, self.gradient]
-    }
-
     /// The distance beyond which the kernel is zero: 2h, metres.
     #[must_use]
     pub fn support(&self) -> f32 {
@@ -52,21 +50,23 @@ impl Wendland {
     }
 
     /// `W` at the squared distance `d2`, in 1/m² or 1/m³.
+    #[pair_fn]
     #[inline(always)]
     #[must_use]
     pub fn value(&self, d2: f32) -> f32 {
-        let half_q = d2.sqrt() * self.half_inverse_length;
+        let half_q = fast_sqrt(d2) * self.half_inverse_length;
         let rest = (1.0 - half_q).max(0.0);
         let square = rest * rest;
-        self.normalization * square * square * (4.0 * half_q + 1.0)
+        self.normalization * square * square * fast_mul_add(4.0, half_q, 1.0)
     }
 
     /// `(1/r) dW/dr` at the squared distance `d2`: never positive, and the
     /// gradient of `W(|xᵢ − xⱼ|)` with respect to `xᵢ` is this times `xᵢ − xⱼ`.
+    #[pair_fn]
     #[inline(always)]
     #[must_use]
     pub fn gradient_factor(&self, d2: f32) -> f32 {
-        let rest = (1.0 - d2.sqrt() * self.half_inverse_length).max(0.0);
+        let rest = fast_mul_add(fast_sqrt(d2), -self.half_inverse_length, 1.0).max(0.0);
         self.gradient * rest * rest * rest
     }
 }

@@ -5,7 +5,8 @@
 //! from [`Extrapolation`]). Volumes, pressures and densities are recomputed
 //! from s inside the kernel: that costs a few multiplications and saves
 //! memory traffic. All kernels are free of branches, so the engine can
-//! vectorise them.
+//! vectorise them. On a GPU they take the fast roots, quotients and fused
+//! products of [`nearfield::kernels`], off by a unit or two in the last place.
 //!
 //! Density and momentum use the conjugate pair
 //! `dρᵢ/dt = ρᵢ Σ Vⱼ (vᵢ − vⱼ)·∇W` and `aᵢ = −Σ m (pᵢ + pⱼ)/(ρᵢρⱼ) ∇W`: the
@@ -14,23 +15,29 @@
 
 use glam::Vec3;
 use nearfield::{
-    kernels::Cuda,
+    kernels::{fast_div, fast_mul_add},
+    pair_fn, pair_kernel,
     prelude::{Pair, PairKernel},
 };
 
 use crate::{Config, Tait, Wendland};
 
-/// The kernels of this module as CUDA text, one function each.
-const TWINS: &str = include_str!("passes.cuh");
+/// a·b; on a GPU the products of y and z are rounded with their sums.
+#[pair_fn]
+#[inline(always)]
+fn dot(a: Vec3, b: Vec3) -> f32 {
+    fast_mul_add(a.z, b.z, fast_mul_add(a.y, b.y, a.x * b.x))
+}
 
-/// The twin that passes.cuh calls `function`: its parameters are those of the smoothing kernel and
-/// then `further`.
-fn twin(function: &'static str, kernel: &Wendland, further: &[f32]) -> Cuda {
-    // SAFETY: its functions read the channels and uniforms of the kernels of this module and write
-    // their results, nothing else.
-    let twin = unsafe { Cuda::new("passes.cuh", TWINS) };
-    twin.function(function)
-        .uniforms([&kernel.parameters()[..], further].concat())
+/// scale·b + a; on a GPU products are rounded with their sums.
+#[pair_fn]
+#[inline(always)]
+fn add_scaled(a: Vec3, scale: f32, b: Vec3) -> Vec3 {
+    Vec3::new(
+        fast_mul_add(scale, b.x, a.x),
+        fast_mul_add(scale, b.y, a.y),
+        fast_mul_add(scale, b.z, a.z),
+    )
 }
 
 /// Distance from a wall particle, in spacings, below which the contact
@@ -148,6 +155,7 @@ pub(crate) struct Continuity {
     pub(crate) hydrostatic: Vec3,
 }
 
+#[pair_kernel]
 impl PairKernel for Continuity {
     type Target = Moving;
     type Source = Moving;
@@ -156,12 +164,12 @@ impl PairKernel for Continuity {
     #[inline(always)]
     fn pair(&self, pair: Pair, target: Moving, source: Moving) -> (f32, f32) {
         let relative = source.0 - target.0;
-        let middle = Vec3::from_array(pair.d) - self.half_dt * relative;
-        let volume = self.volume / (1.0 + source.1);
-        let weight = volume * self.kernel.gradient_factor(middle.dot(middle));
-        let excess = source.1 - target.1 - self.hydrostatic.dot(middle);
+        let middle = add_scaled(Vec3::from_array(pair.d), -self.half_dt, relative);
+        let volume = fast_div(self.volume, 1.0 + source.1);
+        let weight = volume * self.kernel.gradient_factor(dot(middle, middle));
+        let excess = source.1 - target.1 - dot(self.hydrostatic, middle);
         (
-            weight * relative.dot(middle),
+            weight * dot(relative, middle),
             -self.diffusion * weight * excess,
         )
     }
@@ -170,12 +178,6 @@ impl PairKernel for Continuity {
     /// count is decided by where the particles are after it.
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let [x, y, z] = self.hydrostatic.to_array();
-        let further = [self.volume, self.half_dt, self.diffusion, x, y, z];
-        Some(twin("continuity", &self.kernel, &further))
     }
 
     const SYMMETRIC: bool = true;
@@ -188,10 +190,10 @@ impl PairKernel for Continuity {
         (other, _): (Moving, Moving),
     ) -> ((f32, f32), (f32, f32)) {
         let relative = other.0 - one.0;
-        let middle = Vec3::from_array(pair.d) - self.half_dt * relative;
-        let weight = self.volume * self.kernel.gradient_factor(middle.dot(middle));
-        let divergence = weight * relative.dot(middle);
-        let excess = other.1 - one.1 - self.hydrostatic.dot(middle);
+        let middle = add_scaled(Vec3::from_array(pair.d), -self.half_dt, relative);
+        let weight = self.volume * self.kernel.gradient_factor(dot(middle, middle));
+        let divergence = weight * dot(relative, middle);
+        let excess = other.1 - one.1 - dot(self.hydrostatic, middle);
         let diffusion = self.diffusion * weight * excess;
         // Each is weighted by the volume of the other.
         let (by_other, by_one) = (1.0 / (1.0 + other.1), 1.0 / (1.0 + one.1));
@@ -210,6 +212,7 @@ pub(crate) struct WallContinuity {
     pub(crate) half_dt: f32,
 }
 
+#[pair_kernel]
 impl PairKernel for WallContinuity {
     type Target = Vec3;
     type Source = f32;
@@ -217,20 +220,16 @@ impl PairKernel for WallContinuity {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, velocity: Vec3, wall: f32) -> f32 {
-        let middle = Vec3::from_array(pair.d) + self.half_dt * velocity;
-        let weight = self.volume / (1.0 + wall) * self.kernel.gradient_factor(middle.dot(middle));
-        -weight * velocity.dot(middle)
+        let middle = add_scaled(Vec3::from_array(pair.d), self.half_dt, velocity);
+        let volume = fast_div(self.volume, 1.0 + wall);
+        let weight = volume * self.kernel.gradient_factor(dot(middle, middle));
+        -weight * dot(velocity, middle)
     }
 
     /// That of the smoothing kernel, although it is taken at the middle of the drift: which pairs
     /// count is decided by where the particles are after it.
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let further = [self.volume, self.half_dt];
-        Some(twin("wall_continuity", &self.kernel, &further))
     }
 }
 
@@ -245,6 +244,7 @@ pub(crate) struct Extrapolation {
     pub(crate) gravity: Vec3,
 }
 
+#[pair_kernel]
 impl PairKernel for Extrapolation {
     type Target = ();
     type Source = f32;
@@ -253,19 +253,13 @@ impl PairKernel for Extrapolation {
     #[inline(always)]
     fn pair(&self, pair: Pair, (): (), fluid: f32) -> (f32, f32) {
         let weight = self.kernel.value(pair.d2);
-        let head = self.gravity.dot(Vec3::from_array(pair.d));
-        let pressure = self.water.specific_pressure(fluid) - (1.0 + fluid) * head;
+        let head = dot(self.gravity, Vec3::from_array(pair.d));
+        let pressure = fast_mul_add(-(1.0 + fluid), head, self.water.specific_pressure(fluid));
         (weight, weight * pressure)
     }
 
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let [x, y, z] = self.gravity.to_array();
-        let further = [self.water.stiffness(), x, y, z];
-        Some(twin("extrapolation", &self.kernel, &further))
     }
 }
 
@@ -285,6 +279,7 @@ pub(crate) struct Forces {
     pub(crate) softening: f32,
 }
 
+#[pair_kernel(antisymmetric = [0, 1, 2])]
 impl PairKernel for Forces {
     type Target = Moving;
     type Source = Moving;
@@ -296,21 +291,18 @@ impl PairKernel for Forces {
         let weight = self.volume * self.kernel.gradient_factor(pair.d2);
         let pressure =
             self.water.specific_pressure(target.1) + self.water.specific_pressure(source.1);
-        let approach = (source.0 - target.0).dot(d).min(0.0);
-        let mean = 1.0 + 0.5 * (target.1 + source.1);
-        let friction = weight * self.viscosity * approach / ((pair.d2 + self.softening) * mean);
-        let push = weight * pressure / ((1.0 + target.1) * (1.0 + source.1));
+        let approach = dot(source.0 - target.0, d).min(0.0);
+        let mean = fast_mul_add(0.5, target.1 + source.1, 1.0);
+        let friction = fast_div(
+            weight * self.viscosity * approach,
+            (pair.d2 + self.softening) * mean,
+        );
+        let push = fast_div(weight * pressure, (1.0 + target.1) * (1.0 + source.1));
         ((push - friction) * d, -0.5 * friction * approach)
     }
 
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let stiffness = self.water.stiffness();
-        let further = [stiffness, self.volume, self.viscosity, self.softening];
-        Some(twin("forces", &self.kernel, &further).antisymmetric([0, 1, 2]))
     }
 
     const SYMMETRIC: bool = true;
@@ -355,6 +347,7 @@ pub(crate) struct WallForces {
     pub(crate) contact_pressure: f32,
 }
 
+#[pair_kernel]
 impl PairKernel for WallForces {
     type Target = Moving;
     type Source = Still;
@@ -365,28 +358,18 @@ impl PairKernel for WallForces {
         let d = Vec3::from_array(pair.d);
         let weight = self.volume * self.kernel.gradient_factor(pair.d2);
         let pressure = self.water.specific_pressure(s) + self.water.specific_pressure(wall);
-        let contact = self.contact_pressure * (1.0 - pair.d2 * self.contact).max(0.0);
-        let push = weight * (pressure + contact) / ((1.0 + s) * (1.0 + wall));
+        let nearness = fast_mul_add(pair.d2, -self.contact, 1.0).max(0.0);
+        let contact = self.contact_pressure * nearness;
+        let push = fast_div(weight * (pressure + contact), (1.0 + s) * (1.0 + wall));
         let friction = roughness * weight * self.friction;
         (
-            push * d + friction * velocity,
-            -friction * velocity.dot(velocity),
+            add_scaled(push * d, friction, velocity),
+            -friction * dot(velocity, velocity),
         )
     }
 
     fn support(&self) -> Option<f32> {
         Some(self.kernel.support())
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let further = [
-            self.water.stiffness(),
-            self.volume,
-            self.friction,
-            self.contact,
-            self.contact_pressure,
-        ];
-        Some(twin("wall_forces", &self.kernel, &further))
     }
 }
 
@@ -564,20 +547,20 @@ mod tests {
         assert!((sum / weight - deeper).abs() < 1e-3, "{}", sum / weight);
     }
 
-    /// Compiles the twin of a kernel, where the compiler is there (`NEARFIELD_REQUIRE_NVRTC=1`: it
+    /// Compiles the text of a kernel, where the compiler is there (`NEARFIELD_REQUIRE_NVRTC=1`: it
     /// must be).
     fn compile<K: PairKernel>(kernel: &K) {
-        let (twin, uniforms) = PairProgram::of(kernel).unwrap();
+        let (program, uniforms) = PairProgram::of(kernel).unwrap();
         assert!(uniforms.iter().all(|value| value.is_finite()));
         let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
         match Compiler::find(&Search::from_env(), None) {
-            Ok(compiler) => drop(compiler.compile(&twin.program(), Arch::new(90)).unwrap()),
+            Ok(compiler) => drop(compiler.compile(&program.program(), Arch::new(90)).unwrap()),
             Err(error) => assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}"),
         }
     }
 
     #[test]
-    fn the_twins_for_the_gpu_compile() {
+    fn the_texts_for_the_gpu_compile() {
         compile(&continuity(1e-3));
         compile(&forces());
         compile(&WallContinuity {

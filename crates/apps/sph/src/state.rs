@@ -6,6 +6,8 @@
 //! below zero are cut off, because free water does not pull; the internal
 //! energy is the integral of exactly that pressure, so the budget closes.
 
+use nearfield::{kernels::fast_mul_add, pair_fn};
+
 /// The least compression a particle may have. Stretched water has no pressure;
 /// letting spray get ever thinner would only make it blind to the walls and
 /// the water it falls on, whose first touch must already push it back.
@@ -40,12 +42,17 @@ impl Tait {
     }
 
     /// Pressure over rest density, m²/s²; never negative.
+    #[pair_fn]
     #[inline(always)]
     #[must_use]
     pub fn specific_pressure(&self, compression: f32) -> f32 {
         // (1 + s)⁷ − 1 multiplied out, so that small s keep their digits.
         let s = compression.max(0.0);
-        let tail = 7.0 + s * (21.0 + s * (35.0 + s * (35.0 + s * (21.0 + s * (7.0 + s)))));
+        let tail = fast_mul_add(s, 7.0 + s, 21.0);
+        let tail = fast_mul_add(s, tail, 35.0);
+        let tail = fast_mul_add(s, tail, 35.0);
+        let tail = fast_mul_add(s, tail, 21.0);
+        let tail = fast_mul_add(s, tail, 7.0);
         self.stiffness * s * tail
     }
 

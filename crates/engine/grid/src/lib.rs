@@ -60,6 +60,7 @@ pub use grid::{
     parts::BrickParts,
     points::{DoublePoints, SortedPoints},
     sweep::{MAX_POINTS, MAX_RUNS, Run, Sweep, Walked},
+    wraps::Wraps,
 };
 pub use input::{
     bounds::Bounds,

@@ -6,7 +6,7 @@
 //!
 //! # Skew
 //!
-//! Nine arrays whose beginnings are a power of two apart would map to the same sets of an 8-way
+//! Twelve arrays whose beginnings are a power of two apart would map to the same sets of an 8-way
 //! first-level cache. Adding five cache lines to the stride spreads them. Growing throws the old
 //! contents away: a group is gathered from scratch.
 
@@ -15,7 +15,7 @@ use super::{
     mode::{Mode, RADII, has},
 };
 use crate::simd::LANES;
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::{Lattice, memory::Shortage};
 use std::ops::Range;
 
 /// Candidates of one group of targets, as structure of arrays.
@@ -45,8 +45,10 @@ const SHIFT: usize = 4;
 const RANK: usize = 7;
 /// Squared radius of the candidate's own; meaningful when sources have radii.
 const R2: usize = 8;
+/// Boxes to be added to the target's own for the image; meaningful when [mixed](super::mixed).
+const BOXES: usize = 9;
 /// Number of arrays.
-const ARRAYS: usize = 9;
+const ARRAYS: usize = 12;
 
 /// Values added to a power of two to make the stride: five cache lines.
 const SKEW: usize = 5 * LANES;
@@ -62,6 +64,8 @@ pub(crate) struct Arrays {
     pub(crate) tag: *mut u32,
     /// Squared radii.
     pub(crate) r2: *mut f32,
+    /// Boxes along each axis.
+    pub(crate) boxes: [*mut f32; 3],
     /// Ranks of half lists.
     rank: *mut u32,
 }
@@ -138,6 +142,7 @@ impl Candidates {
         Arrays {
             position: axes(POSITION),
             shift: axes(SHIFT),
+            boxes: axes(BOXES),
             tag: at(TAG),
             r2: at(R2).cast(),
             rank: at(RANK),
@@ -181,6 +186,43 @@ impl Candidates {
             self.floats(SHIFT + 1),
             self.floats(SHIFT + 2),
         ]
+    }
+
+    /// Boxes along each axis; meaningful when [mixed](super::mixed).
+    #[inline(always)]
+    pub(crate) fn boxes(&self) -> [&[f32]; 3] {
+        [
+            self.floats(BOXES),
+            self.floats(BOXES + 1),
+            self.floats(BOXES + 2),
+        ]
+    }
+
+    /// Moves [mixed](super::mixed) candidates to the image that a target sees them through that is
+    /// `wraps` outside of the box, and ranks them where they are `ranked`.
+    #[inline(always)]
+    pub(crate) fn see_from(&mut self, lattice: &Lattice, wraps: [f32; 3], ranked: bool) {
+        let (len, stride) = (self.len, self.stride);
+        let (before, boxes) = self.data.split_at_mut(BOXES * stride);
+        let boxes: &[f32] = bytemuck::cast_slice(boxes);
+        let boxes = [
+            &boxes[..len],
+            &boxes[stride..][..len],
+            &boxes[2 * stride..][..len],
+        ];
+        let (tags, shifts) = before[TAG * stride..].split_at_mut(stride);
+        let (shifts, ranks) = shifts.split_at_mut(3 * stride);
+        let shifts: &mut [f32] = bytemuck::cast_slice_mut(shifts);
+        let (x, rest) = shifts.split_at_mut(stride);
+        let (y, z) = rest.split_at_mut(stride);
+        let to = [&mut x[..len], &mut y[..len], &mut z[..len]];
+        lattice.image_shifts(boxes, wraps, to);
+        if ranked {
+            for k in 0..len {
+                let image = [0, 1, 2].map(|axis| boxes[axis][k] + wraps[axis]);
+                ranks[k] = tags[k] + u32::from(image > [0.0; 3]);
+            }
+        }
     }
 
     /// Tags.

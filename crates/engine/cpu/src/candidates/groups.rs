@@ -7,11 +7,12 @@
 //!
 //! # Periodic domains
 //!
-//! Where all points lie inside the box, cells whose candidates are all of the central image, which
+//! Cells whose candidates are all of the central image and lie in the same box as the targets, which
 //! is most of a large box, are searched exactly as in an open domain. Elsewhere the pieces of a
 //! cell ([`super::pieces`]) are collected first, each with its image vector.
 //! Targets of one cell may lie in different boxes, because coordinates are not wrapped; then they
-//! see their neighbours through different images, and each wrap is a group of its own.
+//! see their neighbours through different images, and each wrap is a group of its own. Where boxes
+//! change from point to point ([`super::mixed`]), candidates are gathered once for all of them.
 //!
 //! # Code per level
 //!
@@ -28,7 +29,7 @@
 use super::{
     gather::{Gather, gather},
     mode::{Mode, RADII, SHIFTED, has, with_mode},
-    pieces::Collecting,
+    pieces::{Collecting, Images},
     scan::STREAMS,
     scratch::Scratch,
     walk::Walk,
@@ -115,6 +116,16 @@ pub(crate) struct Groups<'a> {
     long: Option<Collecting>,
     /// Some point lies outside of the periodic box.
     wrapped: bool,
+    /// Targets of the cell whose candidates were gathered last, which are theirs too.
+    mixed: Option<MixedRest>,
+}
+
+/// Targets that see the candidates that were gathered for their cell through other images.
+struct MixedRest {
+    /// The targets.
+    slots: Range<usize>,
+    /// Number of the first among the candidates.
+    itself: Option<usize>,
 }
 
 /// A cell, or several of a row, with targets.
@@ -127,14 +138,14 @@ struct CellTargets {
     slots: Range<usize>,
 }
 
-/// Targets whose pieces were collected.
+/// Targets whose pieces were collected: all of the same wrap, unless candidates are mixed.
 struct Collected {
     /// The targets, all of one wrap.
     targets: Range<usize>,
     /// Which of their candidates.
     batch: Batch,
-    /// Some piece is not of the central image.
-    shifted: bool,
+    /// The images that they are seen through.
+    images: Images,
 }
 
 impl<'a> Walk<'a> {
@@ -148,6 +159,7 @@ impl<'a> Walk<'a> {
             tally: self.share.map(Tally::new),
             long: None,
             wrapped: self.targets.points().any_wrapped() || self.sources.points().any_wrapped(),
+            mixed: None,
         }
     }
 }
@@ -262,6 +274,12 @@ impl<'a> Groups<'a> {
             self.rest = Some(first);
             return Ok(None);
         };
+        if self.wrapped && !self.is_even(&first)? {
+            self.rest = Some(first);
+            return Ok(None);
+        }
+        // Whether the next cells are even as well is not known.
+        let last = if self.wrapped { first.cell[0] } else { last };
         let CellTargets { cell, more, slots } = self.joined(first, last);
         let ahead_of = walk.ahead.then_some(slots.start);
         let itself = walk.ahead.then_some(0);
@@ -271,6 +289,23 @@ impl<'a> Groups<'a> {
             walk.gather_runs::<S>(runs, slots, itself, scratch)
                 .map(Some)
         }
+    }
+
+    /// Returns true if the targets and all candidates of a cell that is inside lie in the same box,
+    /// so that they see each other through the central image.
+    #[inline(always)]
+    fn is_even(&mut self, of: &CellTargets) -> Result<bool, Shortage> {
+        let targets = self.walk.targets.points().all_wraps();
+        let sources = self.walk.sources.points().all_wraps();
+        let wraps = targets.of(of.slots.start);
+        if !targets.all_are(of.slots.clone(), wraps) {
+            return Ok(false);
+        }
+        let ahead_of = self.walk.ahead.then_some(of.slots.start);
+        let runs = self.sweep.runs_inside(of.cell, of.more, ahead_of)?;
+        Ok(runs
+            .iter()
+            .all(|run| sources.all_are(run.slots.clone(), wraps)))
     }
 
     /// The targets that were left from the last cell, or those of the next.
@@ -333,7 +368,10 @@ impl<'a> Groups<'a> {
         scratch: &mut Scratch,
     ) -> Result<Option<Group>, Shortage> {
         let walk = self.walk;
-        if !self.wrapped && self.long.is_none() {
+        if let Some(mixed) = self.mixed.take() {
+            return self.next_mixed(mixed, scratch).map(Some);
+        }
+        if self.long.is_none() {
             // SAFETY: the caller guarantees the level.
             let inside = unsafe { self.next_inside::<S>(scratch)? };
             if inside.is_some() {
@@ -343,12 +381,48 @@ impl<'a> Groups<'a> {
         let Some(collected) = self.collect_next(scratch)? else {
             return Ok(None);
         };
-        let mode = walk.common_mode() | if collected.shifted { SHIFTED } else { 0 };
+        if let (Images::Mixed, Some(mixing)) = (collected.images, &walk.mixing) {
+            let slots = collected.targets;
+            // SAFETY: the caller guarantees the level.
+            let itself = with_mode!(walk.common_mode(), MODE => unsafe {
+                walk.gather_mixed::<S::Single, MODE>(mixing, &slots, scratch)?
+            });
+            return self
+                .next_mixed(MixedRest { slots, itself }, scratch)
+                .map(Some);
+        }
+        let shifted = collected.images != Images::Central;
+        let mode = walk.common_mode() | if shifted { SHIFTED } else { 0 };
         // SAFETY: the caller guarantees the level.
         let group = with_mode!(mode, MODE => unsafe {
             walk.gather_pieces::<S, MODE>(collected, scratch)?
         });
         Ok(Some(group))
+    }
+
+    /// The first of the targets whose candidates were gathered together, and those after it that lie
+    /// in the same box.
+    #[inline(always)]
+    fn next_mixed(
+        &mut self,
+        MixedRest { slots, itself }: MixedRest,
+        scratch: &mut Scratch,
+    ) -> Result<Group, Shortage> {
+        let walk = self.walk;
+        let end = walk.same_wrap_until(&slots);
+        walk.see_mixed(slots.start, scratch)?;
+        if end < slots.end {
+            self.mixed = Some(MixedRest {
+                slots: end..slots.end,
+                itself: itself.map(|first| first + (end - slots.start)),
+            });
+        }
+        Ok(Group {
+            slots: slots.start..end,
+            itself,
+            batch: Batch::Whole,
+            mode: walk.common_mode() | SHIFTED,
+        })
     }
 
     /// Collects the pieces of the next targets, all of the same wrap; or some of the pieces of one
@@ -363,9 +437,13 @@ impl<'a> Groups<'a> {
             return Ok(None);
         };
         let mut collecting = Collecting::new(cell, slots.start);
-        let shifted = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
+        let images = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
         let whole = collecting.walked.is_all();
-        let (targets, batch) = if whole {
+        let (targets, batch) = if images == Images::Mixed && !walk.ahead {
+            // Whatever box they lie in. Ahead of a target there are other candidates than ahead of
+            // the next.
+            (slots.clone(), Batch::Whole)
+        } else if whole {
             (slots.start..walk.same_wrap_until(&slots), Batch::Whole)
         } else {
             self.long = Some(collecting);
@@ -382,7 +460,7 @@ impl<'a> Groups<'a> {
         Ok(Some(Collected {
             targets,
             batch,
-            shifted,
+            images,
         }))
     }
 
@@ -395,14 +473,13 @@ impl<'a> Groups<'a> {
         scratch: &mut Scratch,
     ) -> Result<Collected, Shortage> {
         let first = !long.walked.is_begun();
-        let shifted =
-            (self.walk).collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
+        let images = (self.walk).collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
         let last = long.walked.is_all();
         self.long = (!last).then_some(long);
         Ok(Collected {
             targets: long.targets(),
             batch: Batch::Part { first, last },
-            shifted,
+            images,
         })
     }
 }

@@ -34,6 +34,7 @@ pub(crate) mod arrays;
 pub(crate) mod expected;
 pub(crate) mod gather;
 pub(crate) mod groups;
+pub(crate) mod mixed;
 pub(crate) mod mode;
 pub(crate) mod pieces;
 pub(crate) mod scan;

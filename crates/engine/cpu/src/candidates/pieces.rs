@@ -16,9 +16,23 @@ use super::{scratch::Piece, walk::Walk};
 use crate::contract::{Image, image_of};
 use nearfield_grid::{
     Cell, Sweep, Walked,
-    memory::{Shortage, make_room_for_one},
+    memory::{Shortage, make_room, make_room_for_one},
 };
 use std::ops::Range;
+
+/// The name of the memory in messages.
+const WHAT: &str = "the candidates of a cell";
+
+/// The images that the candidates of a cell are seen through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Images {
+    /// The central one alone.
+    Central,
+    /// One per piece.
+    Pieces,
+    /// One per candidate, see [`super::mixed`]; a piece is a run and names the image of its cells.
+    Mixed,
+}
 
 /// A target whose candidates are collected, perhaps in batches.
 #[derive(Debug, Clone, Copy)]
@@ -49,32 +63,31 @@ impl Collecting {
 
 impl Walk<'_> {
     /// Returns the end of the targets that share the wrap of the first.
+    #[inline(always)]
     pub(crate) fn same_wrap_until(&self, slots: &Range<usize>) -> usize {
-        let points = self.targets.points();
-        if !points.any_wrapped() {
-            return slots.end;
-        }
-        let wraps = points.wraps(slots.start);
-        slots
-            .clone()
-            .find(|&slot| points.wraps(slot) != wraps)
-            .unwrap_or(slots.end)
+        self.targets.points().all_wraps().same_until(slots.clone())
     }
 
-    /// Collects the pieces that come next for the cell of a target; returns true when any image is
-    /// not the central one.
+    /// Collects the pieces that come next for the cell of a target.
     #[inline(always)]
     pub(crate) fn collect_pieces(
         &self,
         of: &mut Collecting,
         sweep: &mut Sweep<'_>,
         pieces: &mut Vec<Piece>,
-    ) -> Result<bool, Shortage> {
+    ) -> Result<Images, Shortage> {
         pieces.clear();
         let wraps = self.targets.points().wraps(of.slot);
         let ahead_of = self.ahead.then_some(of.slot);
         loop {
-            for run in sweep.next_runs(of.cell, ahead_of, &mut of.walked)? {
+            let begins = !of.walked.is_begun();
+            let runs = sweep.next_runs(of.cell, ahead_of, &mut of.walked)?;
+            if begins && of.walked.is_all() && self.is_mixed(runs) {
+                make_room(pieces, runs.len(), WHAT)?;
+                pieces.extend(runs.iter().map(Piece::whole));
+                return Ok(Images::Mixed);
+            }
+            for run in runs {
                 let image = image_of(run.image, wraps, [0; 3]);
                 self.split(run.slots.clone(), image, pieces)?;
             }
@@ -83,7 +96,11 @@ impl Walk<'_> {
                 break;
             }
         }
-        Ok(pieces.iter().any(|piece| piece.image != [0; 3]))
+        Ok(if pieces.iter().all(|piece| piece.image == [0; 3]) {
+            Images::Central
+        } else {
+            Images::Pieces
+        })
     }
 
     /// Cuts a run where the wraps of its points change.
@@ -98,12 +115,7 @@ impl Walk<'_> {
         let mut begin = slots.start;
         while begin < slots.end {
             let wraps = points.wraps(begin);
-            let end = if points.any_wrapped() {
-                (begin..slots.end).find(|&slot| points.wraps(slot) != wraps)
-            } else {
-                None
-            };
-            let end = end.unwrap_or(slots.end);
+            let end = points.all_wraps().same_until(begin..slots.end);
             let [a, b, c] = image;
             let image = [
                 a - i64::from(wraps[0]),
@@ -118,7 +130,7 @@ impl Walk<'_> {
                     (image_vector, lattice.image_shift(image_vector))
                 }
             };
-            make_room_for_one(pieces, "the candidates of a cell")?;
+            make_room_for_one(pieces, WHAT)?;
             pieces.push(Piece {
                 slots: begin..end,
                 image,

@@ -11,7 +11,7 @@
 
 use super::{aligned::Aligned, arrays::Candidates};
 use crate::{contract::Image, kernels::window::PageTable, stored::listed::Listed};
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::{Run, memory::Shortage};
 use std::ops::Range;
 
 /// Buffers of one worker, reused for every group.
@@ -49,6 +49,19 @@ impl Scratch {
             + self.pages.bytes()
             + size_of::<Piece>() * self.pieces.capacity()
             + self.listed.bytes()
+    }
+}
+
+impl Piece {
+    /// A whole run, whose image is that of its cells.
+    pub(crate) fn whole(run: &Run) -> Self {
+        Self {
+            slots: run.slots.clone(),
+            image: run.image.map(i64::from),
+            image_vector: [0.0; 3],
+            shift: [0.0; 3],
+            end: 0,
+        }
     }
 }
 

@@ -15,7 +15,10 @@
 //! A share names the bricks of a backend. Its targets are marked as they are searched, so another
 //! backend's results are never overwritten.
 
-use super::mode::{Mode, RADII, Tag};
+use super::{
+    mixed::Mixing,
+    mode::{Mode, RADII, Tag},
+};
 use crate::{
     error::{Error, ErrorKind},
     sets::{
@@ -49,6 +52,11 @@ pub(crate) struct Walk<'a> {
     /// first. Of a share, in an open domain, points before a target are candidates too where no
     /// target of the share meets them from the other side.
     pub(crate) ahead: bool,
+    /// Pieces name the image of every candidate, also where candidates are
+    /// [mixed](super::mixed).
+    pub(crate) images: bool,
+    /// How points are moved into the box where they may be [mixed](super::mixed).
+    pub(crate) mixing: Option<Mixing>,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
 }
@@ -122,7 +130,7 @@ impl<'a> Walk<'a> {
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(ErrorKind::HalfRule { rule }.into());
         }
-        let walk = Self {
+        let mut walk = Self {
             targets: sets.targets,
             sources: sets.sources,
             same_set: sets.same_set,
@@ -130,8 +138,11 @@ impl<'a> Walk<'a> {
             ranked: kind == ListKind::Half && sets.same_set,
             radii: sets.radii.into(),
             ahead: false,
+            images: false,
+            mixing: None,
             share: sets.share,
         };
+        walk.mixing = walk.mixing();
         match walk.double() {
             None => Ok(walk),
             Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),
@@ -146,6 +157,7 @@ impl<'a> Walk<'a> {
     fn filtering(mut self) -> Self {
         self.tag = Tag::Slot;
         self.ranked = false;
+        self.images = true;
         self.radii.targets = self.targets.points().double().map(DoublePoints::filter_r2);
         self
     }

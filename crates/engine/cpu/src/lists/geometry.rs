@@ -191,7 +191,8 @@ impl MeasuredLists<'_> {
             image: SharedMut::new(&mut geometry.image),
             far: OnceLock::new(),
         };
-        let walk = Walk::new(self.sets(), Tag::Slot, ListKind::Full)?;
+        let mut walk = Walk::new(self.sets(), Tag::Slot, ListKind::Full)?;
+        walk.images = true;
         let backend = self.backend();
         backend.for_each_task(self.lengths().len(), &|slots, scratch| {
             let mut writer = Writer {

@@ -74,7 +74,8 @@ impl CpuBackend {
         scratch: &mut PairScratch,
         to: &mut impl VisitPairs,
     ) -> Result<(), Error> {
-        let walk = Walk::new(sets, Tag::Slot, ListKind::Full)?;
+        let mut walk = Walk::new(sets, Tag::Slot, ListKind::Full)?;
+        walk.images = true;
         let scratch = &mut scratch.0;
         let task = VisitTask {
             walk: &walk,

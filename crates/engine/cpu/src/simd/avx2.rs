@@ -102,6 +102,8 @@ impl Compress for __m256 {
         fn le(self, other: Self) -> u32 =
             _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(self, other)) as u32;
         fn load_u32(from: *const u32) -> __m256i = _mm256_loadu_si256(from.cast());
+        fn load_whole(from: *const i32) -> Self =
+            _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast()));
         fn count_from(first: u32) -> __m256i = {
             let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
             _mm256_add_epi32(_mm256_set1_epi32(first as i32), lanes)

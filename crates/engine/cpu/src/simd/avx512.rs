@@ -87,6 +87,8 @@ impl Compress for __m512 {
         fn le(self, other: Self) -> u32 =
             u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self, other));
         fn load_u32(from: *const u32) -> __m512i = _mm512_loadu_si512(from.cast());
+        fn load_whole(from: *const i32) -> Self =
+            _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast()));
         fn count_from(first: u32) -> __m512i = {
             let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
             _mm512_add_epi32(_mm512_set1_epi32(first as i32), lanes)

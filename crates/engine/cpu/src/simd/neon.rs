@@ -110,6 +110,7 @@ impl Compress for float32x4_t {
         fn max(self, other: Self) -> Self = vmaxq_f32(self, other);
         fn le(self, other: Self) -> u32 = bits(vcleq_f32(self, other));
         fn load_u32(from: *const u32) -> uint32x4_t = vld1q_u32(from);
+        fn load_whole(from: *const i32) -> Self = vcvtq_f32_s32(vld1q_s32(from));
         fn count_from(first: u32) -> uint32x4_t = {
             const LANES: [u32; 4] = [0, 1, 2, 3];
             vaddq_u32(vdupq_n_u32(first), vld1q_u32(LANES.as_ptr()))

@@ -45,6 +45,7 @@ impl Compress for f32 {
         fn max(self, other: Self) -> Self = f32::max(self, other);
         fn le(self, other: Self) -> u32 = u32::from(self <= other);
         fn load_u32(from: *const u32) -> u32 = from.read();
+        fn load_whole(from: *const i32) -> Self = from.read() as f32;
         fn count_from(first: u32) -> u32 = first;
         fn unequal(lanes: u32, value: u32) -> u32 = u32::from(lanes != value);
         fn above(lanes: u32, value: u32) -> u32 = u32::from(lanes > value);

@@ -75,6 +75,8 @@ pub(crate) trait Compress: Vector<Real = f32> {
 
     /// Consecutive integers.
     unsafe fn load_u32(from: *const u32) -> Self::Ints;
+    /// Consecutive whole numbers as floating-point ones; exact below 2²⁴.
+    unsafe fn load_whole(from: *const i32) -> Self;
     /// `first`, `first + 1`, …
     unsafe fn count_from(first: u32) -> Self::Ints;
     /// Lanes that differ from `value`.

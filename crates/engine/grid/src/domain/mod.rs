@@ -210,6 +210,45 @@ impl Domain {
         }
     }
 
+    /// The image vectors of many images at once, rounded to `f32`: of image `k`, whose counts are
+    /// `counts[axis][k] + more[axis]`, to `to[axis][k]`. Bit for bit those of
+    /// [`image_vector`](Self::image_vector).
+    ///
+    /// Counts are whole numbers below 2²⁴, with `more` added too. The arrays are as long as the
+    /// shortest of them. Loops are left to the compiler to vectorise, so this is inlined into code
+    /// that is compiled for a level.
+    #[inline(always)]
+    pub fn image_vectors(&self, counts: [&[f32]; 3], more: [f32; 3], to: [&mut [f32]; 3]) {
+        let [x, y, z] = to;
+        let [nx, ny, nz] = counts;
+        let Some(tilt) = &self.tilt else {
+            for (axis, (counts, to)) in [(nx, x), (ny, y), (nz, z)].into_iter().enumerate() {
+                match self.lengths[axis] {
+                    None => to.fill(0.0),
+                    Some(length) => {
+                        for (to, n) in to.iter_mut().zip(counts) {
+                            *to = (f64::from(n + more[axis]) * length) as f32;
+                        }
+                    }
+                }
+            }
+            return;
+        };
+        let vectors = [0, 1, 2].map(|k| match self.lengths[k] {
+            Some(_) => tilt.vectors[k],
+            None => [0.0; 3],
+        });
+        for (axis, to) in [x, y, z].into_iter().enumerate() {
+            let [a, b, c] = [vectors[0][axis], vectors[1][axis], vectors[2][axis]];
+            for (((to, na), nb), nc) in to.iter_mut().zip(nx).zip(ny).zip(nz) {
+                // Spelt out: `map` is not always inlined.
+                let (na, nb) = (f64::from(na + more[0]), f64::from(nb + more[1]));
+                let nc = f64::from(nc + more[2]);
+                *to = ((na * a + nb * b) + nc * c) as f32;
+            }
+        }
+    }
+
     /// Per periodic axis the vector whose dot product with a position is the number of box vectors
     /// of that axis that lead there; its length is one over the width of the box across that axis.
     ///

@@ -30,6 +30,7 @@ mod occupancy;
 pub(crate) mod parts;
 pub(crate) mod points;
 pub(crate) mod sweep;
+pub(crate) mod wraps;
 
 use crate::{
     Bounds, BrickParts, Cell, CellsWithin, Error, ErrorKind, Lattice, Permutation, Positions,
@@ -471,24 +472,19 @@ impl Build<'_> {
                 grid.build_hashed::<u128, _>(points, len, packing, |of| &mut of.wide, lattice)?;
             }
         }
-        grid.points.wraps.clear();
         // The corners of the bounds may lie outside a tilted box that holds all points.
-        if !inside && any_wrapped(points, len, lattice) {
-            let sorted = &grid.points;
-            let place = |slot: usize| match lattice.frame() {
-                None => sorted.position(slot).map(f64::from),
-                Some(_) => points.place(sorted.index[slot] as usize),
-            };
-            let mut wraps = memory::with_room(len, "the boxes that points lie in")?;
-            (0..len)
-                .into_par_iter()
-                .with_min_len(1 << 12)
-                .map(|slot| lattice.wraps_at(place(slot)))
-                .put_into(&mut wraps);
-            if wraps.iter().any(|wraps| *wraps != [0; 3]) {
-                grid.points.wraps = wraps;
-            }
+        if inside || !any_wrapped(points, len, lattice) {
+            grid.points.wraps.clear();
+            return Ok(());
         }
+        let mut wraps = std::mem::take(&mut grid.points.wraps);
+        let sorted = &grid.points;
+        let place = |slot: usize| match lattice.frame() {
+            None => sorted.position(slot).map(f64::from),
+            Some(_) => points.place(sorted.index[slot] as usize),
+        };
+        wraps.count(len, lattice, sorted.axes(), place)?;
+        grid.points.wraps = wraps;
         Ok(())
     }
 }

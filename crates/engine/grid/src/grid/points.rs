@@ -17,6 +17,7 @@
 use crate::{
     Error, PADDING,
     error::reserve,
+    grid::wraps::Wraps,
     input::positions::Source,
     memory,
     parallel::PoolLoops,
@@ -40,8 +41,8 @@ pub struct SortedPoints {
     pub(super) z: Vec<f32>,
     /// The caller's index of every point, padded.
     pub(super) index: Vec<u32>,
-    /// Boxes between every point and its image inside; empty when all points are inside.
-    pub(super) wraps: Vec<[i32; 3]>,
+    /// Boxes that points lie outside of the periodic box; empty when all points are inside.
+    pub(super) wraps: Wraps,
     /// Present after a build in double precision.
     pub(super) double: Option<DoublePoints>,
 }
@@ -149,7 +150,13 @@ impl SortedPoints {
     /// Counted along each axis of the box, or along its vectors where it is tilted.
     #[inline(always)]
     pub fn wraps(&self, slot: usize) -> [i32; 3] {
-        self.wraps.get(slot).copied().unwrap_or_default()
+        self.wraps.of(slot)
+    }
+
+    /// The same of all points, with what searches ask about them.
+    #[inline(always)]
+    pub fn all_wraps(&self) -> &Wraps {
+        &self.wraps
     }
 
     /// Returns true if any point lies outside the periodic box.
@@ -192,7 +199,7 @@ impl SortedPoints {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * (self.x.capacity() + self.y.capacity() + self.z.capacity() + self.index.capacity())
-            + size_of::<[i32; 3]>() * self.wraps.capacity()
+            + self.wraps.bytes()
             + self.double.as_ref().map_or(0, DoublePoints::bytes)
     }
 

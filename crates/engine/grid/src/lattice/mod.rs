@@ -227,15 +227,18 @@ impl Lattice {
     ///
     /// An upper bound: the widest row along x and the farthest rows along y and z.
     pub fn max_images(&self) -> usize {
+        let images = self.max_images_along();
+        images.into_iter().fold(1, usize::saturating_mul)
+    }
+
+    /// The same along each axis. No candidate is seen through an image of its cell of a higher
+    /// number.
+    pub fn max_images_along(&self) -> [usize; 3] {
         let reach = self.max_offsets();
-        let images = |axis: usize| {
-            self.period(axis)
-                .map_or(1, |cells| (2 * reach[axis] + cells) / cells)
-        };
-        let images = [images(0), images(1), images(2)];
-        images
-            .into_iter()
-            .fold(1, |all, one| all.saturating_mul(one as usize))
+        std::array::from_fn(|axis| {
+            let images = |cells| (2 * reach[axis] + cells) / cells;
+            self.period(axis).map_or(1, images) as usize
+        })
     }
 
     /// Largest offset of a neighbour cell along each axis.
@@ -299,6 +302,22 @@ impl Lattice {
         match &self.frame {
             None => shift,
             Some(frame) => frame.proxy_shift(shift),
+        }
+    }
+
+    /// [`image_shift`](Self::image_shift) of many images, as
+    /// [`Domain::image_vectors`] takes and gives them.
+    #[inline(always)]
+    pub fn image_shifts(&self, counts: [&[f32]; 3], more: [f32; 3], to: [&mut [f32]; 3]) {
+        let [x, y, z] = to;
+        self.domain
+            .image_vectors(counts, more, [&mut *x, &mut *y, &mut *z]);
+        if let Some(frame) = &self.frame {
+            for (to, shifts) in [x, y, z].into_iter().zip(frame.proxy_shift([1.0; 3])) {
+                if shifts == 0.0 {
+                    to.fill(0.0);
+                }
+            }
         }
     }
 

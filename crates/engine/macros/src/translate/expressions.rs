@@ -121,13 +121,17 @@ impl Translator<'_> {
         }
         let comparison = comparison(&binary.op);
         let logical = matches!(binary.op, BinOp::And(_) | BinOp::Or(_));
-        let of_operands = if comparison.is_some() || logical {
+        // A vector may be multiplied by a number from either side.
+        let of_operands = if comparison.is_some() || logical || *expected == Ty::Vec3 {
             &Ty::Unknown
         } else {
             expected
         };
+        // The number of places is of any integer type.
+        let shift = matches!(binary.op, BinOp::Shl(_) | BinOp::Shr(_));
+        let of_right = if shift { &Ty::Unknown } else { of_operands };
         let left = self.expression(&binary.left, of_operands)?;
-        let right = self.expression(&binary.right, of_operands)?;
+        let right = self.expression(&binary.right, of_right)?;
         if let Some(operator) = comparison {
             let structured = |ty: &Ty| matches!(ty, Ty::Array(_) | Ty::Tuple(_) | Ty::Vec3);
             if structured(&left.ty) || structured(&right.ty) {

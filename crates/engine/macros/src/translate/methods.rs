@@ -204,8 +204,13 @@ impl Translator<'_> {
             _ => {}
         }
         let mut text = format!("nf::{name}({}", of.text);
-        for argument in arguments {
-            let value = self.expression(argument, &of.ty)?;
+        for (at, argument) in arguments.iter().enumerate() {
+            let expected = match (name, at) {
+                ("powi", _) => &Ty::I32,
+                ("powf" | "clamp_length_max", _) | ("lerp", 1) => &Ty::F32,
+                _ => &of.ty,
+            };
+            let value = self.expression(argument, expected)?;
             text.push_str(&format!(", {}", value.text));
         }
         text.push(')');

@@ -470,6 +470,15 @@ cases! {
     }
 
     Close::Bits;
+    fn blocks_of_other_types(v: Vec3, a: f32, n: i32, k: u32) -> (i32, f32, Vec3) {
+        (
+            n << { let m = k & 31; m ^ 1 },
+            a.powi({ let m = n & 1; m + 1 }),
+            v * { let b = a * a; b } + v.lerp(-v, { let b = a; b - 1.0 }),
+        )
+    }
+
+    Close::Bits;
     fn vector_makers(a: [f32; 3], s: f32) -> [f32; 3] {
         let v = Vec3::from(a) + Vec3::splat(s) - Vec3::new(s, 1.0, 0.0) + Vec3::ZERO;
         (-v).to_array()

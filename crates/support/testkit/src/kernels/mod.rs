@@ -2,8 +2,8 @@
 //!
 //! A kernel exists twice, as Rust and as a text, translated or written by hand. [`Conformance`]
 //! compares both in two ways. Compiled as C++ with every operation rounded by itself, the text must
-//! give what Rust gives, and that needs no GPU ([`as_cpp`](Conformance::as_cpp)). An engine on a GPU
-//! gets pairs that lie far from each other, so that every result is that of one pair
+//! give what Rust gives, and that needs no GPU ([`as_cpp`](Conformance::as_cpp)). An engine on a
+//! GPU gets pairs that lie far from each other, so that every result is that of one pair
 //! ([`by_engine`](Conformance::by_engine)).
 //!
 //! Inputs are values of every size and sign, among them zeros, subnormal numbers, infinities, NaN

@@ -1,0 +1,232 @@
+//! Functions of the subset, made of bytes.
+//!
+//! Every expression is made for a type that is asked for, so the functions compile. Brackets stand
+//! where Rust needs them and nowhere else: the translator has to know both precedences. Meanings
+//! that Rust leaves open are avoided: signs and bits of NaN go through `sane`, and zeros that `min`
+//! and `max` give are added to 0. Nothing panics: divisors of integers are at least 1, and indices
+//! are remainders.
+
+mod statements;
+mod values;
+
+use arbitrary::Unstructured;
+
+/// A type of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ty {
+    F32,
+    U32,
+    I32,
+    Bool,
+    /// `[f32; 3]`
+    Array,
+    /// `(f32, u32)`
+    Tuple,
+}
+
+impl Ty {
+    const ALL: [Self; 6] = [
+        Self::F32,
+        Self::U32,
+        Self::I32,
+        Self::Bool,
+        Self::Array,
+        Self::Tuple,
+    ];
+
+    /// In Rust.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::Bool => "bool",
+            Self::Array => "[f32; 3]",
+            Self::Tuple => "(f32, u32)",
+        }
+    }
+}
+
+/// The types of the arguments of all functions.
+pub(super) const ARGUMENTS: [Ty; 7] = [
+    Ty::F32,
+    Ty::F32,
+    Ty::U32,
+    Ty::I32,
+    Ty::Bool,
+    Ty::Array,
+    Ty::Tuple,
+];
+
+/// Constants: path in Rust, type, and bits.
+pub(super) const CONSTANTS: [(&str, Ty, u32); 9] = [
+    ("HALF", Ty::F32, 0x3f00_0000),
+    ("TINY", Ty::F32, 0x0000_1234),
+    ("MASK", Ty::U32, 0xffff_0000),
+    ("MINUS", Ty::I32, 0xffff_fff9),
+    ("f32::MAX", Ty::F32, 0x7f7f_ffff),
+    ("f32::EPSILON", Ty::F32, 0x3400_0000),
+    ("f32::NEG_INFINITY", Ty::F32, 0xff80_0000),
+    ("std::f32::consts::PI", Ty::F32, 0x4049_0fdb),
+    ("u32::MAX", Ty::U32, 0xffff_ffff),
+];
+
+/// Names of arguments and variables, words of C++ among them.
+const NAMES: [&str; 16] = [
+    "a", "b", "c", "double", "e", "register", "template", "nf", "uniform", "near", "short", "x",
+    "x_2", "t1", "value", "auto",
+];
+
+/// A function.
+#[derive(Debug, Clone)]
+pub(super) struct Made {
+    pub(super) name: String,
+    pub(super) gives: Ty,
+    /// As Rust.
+    pub(super) text: String,
+    /// Functions that a call of it runs.
+    cost: usize,
+}
+
+/// Functions that a call runs at most: functions that call each other in loops would take years.
+const MOST_COST: usize = 200;
+
+/// How tightly the outermost operator of a Rust expression binds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// `if`, `match`, blocks, conversions: always in brackets within others.
+    Open,
+    Or,
+    And,
+    Comparison,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shift,
+    Sum,
+    Product,
+    Unary,
+    Atom,
+}
+
+/// An expression.
+struct Code(String, Level);
+
+impl Code {
+    fn atom(text: impl Into<String>) -> Self {
+        Self(text.into(), Level::Atom)
+    }
+
+    /// In brackets if it binds less tightly than `least`.
+    fn at(self, least: Level) -> String {
+        if self.1 < least {
+            format!("({})", self.0)
+        } else {
+            self.0
+        }
+    }
+}
+
+/// A variable in scope.
+#[derive(Debug, Clone)]
+struct Variable {
+    name: String,
+    ty: Ty,
+    /// Statements of the present block may assign to it.
+    mutable: bool,
+}
+
+/// As many functions as the bytes suffice for, at most `most`. Later ones call earlier ones.
+pub(super) fn functions(bytes: &[u8], most: usize) -> Vec<Made> {
+    let mut made: Vec<Made> = Vec::new();
+    let mut bytes = Unstructured::new(bytes);
+    while made.len() < most && !bytes.is_empty() {
+        let mut maker = Maker {
+            bytes: &mut bytes,
+            known: &made,
+            scope: Vec::new(),
+            loops: 0,
+            cost: 1,
+            indent: 1,
+        };
+        let function = maker.function(made.len());
+        made.push(function);
+    }
+    made
+}
+
+struct Maker<'a, 'b> {
+    bytes: &'a mut Unstructured<'b>,
+    known: &'a [Made],
+    scope: Vec<Variable>,
+    /// Loops around the present statement.
+    loops: usize,
+    /// Of the function so far.
+    cost: usize,
+    indent: usize,
+}
+
+impl Maker<'_, '_> {
+    /// A number below `limit`; 0 where no bytes are left.
+    fn below(&mut self, limit: usize) -> usize {
+        let byte: u8 = self.bytes.arbitrary().unwrap_or(0);
+        usize::from(byte) % limit
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn spaces(&self) -> String {
+        "    ".repeat(self.indent)
+    }
+
+    fn function(&mut self, number: usize) -> Made {
+        let first = self.below(NAMES.len());
+        let mut parameters = Vec::new();
+        for (k, ty) in ARGUMENTS.into_iter().enumerate() {
+            let name = NAMES[(first + k) % NAMES.len()].to_owned();
+            parameters.push(format!("{name}: {}", ty.name()));
+            self.scope.push(Variable {
+                name,
+                ty,
+                mutable: false,
+            });
+        }
+        let gives = self.one(&Ty::ALL);
+        let name = format!("f{number}");
+        let mut body = String::new();
+        for _ in 0..self.below(5) {
+            self.statement(gives, 2, &mut body);
+        }
+        let last = self.expression(gives, 4);
+        let text = format!(
+            "fn {name}({}) -> {} {{\n{body}    {}\n}}\n",
+            parameters.join(", "),
+            gives.name(),
+            last.0
+        );
+        let cost = self.cost;
+        Made {
+            name,
+            gives,
+            text,
+            cost,
+        }
+    }
+
+    /// A name: new, or one that is known already, which is then shadowed.
+    fn name(&mut self) -> String {
+        self.one(&NAMES).to_owned()
+    }
+
+    fn variables(&self, ty: Ty) -> Vec<Variable> {
+        // Of several with the same name the last is seen.
+        let seen = |(at, variable): &(usize, &Variable)| {
+            let behind = &self.scope[at + 1..];
+            variable.ty == ty && behind.iter().all(|other| other.name != variable.name)
+        };
+        let all = self.scope.iter().enumerate().filter(seen);
+        all.map(|(_, variable)| variable.clone()).collect()
+    }
+}

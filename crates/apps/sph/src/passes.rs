@@ -378,6 +378,7 @@ mod tests {
     use super::*;
     use crate::Dimensions;
     use nearfield_gpu::{Arch, Compiler, PairProgram, Search};
+    use nearfield_testkit::kernels::Conformance;
 
     const VOLUME: f32 = 1e-3;
 
@@ -547,9 +548,10 @@ mod tests {
         assert!((sum / weight - deeper).abs() < 1e-3, "{}", sum / weight);
     }
 
-    /// Compiles the text of a kernel, where the compiler is there (`NEARFIELD_REQUIRE_NVRTC=1`: it
-    /// must be).
+    /// Compares a kernel with its text compiled as C++, and compiles the text for a GPU where the
+    /// compiler is there (`NEARFIELD_REQUIRE_NVRTC=1`: it must be).
     fn compile<K: PairKernel>(kernel: &K) {
+        Conformance::new(kernel).as_cpp().unwrap();
         let (program, uniforms) = PairProgram::of(kernel).unwrap();
         assert!(uniforms.iter().all(|value| value.is_finite()));
         let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
@@ -560,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_for_the_gpu_compile() {
+    fn the_texts_for_the_gpu_give_the_same_bits_and_compile() {
         compile(&continuity(1e-3));
         compile(&forces());
         compile(&WallContinuity {

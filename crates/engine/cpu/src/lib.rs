@@ -9,8 +9,8 @@
 //! test: each rounded operation is monotone, so a candidate whose box distance exceeds the radius
 //! cannot pass the pair test for any target inside, and pruning needs no safety margin.
 //!
-//! In double precision the same loops run over `f32` proxies of the points, with a radius that is
-//! enlarged by the largest error of the proxies, and the candidates that pass are decided in `f64`.
+//! In double precision candidates are gathered by `f32` proxies of the points, with a radius that
+//! is enlarged by the largest error of the proxies, and tested in `f64` by vectors half as long.
 //!
 //! # Besides searching
 //!
@@ -42,7 +42,6 @@
 //! | `simd` | vectors, one file per instruction set; compiling a loop for each |
 //! | `sets` | the two sets of a request, radii of single points, shares of the targets |
 //! | `candidates` | groups of targets, gathering and pruning, the scan of the candidates |
-//! | `double` | deciding candidates in `f64` |
 //! | `lists` | searches, the storage of lists, geometry of pairs |
 //! | `kernels` | pair kernels over gathered candidates, pairs evaluated once |
 //! | `stored` | pair kernels over lists that were found earlier |
@@ -59,7 +58,6 @@
 mod all_pairs;
 mod candidates;
 mod contract;
-mod double;
 mod error;
 mod kernels;
 mod lists;

@@ -15,7 +15,7 @@ use super::{
     mode::{Mode, RADII, has},
 };
 use crate::simd::LANES;
-use nearfield_grid::{Lattice, memory::Shortage};
+use nearfield_grid::{DoublePoints, Lattice, memory::Shortage};
 use std::ops::Range;
 
 /// Candidates of one group of targets, as structure of arrays.
@@ -33,6 +33,17 @@ pub(crate) struct Candidates {
     stride: usize,
     /// All arrays.
     data: Aligned<u32>,
+    /// In double precision: coordinates and image vectors along each axis.
+    exact: Aligned<f64>,
+}
+
+/// What is computed of candidates that are seen through other images.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// Image vectors in double precision instead of those in single precision.
+    pub(crate) exact: bool,
+    /// Ranks of half lists.
+    pub(crate) ranked: bool,
 }
 
 /// Numbers of the arrays.
@@ -66,22 +77,6 @@ pub(crate) struct Arrays {
     pub(crate) r2: *mut f32,
     /// Boxes along each axis.
     pub(crate) boxes: [*mut f32; 3],
-    /// Ranks of half lists.
-    rank: *mut u32,
-}
-
-impl Arrays {
-    /// Ranks candidates: their tag, plus one in positive images.
-    ///
-    /// # Safety
-    /// The candidates have been written.
-    pub(crate) unsafe fn rank(&self, candidates: Range<usize>, positive_image: bool) {
-        let more = u32::from(positive_image);
-        for k in candidates {
-            // SAFETY: the caller has written the tags, and the ranks have as much room.
-            unsafe { self.rank.add(k).write(*self.tag.add(k) + more) };
-        }
-    }
 }
 
 impl Candidates {
@@ -114,7 +109,70 @@ impl Candidates {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.data.bytes()
+        self.data.bytes() + self.exact.bytes()
+    }
+
+    /// Looks up the positions of candidates that are tagged by slot, in double precision; behind
+    /// the last one lies none that is a neighbour.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    #[inline(always)]
+    pub(crate) fn look_up(&mut self, points: &DoublePoints) -> Result<(), Shortage> {
+        self.exact.grow(6 * self.stride)?;
+        let (len, stride) = (self.len, self.stride);
+        let slots = &self.data[TAG * stride..][..len];
+        for (axis, from) in points.axes().into_iter().enumerate() {
+            let to = &mut self.exact[axis * stride..][..len + LANES];
+            for (to, &slot) in to.iter_mut().zip(slots) {
+                *to = from[slot as usize];
+            }
+            to[len..].fill(f64::INFINITY);
+            self.exact[(3 + axis) * stride + len..][..LANES].fill(0.0);
+        }
+        Ok(())
+    }
+
+    /// Names candidates that are tagged by slot.
+    #[inline(always)]
+    pub(crate) fn name(&mut self, index: &[u32]) {
+        let (len, stride) = (self.len, self.stride);
+        for tag in &mut self.data[TAG * stride..][..len] {
+            *tag = index[*tag as usize];
+        }
+    }
+
+    /// The image vector of consecutive candidates, in double precision.
+    #[inline(always)]
+    pub(crate) fn set_exact_shift(&mut self, candidates: Range<usize>, vector: [f64; 3]) {
+        for axis in 0..3 {
+            let begin = (3 + axis) * self.stride;
+            self.exact[begin + candidates.start..begin + candidates.end].fill(vector[axis]);
+        }
+    }
+
+    /// Coordinates along each axis in double precision, after [`look_up`](Self::look_up).
+    #[inline(always)]
+    pub(crate) fn exact_axes(&self) -> [&[f64]; 3] {
+        self.exact_arrays(0)
+    }
+
+    /// Image vectors along each axis in double precision; meaningful when shifted.
+    #[inline(always)]
+    pub(crate) fn exact_shifts(&self) -> [&[f64]; 3] {
+        self.exact_arrays(3)
+    }
+
+    /// Three arrays of double precision.
+    #[inline(always)]
+    fn exact_arrays(&self, first: usize) -> [&[f64]; 3] {
+        let stride = self.stride;
+        let at = |array: usize| self.exact.get(array * stride..(array + 1) * stride);
+        [
+            at(first).unwrap_or_default(),
+            at(first + 1).unwrap_or_default(),
+            at(first + 2).unwrap_or_default(),
+        ]
     }
 
     /// Number of candidates.
@@ -145,7 +203,6 @@ impl Candidates {
             boxes: axes(BOXES),
             tag: at(TAG),
             r2: at(R2).cast(),
-            rank: at(RANK),
         }
     }
 
@@ -165,6 +222,17 @@ impl Candidates {
         if has(mode, RADII) {
             // A radius left there by an earlier group may be infinite, and reach infinitely far.
             self.floats_mut(R2)[tail].fill(0.0);
+        }
+    }
+
+    /// Ranks consecutive candidates for half lists: their tag, plus one in positive images.
+    #[inline(always)]
+    pub(crate) fn rank(&mut self, candidates: Range<usize>, positive_image: bool) {
+        let stride = self.stride;
+        let (tags, ranks) = self.data.split_at_mut(RANK * stride);
+        let tags = &tags[TAG * stride..][candidates.clone()];
+        for (rank, tag) in ranks[candidates].iter_mut().zip(tags) {
+            *rank = tag + u32::from(positive_image);
         }
     }
 
@@ -201,7 +269,12 @@ impl Candidates {
     /// Moves [mixed](super::mixed) candidates to the image that a target sees them through that is
     /// `wraps` outside of the box, and ranks them where they are `ranked`.
     #[inline(always)]
-    pub(crate) fn see_from(&mut self, lattice: &Lattice, wraps: [f32; 3], ranked: bool) {
+    pub(crate) fn see_from(
+        &mut self,
+        lattice: &Lattice,
+        wraps: [f32; 3],
+        Seen { exact, ranked }: Seen,
+    ) {
         let (len, stride) = (self.len, self.stride);
         let (before, boxes) = self.data.split_at_mut(BOXES * stride);
         let boxes: &[f32] = bytemuck::cast_slice(boxes);
@@ -216,7 +289,15 @@ impl Candidates {
         let (x, rest) = shifts.split_at_mut(stride);
         let (y, z) = rest.split_at_mut(stride);
         let to = [&mut x[..len], &mut y[..len], &mut z[..len]];
-        lattice.image_shifts(boxes, wraps, to);
+        if exact {
+            let (_, exact) = self.exact.split_at_mut(3 * stride);
+            let (x, rest) = exact.split_at_mut(stride);
+            let (y, z) = rest.split_at_mut(stride);
+            let to = [&mut x[..len], &mut y[..len], &mut z[..len]];
+            lattice.domain().image_vectors(boxes, wraps, to);
+        } else {
+            lattice.image_shifts(boxes, wraps, to);
+        }
         if ranked {
             for k in 0..len {
                 let image = [0, 1, 2].map(|axis| boxes[axis][k] + wraps[axis]);

@@ -27,8 +27,9 @@
 //! as there are), and the candidates of a group contain every neighbour of each of its targets.
 
 use super::{
+    arrays::Candidates,
     gather::{Gather, gather},
-    mode::{Mode, RADII, SHIFTED, has, with_mode},
+    mode::{Mode, RADII, SHIFTED, Tag, has, with_mode},
     pieces::{Collecting, Images},
     scan::STREAMS,
     scratch::Scratch,
@@ -492,12 +493,25 @@ impl Walk<'_> {
         Gather {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
-            tag: self.tag,
+            tag: self.gathered_tag(),
             shift: [0.0; 3],
             low,
             high,
             r2: self.max_r2(slots),
         }
+    }
+
+    /// In double precision, looks up the positions of the candidates that were gathered, and names
+    /// them.
+    #[inline(always)]
+    pub(super) fn look_up(&self, candidates: &mut Candidates) -> Result<(), Shortage> {
+        if let Some([_, sources]) = self.double() {
+            candidates.look_up(sources)?;
+            if self.tag == Tag::Index {
+                candidates.name(self.sources.points().index());
+            }
+        }
+        Ok(())
     }
 
     /// Bounding box of the targets: its lower and its upper corner.
@@ -566,7 +580,7 @@ impl Walk<'_> {
         // SAFETY: `gather` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
-        Ok(())
+        self.look_up(candidates)
     }
 
     /// Gathers the candidates of targets that are all of the same wrap, from the pieces collected
@@ -588,12 +602,10 @@ impl Walk<'_> {
         let to = candidates.arrays_mut();
         let (mut len, mut itself) = (0, None);
         for piece in &mut scratch.pieces {
-            let begin = len;
             args.shift = piece.shift;
             let mut rest = piece.slots.clone();
             let central = piece.image == [0; 3];
-            // SAFETY: the caller guarantees the level; `clear` made room for all pieces, and the
-            // candidates that are ranked were written just before.
+            // SAFETY: the caller guarantees the level; `clear` made room for all pieces.
             unsafe {
                 if self.same_set && central && rest.contains(&slots.start) {
                     // All targets survive the box test, so they stay next to each other.
@@ -602,20 +614,30 @@ impl Walk<'_> {
                     rest.start = slots.start;
                 }
                 len = gather::<S::Single, MODE>(&args, rest, &to, len);
-                if self.ranked && has(MODE, SHIFTED) {
-                    to.rank(begin..len, piece.image > [0; 3]);
-                }
             }
             piece.end = len;
         }
         // SAFETY: `gather` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
+        self.look_up(candidates)?;
+        if has(MODE, SHIFTED) {
+            let mut begin = 0;
+            for piece in &scratch.pieces {
+                if self.ranked {
+                    candidates.rank(begin..piece.end, piece.image > [0; 3]);
+                }
+                if self.double().is_some() {
+                    candidates.set_exact_shift(begin..piece.end, piece.image_vector);
+                }
+                begin = piece.end;
+            }
+        }
         Ok(Group {
             slots,
             itself,
             batch: collected.batch,
-            mode: MODE,
+            mode: MODE | self.common_mode(),
         })
     }
 }

@@ -28,7 +28,7 @@
 //! 2⁻²⁰ covers, and below the smallest normal square nothing is dropped.
 
 use super::{
-    arrays::Arrays,
+    arrays::{Arrays, Seen},
     gather::{Gather, splat, squared},
     mode::{Mode, RADII, Tag, has},
     scratch::{Piece, Scratch},
@@ -152,7 +152,7 @@ impl Walk<'_> {
         let args = Gather {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
-            tag: self.tag,
+            tag: self.gathered_tag(),
             shift: [0.0; 3],
             low,
             high,
@@ -181,6 +181,7 @@ impl Walk<'_> {
         // SAFETY: `moved` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
+        self.look_up(candidates)?;
         Ok(itself)
     }
 
@@ -190,7 +191,11 @@ impl Walk<'_> {
     pub(crate) fn see_mixed(&self, slot: usize, scratch: &mut Scratch) -> Result<(), Shortage> {
         let wraps = self.targets.points().wraps(slot).map(|n| n as f32);
         let lattice = self.sources.lattice();
-        scratch.candidates.see_from(lattice, wraps, self.ranked);
+        let seen = Seen {
+            exact: self.double().is_some(),
+            ranked: self.ranked,
+        };
+        scratch.candidates.see_from(lattice, wraps, seen);
         if !self.images {
             return Ok(());
         }

@@ -7,12 +7,13 @@
 //!
 //! # Combinations
 //!
-//! Three bits make eight modes. Gathering and kernels know four of them (half lists do not change
-//! what candidates carry, and kernels are never evaluated over half lists here), list loops know
-//! all eight, and the loops of symmetric kernels three, because radii of single points are
-//! searched so in open domains only.
+//! In single precision three bits make eight modes. Gathering and kernels know four of them (half
+//! lists do not change what candidates carry, and kernels are never evaluated over half lists
+//! here), list loops know all eight, and the loops of symmetric kernels three, because radii of
+//! single points are searched so in open domains only. In double precision there are no radii of
+//! single points, so lists know four modes more, and kernels two.
 
-/// A set of [`SHIFTED`], [`HALF`] and [`RADII`].
+/// A set of [`SHIFTED`], [`HALF`], [`RADII`] and [`EXACT`].
 pub(crate) type Mode = u8;
 /// Candidates carry image vectors.
 pub(crate) const SHIFTED: Mode = 1;
@@ -20,6 +21,9 @@ pub(crate) const SHIFTED: Mode = 1;
 pub(crate) const HALF: Mode = 2;
 /// Candidates carry squared radii of their own.
 pub(crate) const RADII: Mode = 4;
+
+/// Candidates carry positions in double precision, which decide.
+pub(crate) const EXACT: Mode = 8;
 
 /// Returns true if `mode` has the bit `bit`.
 #[inline(always)]
@@ -54,3 +58,16 @@ macro_rules! with_mode {
     }};
 }
 pub(crate) use with_mode;
+
+/// As [`with_mode`] in double precision, where the bits are [`EXACT`] and [`SHIFTED`].
+macro_rules! with_exact_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::candidates::mode::{EXACT, SHIFTED, has, with_mode};
+        if has($mode, SHIFTED) {
+            with_mode!(@ EXACT | SHIFTED, $constant, $body)
+        } else {
+            with_mode!(@ EXACT, $constant, $body)
+        }
+    }};
+}
+pub(crate) use with_exact_mode;

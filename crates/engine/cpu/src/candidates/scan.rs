@@ -1,6 +1,6 @@
 //! Tests targets against the gathered candidates, a vector at a time.
 //!
-//! One loop serves lists, packed neighbours and the filter of double precision: [`scan`] computes
+//! One loop serves lists and packed neighbours in either precision: [`scan`] computes
 //! displacements, squared distances and the mask of neighbours, and a [`Keep`] stores the lanes of
 //! the mask. `TARGETS` targets are tested together, each storing to a stream of its own. Hits are
 //! stored as whole vectors that overlap the ones before, and a store to the cache line of the store
@@ -14,6 +14,16 @@
 //! Everything is `#[inline(always)]` and free of closures, so that it becomes part of the function
 //! that [`Simd::call`](crate::simd::Simd::call) compiles for a level.
 //!
+//! # Double precision
+//!
+//! With [`EXACT`] the distances are those of the positions as given, in `f64` by the operations of
+//! the contract, a few vectors of `f64` for one of `f32`. The proxies in `f32` only chose the
+//! candidates: whenever the contract finds a pair, the proxies pass the box test of gathering, whose
+//! radius is enlarged by the largest error of two proxies
+//! ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So the set of pairs does not depend on
+//! proxies, only the number of candidates does. A point far away makes the filter coarse for
+//! the targets of its own cell alone.
+//!
 //! # Half lists and own images
 //!
 //! With [`HALF`] the rank decides and the target itself never passes, because its rank is its own
@@ -23,9 +33,12 @@
 use super::{
     arrays::Candidates,
     gather::{splat, squared},
-    mode::{HALF, Mode, RADII, SHIFTED, has},
+    mode::{EXACT, HALF, Mode, RADII, SHIFTED, has},
 };
-use crate::simd::vector::Compress;
+use crate::simd::{
+    LANES,
+    vector::{Compress, Vector},
+};
 
 /// Targets that are searched together, each writing its list to a stream of its own.
 pub(crate) const STREAMS: usize = 4;
@@ -42,12 +55,23 @@ pub(crate) struct Select {
     /// Number of the target itself among the candidates, or `usize::MAX`; used instead of the tag
     /// where candidates are shifted.
     pub(crate) own_candidate: usize,
+    /// Position and squared radius in double precision, which decide for [`EXACT`].
+    pub(crate) exact: ExactSelect,
+}
+
+/// One target in double precision.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ExactSelect {
+    /// Its position as given.
+    pub(crate) target: [f64; 3],
+    /// fl(r·r).
+    pub(crate) r2: f64,
 }
 
 /// Where the candidates that pass the test of one target go.
 pub(crate) trait Keep<V: Compress>: Copy {
-    /// False if all candidates within the radius are kept, and a later test decides.
-    const DECIDES: bool = true;
+    /// Displacements and squared distances are kept; else they need not be computed.
+    const GEOMETRY: bool = false;
 
     /// Keeps the lanes `order`, `count` of them, of a block of candidates at displacements `d` and
     /// squared distances `d2`.
@@ -75,17 +99,14 @@ impl<V: Compress> Keep<V> for Tags {
     }
 }
 
-/// Keeps the numbers of candidates: of the neighbours if it `DECIDES`; else of all within the
-/// radius, the target itself included, for double precision.
+/// Keeps the numbers of the candidates that are neighbours.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers<const DECIDES: bool> {
+pub(crate) struct Numbers {
     /// Where the next number goes; [`LANES`](crate::simd::LANES) more than candidates have room.
     pub(crate) end: *mut u32,
 }
 
-impl<V: Compress, const DECIDES: bool> Keep<V> for Numbers<DECIDES> {
-    const DECIDES: bool = DECIDES;
-
+impl<V: Compress> Keep<V> for Numbers {
     #[inline(always)]
     unsafe fn keep(&mut self, block: &Block<V>, _: [V; 3], _: V, order: V::Order, count: usize) {
         // SAFETY: guaranteed by the caller.
@@ -133,6 +154,8 @@ pub(crate) struct Packed {
 }
 
 impl<V: Compress> Keep<V> for Packed {
+    const GEOMETRY: bool = true;
+
     #[inline(always)]
     unsafe fn keep(&mut self, block: &Block<V>, d: [V; 3], d2: V, order: V::Order, count: usize) {
         // SAFETY: guaranteed by the caller; `gathered` has a value per candidate and a vector more.
@@ -168,17 +191,21 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
         for t in 1..TARGETS {
             targets[t] = Target::new(&args[t]);
         }
+        let mut found = Found::ZERO;
         let mut k = 0;
         while k < candidates.len() {
             let block = sources.load::<V, MODE>(k);
             for t in 0..TARGETS {
-                let d = targets[t].difference::<MODE>(&block);
-                let d2 = squared(d);
-                let near = if K::DECIDES {
-                    targets[t].near::<MODE>(&block, d2)
+                let (d, d2, near);
+                if has(MODE, EXACT) {
+                    near = exact::<V, MODE, K>(&args[t].exact, candidates, k, &mut found);
+                    (d, d2) = found.narrow();
                 } else {
-                    d2.le(targets[t].r2)
-                };
+                    d = targets[t].difference::<MODE>(&block);
+                    d2 = squared(d);
+                    near = targets[t].within::<MODE>(&block, d2);
+                }
+                let near = near & targets[t].others::<MODE>(&block);
                 let count = near.count_ones() as usize;
                 to[t].keep(&block, d, d2, V::order(near), count);
             }
@@ -358,12 +385,12 @@ impl<V: Compress> Target<V> {
         d
     }
 
-    /// Which of the candidates, at squared distances `d2`, are neighbours: a bit per lane.
+    /// Which of the candidates, at squared distances `d2`, are within the radius: a bit per lane.
     ///
     /// # Safety
     /// The processor has the level.
     #[inline(always)]
-    unsafe fn near<const MODE: Mode>(&self, block: &Block<V>, d2: V) -> u32 {
+    unsafe fn within<const MODE: Mode>(&self, block: &Block<V>, d2: V) -> u32 {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let r2 = if has(MODE, RADII) {
@@ -371,16 +398,106 @@ impl<V: Compress> Target<V> {
             } else {
                 self.r2
             };
-            let near = d2.le(r2);
+            d2.le(r2)
+        }
+    }
+
+    /// Which of the candidates are neighbours if they are within the radius: not the target itself,
+    /// and of a half list those behind it.
+    ///
+    /// # Safety
+    /// The processor has the level.
+    #[inline(always)]
+    unsafe fn others<const MODE: Mode>(&self, block: &Block<V>) -> u32 {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
             if has(MODE, HALF) {
-                near & V::above(block.ranks, self.own_tag)
+                V::above(block.ranks, self.own_tag)
             } else if has(MODE, SHIFTED) {
-                near & !own_lane::<V>(self.own_candidate, block.first)
+                !own_lane::<V>(self.own_candidate, block.first)
             } else {
-                near & V::unequal(block.tags, self.own_tag)
+                V::unequal(block.tags, self.own_tag)
             }
         }
     }
+}
+
+/// Displacements and squared distances of a block in double precision.
+#[repr(align(64))]
+struct Found {
+    /// Displacements along each axis.
+    d: [[f64; LANES]; 3],
+    /// Squared distances.
+    d2: [f64; LANES],
+}
+
+impl Found {
+    /// Memory to be written.
+    const ZERO: Self = Self {
+        d: [[0.0; LANES]; 3],
+        d2: [0.0; LANES],
+    };
+
+    /// Each number rounded once to `f32`.
+    ///
+    /// # Safety
+    /// The processor has the vector's level.
+    #[inline(always)]
+    unsafe fn narrow<V: Compress>(&self) -> ([V; 3], V) {
+        let [x, y, z] = &self.d;
+        // SAFETY: guaranteed by the caller; arrays are as long as the widest vector.
+        unsafe {
+            let d = [
+                V::narrow(x.as_ptr()),
+                V::narrow(y.as_ptr()),
+                V::narrow(z.as_ptr()),
+            ];
+            (d, V::narrow(self.d2.as_ptr()))
+        }
+    }
+}
+
+/// Which of a vector of candidates from `k` on are within the radius of a target in double
+/// precision, a bit per lane; geometry goes to `found` if `K` keeps it.
+///
+/// A vector of `f32` is a few vectors of `f64`, one after the other.
+///
+/// # Safety
+/// The processor has the level, and candidates carry what `MODE` says and go on for a vector.
+#[inline(always)]
+unsafe fn exact<V: Compress, const MODE: Mode, K: Keep<V>>(
+    of: &ExactSelect,
+    candidates: &Candidates,
+    k: usize,
+    found: &mut Found,
+) -> u32 {
+    let (axes, shifts) = (candidates.exact_axes(), candidates.exact_shifts());
+    let mut near = 0;
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let r2 = V::Wide::splat(of.r2);
+        let mut lane = 0;
+        while lane < V::LANES {
+            let mut d = [r2; 3];
+            for axis in 0..3 {
+                let x = V::Wide::load(axes[axis].as_ptr().add(k + lane));
+                d[axis] = x.sub(V::Wide::splat(of.target[axis]));
+                if has(MODE, SHIFTED) {
+                    d[axis] = d[axis].add(V::Wide::load(shifts[axis].as_ptr().add(k + lane)));
+                }
+            }
+            let d2 = squared(d);
+            near |= d2.le(r2) << lane;
+            if K::GEOMETRY {
+                for axis in 0..3 {
+                    d[axis].store(found.d[axis].as_mut_ptr().add(lane));
+                }
+                d2.store(found.d2.as_mut_ptr().add(lane));
+            }
+            lane += V::Wide::LANES;
+        }
+    }
+    near
 }
 
 /// Bit of the lane of the vector from `k` on that holds the target itself, if any. Branch-free,

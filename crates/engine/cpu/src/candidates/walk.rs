@@ -17,7 +17,8 @@
 
 use super::{
     mixed::Mixing,
-    mode::{Mode, RADII, Tag},
+    mode::{EXACT, Mode, RADII, Tag},
+    scan::ExactSelect,
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -150,14 +151,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The walk over the candidates that are to be decided in double precision.
+    /// The walk over candidates that are decided in double precision.
     ///
-    /// The filter's bound per target takes the place of a squared radius, so the loops for radii
-    /// of targets serve it.
+    /// They are gathered by proxies: the filter's bound per target takes the place of a squared
+    /// radius, so the loops for radii of targets serve it.
     fn filtering(mut self) -> Self {
-        self.tag = Tag::Slot;
-        self.ranked = false;
-        self.images = true;
         self.radii.targets = self.targets.points().double().map(DoublePoints::filter_r2);
         self
     }
@@ -168,6 +166,18 @@ impl<'a> Walk<'a> {
     pub(crate) fn double(&self) -> Option<[&'a DoublePoints; 2]> {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         Some([targets.double()?, sources.double()?])
+    }
+
+    /// Sorted target `slot` in double precision; zeros in single precision.
+    #[inline(always)]
+    pub(crate) fn exact_select(&self, slot: usize) -> ExactSelect {
+        match self.targets.points().double() {
+            None => ExactSelect::default(),
+            Some(double) => ExactSelect {
+                target: double.position(slot),
+                r2: self.sources.lattice().radius().squared_f64(),
+            },
+        }
     }
 
     /// Returns true if groups may have more candidates than are held at once, because points have a
@@ -197,10 +207,22 @@ impl<'a> Walk<'a> {
 
     /// The bits of the mode that are the same for all groups.
     pub(crate) fn common_mode(&self) -> Mode {
-        if self.radii.sources.is_some() {
+        let exact = if self.double().is_some() { EXACT } else { 0 };
+        let radii = if self.radii.sources.is_some() {
             RADII
         } else {
             0
+        };
+        exact | radii
+    }
+
+    /// The name that candidates are gathered by. In double precision they are gathered by slot,
+    /// and named once their positions have been looked up.
+    #[inline(always)]
+    pub(super) fn gathered_tag(&self) -> Tag {
+        match self.double() {
+            None => self.tag,
+            Some(_) => Tag::Slot,
         }
     }
 }

@@ -17,6 +17,13 @@
 //! The scan stores displacement, squared distance and source channels of the neighbours next to
 //! each other, and the kernel then runs over neighbours only. It costs a compressing store per
 //! channel and vector, and saves the kernel for candidates that are none.
+//!
+//! # Double precision
+//!
+//! Displacements and squared distances are computed and compared in `f64`, by half vectors, and
+//! rounded to `f32` as they are packed; kernels compute in `f32`. Far from the origin, where `f32`
+//! coordinates of neighbours may be equal, the rounded displacement still has 24 bits. Pairs are
+//! evaluated from either side, also for symmetric kernels.
 
 use super::{
     fields::{gather_channels, room, target_value},
@@ -26,7 +33,7 @@ use crate::{
     candidates::{
         arrays::Candidates,
         groups::Group,
-        mode::{Mode, RADII, SHIFTED, has, with_mode},
+        mode::{Mode, RADII, SHIFTED, has, with_exact_mode, with_mode},
         scan::{Channels as Arrays, Packed, Select, scan},
         scratch::Scratch,
         walk::Walk,
@@ -75,7 +82,8 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
         while let Some(group) = groups.next(S::LEVEL, self.scratch) {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
-            let own = if K::PACKED { 4 + K::Source::COUNT } else { 0 };
+            let packs = K::PACKED || shared.walk.double().is_some();
+            let own = if packs { 4 + K::Source::COUNT } else { 0 };
             let made = room(&mut gathered, K::Source::COUNT, stride)
                 .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
             let (gathered, packed) = match made {
@@ -133,10 +141,14 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
                 r2: walk.r2(slot),
                 own_tag: if walk.same_set { slot as u32 } else { u32::MAX },
                 own_candidate: self.group.candidate_of(k),
+                exact: walk.exact_select(slot),
             };
             // SAFETY: the caller guarantees the level; the mode matches the candidates.
             let sums = unsafe {
-                if K::PACKED {
+                if walk.double().is_some() {
+                    with_exact_mode!(self.group.mode, MODE =>
+                        self.packed::<S, MODE>(&target, value))
+                } else if K::PACKED {
                     with_mode!(self.group.mode, MODE => self.packed::<S, MODE>(&target, value))
                 } else {
                     with_mode!(self.group.mode, MODE => self.masked::<S, MODE>(&target, value))

@@ -19,7 +19,6 @@
 //!
 //! [`PairKernel::SYMMETRIC`]: nearfield_pairs::PairKernel::SYMMETRIC
 
-mod double;
 mod evaluate;
 pub(crate) mod fields;
 pub(crate) mod reduce;

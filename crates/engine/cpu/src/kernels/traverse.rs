@@ -1,12 +1,12 @@
 //! Fused traversal: a pair kernel evaluated for all neighbours, no list stored.
 //!
-//! Checks the caller's arrays and chooses between three ways: pairs evaluated once for both points
-//! ([`symmetric`]), pairs evaluated per target ([`evaluate`](super::evaluate)), and pairs decided
-//! in double precision ([`double`](super::double)).
+//! Checks the caller's arrays and chooses between two ways: pairs evaluated once for both points
+//! ([`symmetric`]), and pairs evaluated per target ([`evaluate`](super::evaluate)), which is also
+//! the one of double precision.
 //!
 //! # Order of the sums
 //!
-//! The three ways add up contributions in different orders, so their results differ in the last
+//! The ways add up contributions in different orders, so their results differ in the last
 //! bits. Which one is taken follows from the kernel, the sets and the precision, never from
 //! timings or threads; so a program that is run twice gives the same bits.
 //!
@@ -17,7 +17,6 @@
 //! results are already written and others are not, which the error's documentation says.
 
 use super::{
-    double::TraverseInDouble,
     evaluate::{Traversal, TraverseTask},
     fields::{Fields, Output, sorted_channels},
     reduce::{MAX_OUTPUTS, Results},
@@ -121,16 +120,6 @@ impl CpuBackend {
     /// Evaluates the kernel per target, in either precision.
     fn run_traversal<K: PairKernel>(&self, traversal: &Traversal<'_, K>) -> Result<(), Error> {
         let (level, targets) = (self.level(), traversal.walk.targets.points().len());
-        if traversal.walk.double().is_some() {
-            return self.for_each_task(targets, &|slots, scratch| {
-                let task = TraverseInDouble {
-                    traversal,
-                    slots,
-                    scratch,
-                };
-                with_level(level, task);
-            });
-        }
         self.for_each_task(targets, &|slots, scratch| {
             let task = TraverseTask {
                 traversal,

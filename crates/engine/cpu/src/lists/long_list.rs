@@ -21,12 +21,11 @@ use super::sink::ListSink;
 use crate::{
     candidates::{
         groups::{Group, Groups},
-        mode::{HALF, SHIFTED, has, with_mode},
+        mode::{HALF, with_exact_mode, with_mode},
         scan::select,
         scratch::Scratch,
         walk::Walk,
     },
-    double::decide::Decide,
     simd::{LANES, Simd, Task},
 };
 use nearfield_grid::memory::Shortage;
@@ -163,40 +162,22 @@ impl Task for SelectBatch<'_, '_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let (walk, batch, to) = (self.walk, self.batch, self.to);
-        if walk.double().is_none() {
-            let candidates = &self.scratch.candidates;
-            let args = [walk.select_args(batch, 0)];
-            // SAFETY: the caller guarantees the level and the room; the mode is what the candidates
-            // carry.
-            let [found] = unsafe {
-                if self.half {
-                    with_mode!(batch.mode, MODE =>
-                        select::<S::Single, { MODE | HALF }, 1>(&args, candidates, [to]))
-                } else {
-                    with_mode!(batch.mode, MODE =>
-                        select::<S::Single, MODE, 1>(&args, candidates, [to]))
-                }
-            };
-            *self.found = found;
-            return;
-        }
-        let mut passed = std::mem::take(&mut self.scratch.passed);
-        if let Err(shortage) = passed.grow(self.scratch.candidates.len() + LANES) {
-            self.scratch.failed = Some(shortage);
-            return;
-        }
-        if let Some(decide) = Decide::new(walk, batch, self.scratch) {
-            let slot = batch.slots.start;
-            // SAFETY: as above; `passed` has room for all candidates and LANES more.
-            *self.found = unsafe {
-                match (has(batch.mode, SHIFTED), self.half) {
-                    (false, false) => decide.list::<S, 0>(slot, &mut passed, to),
-                    (true, false) => decide.list::<S, SHIFTED>(slot, &mut passed, to),
-                    (false, true) => decide.list::<S, HALF>(slot, &mut passed, to),
-                    (true, true) => decide.list::<S, { SHIFTED | HALF }>(slot, &mut passed, to),
-                }
-            };
-        }
-        self.scratch.passed = passed;
+        let candidates = &self.scratch.candidates;
+        let args = [walk.select_args(batch, 0)];
+        // SAFETY: the caller guarantees the level and the room; the mode is what the candidates
+        // carry.
+        let [found] = unsafe {
+            match (walk.double().is_some(), self.half) {
+                (false, false) => with_mode!(batch.mode, MODE =>
+                    select::<S::Single, MODE, 1>(&args, candidates, [to])),
+                (false, true) => with_mode!(batch.mode, MODE =>
+                    select::<S::Single, { MODE | HALF }, 1>(&args, candidates, [to])),
+                (true, false) => with_exact_mode!(batch.mode, MODE =>
+                    select::<S::Single, MODE, 1>(&args, candidates, [to])),
+                (true, true) => with_exact_mode!(batch.mode, MODE =>
+                    select::<S::Single, { MODE | HALF }, 1>(&args, candidates, [to])),
+            }
+        };
+        *self.found = found;
     }
 }

@@ -1,8 +1,7 @@
 //! Finds the list of every target of a range and hands it to a sink.
 //!
-//! For every group the candidates are scanned once per four targets. In single precision the scan
-//! writes tags straight to the lists; in double precision it writes candidate numbers, and
-//! [`Decide`] writes the lists.
+//! For every group the candidates are scanned once per four targets, in either precision. The scan
+//! writes tags straight to the lists.
 //!
 //! The loops for half lists, image vectors and radii are compiled separately
 //! ([`crate::candidates::mode`]), so a plain search has none of their operations.
@@ -22,13 +21,12 @@ use super::{long_list::long_list, sink::ListSink};
 use crate::{
     candidates::{
         groups::Group,
-        mode::{HALF, Mode, SHIFTED, has, with_mode},
+        mode::{HALF, Mode, with_exact_mode, with_mode},
         scan::{STREAMS, Select, select},
         scratch::Scratch,
         walk::Walk,
     },
-    double::decide::Decide,
-    simd::{LANES, Simd, Task, level::SimdLevel, with_level},
+    simd::{Simd, Task, level::SimdLevel, with_level},
 };
 use nearfield_pairs::ListKind;
 use std::ops::Range;
@@ -82,17 +80,12 @@ impl<L: ListSink> Task for ListTask<'_, L> {
             unsafe {
                 if !group.is_whole() {
                     long_list::<S>(&mut groups, group, half, scratch, sink);
+                } else if walk.double().is_some() && half {
+                    with_exact_mode!(group.mode, MODE =>
+                        walk.put::<S, { MODE | HALF }>(&group, scratch, sink));
                 } else if walk.double().is_some() {
-                    S::call(DecideTask {
-                        walk,
-                        group: &group,
-                        scratch,
-                        half,
-                        sink,
-                    });
-                    if scratch.failed.is_some() {
-                        break;
-                    }
+                    with_exact_mode!(group.mode, MODE =>
+                        walk.put::<S, MODE>(&group, scratch, sink));
                 } else if half {
                     with_mode!(group.mode, MODE =>
                         walk.put::<S, { MODE | HALF }>(&group, scratch, sink));
@@ -180,69 +173,7 @@ impl Walk<'_> {
                 u32::MAX
             },
             own_candidate: group.candidate_of(k),
+            exact: self.exact_select(slot),
         }
-    }
-}
-
-/// Lists of a group in double precision.
-struct DecideTask<'a, L> {
-    /// The search.
-    walk: &'a Walk<'a>,
-    /// The group.
-    group: &'a Group,
-    /// The worker's buffers, with the candidates.
-    scratch: &'a mut Scratch,
-    /// Half lists of one set.
-    half: bool,
-    /// Where lists go.
-    sink: &'a mut L,
-}
-
-impl<L: ListSink> Task for DecideTask<'_, L> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let shifted = has(self.group.mode, SHIFTED);
-        // SAFETY: the caller guarantees the level; the mode is what the candidates carry.
-        unsafe {
-            match (shifted, self.half) {
-                (false, false) => self.lists::<S, 0>(),
-                (true, false) => self.lists::<S, SHIFTED>(),
-                (false, true) => self.lists::<S, HALF>(),
-                (true, true) => self.lists::<S, { SHIFTED | HALF }>(),
-            }
-        }
-    }
-}
-
-impl<L: ListSink> DecideTask<'_, L> {
-    /// Hands the list of every target of the group to the sink.
-    ///
-    /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry, with [`HALF`] for
-    /// half lists.
-    #[inline(always)]
-    unsafe fn lists<S: Simd, const MODE: Mode>(self) {
-        let mut passed = std::mem::take(&mut self.scratch.passed);
-        if let Err(shortage) = passed.grow(self.scratch.candidates.len() + LANES) {
-            self.scratch.failed = Some(shortage);
-            return;
-        }
-        if let Some(decide) = Decide::new(self.walk, self.group, self.scratch) {
-            let index = self.walk.targets.points().index();
-            for slot in self.group.slots.clone() {
-                let to = self.sink.room(0, decide.max_len());
-                if to.is_null() {
-                    break;
-                }
-                // SAFETY: the caller guarantees the level and the mode; the sink made room for all
-                // candidates and a vector, `passed` has it too; every target lies in one task and
-                // is visited once there.
-                unsafe {
-                    let count = decide.list::<S, MODE>(slot, &mut passed, to);
-                    self.sink.put(0, index[slot] as usize, count);
-                }
-            }
-        }
-        self.scratch.passed = passed;
     }
 }

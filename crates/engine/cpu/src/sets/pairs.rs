@@ -21,18 +21,16 @@ use crate::{
     candidates::{
         aligned::Aligned,
         groups::Group,
-        mode::{Mode, SHIFTED, Tag, has, with_mode},
+        mode::{EXACT, Mode, SHIFTED, Tag, has, with_exact_mode, with_mode},
         scan::{Numbers, Select, scan},
         scratch::Scratch,
         walk::Walk,
     },
-    contract::{Image, rounded, squared},
-    double::decide::{Decide, Receive},
+    contract::{Image, difference_f64, rounded, squared, squared_f64},
     error::Error,
     pool::CpuBackend,
     simd::{LANES, Simd, Task, with_level},
 };
-use nearfield_grid::memory::{Shortage, make_room};
 use nearfield_pairs::{ListKind, Pair};
 use std::{
     ops::{ControlFlow, Range},
@@ -107,70 +105,29 @@ impl<V: VisitPairs> Task for VisitTask<'_, V> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let (walk, scratch, to) = (self.walk, self.scratch, self.to);
-        let mut buffers = Buffers {
-            passed: std::mem::take(&mut scratch.passed),
-            found: Vec::new(),
-        };
+        let mut passed = std::mem::take(&mut scratch.passed);
         let mut groups = walk.groups(self.slots);
         while let Some(group) = groups.next(S::LEVEL, scratch) {
-            if let Err(shortage) = buffers.make_room(walk, scratch.candidates.len()) {
+            if let Err(shortage) = passed.grow(scratch.candidates.len() + LANES) {
                 scratch.failed = Some(shortage);
                 break;
             }
             // SAFETY: the caller guarantees the level, the mode is what candidates carry, and there
             // is room for all of them.
-            let flow = with_mode!(group.mode, MODE => unsafe {
-                walk.visit::<S, MODE>(&group, scratch, &mut buffers, to)
-            });
+            let flow = unsafe {
+                if walk.double().is_some() {
+                    with_exact_mode!(group.mode, MODE =>
+                        walk.visit::<S, MODE>(&group, scratch, &mut passed, to))
+                } else {
+                    with_mode!(group.mode, MODE =>
+                        walk.visit::<S, MODE>(&group, scratch, &mut passed, to))
+                }
+            };
             if flow.is_break() {
                 break;
             }
         }
-        scratch.passed = buffers.passed;
-    }
-}
-
-/// Memory for a target's candidates on their way to neighbours. It has room for all candidates of
-/// the group and a vector more, because vectors are stored whole and compressed.
-struct Buffers {
-    /// Numbers of candidates that passed.
-    passed: Aligned<u32>,
-    /// Double precision: sources as they are decided.
-    found: Vec<Found>,
-}
-
-/// A sorted source, its image and the geometry of the pair.
-type Found = (usize, Image, Pair);
-
-/// Fills new memory for pairs; never read.
-const NOTHING: Found = (
-    0,
-    [0; 3],
-    Pair {
-        d: [0.0; 3],
-        d2: 0.0,
-    },
-);
-
-impl Buffers {
-    /// Makes room for the neighbours of a target among `candidates`.
-    #[inline(always)]
-    fn make_room(&mut self, walk: &Walk<'_>, candidates: usize) -> Result<(), Shortage> {
-        self.passed.grow(candidates + LANES)?;
-        if walk.double().is_some() && self.found.len() <= candidates {
-            make_room(&mut self.found, candidates + 1, "the pairs of a target")?;
-            self.found.resize(candidates + 1, NOTHING);
-        }
-        Ok(())
-    }
-}
-
-impl Receive for &mut [Found] {
-    #[inline(always)]
-    unsafe fn put(&mut self, number: usize, slot: usize, image: Image, d: [f64; 3], d2: f64) {
-        let pair = rounded(d, d2);
-        // SAFETY: guaranteed by the caller.
-        unsafe { *self.get_unchecked_mut(number) = (slot, image, pair) };
+        scratch.passed = passed;
     }
 }
 
@@ -178,14 +135,14 @@ impl Walk<'_> {
     /// Visits the pairs of a group.
     ///
     /// # Safety
-    /// The processor has the level `S`, `MODE` says what candidates carry, and `buffers` have room
-    /// for all of them.
+    /// The processor has the level `S`, `MODE` says what candidates carry, and `passed` has room
+    /// for all of them and [`LANES`] more.
     #[inline(always)]
     unsafe fn visit<S: Simd, const MODE: Mode>(
         &self,
         group: &Group,
         scratch: &Scratch,
-        buffers: &mut Buffers,
+        passed: &mut Aligned<u32>,
         to: &mut impl VisitPairs,
     ) -> ControlFlow<()> {
         let index = self.sources.points().index();
@@ -193,25 +150,10 @@ impl Walk<'_> {
             if group.begins() {
                 to.target(slot)?;
             }
-            if let Some(decide) = Decide::new(self, group, scratch) {
-                let mut found = &mut buffers.found[..];
-                // SAFETY: guaranteed by the caller; radii of points do not count in double
-                // precision, so the mode has no other bit.
-                let count = unsafe {
-                    if has(MODE, SHIFTED) {
-                        decide.target::<S, SHIFTED, _>(slot, &mut buffers.passed, &mut found)
-                    } else {
-                        decide.target::<S, 0, _>(slot, &mut buffers.passed, &mut found)
-                    }
-                };
-                for &(source, image, pair) in &buffers.found[..count] {
-                    to.pair(index[source], image, pair);
-                }
-                continue;
-            }
             // SAFETY: guaranteed by the caller.
-            let numbers = unsafe { self.neighbors::<S, MODE>(group, slot, scratch, buffers) };
+            let numbers = unsafe { self.neighbors::<S, MODE>(group, slot, scratch, passed) };
             let target = self.targets.points().position(slot);
+            let exact = self.exact_select(slot);
             let candidates = &scratch.candidates;
             let (axes, shifts, tags) = (candidates.axes(), candidates.shifts(), candidates.tags());
             let mut pieces = scratch.pieces.iter();
@@ -225,22 +167,33 @@ impl Walk<'_> {
                         (image, end) = (piece.image, piece.end);
                     }
                 }
-                let mut d = [0.0; 3];
-                for axis in 0..3 {
-                    d[axis] = axes[axis][number] - target[axis];
-                    if has(MODE, SHIFTED) {
-                        d[axis] += shifts[axis][number];
+                let pair = if has(MODE, EXACT) {
+                    let (x, s) = (candidates.exact_axes(), candidates.exact_shifts());
+                    let source = [x[0][number], x[1][number], x[2][number]];
+                    let vector = if has(MODE, SHIFTED) {
+                        [s[0][number], s[1][number], s[2][number]]
+                    } else {
+                        [0.0; 3]
+                    };
+                    let d = difference_f64(exact.target, source, vector);
+                    rounded(d, squared_f64(d))
+                } else {
+                    let mut d = [0.0; 3];
+                    for axis in 0..3 {
+                        d[axis] = axes[axis][number] - target[axis];
+                        if has(MODE, SHIFTED) {
+                            d[axis] += shifts[axis][number];
+                        }
                     }
-                }
-                let pair = Pair { d, d2: squared(d) };
+                    Pair { d, d2: squared(d) }
+                };
                 to.pair(index[tags[number] as usize], image, pair);
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Numbers of the candidates that are neighbours of a target of the group, ascending; in single
-    /// precision.
+    /// Numbers of the candidates that are neighbours of a target of the group, ascending.
     ///
     /// # Safety
     /// As for [`visit`](Self::visit).
@@ -250,16 +203,17 @@ impl Walk<'_> {
         group: &Group,
         slot: usize,
         scratch: &Scratch,
-        buffers: &'b mut Buffers,
+        passed: &'b mut Aligned<u32>,
     ) -> &'b [u32] {
         let select = Select {
             target: self.targets.points().position(slot),
             r2: self.r2(slot),
             own_tag: if self.same_set { slot as u32 } else { u32::MAX },
             own_candidate: group.candidate_of(slot - group.slots.start),
+            exact: self.exact_select(slot),
         };
-        let begin = buffers.passed.as_mut_ptr();
-        let to = [Numbers::<true> { end: begin }];
+        let begin = passed.as_mut_ptr();
+        let to = [Numbers { end: begin }];
         // SAFETY: guaranteed by the caller; the end lies in the same array as the beginning.
         unsafe {
             let [kept] = scan::<S::Single, _, MODE, 1>(&[select], &scratch.candidates, to);

@@ -57,6 +57,8 @@ impl Vector for __m256 {
         };
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             _mm256_blendv_ps(other, self, _mm256_cmp_ps::<_CMP_GE_OQ>(of, least));
+        fn le(self, other: Self) -> u32 =
+            _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(self, other)) as u32;
         fn is_finite(self) -> bool = {
             let zero = _mm256_sub_ps(self, self);
             let equal = _mm256_cmp_ps::<_CMP_EQ_OQ>(zero, _mm256_setzero_ps());
@@ -83,6 +85,8 @@ impl Vector for __m256d {
         fn inverse_root(self) -> (Self, Self) = divided_root(self, _mm256_set1_pd(1.0));
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             _mm256_blendv_pd(other, self, _mm256_cmp_pd::<_CMP_GE_OQ>(of, least));
+        fn le(self, other: Self) -> u32 =
+            _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LE_OQ>(self, other)) as u32;
         fn is_finite(self) -> bool = {
             let zero = _mm256_sub_pd(self, self);
             let equal = _mm256_cmp_pd::<_CMP_EQ_OQ>(zero, _mm256_setzero_pd());
@@ -95,12 +99,15 @@ impl Compress for __m256 {
     type Ints = __m256i;
     /// Source lane of every lane.
     type Order = __m256i;
+    type Wide = __m256d;
 
     operations! {
         fn min(self, other: Self) -> Self = _mm256_min_ps(self, other);
         fn max(self, other: Self) -> Self = _mm256_max_ps(self, other);
-        fn le(self, other: Self) -> u32 =
-            _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(self, other)) as u32;
+        fn narrow(from: *const f64) -> Self = {
+            let low = _mm256_cvtpd_ps(_mm256_loadu_pd(from));
+            _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(from.add(4))), low)
+        };
         fn load_u32(from: *const u32) -> __m256i = _mm256_loadu_si256(from.cast());
         fn load_whole(from: *const i32) -> Self =
             _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast()));

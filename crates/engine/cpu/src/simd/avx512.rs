@@ -36,6 +36,8 @@ impl Vector for __m512 {
         };
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(of, least), other, self);
+        fn le(self, other: Self) -> u32 =
+            u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self, other));
         fn is_finite(self) -> bool = {
             let zero = _mm512_sub_ps(self, self);
             _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(zero, _mm512_setzero_ps()) == !0
@@ -70,6 +72,8 @@ impl Vector for __m512d {
         };
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GE_OQ>(of, least), other, self);
+        fn le(self, other: Self) -> u32 =
+            u32::from(_mm512_cmp_pd_mask::<_CMP_LE_OQ>(self, other));
         fn is_finite(self) -> bool = {
             let zero = _mm512_sub_pd(self, self);
             _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(zero, _mm512_setzero_pd()) == !0
@@ -80,12 +84,17 @@ impl Vector for __m512d {
 impl Compress for __m512 {
     type Ints = __m512i;
     type Order = __mmask16;
+    type Wide = __m512d;
 
     operations! {
         fn min(self, other: Self) -> Self = _mm512_min_ps(self, other);
         fn max(self, other: Self) -> Self = _mm512_max_ps(self, other);
-        fn le(self, other: Self) -> u32 =
-            u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self, other));
+        fn narrow(from: *const f64) -> Self = {
+            let low = _mm256_castps_pd(_mm512_cvtpd_ps(_mm512_loadu_pd(from)));
+            let high = _mm256_castps_pd(_mm512_cvtpd_ps(_mm512_loadu_pd(from.add(8))));
+            let low = _mm512_castpd256_pd512(low);
+            _mm512_castpd_ps(_mm512_insertf64x4::<1>(low, high))
+        };
         fn load_u32(from: *const u32) -> __m512i = _mm512_loadu_si512(from.cast());
         fn load_whole(from: *const i32) -> Self =
             _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast()));

@@ -71,6 +71,7 @@ impl Vector for float32x4_t {
         };
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             vbslq_f32(vcgeq_f32(of, least), self, other);
+        fn le(self, other: Self) -> u32 = bits(vcleq_f32(self, other));
         fn is_finite(self) -> bool = vminvq_u32(vceqzq_f32(vsubq_f32(self, self))) != 0;
     }
 }
@@ -93,6 +94,10 @@ impl Vector for float64x2_t {
         fn inverse_root(self) -> (Self, Self) = divided_root(self, vdupq_n_f64(1.0));
         fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
             vbslq_f64(vcgeq_f64(of, least), self, other);
+        fn le(self, other: Self) -> u32 = {
+            let lanes = vcleq_f64(self, other);
+            ((vgetq_lane_u64::<0>(lanes) & 1) | (vgetq_lane_u64::<1>(lanes) & 2)) as u32
+        };
         fn is_finite(self) -> bool = {
             let zero = vceqzq_f64(vsubq_f64(self, self));
             vgetq_lane_u64::<0>(zero) & vgetq_lane_u64::<1>(zero) != 0
@@ -104,11 +109,13 @@ impl Compress for float32x4_t {
     type Ints = uint32x4_t;
     /// Source byte of every byte.
     type Order = uint8x16_t;
+    type Wide = float64x2_t;
 
     operations! {
         fn min(self, other: Self) -> Self = vminq_f32(self, other);
         fn max(self, other: Self) -> Self = vmaxq_f32(self, other);
-        fn le(self, other: Self) -> u32 = bits(vcleq_f32(self, other));
+        fn narrow(from: *const f64) -> Self =
+            vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64(from)), vld1q_f64(from.add(2)));
         fn load_u32(from: *const u32) -> uint32x4_t = vld1q_u32(from);
         fn load_whole(from: *const i32) -> Self = vcvtq_f32_s32(vld1q_s32(from));
         fn count_from(first: u32) -> uint32x4_t = {

@@ -27,6 +27,7 @@ macro_rules! one_lane {
                 fn inverse_root(self) -> (Self, Self) = divided_root(self, 1.0);
                 fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
                     if of >= least { self } else { other };
+                fn le(self, other: Self) -> u32 = u32::from(self <= other);
                 fn is_finite(self) -> bool = <$real>::is_finite(self);
             }
         }
@@ -39,11 +40,12 @@ impl Compress for f32 {
     type Ints = u32;
     /// Storing one lane needs no order: a lane that is not kept is overwritten by the next.
     type Order = ();
+    type Wide = f64;
 
     operations! {
         fn min(self, other: Self) -> Self = f32::min(self, other);
         fn max(self, other: Self) -> Self = f32::max(self, other);
-        fn le(self, other: Self) -> u32 = u32::from(self <= other);
+        fn narrow(from: *const f64) -> Self = from.read() as f32;
         fn load_u32(from: *const u32) -> u32 = from.read();
         fn load_whole(from: *const i32) -> Self = from.read() as f32;
         fn count_from(first: u32) -> u32 = first;

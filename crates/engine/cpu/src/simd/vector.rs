@@ -50,6 +50,9 @@ pub(crate) trait Vector: Copy {
     unsafe fn inverse_root(self) -> (Self, Self);
     /// `self` in lanes where `of` ≥ `least`, `other` elsewhere.
     unsafe fn where_at_least(self, other: Self, of: Self, least: Self) -> Self;
+    /// Lanes where `self` ≤ `other`, a bit per lane, the first lane's lowest; a comparison with NaN
+    /// is false.
+    unsafe fn le(self, other: Self) -> u32;
     /// Returns true if no lane is NaN or infinite.
     unsafe fn is_finite(self) -> bool;
 }
@@ -65,14 +68,15 @@ pub(crate) trait Compress: Vector<Real = f32> {
     type Ints: Copy;
     /// A mask, prepared for compression.
     type Order: Copy;
+    /// The vector of `f64` of the level.
+    type Wide: Vector<Real = f64>;
 
     /// The smaller lane; `other` where one of them is NaN.
     unsafe fn min(self, other: Self) -> Self;
     /// The larger lane; `other` where one of them is NaN.
     unsafe fn max(self, other: Self) -> Self;
-    /// Lanes where `self` ≤ `other`; a comparison with NaN is false.
-    unsafe fn le(self, other: Self) -> u32;
-
+    /// Consecutive numbers, each rounded once.
+    unsafe fn narrow(from: *const f64) -> Self;
     /// Consecutive integers.
     unsafe fn load_u32(from: *const u32) -> Self::Ints;
     /// Consecutive whole numbers as floating-point ones; exact below 2²⁴.

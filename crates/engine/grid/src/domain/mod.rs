@@ -210,24 +210,29 @@ impl Domain {
         }
     }
 
-    /// The image vectors of many images at once, rounded to `f32`: of image `k`, whose counts are
-    /// `counts[axis][k] + more[axis]`, to `to[axis][k]`. Bit for bit those of
-    /// [`image_vector`](Self::image_vector).
+    /// The image vectors of many images at once, in either precision: of image `k`, whose counts
+    /// are `counts[axis][k] + more[axis]`, to `to[axis][k]`. Bit for bit those of
+    /// [`image_vector`](Self::image_vector) and [`image_vector_f64`](Self::image_vector_f64).
     ///
     /// Counts are whole numbers below 2²⁴, with `more` added too. The arrays are as long as the
     /// shortest of them. Loops are left to the compiler to vectorise, so this is inlined into code
     /// that is compiled for a level.
     #[inline(always)]
-    pub fn image_vectors(&self, counts: [&[f32]; 3], more: [f32; 3], to: [&mut [f32]; 3]) {
+    pub fn image_vectors<T: Rounded>(
+        &self,
+        counts: [&[f32]; 3],
+        more: [f32; 3],
+        to: [&mut [T]; 3],
+    ) {
         let [x, y, z] = to;
         let [nx, ny, nz] = counts;
         let Some(tilt) = &self.tilt else {
             for (axis, (counts, to)) in [(nx, x), (ny, y), (nz, z)].into_iter().enumerate() {
                 match self.lengths[axis] {
-                    None => to.fill(0.0),
+                    None => to.fill(T::rounded(0.0)),
                     Some(length) => {
                         for (to, n) in to.iter_mut().zip(counts) {
-                            *to = (f64::from(n + more[axis]) * length) as f32;
+                            *to = T::rounded(f64::from(n + more[axis]) * length);
                         }
                     }
                 }
@@ -244,7 +249,7 @@ impl Domain {
                 // Spelt out: `map` is not always inlined.
                 let (na, nb) = (f64::from(na + more[0]), f64::from(nb + more[1]));
                 let nc = f64::from(nc + more[2]);
-                *to = ((na * a + nb * b) + nc * c) as f32;
+                *to = T::rounded((na * a + nb * b) + nc * c);
             }
         }
     }
@@ -268,6 +273,26 @@ impl Domain {
     #[inline(always)]
     pub(crate) fn tilt(&self) -> Option<&Tilt> {
         self.tilt.as_ref()
+    }
+}
+
+/// A number that an `f64` is rounded to.
+pub trait Rounded: Copy {
+    /// The nearest number to `value`.
+    fn rounded(value: f64) -> Self;
+}
+
+impl Rounded for f32 {
+    #[inline(always)]
+    fn rounded(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Rounded for f64 {
+    #[inline(always)]
+    fn rounded(value: f64) -> Self {
+        value
     }
 }
 

@@ -227,10 +227,4 @@ pub mod pairs {
         include_str!("../cuda/pairs/subset.cuh"),
         include_str!("../cuda/pairs/values.cuh")
     );
-    /// Twins of `PlainLennardJones` and `LennardJones`.
-    pub const LENNARD_JONES: &str = include_str!("../cuda/pairs/lennard_jones.cuh");
-    /// Twin of `CutoffCoulomb`.
-    pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
-    /// Twin of `PowerLaw`.
-    pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
 }

@@ -12,7 +12,11 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-using namespace nf;
+using nf::LANES;
+using nf::MAX_TYPES;
+using nf::MAX_UNIFORMS;
+using nf::MOTION_SLOTS;
+using nf::THREADS;
 
 constexpr u32 INFINITE = 0x7f800000u;
 

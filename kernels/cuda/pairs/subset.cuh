@@ -191,8 +191,8 @@ __forceinline__ constexpr u32 min(u32 a, u32 b) { return b < a ? b : a; }
 __forceinline__ constexpr u32 max(u32 a, u32 b) { return b > a ? b : a; }
 __forceinline__ constexpr i32 min(i32 a, i32 b) { return b < a ? b : a; }
 __forceinline__ constexpr i32 max(i32 a, i32 b) { return b > a ? b : a; }
-__forceinline__ constexpr u32 clamp(u32 x, u32 low, u32 high) { return x < low ? low : x > high ? high : x; }
-__forceinline__ constexpr i32 clamp(i32 x, i32 low, i32 high) { return x < low ? low : x > high ? high : x; }
+__forceinline__ constexpr u32 clamp(u32 x, u32 low, u32 high) { return min(max(x, low), high); }
+__forceinline__ constexpr i32 clamp(i32 x, i32 low, i32 high) { return min(max(x, low), high); }
 __forceinline__ constexpr i32 abs(i32 x) { return x < 0 ? -x : x; }
 __forceinline__ constexpr i32 signum(i32 x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 __forceinline__ constexpr u32 abs_diff(u32 a, u32 b) { return a < b ? b - a : a - b; }
@@ -215,7 +215,8 @@ __forceinline__ constexpr T wrapping_mul(T a, int b) { return a * b; }
 
 // An index that is out of bounds, where Rust panics, is that of the last element.
 __forceinline__ constexpr int within(int index, int length) {
-    return static_cast<unsigned>(index) < static_cast<unsigned>(length) ? index : length - 1;
+    const unsigned at = static_cast<unsigned>(index), last = static_cast<unsigned>(length - 1);
+    return static_cast<int>(at < last ? at : last);
 }
 
 template <class T, int N>

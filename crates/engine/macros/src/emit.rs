@@ -4,9 +4,25 @@ use crate::translate::{Piece, Translated, UseKind};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The identity of a function among all functions of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// Its place in the program.
+    Place,
+    /// That, and the address of the hidden method of a potential, which is another one for every
+    /// type of a generic potential.
+    Evaluate,
+}
+
 /// An expression of type `Method` that adds the function to `device`. `shown` is what the function
 /// is called in a comment, and `name` in the text.
-pub(crate) fn assembly(translated: &Translated, name: &str, shown: &str) -> TokenStream {
+pub(crate) fn assembly(
+    translated: &Translated,
+    name: &str,
+    shown: &str,
+    identity: Identity,
+    krate: &syn::Path,
+) -> TokenStream {
     let uses = translated.uses.iter().map(|used| {
         let (name, value) = (&used.name, &used.value);
         match used.kind {
@@ -36,11 +52,19 @@ pub(crate) fn assembly(translated: &Translated, name: &str, shown: &str) -> Toke
         }
     });
     let comment = format!("// {shown}\n");
+    let place = quote! {
+        ::core::concat!(::core::module_path!(), "::", #shown, ":", ::core::line!(), ":", ::core::column!())
+    };
+    let begun = match identity {
+        Identity::Place => quote! { device.begin(#place, #name) },
+        Identity::Evaluate => quote! {{
+            let written: fn(&Self, &mut #krate::__device::Device) -> #krate::__device::Method =
+                Self::__nearfield_device_evaluate;
+            device.begin_generic(#place, written as usize, #name)
+        }},
+    };
     quote! {{
-        let mut function = device.begin(
-            ::core::concat!(::core::module_path!(), "::", #shown, ":", ::core::line!(), ":", ::core::column!()),
-            #name,
-        );
+        let mut function = #begun;
         #(#uses)*
         if function.wanted() {
             #(#constants)*

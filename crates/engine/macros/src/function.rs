@@ -16,7 +16,13 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let signature = &function.sig;
     let translated = translate::function(signature, &function.block, krate, &[], false)?;
     let name = signature.ident.to_string();
-    let assembly = emit::assembly(&translated, &translate::allowed(&name), &name);
+    let assembly = emit::assembly(
+        &translated,
+        &translate::allowed(&name),
+        &name,
+        emit::Identity::Place,
+        krate,
+    );
     let visibility = &function.vis;
     let ident = &signature.ident;
     let hidden = format_ident!("__nearfield_device_{ident}");

@@ -11,10 +11,13 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let arguments: Arguments = parse2(arguments)?;
     let mut kernel: ItemImpl = parse2(item)?;
     let of = kernel.trait_.as_ref().and_then(|of| of.1.segments.last());
-    if of.is_none_or(|last| last.ident != "PairKernel") {
-        let message = "#[pair_kernel] stands on `impl PairKernel for …`";
+    let potential = of.is_some_and(|last| last.ident == "PairPotential");
+    if !potential && of.is_none_or(|last| last.ident != "PairKernel") {
+        let message =
+            "#[pair_kernel] stands on `impl PairKernel for …` or `impl PairPotential for …`";
         return Err(Error::new(kernel.self_ty.span(), message));
     }
+    let evaluated = if potential { "evaluate" } else { "pair" };
     let associated: Vec<(String, Type)> = kernel
         .items
         .iter()
@@ -34,52 +37,81 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
                 let message = "#[pair_kernel] writes `cuda`: remove one of them";
                 return Err(Error::new(function.sig.ident.span(), message));
             }
-            "pair" => pair = Some(function),
+            name if name == evaluated => pair = Some(function),
             _ => {}
         }
     }
     let Some(pair) = pair else {
-        let message = "the kernel has no function `pair`";
+        let message = format!("the kernel has no function `{evaluated}`");
         return Err(Error::new(kernel.self_ty.span(), message));
     };
     let krate = &arguments.krate;
     let translated = translate::function(&pair.sig, &pair.block, krate, &associated, true)?;
     let name = type_name(&kernel.self_ty);
     let shown = format!(
-        "{}::pair",
+        "{}::{evaluated}",
         kernel
             .self_ty
             .to_token_stream()
             .to_string()
             .replace(' ', "")
     );
-    let assembly = emit::assembly(
-        &translated,
-        &translate::allowed(&format!("{name}_pair")),
-        &shown,
-    );
+    let generic = !kernel.generics.params.is_empty();
+    let identity = match (potential, generic) {
+        (true, true) => emit::Identity::Evaluate,
+        _ => emit::Identity::Place,
+    };
+    let function = translate::allowed(&format!("{name}_{evaluated}"));
+    let assembly = emit::assembly(&translated, &function, &shown, identity, krate);
+    let items = if potential {
+        of_potential(&arguments, &name, &assembly)?
+    } else {
+        vec![of_kernel(&arguments, &name, &assembly)]
+    };
+    kernel.items.extend(items.into_iter().map(ImplItem::Fn));
+    Ok(kernel.into_token_stream())
+}
+
+/// The method `cuda` of a kernel.
+fn of_kernel(arguments: &Arguments, name: &str, assembly: &TokenStream) -> ImplItemFn {
+    let krate = &arguments.krate;
     let antisymmetric = match &arguments.antisymmetric {
         Some(channels) => quote! { ::core::option::Option::Some(&[#(#channels),*]) },
         None => quote! { ::core::option::Option::None },
     };
-    // A static in a generic function is one for all its types, so those keep no text.
-    let (kept, declared) = if kernel.generics.params.is_empty() {
-        (
-            quote! { ::core::option::Option::Some(&TEXT) },
-            quote! { static TEXT: ::std::sync::OnceLock<::std::string::String> = ::std::sync::OnceLock::new(); },
-        )
-    } else {
-        (quote! { ::core::option::Option::None }, quote! {})
-    };
-    let cuda: ImplItemFn = parse_quote! {
+    parse_quote! {
         #[allow(clippy::all)]
         fn cuda(&self) -> ::core::option::Option<#krate::__device::Cuda> {
-            #declared
-            #krate::__device::kernel::<Self>(#name, #kept, #antisymmetric, |device| #assembly)
+            #krate::__device::kernel::<Self, _>(#name, #antisymmetric, |device| #assembly)
         }
-    };
-    kernel.items.push(ImplItem::Fn(cuda));
-    Ok(kernel.into_token_stream())
+    }
+}
+
+/// The methods of a potential: one that adds its text to that of a kernel, and `cuda`.
+fn of_potential(
+    arguments: &Arguments,
+    name: &str,
+    assembly: &TokenStream,
+) -> Result<Vec<ImplItemFn>> {
+    if let Some(first) = arguments.antisymmetric.iter().flatten().next() {
+        let message = "a potential is symmetric: `Forces` and `Interactions` say how";
+        return Err(Error::new(first.span(), message));
+    }
+    let krate = &arguments.krate;
+    Ok(vec![
+        parse_quote! {
+            #[doc(hidden)]
+            #[allow(clippy::all)]
+            fn __nearfield_device_evaluate(&self, device: &mut #krate::__device::Device) -> #krate::__device::Method {
+                #assembly
+            }
+        },
+        parse_quote! {
+            fn cuda(&self) -> ::core::option::Option<#krate::__device::Cuda> {
+                #krate::__device::potential::<Self::Point, _>(#name, |device| self.__nearfield_device_evaluate(device))
+            }
+        },
+    ])
 }
 
 fn type_name(ty: &Type) -> String {

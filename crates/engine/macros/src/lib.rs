@@ -19,7 +19,8 @@ mod translate;
 use proc_macro::TokenStream;
 use syn::Error;
 
-/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair`.
+/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair`; or an
+/// `impl PairPotential`, translated from `evaluate`.
 ///
 /// Arguments: `crate = name::kernels` where the crate `nearfield` has another name, and
 /// `antisymmetric = [channels]` for the channels of the result that change their sign where the

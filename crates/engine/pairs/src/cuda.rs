@@ -1,11 +1,12 @@
-//! The CUDA twin of a pair kernel.
+//! The CUDA text of a pair kernel.
 //!
-//! The twin is text: it is compiled by NVRTC at run time for the GPU that is there, together with
-//! the traversal around it, so the compiler inlines it and no function pointer is called per pair.
-//! Parameters are launch arguments, so a time step that changes compiles nothing.
+//! It is translated from Rust, or written by hand. NVRTC compiles it at run time for the GPU that
+//! is there, together with the traversal around it, so the compiler inlines it and no function
+//! pointer is called per pair. Parameters are arguments of the launch, so a time step that changes
+//! compiles nothing.
 //!
-//! A twin must give what the Rust text gives, up to rounding in the last places. Nothing can check
-//! that in general; the kernels of this crate are compared with their twins by tests.
+//! A text by hand must give the results of the Rust code, up to rounding in the last places.
+//! Nothing can check that in general.
 
 use std::borrow::Cow;
 

@@ -6,8 +6,9 @@
 //! dielectric. All of them are a polynomial in r added to 1/r, so one kernel serves them all with
 //! three coefficients.
 
-use crate::{Cuda, EnergyForce, EnergyVirial, PairPotential};
-use nearfield_kernels::pairs;
+use crate::{
+    EnergyForce, EnergyVirial, PairPotential, fast_mul_add, fast_recip, fast_sqrt, pair_kernel,
+};
 
 /// The treatment of the jump at the cut-off: energies are q·q·(1/r + a·r² + b·r + c).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -72,6 +73,14 @@ impl CutoffCoulomb {
     }
 }
 
+impl CutoffCoulomb {
+    /// The factor of d² in the virial.
+    #[inline(always)]
+    fn twice_square(&self) -> f32 {
+        2.0 * self.square
+    }
+}
+
 /// The terms a·r² + b·r + c that are added to 1/r.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shifts {
@@ -113,31 +122,24 @@ impl Shifts {
     }
 }
 
+#[pair_kernel(crate = crate)]
 impl PairPotential for CutoffCoulomb {
     type Point = f32;
 
     #[inline(always)]
     fn evaluate(&self, d2: f32, a: f32, b: f32) -> EnergyForce {
-        let r = d2.sqrt();
-        let inverse = 1.0 / d2;
+        let r = fast_sqrt(d2);
+        let inverse = fast_recip(d2);
         let product = a * b;
         // 1/r, by the inverse that other potentials need too.
-        let plain = self.constant * (r * inverse);
-        let bend = self.square * d2;
-        let shift = self.slope * r;
-        let energy = plain + (bend + (shift + self.offset));
-        let virial = plain - (2.0 * bend + shift);
+        let over_r = r * inverse;
+        let bent = fast_mul_add(self.square, d2, fast_mul_add(self.slope, r, self.offset));
+        let energy = fast_mul_add(self.constant, over_r, bent);
+        let slopes = fast_mul_add(self.twice_square(), d2, self.slope * r);
+        let virial = fast_mul_add(self.constant, over_r, -slopes);
         EnergyForce {
             energy: product * energy,
             force_over_r: product * (virial * inverse),
         }
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("cutoff_coulomb.cuh", pairs::CUTOFF_COULOMB) };
-        let uniforms = [self.constant, self.square, self.slope, self.offset];
-        Some(twin.function("cutoff_coulomb").uniforms(uniforms))
     }
 }

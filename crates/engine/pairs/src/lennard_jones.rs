@@ -5,16 +5,22 @@
 //! are given.
 //!
 //! [`PlainLennardJones`] is for one kind of atoms and has the fewest operations per pair;
-//! [`LennardJones`] looks coefficients up in a table of up to 8 × 8 kinds that stays in the
-//! first-level cache. Both compute in `f32`; functions in double precision beside them serve
-//! references and long-range corrections.
+//! [`LennardJones`] looks coefficients up in a table of the pairs of up to 8 kinds, which stays in
+//! the first-level cache and fits among the arguments of a launch. Both compute in `f32`; functions
+//! in double precision beside them serve references and long-range corrections.
 
-use crate::{Cuda, EnergyForce, EnergyVirial, Error, ErrorKind, MAX_TYPES, PairPotential};
-use nearfield_kernels::pairs;
+use crate::{
+    EnergyForce, EnergyVirial, Error, ErrorKind, MAX_TYPES, PairPotential, fast_mul_add,
+    fast_recip, fast_sqrt, pair_fn, pair_kernel,
+};
 use std::f64::consts::PI;
 
-/// Entries of a table: a row per type.
-const ENTRIES: usize = MAX_TYPES * MAX_TYPES;
+/// Pairs of types, without regard to order.
+const PAIRS: usize = MAX_TYPES * (MAX_TYPES + 1) / 2;
+/// The last of them.
+const LAST: u32 = PAIRS as u32 - 1;
+/// The bits of a type.
+const MASK: u32 = MAX_TYPES as u32 - 1;
 
 /// The treatment of the jump at the cut-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -163,28 +169,20 @@ impl PlainLennardJones {
     }
 }
 
+#[pair_kernel(crate = crate)]
 impl PairPotential for PlainLennardJones {
     type Point = ();
 
     #[inline(always)]
     fn evaluate(&self, d2: f32, _: (), _: ()) -> EnergyForce {
-        let inverse = 1.0 / d2;
+        let inverse = fast_recip(d2);
         let s2 = self.sigma2 * inverse;
         let s6 = s2 * s2 * s2;
         let well = self.well * s6;
-        let energy = well * (s6 - 1.0) + self.offset;
         EnergyForce {
-            energy,
-            force_over_r: 6.0 * well * (2.0 * s6 - 1.0) * inverse,
+            energy: fast_mul_add(well, s6 - 1.0, self.offset),
+            force_over_r: 6.0 * well * fast_mul_add(2.0, s6, -1.0) * inverse,
         }
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
-        let uniforms = [self.sigma2, self.well, self.offset];
-        Some(twin.function("plain_lennard_jones").uniforms(uniforms))
     }
 }
 
@@ -198,11 +196,9 @@ pub struct LennardJones {
     table: Vec<Coefficients>,
     cutoff: f64,
     truncation: Truncation,
-    /// The numbers that the backends read, at `a * MAX_TYPES + b`.
-    sigma2: [f32; ENTRIES],
-    well: [f32; ENTRIES],
-    slope: [f32; ENTRIES],
-    offset: [f32; ENTRIES],
+    /// The numbers that the backends read, for every pair of types, those with type 0 first: σ²,
+    /// 4ε, slope and offset of the energy.
+    numbers: [[f32; 4]; PAIRS],
 }
 
 impl LennardJones {
@@ -240,22 +236,17 @@ impl LennardJones {
             table,
             cutoff,
             truncation,
-            sigma2: [0.0; ENTRIES],
-            well: [0.0; ENTRIES],
-            slope: [0.0; ENTRIES],
-            offset: [0.0; ENTRIES],
+            numbers: [[0.0; 4]; PAIRS],
         };
         for a in 0..count {
-            for b in 0..count {
+            for b in 0..=a {
                 let of = made.coefficients(a, b);
                 of.check(a, b)?;
                 let Shifts { offset, slope } = of.shifts(cutoff, truncation);
-                let at = a * MAX_TYPES + b;
                 // Without a well, near atoms would give 0 times infinity.
                 let sigma = if of.epsilon > 0.0 { of.sigma } else { 0.0 };
-                made.sigma2[at] = (sigma * sigma) as f32;
-                made.well[at] = (4.0 * of.epsilon) as f32;
-                (made.offset[at], made.slope[at]) = (offset as f32, slope as f32);
+                let numbers = [sigma * sigma, 4.0 * of.epsilon, slope, offset];
+                made.numbers[a * (a + 1) / 2 + b] = numbers.map(|number| number as f32);
             }
         }
         Ok(made)
@@ -317,52 +308,33 @@ impl LennardJones {
         sum
     }
 
-    /// The entry of the tables for two kinds.
+    /// The place of two kinds among the numbers.
+    #[pair_fn(crate = crate, associated)]
     #[inline(always)]
-    fn entry(a: f32, b: f32) -> usize {
-        // Masked, so that no check of bounds stands in the way of vectors.
-        let row = a as i32 as usize & (MAX_TYPES - 1);
-        let column = b as i32 as usize & (MAX_TYPES - 1);
-        row * MAX_TYPES + column
+    fn place(a: f32, b: f32) -> u32 {
+        // Masked and limited, so that no check of bounds stands in the way of vectors.
+        let (a, b) = (a as i32 as u32 & MASK, b as i32 as u32 & MASK);
+        let (low, high) = (a.min(b), a.max(b));
+        (high * (high + 1) / 2 + low).min(LAST)
     }
 }
 
+#[pair_kernel(crate = crate)]
 impl PairPotential for LennardJones {
     type Point = f32;
 
     #[inline(always)]
     fn evaluate(&self, d2: f32, a: f32, b: f32) -> EnergyForce {
-        let at = Self::entry(a, b);
-        let r = d2.sqrt();
-        let inverse = 1.0 / d2;
-        let s2 = self.sigma2[at] * inverse;
+        let [sigma2, well, slope, offset] = self.numbers[Self::place(a, b) as usize];
+        let inverse = fast_recip(d2);
+        let s2 = sigma2 * inverse;
         let s6 = s2 * s2 * s2;
-        let well = self.well[at] * s6;
-        let shift = self.slope[at] * r;
-        let energy = well * (s6 - 1.0) + (shift + self.offset[at]);
+        let well = well * s6;
+        let shift = slope * fast_sqrt(d2);
         EnergyForce {
-            energy,
-            force_over_r: (6.0 * well * (2.0 * s6 - 1.0) - shift) * inverse,
+            energy: fast_mul_add(well, s6 - 1.0, shift + offset),
+            force_over_r: (6.0 * well * fast_mul_add(2.0, s6, -1.0) - shift) * inverse,
         }
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
-        let mut uniforms = Vec::with_capacity(2 * self.types * (self.types + 1));
-        for high in 0..self.types {
-            for low in 0..=high {
-                let at = high * MAX_TYPES + low;
-                uniforms.extend([
-                    self.sigma2[at],
-                    self.well[at],
-                    self.slope[at],
-                    self.offset[at],
-                ]);
-            }
-        }
-        Some(twin.function("lennard_jones").uniforms(uniforms))
     }
 }
 

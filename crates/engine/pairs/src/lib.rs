@@ -25,9 +25,9 @@
 //!
 //! # On a GPU
 //!
-//! A kernel may bring its twin in CUDA ([`Cuda`]), which is compiled into the GPU's traversal at
-//! run time. Twins of the kernels here are tested against the Rust text, pair by pair. A kernel
-//! without a twin runs on the CPU backend.
+//! [`pair_kernel`](macro@pair_kernel) translates a kernel to CUDA, which is compiled into the GPU's
+//! traversal at run time; the kernels here are written so. A kernel may bring a text of its own
+//! ([`Cuda`]) instead. One without a text runs on the CPU backend.
 //!
 //! **Invariant:** a kernel is a pure function of the pair, the values of both points and its own
 //! fields, so any backend may evaluate any pair, in any order, and also pairs that are thrown

@@ -8,13 +8,18 @@
 //! factor in brackets is returned, so no kernel divides by r or normalises a vector. Energy and
 //! virial of a pair are halved per point, so sums over all points are sums over all pairs.
 //!
-//! The CUDA twin of a kernel is made from the twin of its potential by a few lines of text around
-//! it, so a new potential needs one function in each language.
+//! On a GPU a kernel is compiled with the text of its potential in it, which
+//! [`pair_kernel`](macro@crate::pair_kernel) translates.
 
-use crate::{Channels, Cuda, Pair, PairKernel};
+use crate::{
+    Channels, Cuda, Pair, PairKernel,
+    device::{Device, DeviceValue, Method},
+    pair_fn, pair_kernel,
+};
 
 /// Energy and force of a pair, as a [`PairPotential`] returns them.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Channels)]
+#[channels(crate = crate)]
 pub struct EnergyForce {
     /// Energy U.
     pub energy: f32,
@@ -32,9 +37,38 @@ pub struct EnergyVirial {
 }
 
 /// A pair potential U(r): the same whichever point of a pair asks.
+///
+/// ```
+/// use nearfield_pairs::{EnergyForce, Forces, PairPotential, cuda_source, pair_kernel};
+///
+/// /// ½k·(r − d)² for r below d, the diameter.
+/// struct SoftSphere {
+///     stiffness: f32,
+///     diameter: f32,
+/// }
+///
+/// #[pair_kernel(crate = nearfield_pairs)] // #[nearfield::pair_kernel] elsewhere
+/// impl PairPotential for SoftSphere {
+///     type Point = ();
+///
+///     #[inline(always)]
+///     fn evaluate(&self, d2: f32, _: (), _: ()) -> EnergyForce {
+///         let r = d2.sqrt();
+///         let overlap = (self.diameter - r).max(0.0);
+///         EnergyForce {
+///             energy: 0.5 * self.stiffness * overlap * overlap,
+///             force_over_r: self.stiffness * overlap / r.max(1e-12),
+///         }
+///     }
+/// }
+///
+/// let forces = Forces(SoftSphere { stiffness: 10.0, diameter: 1.0 });
+/// // engine.traverse(&forces, grains, grains).run() adds up the forces, on a GPU too.
+/// assert!(cuda_source(&forces).is_some());
+/// ```
 pub trait PairPotential: Sync {
     /// The values read per point, such as a charge.
-    type Point: Channels;
+    type Point: Channels + DeviceValue;
 
     /// Energy and force of a pair at squared distance `d2`.
     ///
@@ -42,8 +76,9 @@ pub trait PairPotential: Sync {
     /// [`PairKernel::pair`] asks: it is evaluated for candidates beyond the radius too.
     fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> EnergyForce;
 
-    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend. The text
-    /// defines
+    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend.
+    /// [`pair_kernel`](macro@crate::pair_kernel) translates it from [`evaluate`](Self::evaluate). A
+    /// text defines
     ///
     /// ```cuda
     /// void NAME(const float* uniform, float d2, const float* a, const float* b,
@@ -54,6 +89,13 @@ pub trait PairPotential: Sync {
     /// potentials may be compiled together.
     fn cuda(&self) -> Option<Cuda> {
         None
+    }
+
+    /// Adds the text to that of a kernel: `pair_kernel` writes this method, and texts by hand are
+    /// called through it.
+    #[doc(hidden)]
+    fn __nearfield_device_evaluate(&self, device: &mut Device) -> Method {
+        device.by_hand::<EnergyForce, Self::Point>(self.cuda())
     }
 }
 
@@ -68,12 +110,17 @@ impl<P: PairPotential> PairPotential for &P {
     fn cuda(&self) -> Option<Cuda> {
         P::cuda(self)
     }
+
+    fn __nearfield_device_evaluate(&self, device: &mut Device) -> Method {
+        P::__nearfield_device_evaluate(self, device)
+    }
 }
 
 /// Two potentials added up. Points have the channels of the first, then those of the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sum<A, B>(pub A, pub B);
 
+#[pair_kernel(crate = crate)]
 impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
     type Point = (A::Point, B::Point);
 
@@ -86,35 +133,6 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
             force_over_r: first.force_over_r + second.force_over_r,
         }
     }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let (first, second) = (self.0.cuda()?.into_parts(), self.1.cuda()?.into_parts());
-        let function = format!("sum_of_{}_and_{}", first.function, second.function);
-        let (channels, uniforms) = (A::Point::COUNT, first.uniforms.len());
-        // One text may define both.
-        let other = if first.text == second.text {
-            ""
-        } else {
-            &second.text
-        };
-        let text = format!(
-            "{}\n{other}\n\
-             void {function}(const float* u, float d2, const float* a, const float* b, float& energy, float& over) {{\n\
-             \x20   float more, more_over;\n\
-             \x20   {}(u, d2, a, b, energy, over);\n\
-             \x20   {}(u + {uniforms}, d2, a + {channels}, b + {channels}, more, more_over);\n\
-             \x20   energy += more;\n\
-             \x20   over += more_over;\n\
-             }}\n",
-            first.text, first.function, second.function,
-        );
-        let uniforms = [first.uniforms, second.uniforms].concat();
-        let name = format!("{} + {}", first.name, second.name);
-        // SAFETY: the makers of both texts guarantee the conditions of `Cuda::new`, each for its
-        // own parameters and channels, and the lines put around them read and write only those.
-        let twin = unsafe { Cuda::new(name, text) };
-        Some(twin.function(function).uniforms(uniforms))
-    }
 }
 
 /// Energy, virial and force on every point.
@@ -124,6 +142,7 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interactions<P>(pub P);
 
+#[pair_kernel(crate = crate, antisymmetric = [2, 3, 4])]
 impl<P: PairPotential> PairKernel for Interactions<P> {
     type Target = P::Point;
     type Source = P::Point;
@@ -137,12 +156,6 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
         } = self.0.evaluate(pair.d2, target, source);
         let virial = 0.5 * force_over_r * pair.d2;
         (0.5 * energy, virial, force(pair, force_over_r))
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let body = "r[0] = 0.5f * energy;\n    r[1] = 0.5f * over * p.d2;\n    \
-                    for (int axis = 0; axis < 3; axis++) r[2 + axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body).antisymmetric([2, 3, 4]))
     }
 
     const SYMMETRIC: bool = true;
@@ -165,6 +178,7 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forces<P>(pub P);
 
+#[pair_kernel(crate = crate, antisymmetric = [0, 1, 2])]
 impl<P: PairPotential> PairKernel for Forces<P> {
     type Target = P::Point;
     type Source = P::Point;
@@ -174,11 +188,6 @@ impl<P: PairPotential> PairKernel for Forces<P> {
     fn pair(&self, pair: Pair, target: P::Point, source: P::Point) -> [f32; 3] {
         let found = self.0.evaluate(pair.d2, target, source);
         force(pair, found.force_over_r)
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let body = "for (int axis = 0; axis < 3; axis++) r[axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body).antisymmetric([0, 1, 2]))
     }
 
     const SYMMETRIC: bool = true;
@@ -196,25 +205,10 @@ impl<P: PairPotential> PairKernel for Forces<P> {
 }
 
 /// The force on the target: away from the source where they repel.
+#[pair_fn(crate = crate)]
 #[inline(always)]
 fn force(pair: Pair, force_over_r: f32) -> [f32; 3] {
     pair.d.map(|component| -force_over_r * component)
-}
-
-/// The text of a potential made a pair kernel that does `body` with `energy`, `over` and the pair.
-fn kernel_of(potential: Cuda, body: &str) -> Cuda {
-    let potential = potential.into_parts();
-    let text = format!(
-        "{}\nvoid pair_of_{function}(const float* u, const Pair& p, const float* t, const float* s, float* r) {{\n    \
-         float energy, over;\n    {function}(u, p.d2, t, s, energy, over);\n    {body}\n}}\n",
-        potential.text,
-        function = potential.function,
-    );
-    let function = format!("pair_of_{}", potential.function);
-    // SAFETY: the maker of the potential's text guarantees the conditions of `Cuda::new`, and the
-    // bodies in this module write all channels of their kernels and nothing else.
-    let twin = unsafe { Cuda::new(potential.name, text) };
-    twin.function(function).uniforms(potential.uniforms)
 }
 
 #[cfg(test)]

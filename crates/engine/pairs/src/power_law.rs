@@ -7,8 +7,10 @@
 //! The power is computed by six squarings whatever the exponent: no loop of variable length stands
 //! in the way of vectors.
 
-use crate::{Cuda, EnergyForce, EnergyVirial, Error, ErrorKind, PairPotential};
-use nearfield_kernels::pairs;
+use crate::{
+    EnergyForce, EnergyVirial, Error, ErrorKind, PairPotential, fast_div, fast_mul_add, fast_rsqrt,
+    fast_sqrt, pair_kernel,
+};
 
 /// Exponents are below this.
 const MAX_EXPONENT: u32 = 64;
@@ -66,14 +68,16 @@ impl PowerLaw {
     }
 }
 
+#[pair_kernel(crate = crate)]
 impl PairPotential for PowerLaw {
     type Point = ();
 
     #[inline(always)]
     fn evaluate(&self, d2: f32, _: (), _: ()) -> EnergyForce {
-        let r = d2.sqrt();
-        let far = d2.max(self.floor2).sqrt();
-        let inverse = 1.0 / far;
+        let r = fast_sqrt(d2);
+        let floored = d2.max(self.floor2);
+        let far = fast_sqrt(floored);
+        let inverse = fast_rsqrt(floored);
         let ratio = self.c2 * inverse;
         // All six squarings whatever the exponent: no loop stands in the way of vectors.
         let (mut power, mut square) = (1.0f32, ratio);
@@ -85,28 +89,13 @@ impl PairPotential for PowerLaw {
             square *= square;
         }
         let coulomb = self.c1 * inverse;
-        let force = coulomb * inverse + power;
+        let force = fast_mul_add(coulomb, inverse, power);
         let energy = coulomb + power * far * self.inverse_less_one();
         // At distance 0 there is no direction, and d is 0 as well.
         EnergyForce {
             energy: energy + force * (far - r),
-            force_over_r: force / r.max(far * 1e-12),
+            force_over_r: fast_div(force, r.max(far * 1e-12)),
         }
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
-        // else.
-        let twin = unsafe { Cuda::new("power_law.cuh", pairs::POWER_LAW) };
-        let exponent = self.exponent as f32;
-        let uniforms = [
-            self.c1,
-            self.c2,
-            exponent,
-            self.floor2,
-            self.inverse_less_one(),
-        ];
-        Some(twin.function("power_law").uniforms(uniforms))
     }
 }
 

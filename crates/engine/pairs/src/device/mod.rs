@@ -24,8 +24,9 @@
 //! device.end(function)
 //! ```
 //!
-//! A step that changes a field thus costs a few moves of numbers. The text of a kernel without
-//! generic parameters is made once per process.
+//! A step that changes a field thus costs a few moves of numbers. A text is made once per process
+//! and type of kernel. It is found again by the address of the code that writes it, because a
+//! static variable in a generic function would be one for all types.
 //!
 //! **Invariant:** texts come from the translator. It writes no loops but those over constant ranges
 //! and arrays, indices that are checked, and pointers nowhere, so the conditions of
@@ -40,16 +41,22 @@ pub use crate::{Cuda, Field, FieldsOf};
 
 use crate::{Channels, PairKernel};
 use nearfield_kernels::pairs;
-use std::{fmt::Write, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{PoisonError, RwLock},
+};
 
 /// Names that the text around a kernel has: a function of the user's gets another one.
-const RESERVED: [&str; 10] = [
+const RESERVED: [&str; 11] = [
     "pair",
     "Pair",
     "fast_sqrt",
     "fast_rsqrt",
     "fast_recip",
     "fast_mul_add",
+    "potential",
     "nf",
     "visit",
     "main",
@@ -87,15 +94,22 @@ pub struct Device {
     /// Names of all functions that have begun.
     names: Vec<String>,
     /// Functions that have begun and not ended, by identity.
-    open: Vec<&'static str>,
-    /// A function calls itself, which no GPU kernel here may.
-    recursive: bool,
+    open: Vec<Identity>,
+    /// There is no text: a function calls itself, which no GPU kernel here may, or a potential has
+    /// none.
+    refused: bool,
+    /// A part was written by hand and may change with the kernel's values.
+    by_hand: bool,
 }
+
+/// Tells functions apart: module, name and place, and for those of generic types the address of the
+/// code that writes their text. Two types share that code only if it writes the same.
+type Identity = (&'static str, usize);
 
 /// A function whose text is complete.
 #[derive(Debug)]
 struct Done {
-    id: &'static str,
+    id: Identity,
     name: String,
     text: String,
 }
@@ -103,8 +117,7 @@ struct Done {
 /// A function whose text is being written.
 #[derive(Debug)]
 pub struct Function {
-    /// Module, name and place, which no two functions share.
-    id: &'static str,
+    id: Identity,
     /// The name in the text: the user's, with a number where two functions have the same.
     name: String,
     /// Place of its first uniform among those of the kernel.
@@ -200,25 +213,28 @@ impl Device {
             functions: Vec::new(),
             names: RESERVED.map(str::to_owned).into(),
             open: Vec::new(),
-            recursive: false,
+            refused: false,
+            by_hand: false,
         }
     }
 
-    /// Begins a function; `id` tells it from all others.
-    pub fn begin(&mut self, id: &'static str, name: &str) -> Function {
+    /// Begins a function; its `place` tells it from all others.
+    pub fn begin(&mut self, place: &'static str, name: &str) -> Function {
+        self.begin_generic(place, 0, name)
+    }
+
+    /// Begins a function of a generic type, whose text is written by the code at `address`.
+    pub fn begin_generic(&mut self, place: &'static str, address: usize, name: &str) -> Function {
+        let id = (place, address);
         let known = self.functions.iter().find(|done| done.id == id);
+        // Values of one type can have different texts by hand.
+        let known = known.filter(|_| address == 0 || !self.by_hand);
         let open = self.open.contains(&id);
-        self.recursive |= open;
+        self.refused |= open;
         let wanted = self.wanted && known.is_none() && !open;
         let name = match known {
             Some(done) => done.name.clone(),
-            None => {
-                let taken = |name: &String| self.names.contains(name);
-                let mut numbered = (2..).map(|number| format!("{name}_{number}"));
-                let plain = Some(name.to_owned()).filter(|name| !taken(name));
-                let unique = plain.or_else(|| numbered.find(|name| !taken(name)));
-                unique.unwrap_or_default()
-            }
+            None => self.free(name),
         };
         if wanted {
             self.names.push(name.clone());
@@ -232,6 +248,53 @@ impl Device {
             text: String::new(),
             wanted,
         }
+    }
+
+    /// A name that no function has: this one, or with a number.
+    fn free(&self, name: &str) -> String {
+        let taken = |name: &String| self.names.contains(name);
+        let mut numbered = (2..).map(|number| format!("{name}_{number}"));
+        let plain = Some(name.to_owned()).filter(|name| !taken(name));
+        let unique = plain.or_else(|| numbered.find(|name| !taken(name)));
+        unique.unwrap_or_default()
+    }
+
+    /// Adds the text of a potential that was written by hand; `P` is the type of its points, and
+    /// `E` that of energy and force.
+    pub fn by_hand<E: DeviceValue, P: DeviceValue>(&mut self, cuda: Option<Cuda>) -> Method {
+        self.by_hand = true;
+        let start = self.uniforms.len();
+        let Some(cuda) = cuda.map(Cuda::into_parts) else {
+            self.refused = true;
+            let name = String::new();
+            return Method { name, start };
+        };
+        self.uniforms.extend(cuda.uniforms);
+        let id = ("", 0);
+        let known = |done: &Done| done.id == id && done.text == cuda.text;
+        if !self.functions.iter().any(known) {
+            let (name, text) = (String::new(), cuda.text.into_owned());
+            self.functions.push(Done { id, name, text });
+        }
+        let (found, point) = (self.name_of::<E>(), self.name_of::<P>());
+        let (name, room) = (self.free("by_hand"), P::NUMBERS.max(1));
+        let text = format!(
+            "__forceinline__ {found} {name}(const float* uniform, float d2, const {point} a, \
+             const {point} b) {{\n    \
+             float of_a[{room}], of_b[{room}];\n    \
+             nf::write(of_a, a);\n    nf::write(of_b, b);\n    \
+             {found} found;\n    \
+             {}(uniform, d2, of_a, of_b, found.energy, found.force_over_r);\n    \
+             return found;\n}}\n",
+            cuda.function,
+        );
+        self.names.push(name.clone());
+        self.functions.push(Done {
+            id,
+            name: name.clone(),
+            text,
+        });
+        Method { name, start }
     }
 
     /// Ends a function and returns it as a method whose uniforms begin where the function did.
@@ -285,52 +348,79 @@ impl Method {
 pub fn text_of<F: DeviceFunction>() -> Option<(String, String)> {
     let mut device = Device::new(true);
     let name = F::device(&mut device);
-    (!device.recursive).then(|| (name, device.assembled()))
+    (!device.refused).then(|| (name, device.assembled()))
 }
 
-/// The twin of a kernel whose function `translated` adds; `kept` holds the text from call to call.
-/// None if a function calls itself.
-pub fn kernel<K: PairKernel>(
+/// Texts by the address of the code that writes them; each is made once per process and type.
+static TEXTS: RwLock<BTreeMap<usize, &'static str>> = RwLock::new(BTreeMap::new());
+
+/// The text of a kernel whose function `translated` adds, with its uniforms. None if a function
+/// calls itself.
+pub fn kernel<K, F>(
     file: &'static str,
-    kept: Option<&'static OnceLock<String>>,
     antisymmetric: Option<&[usize]>,
-    translated: impl FnOnce(&mut Device) -> Method,
+    translated: F,
 ) -> Option<Cuda>
 where
-    K::Target: DeviceValue,
-    K::Source: DeviceValue,
-    K::Output: DeviceValue,
+    K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
+    F: FnOnce(&mut Device) -> Method,
 {
-    let found = kept.and_then(OnceLock::get);
-    let mut device = Device::new(found.is_none());
-    let method = translated(&mut device);
-    if device.recursive {
-        return None;
-    }
-    let text = match (found, kept) {
-        (Some(found), _) => found.as_str().into(),
-        (None, Some(kept)) => kept
-            .get_or_init(|| with_entry::<K>(&mut device, &method))
-            .as_str()
-            .into(),
-        (None, None) => std::borrow::Cow::Owned(with_entry::<K>(&mut device, &method)),
-    };
-    // SAFETY: the translator's texts index arrays within their bounds only, end, and use no other
-    // memory; the entry reads and writes the channels that the types count.
-    let cuda = unsafe { Cuda::new(file, text) }
-        .uniforms(device.uniforms)
-        .translated();
+    let of_type = kernel::<K, F> as fn(&'static str, Option<&[usize]>, F) -> Option<Cuda>;
+    let cuda = whole(file, of_type as usize, translated, with_entry::<K>)?;
     Some(match antisymmetric {
         Some(channels) => cuda.antisymmetric(channels),
         None => cuda,
     })
 }
 
-/// The whole text: the function `pair` reads and writes the channels.
-fn with_entry<K: PairKernel>(device: &mut Device, method: &Method) -> String
+/// The text of a potential of points `P` whose function `translated` adds, in the form that
+/// [`PairPotential::cuda`](crate::PairPotential::cuda) asks for.
+pub fn potential<P, F>(file: &'static str, translated: F) -> Option<Cuda>
 where
-    K::Target: DeviceValue,
-    K::Source: DeviceValue,
+    P: DeviceValue,
+    F: FnOnce(&mut Device) -> Method,
+{
+    let of_type = potential::<P, F> as fn(&'static str, F) -> Option<Cuda>;
+    let cuda = whole(file, of_type as usize, translated, with_values::<P>)?;
+    Some(cuda.function("potential"))
+}
+
+/// The text that the code at `of_type` writes, kept unless it may change.
+fn whole(
+    file: &'static str,
+    of_type: usize,
+    translated: impl FnOnce(&mut Device) -> Method,
+    entry: impl FnOnce(&mut Device, &Method) -> String,
+) -> Option<Cuda> {
+    let texts = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
+    let found = texts.get(&of_type).copied();
+    drop(texts);
+    let mut device = Device::new(found.is_none());
+    let method = translated(&mut device);
+    if device.refused {
+        return None;
+    }
+    let text = match found {
+        Some(found) => Cow::Borrowed(found),
+        None if device.by_hand => Cow::Owned(entry(&mut device, &method)),
+        None => {
+            let text = entry(&mut device, &method);
+            let mut texts = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
+            // One for each type of a kernel, kept until the process ends.
+            Cow::Borrowed(*texts.entry(of_type).or_insert_with(|| text.leak()))
+        }
+    };
+    // SAFETY: the translator's texts index arrays within their bounds only, end, and use no other
+    // memory; entries read and write the channels that the types count; and the makers of texts by
+    // hand guarantee the same of theirs.
+    let cuda = unsafe { Cuda::new(file, text) };
+    Some(cuda.uniforms(device.uniforms))
+}
+
+/// The whole text: the function `pair` reads and writes the channels.
+fn with_entry<K>(device: &mut Device, method: &Method) -> String
+where
+    K: PairKernel<Target: DeviceValue, Source: DeviceValue>,
 {
     const { assert!(<K::Target as Channels>::COUNT == <K::Target as DeviceValue>::NUMBERS) };
     const { assert!(<K::Source as Channels>::COUNT == <K::Source as DeviceValue>::NUMBERS) };
@@ -342,6 +432,22 @@ where
          const float* source, float* result) {{\n    \
          const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
          nf::write(result, {}(uniform, seen, nf::read<{target}>(target), nf::read<{source}>(source)));\n}}\n",
+        method.name,
+    );
+    text
+}
+
+/// The whole text of a potential: the function `potential` reads the channels and gives energy and
+/// force apart.
+fn with_values<P: DeviceValue>(device: &mut Device, method: &Method) -> String {
+    let point = device.name_of::<P>();
+    let mut text = device.assembled();
+    let _ = write!(
+        text,
+        "\n__forceinline__ void potential(const float* uniform, float d2, const float* a, \
+         const float* b, float& energy, float& over) {{\n    \
+         const auto found = {}(uniform, d2, nf::read<{point}>(a), nf::read<{point}>(b));\n    \
+         energy = found.energy;\n    over = found.force_over_r;\n}}\n",
         method.name,
     );
     text

@@ -65,7 +65,7 @@ impl Types {
 /// A value that exists in translated functions: `f32`, `u32`, `i32`, `bool`, indices (`usize`),
 /// arrays, tuples of up to six, `glam::Vec3`, and structs that derive `Channels`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no twin on the GPU",
+    message = "`{Self}` has no type on the GPU",
     note = "kernels compute with f32, u32, i32, bool, arrays, tuples, glam::Vec3 and structs that derive Channels"
 )]
 pub trait DeviceValue: Copy {

@@ -44,6 +44,9 @@ use std::ops::Range;
 /// Changes of the box, from a candidate of a run to the next, up to which runs are cut into pieces.
 const FEW: usize = 12;
 
+/// Points per change of the box from which on most cells have mixed candidates.
+const RARE: usize = 8;
+
 /// Counts of boxes up to which sums of them are exact in `f32` with room to spare.
 const MOST_BOXES: u32 = 1 << 20;
 
@@ -112,6 +115,14 @@ impl Walk<'_> {
         }
         let changes = runs.iter().map(|run| wraps.changes(run.slots.clone()));
         changes.sum::<usize>() > FEW
+    }
+
+    /// Returns true if the box changes so often, from a sorted source to the next, that most cells
+    /// have mixed candidates.
+    pub(crate) fn is_mostly_mixed(&self) -> bool {
+        let points = self.sources.points();
+        let changes = points.all_wraps().changes(0..points.len());
+        self.mixing.is_some() && changes > points.len() / RARE
     }
 
     /// Bounding box of the targets after they are moved into the box, enlarged by the slack.

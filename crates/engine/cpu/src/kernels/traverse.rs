@@ -133,13 +133,14 @@ impl CpuBackend {
 
 /// Returns the targets of a task if the kernel, the sets and the domain let pairs be evaluated
 /// once. All candidates of a group are then held at once, so it is not done where they are too
-/// many.
+/// many; and candidates ahead of a target are gathered for each target anew where these lie in
+/// many boxes, which costs more than it saves.
 fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && (open || walk.share.is_none());
     let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
-    if symmetric && walk.same_set && single && !walk.may_be_long() {
+    if symmetric && walk.same_set && single && !walk.may_be_long() && !walk.is_mostly_mixed() {
         return symmetric::task_size(walk);
     }
     Ok(None)

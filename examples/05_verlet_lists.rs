@@ -23,6 +23,7 @@ impl LennardJones {
     }
 }
 
+#[nearfield::pair_kernel]
 impl PairKernel for LennardJones {
     type Target = ();
     type Source = ();

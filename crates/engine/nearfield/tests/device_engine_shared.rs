@@ -14,7 +14,7 @@ use nearfield::{
         CpuHelper, DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaSlice, CudaView},
     },
-    kernels::{Cuda, SphDensity, SphForce, WendlandC2},
+    kernels::{SphDensity, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
 use on_gpu::{FromHost, start_or_skip};
@@ -219,6 +219,7 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
 /// The nearest neighbour's squared distance: a reduction that is no sum.
 struct Nearest;
 
+#[nearfield::pair_kernel]
 impl PairKernel for Nearest {
     type Target = ();
     type Source = ();
@@ -227,13 +228,6 @@ impl PairKernel for Nearest {
 
     fn pair(&self, pair: nearfield::Pair, (): (), (): ()) -> f32 {
         pair.d2
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let text = "__device__ __forceinline__ void pair(const float* u, const Pair& p, const float* t, \
-                    const float* s, float* r) { r[0] = p.d2; }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        Some(unsafe { Cuda::new("nearest.cuh", text) })
     }
 }
 

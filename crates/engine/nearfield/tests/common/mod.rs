@@ -6,7 +6,7 @@ pub(crate) mod scattered;
 
 use nearfield::{
     Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
-    RadiusRule, kernels::Cuda, report::SimdLevel,
+    RadiusRule, report::SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
@@ -178,6 +178,7 @@ pub(crate) fn traverse<T: Real>(
 /// visits a wrong pair, or the right pair with a wrong source or image, is found out.
 pub(crate) struct Fingerprint;
 
+#[nearfield::pair_kernel]
 impl PairKernel for Fingerprint {
     type Target = f32;
     type Source = f32;
@@ -191,17 +192,6 @@ impl PairKernel for Fingerprint {
             0.0
         };
         [1.0, source + 2.0 * target, sign]
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let text =
-            "void pair(const float*, const Pair& p, const float* t, const float* s, float* r) {
-                r[0] = 1.0f;
-                r[1] = s[0] + 2.0f * t[0];
-                r[2] = p.d[0] + p.d[1] > p.d[2] ? 1.0f : 0.0f;
-            }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        Some(unsafe { Cuda::new("fingerprint.cu", text) })
     }
 }
 

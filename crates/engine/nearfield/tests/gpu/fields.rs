@@ -2,17 +2,14 @@
 
 use super::{BOTH, GPU, engine_with, fresh_seed, needs_gpu};
 use crate::common::scattered::Scattered;
-use nearfield::{
-    balance::Policy,
-    kernels::{Cuda, Field},
-    prelude::*,
-};
+use nearfield::{balance::Policy, kernels::Field, prelude::*};
 use nearfield_testkit::{cloud::Cloud, random::Random};
 
 /// A sum that tells every channel of a pair apart. Values are small whole numbers, so sums are
 /// exact in any order.
 struct Weighted;
 
+#[nearfield::pair_kernel]
 impl PairKernel for Weighted {
     type Target = ([f32; 3], f32);
     type Source = (f32, [f32; 2], [f32; 3]);
@@ -23,16 +20,6 @@ impl PairKernel for Weighted {
             t[0] + 2.0 * t[1] + 3.0 * t[2] + 4.0 * u,
             m + 2.0 * a + 3.0 * b + 4.0 * s[0] + 5.0 * s[1] + 6.0 * s[2],
         ]
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let text =
-            "void pair(const float*, const Pair& p, const float* t, const float* s, float* r) {
-                r[0] = t[0] + 2 * t[1] + 3 * t[2] + 4 * t[3];
-                r[1] = s[0] + 2 * s[1] + 3 * s[2] + 4 * s[3] + 5 * s[4] + 6 * s[5];
-            }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        Some(unsafe { Cuda::new("weighted.cu", text) })
     }
 }
 

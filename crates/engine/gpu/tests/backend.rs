@@ -15,7 +15,7 @@ use nearfield_gpu::{
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
-    Cuda, Field, ListKind, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+    Cuda, Field, ListKind, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2, pair_kernel,
 };
 use nearfield_testkit::{
     cloud::Cloud,
@@ -275,6 +275,7 @@ fn forces_are_those_of_the_cpu() {
 /// The distance to the nearest and the farthest neighbour, by either reduction.
 struct Extreme<const FAR: bool>;
 
+#[pair_kernel(crate = nearfield_pairs)]
 impl<const FAR: bool> PairKernel for Extreme<FAR> {
     type Target = ();
     type Source = ();
@@ -283,13 +284,6 @@ impl<const FAR: bool> PairKernel for Extreme<FAR> {
 
     fn pair(&self, pair: Pair, _: (), _: ()) -> f32 {
         pair.d2
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
-                    r[0] = p.d2; }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        Some(unsafe { Cuda::new("extreme.cuh", text) })
     }
 }
 

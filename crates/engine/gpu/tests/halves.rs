@@ -15,7 +15,7 @@ use nearfield_gpu::{
 use nearfield_grid::Domain;
 use nearfield_pairs::{
     Coefficients, Cuda, Interactions, LennardJones, Mixing, Pair, PairKernel, SphForce, Truncation,
-    WendlandC2,
+    WendlandC2, pair_kernel,
 };
 use nearfield_testkit::{
     cloud::Cloud,
@@ -54,6 +54,7 @@ impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
 /// The source's result is neither the target's nor its opposite.
 struct Lopsided;
 
+#[pair_kernel(crate = nearfield_pairs)]
 impl PairKernel for Lopsided {
     type Target = (f32, f32);
     type Source = [f32; 3];
@@ -62,13 +63,6 @@ impl PairKernel for Lopsided {
 
     fn pair(&self, _: Pair, (a, b): (f32, f32), [c, d, e]: [f32; 3]) -> (f32, f32) {
         (a + 3.0 * d, b * e - c)
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        let text = "void pair(const float*, const Pair&, const float* t, const float* s, float* r) {\n\
-                    r[0] = t[0] + 3.0f * s[1]; r[1] = t[1] * s[2] - s[0]; }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        Some(unsafe { Cuda::new("lopsided.cuh", text) })
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Candidates {
     exact: Aligned<f64>,
 }
 
-/// What is computed of candidates that are seen through other images.
+/// The arrays that are filled when candidates are seen through other images.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
     /// Image vectors in double precision instead of those in single precision.

@@ -7,12 +7,17 @@
 //!
 //! # Periodic domains
 //!
-//! Cells whose candidates are all of the central image and lie in the same box as the targets, which
-//! is most of a large box, are searched exactly as in an open domain. Elsewhere the pieces of a
-//! cell ([`super::pieces`]) are collected first, each with its image vector.
+//! Cells whose candidates are all of the central image and lie in the same box as the targets,
+//! which is most of a large box, are searched exactly as in an open domain. Elsewhere the pieces of
+//! a cell ([`super::pieces`]) are collected first, each with its image vector.
 //! Targets of one cell may lie in different boxes, because coordinates are not wrapped; then they
 //! see their neighbours through different images, and each wrap is a group of its own. Where boxes
 //! change from point to point ([`super::mixed`]), candidates are gathered once for all of them.
+//!
+//! # Double precision
+//!
+//! Candidates are gathered by their proxies in `f32`, under their slots. Then their positions as
+//! given are looked up, once for all targets of the group, and they get the names that lists take.
 //!
 //! # Code per level
 //!
@@ -401,8 +406,11 @@ impl<'a> Groups<'a> {
         Ok(Some(group))
     }
 
-    /// The first of the targets whose candidates were gathered together, and those after it that lie
-    /// in the same box.
+    /// The first of the targets whose candidates were gathered together, and those after it that
+    /// lie in the same box.
+    ///
+    /// The candidates stay in the scratch, and only their image vectors are computed anew. The
+    /// other targets are left for the next call.
     #[inline(always)]
     fn next_mixed(
         &mut self,
@@ -441,8 +449,7 @@ impl<'a> Groups<'a> {
         let images = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
         let whole = collecting.walked.is_all();
         let (targets, batch) = if images == Images::Mixed && !walk.ahead {
-            // Whatever box they lie in. Ahead of a target there are other candidates than ahead of
-            // the next.
+            // In any box. Ahead of a target there are other candidates than ahead of the next.
             (slots.clone(), Batch::Whole)
         } else if whole {
             (slots.start..walk.same_wrap_until(&slots), Batch::Whole)

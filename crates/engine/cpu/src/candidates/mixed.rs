@@ -11,25 +11,16 @@
 //! 1. [`Walk::gather_mixed`] copies the candidates of all targets of a cell, with the image of
 //!    their cells less their own boxes. Targets and candidates lie in one box only after they are
 //!    moved there, so the test against the bounding box of the targets is done with moved
-//!    coordinates, which are rounded; the box is enlarged by [`Mixing::slack`].
+//!    coordinates, which are rounded; the box is enlarged by their slack ([`super::mixing`]).
 //! 2. For every target, or those next to each other that lie in the same box,
 //!    [`Candidates::see_from`](super::arrays::Candidates::see_from) adds the target's boxes and
 //!    computes the contract's image vectors. Positions are those given, so the pair test is the
 //!    contract's.
-//!
-//! # Slack
-//!
-//! Let M bound coordinates and sums of box vectors along an axis: the farthest coordinate, and
-//! (2W + I + 2) lengths of each vector along it, for counts up to W and images up to I. Moving
-//! a point is 3 roundings of products and sums and one of each vector, 4u·M with u = 2⁻²⁴; the
-//! contract's difference is off by 2u·M, its image vector and their sum by u·M each; enlarging the
-//! box by u·M. With both points moved that is 13u·M. [`Mixing::slack`] is 64u·M. The distance from
-//! the enlarged box and its square are rounded relative to themselves, which a radius enlarged by
-//! 2⁻²⁰ covers, and below the smallest normal square nothing is dropped.
 
 use super::{
     arrays::{Arrays, Seen},
     gather::{Gather, splat, squared},
+    mixing::Mixing,
     mode::{Mode, RADII, Tag, has},
     scratch::{Piece, Scratch},
     walk::Walk,
@@ -47,66 +38,7 @@ const FEW: usize = 12;
 /// Points per change of the box from which on most cells have mixed candidates.
 const RARE: usize = 8;
 
-/// Counts of boxes up to which sums of them are exact in `f32` with room to spare.
-const MOST_BOXES: u32 = 1 << 20;
-
-/// Sums of coordinates and image vectors beyond which products may leave the range of `f32`.
-const FARTHEST: f32 = 1e30;
-
-/// Where the points of two sets lie that are to be moved into the box.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mixing {
-    /// Box vectors, zero along open axes.
-    vectors: [[f32; 3]; 3],
-    /// Some component of a vector is not along its own axis.
-    tilted: bool,
-    /// Distances along each axis that rounding may take away, see the module's comment.
-    slack: [f32; 3],
-}
-
 impl Walk<'_> {
-    /// How points are moved into the box; None in an open domain, where all sources are inside, and
-    /// where boxes are too many or too large for `f32`.
-    pub(crate) fn mixing(&self) -> Option<Mixing> {
-        let (targets, sources) = (
-            self.targets.points().all_wraps(),
-            self.sources.points().all_wraps(),
-        );
-        if sources.is_empty() {
-            return None;
-        }
-        let lattice = self.sources.lattice();
-        let domain = lattice.effective_domain();
-        let most: [u32; 3] =
-            std::array::from_fn(|axis| targets.most()[axis].max(sources.most()[axis]));
-        if most.iter().any(|&most| most > MOST_BOXES) {
-            return None;
-        }
-        let images = lattice.max_images_along();
-        let given = domain.vectors().map(Option::unwrap_or_default);
-        let vectors = given.map(|vector| lattice.image_shift(vector));
-        let mut slack = [0.0; 3];
-        for axis in 0..3 {
-            let farthest = targets.farthest()[axis].max(sources.farthest()[axis]);
-            let mut largest = f64::from(farthest);
-            for k in 0..3 {
-                let boxes = 2.0 * f64::from(most[k]) + images[k] as f64 + 2.0;
-                largest += boxes * given[k][axis].abs();
-            }
-            if largest > f64::from(FARTHEST) {
-                return None;
-            }
-            if (0..3).any(|k| vectors[k][axis] != 0.0) {
-                slack[axis] = (largest * 2f64.powi(-18)) as f32;
-            }
-        }
-        Some(Mixing {
-            vectors,
-            tilted: domain.is_tilted(),
-            slack,
-        })
-    }
-
     /// Returns true if the runs had to be cut into many pieces.
     pub(crate) fn is_mixed(&self, runs: &[Run]) -> bool {
         let wraps = self.sources.points().all_wraps();

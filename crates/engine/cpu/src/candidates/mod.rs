@@ -35,6 +35,7 @@ pub(crate) mod expected;
 pub(crate) mod gather;
 pub(crate) mod groups;
 pub(crate) mod mixed;
+pub(crate) mod mixing;
 pub(crate) mod mode;
 pub(crate) mod pieces;
 pub(crate) mod scan;

@@ -18,11 +18,10 @@
 //!
 //! With [`EXACT`] the distances are those of the positions as given, in `f64` by the operations of
 //! the contract, a few vectors of `f64` for one of `f32`. The proxies in `f32` only chose the
-//! candidates: whenever the contract finds a pair, the proxies pass the box test of gathering, whose
-//! radius is enlarged by the largest error of two proxies
-//! ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So the set of pairs does not depend on
-//! proxies, only the number of candidates does. A point far away makes the filter coarse for
-//! the targets of its own cell alone.
+//! candidates: whenever the contract finds a pair, the proxies pass the box test of gathering,
+//! whose radius is enlarged by the largest error of two proxies
+//! ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So the set of pairs does not depend
+//! on proxies, only the number of candidates does.
 //!
 //! # Half lists and own images
 //!

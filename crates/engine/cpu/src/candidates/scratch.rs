@@ -25,7 +25,7 @@ pub(crate) struct Scratch {
     pub(crate) packed: Aligned<f32>,
     /// For traversals that evaluate pairs once.
     pub(crate) pages: PageTable,
-    /// Numbers of the candidates that are to be decided in double precision.
+    /// Numbers of the candidates that are neighbours, where pairs are visited.
     pub(crate) passed: Aligned<u32>,
     /// Room for lists that are counted only.
     pub(crate) scribble: Aligned<u32>,

@@ -16,7 +16,7 @@
 //! backend's results are never overwritten.
 
 use super::{
-    mixed::Mixing,
+    mixing::Mixing,
     mode::{EXACT, Mode, RADII, Tag},
     scan::ExactSelect,
 };
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(ErrorKind::HalfRule { rule }.into());
         }
-        let mut walk = Self {
+        let walk = Self {
             targets: sets.targets,
             sources: sets.sources,
             same_set: sets.same_set,
@@ -140,10 +140,9 @@ impl<'a> Walk<'a> {
             radii: sets.radii.into(),
             ahead: false,
             images: false,
-            mixing: None,
+            mixing: Mixing::of(sets.targets, sets.sources),
             share: sets.share,
         };
-        walk.mixing = walk.mixing();
         match walk.double() {
             None => Ok(walk),
             Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),

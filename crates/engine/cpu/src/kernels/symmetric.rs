@@ -22,7 +22,8 @@
 //!
 //! * for kernels that do not say they are symmetric, or between two sets;
 //! * under rules that are not symmetric, and for shares around periodic boxes;
-//! * in double precision, where deciding a pair costs more than evaluating it;
+//! * in double precision;
+//! * where sources lie in many different periodic boxes ([`mixed`](crate::candidates::mixed));
 //! * where a target's candidates come in batches, because all sums of a group lie beside its
 //!   candidates;
 //! * for large sets whose windows would be so large that only few tasks are left.

@@ -276,7 +276,9 @@ impl Domain {
     }
 }
 
-/// A number that an `f64` is rounded to.
+/// A number that an `f64` is rounded to: `f32`, or `f64` itself, which stays as it is.
+///
+/// Image vectors are computed in `f64` and rounded once, so the same loop serves both precisions.
 pub trait Rounded: Copy {
     /// The nearest number to `value`.
     fn rounded(value: f64) -> Self;

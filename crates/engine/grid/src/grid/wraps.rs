@@ -6,6 +6,14 @@
 //! can be loaded; a bit per point says where they change, so a run of equal counts is found by
 //! words of 64; and the farthest coordinate and count bound what rounding can do to coordinates
 //! that are moved into the box.
+//!
+//! # Cost
+//!
+//! Points that are all inside keep nothing. Otherwise 12 bytes and a bit per point, counted in two
+//! passes over the sorted points, in memory that is kept from build to build.
+//!
+//! **Invariant:** there is a bit per point exactly where there are counts, and the bit of the first
+//! point is never looked at.
 
 use crate::{Error, Lattice, PADDING, memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
@@ -69,6 +77,8 @@ impl Wraps {
     }
 
     /// The end of the points from `slots.start` on that share its counts, at most `slots.end`.
+    ///
+    /// Cost: a look at every 64th point up to there.
     #[inline(always)]
     pub fn same_until(&self, slots: Range<usize>) -> usize {
         let from = slots.start + 1;
@@ -86,14 +96,19 @@ impl Wraps {
         slots.end
     }
 
-    /// Returns true if all of the points have these counts.
+    /// Returns true if all of the points have these counts; of no points, true.
+    ///
+    /// Cost: a look at every 64th point.
     #[inline(always)]
     pub fn all_are(&self, slots: Range<usize>, counts: [i32; 3]) -> bool {
         slots.is_empty()
             || (self.of(slots.start) == counts && self.same_until(slots.clone()) == slots.end)
     }
 
-    /// How often counts change from a point of `slots` to the next.
+    /// How often counts change from a point of `slots` to the next: one less than the pieces that
+    /// they would be cut into.
+    ///
+    /// Cost: a look at every 64th point.
     #[inline(always)]
     pub fn changes(&self, slots: Range<usize>) -> usize {
         let from = slots.start + 1;

@@ -1,6 +1,6 @@
 //! The storage of neighbour lists: reused between searches, grown without losing anything.
 
-use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SetRadii, SimdLevel};
+use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairOfSets, SetRadii, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::ListKind;
 use nearfield_testkit::cloud::Cloud;
@@ -19,15 +19,21 @@ fn cloud(cloud: Cloud, points: usize, seed: u64) -> Vec<[f32; 3]> {
     cloud.points(if cfg!(miri) { points / 20 } else { points }, seed)
 }
 
-fn search(backend: &CpuBackend, grid: &Grid, lists: &mut NeighborLists) {
-    let sets = PairOfSets {
+fn of(grid: &Grid) -> PairOfSets<'_> {
+    PairOfSets {
         targets: grid,
         sources: grid,
         same_set: true,
         radii: SetRadii::Uniform,
         share: None,
-    };
-    backend.search(sets, ListKind::Full, lists).unwrap();
+    }
+}
+
+fn search(backend: &CpuBackend, grid: &Grid, lists: &mut NeighborLists) {
+    let order = ListOrder::Unspecified;
+    backend
+        .search(of(grid), ListKind::Full, order, lists)
+        .unwrap();
 }
 
 fn same(a: &NeighborLists, b: &NeighborLists) -> bool {
@@ -80,6 +86,37 @@ fn sorted_lists_are_the_same_lists_in_ascending_order() {
     expected.iter_mut().for_each(|list| list.sort_unstable());
     lists.sort();
     assert!(lists.iter().eq(expected.iter().map(Vec::as_slice)));
+}
+
+#[test]
+fn ascending_lists_are_the_sorted_lists() {
+    let mut clusters = cloud(Cloud::Clusters, 30_000, 3);
+    // Hundreds of points on each other: groups of more candidates than a network sorts.
+    clusters.extend([[1.0; 3]; 700]);
+    let clouds = [cloud(Cloud::Lattice, 8_000, 3), clusters];
+    for (points, radius) in clouds.iter().zip([2.0, 1.0]) {
+        let grid = grid(points, radius);
+        let mut sorted = NeighborLists::default();
+        search(&CpuBackend::new(1).unwrap(), &grid, &mut sorted);
+        sorted.sort();
+        assert!(sorted.iter().all(|list| list.is_sorted()));
+        for &level in SimdLevel::available() {
+            for kind in [ListKind::Full, ListKind::Half] {
+                let backend = CpuBackend::new(2).unwrap().with_level(level);
+                let mut lists = NeighborLists::default();
+                backend
+                    .search(of(&grid), kind, ListOrder::Ascending, &mut lists)
+                    .unwrap();
+                for (target, (list, full)) in lists.iter().zip(sorted.iter()).enumerate() {
+                    let first = match kind {
+                        ListKind::Full => 0,
+                        ListKind::Half => full.partition_point(|&j| j as usize <= target),
+                    };
+                    assert_eq!(list, &full[first..], "{level:?}, {kind:?}, {target}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! read or written out of place.
 
 use nearfield_cpu::{
-    BorrowedBuffer, BufferProvider, CpuBackend, Error, ErrorKind, Fields, Inside, NeighborLists,
-    Output, PairOfSets, SetRadii, StoredPairs,
+    BorrowedBuffer, BufferProvider, CpuBackend, Error, ErrorKind, Fields, Inside, ListOrder,
+    NeighborLists, Output, PairOfSets, SetRadii, StoredPairs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Field, ListKind, SphDensity};
@@ -61,7 +61,12 @@ fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
     let mut errors = Vec::new();
     errors.extend(
         backend
-            .search(of, ListKind::Full, &mut NeighborLists::default())
+            .search(
+                of,
+                ListKind::Full,
+                ListOrder::Unspecified,
+                &mut NeighborLists::default(),
+            )
             .err(),
     );
     errors.extend(backend.count(of, &mut vec![0; of.targets.given()]).err());
@@ -141,7 +146,12 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
     let (targets, sources) = (grid(&few), grid(&many));
     let mut lists = NeighborLists::default();
     backend
-        .search(pair(&targets, &sources, false), ListKind::Full, &mut lists)
+        .search(
+            pair(&targets, &sources, false),
+            ListKind::Full,
+            ListOrder::Unspecified,
+            &mut lists,
+        )
         .unwrap();
     let pairs = StoredPairs {
         lists: &lists,

@@ -1,8 +1,8 @@
 //! Pairs evaluated once for both points give what they give when evaluated from both sides.
 
 use nearfield_cpu::{
-    CpuBackend, Fields, Output, PairOfSets, RadiusRule, SetRadii, Share, SimdLevel, SortedRadii,
-    Spent,
+    CpuBackend, Fields, ListOrder, Output, PairOfSets, RadiusRule, SetRadii, Share, SimdLevel,
+    SortedRadii, Spent,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
@@ -664,7 +664,7 @@ fn radii_of_another_set_and_half_lists_by_one_sided_rules_are_refused() {
         let mut lists = Default::default();
         refused(
             backend
-                .search(sets, ListKind::Full, &mut lists)
+                .search(sets, ListKind::Full, ListOrder::Unspecified, &mut lists)
                 .unwrap_err(),
         );
         let mut results = [[0.0; 3]; 20];

@@ -19,6 +19,10 @@ use std::ops::Range;
 pub(crate) struct Scratch {
     /// Candidates of the current group.
     pub(crate) candidates: Candidates,
+    /// The candidates of the current group in another order, for ascending lists.
+    pub(crate) ordered: Candidates,
+    /// Keys that they are brought into that order by, and room to sort them.
+    pub(crate) keys: Aligned<u32>,
     /// Source channels of the candidates, for traversals.
     pub(crate) gathered: Aligned<f32>,
     /// Geometry and source channels of the neighbours of one target, for traversals.
@@ -42,6 +46,8 @@ impl Scratch {
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.candidates.bytes()
+            + self.ordered.bytes()
+            + self.keys.bytes()
             + self.gathered.bytes()
             + self.packed.bytes()
             + self.passed.bytes()

@@ -17,7 +17,7 @@
 //! A list of more than 2³² − 1 entries has no count and is refused with the number. Sinks that
 //! want lengths only are served by the first walk.
 
-use super::sink::ListSink;
+use super::{sink::ListSink, wanted::Listed};
 use crate::{
     candidates::{
         groups::{Group, Groups},
@@ -29,6 +29,7 @@ use crate::{
     simd::{LANES, Simd, Task},
 };
 use nearfield_grid::memory::Shortage;
+use std::slice;
 
 /// Hands the list of the target of `group` to `sink`, and walks through all of its batches. The
 /// first was gathered into `scratch`.
@@ -40,7 +41,7 @@ use nearfield_grid::memory::Shortage;
 pub(super) unsafe fn long_list<S: Simd>(
     groups: &mut Groups<'_>,
     group: Group,
-    half: bool,
+    listed: Listed,
     scratch: &mut Scratch,
     sink: &mut impl ListSink,
 ) {
@@ -56,7 +57,7 @@ pub(super) unsafe fn long_list<S: Simd>(
         let to = scratch.scribble.as_mut_ptr();
         // SAFETY: the caller guarantees the level; `scribble` has room for all candidates of a
         // batch, and every batch overwrites the one before.
-        counted += unsafe { select_batch::<S>(walk, batch, half, scratch, to) };
+        counted += unsafe { select_batch::<S>(walk, batch, listed.half, scratch, to) };
     });
     if !walked {
         return;
@@ -85,10 +86,14 @@ pub(super) unsafe fn long_list<S: Simd>(
     let walked = for_each_batch::<S>(groups, first, scratch, |batch, scratch| {
         // SAFETY: the caller guarantees the level; the sink made room for the whole list and a
         // vector, and all batches together have the neighbours that were counted.
-        found += unsafe { select_batch::<S>(walk, batch, half, scratch, to.add(found)) };
+        found += unsafe { select_batch::<S>(walk, batch, listed.half, scratch, to.add(found)) };
     });
     if walked {
         debug_assert_eq!(found, counted, "the sets are borrowed, so nothing changed");
+        if listed.sort {
+            // SAFETY: the list is the first `found` entries of the room, and written.
+            unsafe { slice::from_raw_parts_mut(to, found) }.sort_unstable();
+        }
         // SAFETY: the target is put once, here.
         unsafe { sink.put(0, target, found) };
     }

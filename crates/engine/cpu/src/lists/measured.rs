@@ -24,6 +24,7 @@
 use super::{
     neighbor_lists::{LaidOut, ListOrder, NeighborLists},
     sink::{Counted, Shown},
+    wanted::Wanted,
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
@@ -140,7 +141,8 @@ impl CpuBackend {
                     unsafe { shared.write(slot, count) };
                 }
             });
-            walk.lists(self.level(), slots, scratch, kind, &mut sink);
+            let wanted = Wanted::lengths(kind);
+            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
         })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         span.record("pairs", pairs);
@@ -159,11 +161,11 @@ impl CpuBackend {
     fn for_each_list(
         &self,
         sets: PairOfSets<'_>,
-        kind: ListKind,
+        wanted: Wanted,
         slots: Range<usize>,
         put: impl Fn(usize, &[u32]) + Sync + Send,
     ) -> Result<(), Error> {
-        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let walk = Walk::new(sets, Tag::Index, wanted.kind)?;
         let index = sets.targets.points().index();
         self.for_each_task(slots.len(), &|task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;
@@ -173,7 +175,7 @@ impl CpuBackend {
                     put(slot, list);
                 }
             });
-            walk.lists(self.level(), task, scratch, kind, &mut sink);
+            walk.lists(self.level(), task, scratch, wanted, &mut sink);
         })
     }
 }
@@ -233,6 +235,12 @@ impl<'a> MeasuredLists<'a> {
         self.pairs
     }
 
+    /// The lists that were measured, in an order.
+    fn wanted(&self, order: ListOrder) -> Wanted {
+        let kind = self.kind;
+        Wanted { kind, order }
+    }
+
     /// The caller's index of each target, in sorted order.
     pub fn targets(&self) -> &'a [u32] {
         let points = self.sets.targets.points();
@@ -254,12 +262,12 @@ impl<'a> MeasuredLists<'a> {
         let storage = SharedMut::new(storage);
         let slots = 0..self.lengths.len();
         self.backend
-            .for_each_list(self.sets, self.kind, slots, |slot, list| {
+            .for_each_list(self.sets, self.wanted(order), slots, |slot, list| {
                 let begin = starts[index[slot] as usize] as usize;
                 // SAFETY: `lay_out` put the lists one behind the other, as long as they were
                 // measured, and every sorted target is visited once.
                 let row = unsafe { storage.slice_mut(begin, begin + self.lengths[slot] as usize) };
-                fill(row, list, order);
+                fill(row, list);
             })
     }
 
@@ -296,19 +304,23 @@ impl<'a> MeasuredLists<'a> {
         rows.indices.resize(room, 0);
         let offsets = &rows.offsets;
         let storage = SharedMut::new(&mut rows.indices);
-        self.backend
-            .for_each_list(self.sets, self.kind, slots.clone(), |slot, list| {
+        self.backend.for_each_list(
+            self.sets,
+            self.wanted(order),
+            slots.clone(),
+            |slot, list| {
                 let row = slot - slots.start;
                 let (begin, end) = (offsets[row] as usize, offsets[row + 1] as usize);
                 // SAFETY: offsets are monotone and end within the storage, and every sorted
                 // target is visited once.
-                fill(unsafe { storage.slice_mut(begin, end) }, list, order);
-            })
+                fill(unsafe { storage.slice_mut(begin, end) }, list);
+            },
+        )
     }
 }
 
 /// Copies a list to `row`, which is as long as the list was when it was measured.
-fn fill(row: &mut [u32], list: &[u32], order: ListOrder) {
+fn fill(row: &mut [u32], list: &[u32]) {
     debug_assert_eq!(
         row.len(),
         list.len(),
@@ -316,7 +328,4 @@ fn fill(row: &mut [u32], list: &[u32], order: ListOrder) {
     );
     let len = row.len().min(list.len());
     row[..len].copy_from_slice(&list[..len]);
-    if order == ListOrder::Ascending {
-        row[..len].sort_unstable();
-    }
 }

@@ -26,8 +26,15 @@
 //! **Invariant:** a search leaves either all lists of a set or none; half-written lists are never
 //! visible.
 //!
+//! # Ascending lists
+//!
+//! Lists that are to ascend are not sorted one by one: the candidates of a group are, before its
+//! lists are selected from them ([`ascending`]). Lists of another backend are sorted where they
+//! lie.
+//!
 //! A reader of lists never sees gaps: it takes a list by its start and count.
 
+mod ascending;
 pub(crate) mod geometry;
 pub(crate) mod joint;
 mod long_list;
@@ -38,4 +45,5 @@ mod search;
 mod select;
 mod sink;
 pub(crate) mod storage;
+mod wanted;
 mod writer;

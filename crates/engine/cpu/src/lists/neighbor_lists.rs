@@ -14,14 +14,19 @@
 //! # Order inside a list
 //!
 //! Lists hold sources in the order in which the grid's runs give them: row by row, along x, by
-//! index. [`ListOrder::Ascending`] sorts each list afterwards, for programs that compare lists or
-//! need the same list from any backend.
+//! index. [`ListOrder::Ascending`] is for programs that compare lists or need the same list from
+//! any backend: the CPU backend selects lists from candidates that ascend, and those of another
+//! backend are sorted by [`NeighborLists::sort`].
 
 use super::{
     storage::Storage,
     writer::{Block, Bookkeeping, ListWriter, Moved, entries, out_of_memory, written},
 };
-use crate::{error::Error, pool::CpuBackend, pool::workers::Workers};
+use crate::{
+    error::Error,
+    pool::{CpuBackend, workers::Workers},
+    simd::{level::SimdLevel, sort::SortEach, with_level},
+};
 use nearfield_grid::{
     Csr, SharedMut,
     memory::{with_room, zeroed},
@@ -29,6 +34,19 @@ use nearfield_grid::{
 };
 use rayon::prelude::*;
 use std::sync::Weak;
+
+/// Lists that a worker sorts at a time.
+const SORT_TASK: usize = 1 << 10;
+
+/// Lists ahead of the one being sorted that are prefetched: neighbouring targets of the caller have
+/// lists far apart in the storage where the caller's points are in random order.
+const AHEAD: usize = 8;
+
+/// Entries per cache line.
+const LINE: usize = 16;
+
+/// Maximum number of cache lines of a list that are prefetched.
+const MAX_LINES: usize = 16;
 
 /// Neighbours of every target, in the caller's order and numbering.
 ///
@@ -195,19 +213,37 @@ impl NeighborLists {
 
     /// Brings every list into [`ListOrder::Ascending`]. The contents of lists of another backend
     /// that overlap are unspecified afterwards.
+    ///
+    /// Lists are sorted where they lie, in the caller's order, by the workers of the backend; those
+    /// of the CPU backend need it only if they were not found in that order.
     pub fn sort(&mut self) {
         if self.foreign && !self.on_workers(|| self.are_apart()) {
             return self.sort_one_by_one();
         }
         let workers = self.workers.upgrade();
         let storage = SharedMut::new(&mut self.indices);
-        let lists = (&*self.start, &*self.count).into_par_iter();
+        let (start, count) = (&*self.start, &*self.count);
+        let level = SimdLevel::detect();
         let sort = || {
-            lists.with_min_len(1 << 10).run(|(&start, &count)| {
-                let begin = start as usize;
-                // SAFETY: lists lie in the storage and do not overlap: lists of this crate by
-                // construction, lists of another backend because `are_apart` has just checked it.
-                unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
+            let tasks = (0..start.len().div_ceil(SORT_TASK)).into_par_iter();
+            tasks.run(|task| {
+                let begin = task * SORT_TASK;
+                let targets = begin..(begin + SORT_TASK).min(start.len());
+                let lists = targets.map(|target| {
+                    if let (Some(&next), Some(&count)) =
+                        (start.get(target + AHEAD), count.get(target + AHEAD))
+                    {
+                        for line in (0..count as usize).step_by(LINE).take(MAX_LINES) {
+                            storage.expect(next as usize + line);
+                        }
+                    }
+                    let begin = start[target] as usize;
+                    // SAFETY: lists lie in the storage and do not overlap: lists of this crate by
+                    // construction, lists of another backend because `are_apart` has just checked
+                    // it. Every target comes once.
+                    unsafe { storage.slice_mut(begin, begin + count[target] as usize) }
+                });
+                with_level(level, SortEach { lists });
             });
         };
         match workers {

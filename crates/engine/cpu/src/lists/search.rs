@@ -17,8 +17,9 @@
 
 use super::{
     joint::ShareOfLists,
-    neighbor_lists::NeighborLists,
+    neighbor_lists::{ListOrder, NeighborLists},
     sink::{Counted, Stored},
+    wanted::Wanted,
     writer::{Chunk, ListWriter},
 };
 use crate::{
@@ -40,7 +41,8 @@ const SAMPLE: usize = 512;
 const STREAM_SLACK: usize = 4096;
 
 impl CpuBackend {
-    /// Writes the neighbours of every target into `lists`, reusing its memory.
+    /// Writes the neighbours of every target into `lists`, reusing its memory, each list in the
+    /// given order.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), after which the lists are empty;
@@ -53,6 +55,7 @@ impl CpuBackend {
         &self,
         sets: PairOfSets<'_>,
         kind: ListKind,
+        order: ListOrder,
         lists: &mut NeighborLists,
     ) -> Result<(), Error> {
         let targets = sets.targets.points().len();
@@ -74,7 +77,7 @@ impl CpuBackend {
         lists.work_on(self);
         lists.prepare(targets, expected)?;
         lists.fill(STREAMS * self.threads(), |writer| {
-            self.write(&walk, kind, writer)
+            self.write(&walk, Wanted { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(())
@@ -85,13 +88,13 @@ impl CpuBackend {
     ///
     /// The stack of chunks is shared, so a task continues the chunk that the last finished task
     /// left.
-    fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) -> Result<(), Error> {
+    fn write(&self, walk: &Walk<'_>, wanted: Wanted, writer: &ListWriter<'_>) -> Result<(), Error> {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
         let done = self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
             let chunks = stack().pop().unwrap_or_default();
             let mut sink = Stored { writer, chunks };
-            walk.lists(self.level(), slots, scratch, kind, &mut sink);
+            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
             stack().push(sink.chunks);
         });
         for chunk in stack().iter_mut().flatten() {
@@ -101,7 +104,8 @@ impl CpuBackend {
     }
 
     /// Writes the lists of a [share](PairOfSets::share) into `room`, while another backend writes
-    /// those of the other targets; [`NeighborLists::join`] puts both together.
+    /// those of the other targets; [`NeighborLists::join`] puts both together. The order inside a
+    /// list is unspecified.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -116,8 +120,9 @@ impl CpuBackend {
         let span = tracing::debug_span!("cpu.search", targets, work = Empty).entered();
         let walk = Walk::new(sets, Tag::Index, kind)?;
         walk.record_work(&span);
+        let order = ListOrder::Unspecified;
         found.fill(targets, room, STREAMS * self.threads(), |writer| {
-            self.write(&walk, kind, writer)
+            self.write(&walk, Wanted { kind, order }, writer)
         })
     }
 
@@ -149,13 +154,14 @@ impl CpuBackend {
         let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
         let walk = Walk::new(sets, Tag::Index, ListKind::Full)?;
         walk.record_work(&span);
+        let wanted = Wanted::lengths(ListKind::Full);
         let counts = SharedMut::new(counts);
         self.for_each_task(sorted, &|slots, scratch| {
             let mut sink = Counted::new(|target, count: u32| {
                 // SAFETY: every target lies in one task, and is visited once there.
                 unsafe { counts.write(target, count) };
             });
-            walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
+            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
         })
     }
 
@@ -177,7 +183,8 @@ impl CpuBackend {
         });
         for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
             let slots = target..target + 1;
-            walk.lists(self.level(), slots, &mut scratch, kind, &mut sink);
+            let wanted = Wanted::lengths(kind);
+            walk.lists(self.level(), slots, &mut scratch, wanted, &mut sink);
             if let Some(shortage) = scratch.failed {
                 return Err(shortage.into());
             }

@@ -17,7 +17,13 @@
 //! The targets of a group are announced to the sink before the first is selected, so that it can
 //! prefetch the starts and counts of all, which lie at the caller's indices.
 
-use super::{long_list::long_list, sink::ListSink};
+use super::{
+    ascending::ascend,
+    long_list::long_list,
+    neighbor_lists::ListOrder,
+    sink::ListSink,
+    wanted::{Listed, Wanted},
+};
 use crate::{
     candidates::{
         groups::Group,
@@ -26,10 +32,10 @@ use crate::{
         scratch::Scratch,
         walk::Walk,
     },
-    simd::{Simd, Task, level::SimdLevel, with_level},
+    simd::{Simd, Task, level::SimdLevel, sort::sort_list, with_level},
 };
 use nearfield_pairs::ListKind;
-use std::ops::Range;
+use std::{ops::Range, slice};
 
 impl Walk<'_> {
     /// Hands the list of every sorted target in `slots` to `sink`. Memory that was refused is noted
@@ -39,14 +45,15 @@ impl Walk<'_> {
         level: SimdLevel,
         slots: Range<usize>,
         scratch: &mut Scratch,
-        kind: ListKind,
+        wanted: Wanted,
         sink: &mut impl ListSink,
     ) {
         let task = ListTask {
             walk: self,
             slots,
             scratch,
-            half: kind == ListKind::Half && self.same_set,
+            half: wanted.kind == ListKind::Half && self.same_set,
+            ascending: wanted.order == ListOrder::Ascending,
             sink,
         };
         with_level(level, task);
@@ -66,6 +73,8 @@ struct ListTask<'a, L> {
     scratch: &'a mut Scratch,
     /// Half lists of one set.
     half: bool,
+    /// Lists ascend.
+    ascending: bool,
     /// Where lists go.
     sink: &'a mut L,
 }
@@ -78,19 +87,31 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         while let Some(group) = groups.next(S::LEVEL, scratch) {
             // SAFETY: the caller guarantees the level; the modes are what the candidates carry.
             unsafe {
+                // Lists that do not ascend by themselves are sorted one by one.
+                let mut sort = self.ascending;
+                if sort && group.is_whole() {
+                    match ascend::<S>(walk, &group, scratch) {
+                        Ok(ascends) => sort = !ascends,
+                        Err(shortage) => {
+                            scratch.failed = Some(shortage);
+                            break;
+                        }
+                    }
+                }
                 if !group.is_whole() {
-                    long_list::<S>(&mut groups, group, half, scratch, sink);
+                    long_list::<S>(&mut groups, group, Listed { half, sort }, scratch, sink);
                 } else if walk.double().is_some() && half {
                     with_exact_mode!(group.mode, MODE =>
-                        walk.put::<S, { MODE | HALF }>(&group, scratch, sink));
+                        walk.put::<S, { MODE | HALF }>(&group, sort, scratch, sink));
                 } else if walk.double().is_some() {
                     with_exact_mode!(group.mode, MODE =>
-                        walk.put::<S, MODE>(&group, scratch, sink));
+                        walk.put::<S, MODE>(&group, sort, scratch, sink));
                 } else if half {
                     with_mode!(group.mode, MODE =>
-                        walk.put::<S, { MODE | HALF }>(&group, scratch, sink));
+                        walk.put::<S, { MODE | HALF }>(&group, sort, scratch, sink));
                 } else {
-                    with_mode!(group.mode, MODE => walk.put::<S, MODE>(&group, scratch, sink));
+                    with_mode!(group.mode, MODE =>
+                        walk.put::<S, MODE>(&group, sort, scratch, sink));
                 }
             }
         }
@@ -106,6 +127,7 @@ impl Walk<'_> {
     unsafe fn put<S: Simd, const MODE: Mode>(
         &self,
         group: &Group,
+        sort: bool,
         scratch: &Scratch,
         sink: &mut impl ListSink,
     ) {
@@ -116,11 +138,11 @@ impl Walk<'_> {
         // SAFETY: the caller guarantees the level and the mode.
         unsafe {
             while k + STREAMS <= group.slots.len() {
-                self.put_some::<S, MODE, STREAMS>(group, k, scratch, sink);
+                self.put_some::<S, MODE, STREAMS>(group, k, sort, scratch, sink);
                 k += STREAMS;
             }
             while k < group.slots.len() {
-                self.put_some::<S, MODE, 1>(group, k, scratch, sink);
+                self.put_some::<S, MODE, 1>(group, k, sort, scratch, sink);
                 k += 1;
             }
         }
@@ -135,6 +157,7 @@ impl Walk<'_> {
         &self,
         group: &Group,
         first: usize,
+        sort: bool,
         scratch: &Scratch,
         sink: &mut impl ListSink,
     ) {
@@ -153,6 +176,9 @@ impl Walk<'_> {
         unsafe {
             let counts = select::<S::Single, MODE, TARGETS>(&args, candidates, lists);
             for t in 0..TARGETS {
+                if sort {
+                    sort_list::<S>(slice::from_raw_parts_mut(lists[t], counts[t]));
+                }
                 let slot = group.slots.start + first + t;
                 sink.put(t, self.targets.points().index()[slot] as usize, counts[t]);
             }

@@ -126,6 +126,26 @@ impl Compress for __m256 {
             let above = _mm256_cmpgt_epi32(_mm256_xor_si256(lanes, flip), value);
             _mm256_movemask_ps(_mm256_castsi256_ps(above)) as u32
         };
+        fn store_u32(lanes: __m256i, to: *mut u32) = _mm256_storeu_si256(to.cast(), lanes);
+        fn min_u32(lanes: __m256i, others: __m256i) -> __m256i = _mm256_min_epu32(lanes, others);
+        fn max_u32(lanes: __m256i, others: __m256i) -> __m256i = _mm256_max_epu32(lanes, others);
+        fn exchange(lanes: __m256i, with: u32) -> __m256i = {
+            let from = _mm256_xor_si256(Self::count_from(0), _mm256_set1_epi32(with as i32));
+            _mm256_permutevar8x32_epi32(lanes, from)
+        };
+        fn by_bit(clear: __m256i, set: __m256i, bit: u32) -> __m256i = {
+            let bit = _mm256_set1_epi32(bit as i32);
+            let has = _mm256_cmpeq_epi32(_mm256_and_si256(Self::count_from(0), bit), bit);
+            _mm256_blendv_epi8(clear, set, has)
+        };
+        fn interleave(even: __m256i, odd: __m256i) -> [__m256i; 2] = {
+            let low = _mm256_unpacklo_epi32(even, odd);
+            let high = _mm256_unpackhi_epi32(even, odd);
+            [
+                _mm256_permute2x128_si256::<0x20>(low, high),
+                _mm256_permute2x128_si256::<0x31>(low, high),
+            ]
+        };
         fn order(mask: u32) -> __m256i =
             _mm256_loadu_si256(COMPRESS[(mask & 0xff) as usize].as_ptr().cast());
         fn compress(self, order: __m256i, to: *mut f32) =

@@ -106,6 +106,25 @@ impl Compress for __m512 {
             u32::from(_mm512_cmpneq_epi32_mask(lanes, _mm512_set1_epi32(value as i32)));
         fn above(lanes: __m512i, value: u32) -> u32 =
             u32::from(_mm512_cmpgt_epu32_mask(lanes, _mm512_set1_epi32(value as i32)));
+        fn store_u32(lanes: __m512i, to: *mut u32) = _mm512_storeu_si512(to.cast(), lanes);
+        fn min_u32(lanes: __m512i, others: __m512i) -> __m512i = _mm512_min_epu32(lanes, others);
+        fn max_u32(lanes: __m512i, others: __m512i) -> __m512i = _mm512_max_epu32(lanes, others);
+        fn exchange(lanes: __m512i, with: u32) -> __m512i = {
+            let from = _mm512_xor_si512(Self::count_from(0), _mm512_set1_epi32(with as i32));
+            _mm512_permutexvar_epi32(from, lanes)
+        };
+        fn by_bit(clear: __m512i, set: __m512i, bit: u32) -> __m512i = {
+            let has = _mm512_test_epi32_mask(Self::count_from(0), _mm512_set1_epi32(bit as i32));
+            _mm512_mask_blend_epi32(has, clear, set)
+        };
+        fn interleave(even: __m512i, odd: __m512i) -> [__m512i; 2] = {
+            let first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+            let second = _mm512_add_epi32(first, _mm512_set1_epi32(8));
+            [
+                _mm512_permutex2var_epi32(even, first, odd),
+                _mm512_permutex2var_epi32(even, second, odd),
+            ]
+        };
         fn order(mask: u32) -> __mmask16 = mask as __mmask16;
         fn compress(self, order: __mmask16, to: *mut f32) =
             _mm512_storeu_ps(to, _mm512_maskz_compress_ps(order, self));

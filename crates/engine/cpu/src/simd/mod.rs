@@ -17,6 +17,7 @@ pub(crate) mod level;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+pub(crate) mod sort;
 pub(crate) mod vector;
 
 use level::SimdLevel;

@@ -126,6 +126,19 @@ impl Compress for float32x4_t {
             !bits(vceqq_u32(lanes, vdupq_n_u32(value)));
         fn above(lanes: uint32x4_t, value: u32) -> u32 =
             bits(vcgtq_u32(lanes, vdupq_n_u32(value)));
+        fn store_u32(lanes: uint32x4_t, to: *mut u32) = vst1q_u32(to, lanes);
+        fn min_u32(lanes: uint32x4_t, others: uint32x4_t) -> uint32x4_t =
+            vminq_u32(lanes, others);
+        fn max_u32(lanes: uint32x4_t, others: uint32x4_t) -> uint32x4_t =
+            vmaxq_u32(lanes, others);
+        fn exchange(lanes: uint32x4_t, with: u32) -> uint32x4_t = {
+            let pairs = if with & 1 == 0 { lanes } else { vrev64q_u32(lanes) };
+            if with & 2 == 0 { pairs } else { vextq_u32::<2>(pairs, pairs) }
+        };
+        fn by_bit(clear: uint32x4_t, set: uint32x4_t, bit: u32) -> uint32x4_t =
+            vbslq_u32(vtstq_u32(Self::count_from(0), vdupq_n_u32(bit)), set, clear);
+        fn interleave(even: uint32x4_t, odd: uint32x4_t) -> [uint32x4_t; 2] =
+            [vzip1q_u32(even, odd), vzip2q_u32(even, odd)];
         fn order(mask: u32) -> uint8x16_t = vld1q_u8(COMPRESS[(mask & 0xf) as usize].as_ptr());
         fn compress(self, order: uint8x16_t, to: *mut f32) = {
             let kept = vqtbl1q_u8(vreinterpretq_u8_f32(self), order);

@@ -51,6 +51,12 @@ impl Compress for f32 {
         fn count_from(first: u32) -> u32 = first;
         fn unequal(lanes: u32, value: u32) -> u32 = u32::from(lanes != value);
         fn above(lanes: u32, value: u32) -> u32 = u32::from(lanes > value);
+        fn store_u32(lanes: u32, to: *mut u32) = to.write(lanes);
+        fn min_u32(lanes: u32, others: u32) -> u32 = lanes.min(others);
+        fn max_u32(lanes: u32, others: u32) -> u32 = lanes.max(others);
+        fn exchange(lanes: u32, _: u32) -> u32 = lanes;
+        fn by_bit(clear: u32, _: u32, _: u32) -> u32 = clear;
+        fn interleave(even: u32, odd: u32) -> [u32; 2] = [even, odd];
         fn order(_: u32) -> () = ();
         fn compress(self, _: (), to: *mut f32) = to.write(self);
         fn compress_u32(lanes: u32, _: (), to: *mut u32) = to.write(lanes);

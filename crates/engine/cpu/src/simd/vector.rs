@@ -88,6 +88,19 @@ pub(crate) trait Compress: Vector<Real = f32> {
     /// Lanes above `value`.
     unsafe fn above(lanes: Self::Ints, value: u32) -> u32;
 
+    /// Writes all integers.
+    unsafe fn store_u32(lanes: Self::Ints, to: *mut u32);
+    /// The smaller integer.
+    unsafe fn min_u32(lanes: Self::Ints, others: Self::Ints) -> Self::Ints;
+    /// The larger integer.
+    unsafe fn max_u32(lanes: Self::Ints, others: Self::Ints) -> Self::Ints;
+    /// Lane `l` gets lane `l ^ with`; `with` is below the number of lanes.
+    unsafe fn exchange(lanes: Self::Ints, with: u32) -> Self::Ints;
+    /// Lanes whose number has the bit `bit` from `set`, the others from `clear`.
+    unsafe fn by_bit(clear: Self::Ints, set: Self::Ints, bit: u32) -> Self::Ints;
+    /// The lanes of both in turn: the first half of the result, and the second.
+    unsafe fn interleave(even: Self::Ints, odd: Self::Ints) -> [Self::Ints; 2];
+
     /// Prepares to compress by `mask`.
     unsafe fn order(mask: u32) -> Self::Order;
     /// Stores the lanes of the mask next to each other; the rest of the vector behind them is

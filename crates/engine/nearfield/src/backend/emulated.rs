@@ -29,8 +29,8 @@ use super::{
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
-    BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, NeighborLists, PairOfSets,
-    SetRadii, Share, Spent,
+    BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, ListOrder, NeighborLists,
+    PairOfSets, SetRadii, Share, Spent,
 };
 use nearfield_grid::{
     Bounds, Grid, HostLists, Lattice,
@@ -307,7 +307,9 @@ impl Accelerator for EmulatedDevice {
         state.sort(&self.cpu, input)?;
         let mut found = std::mem::take(&mut state.lists);
         let of = state.pair(job, None)?;
-        let searched = self.cpu.search(of, input.options.lists, &mut found);
+        let searched = self
+            .cpu
+            .search(of, input.options.lists, ListOrder::Unspecified, &mut found);
         let (targets, pairs) = (of.targets.points().len(), found.pairs());
         let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
             let to = HostLists {
@@ -385,7 +387,9 @@ impl Accelerator for EmulatedDevice {
         state.clear(to.start.len()).map_err(Error::from)?;
         let mut found = std::mem::take(&mut state.lists);
         let of = state.pair(part.job, Some(part.planned))?;
-        let searched = self.cpu.search(of, input.options.lists, &mut found);
+        let searched = self
+            .cpu
+            .search(of, input.options.lists, ListOrder::Unspecified, &mut found);
         let delivered = searched.map_err(DeviceError::from).and_then(|()| {
             let taken = |target: usize| state.taken[target].load(Ordering::Relaxed);
             let targets = (0..to.start.len()).filter(|&target| taken(target));

@@ -228,7 +228,8 @@ impl Builder {
 
     /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
     /// It is the same from run to run, and depends on cells and positions.
-    /// [`ListOrder::Ascending`] sorts every list after it was written, and depends on nothing.
+    /// [`ListOrder::Ascending`] depends on nothing; lists of a GPU are sorted after they have
+    /// arrived.
     ///
     /// Where two backends share the lists, the unspecified order also depends on which of them
     /// found a list.

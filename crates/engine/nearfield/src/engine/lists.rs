@@ -105,8 +105,8 @@ impl Engine {
 
     /// Writes the lists of one pair of sets, wherever that is done.
     ///
-    /// Sorting into ascending order is done here, by the CPU backend, wherever the lists were
-    /// written.
+    /// Lists that a device had a part in are sorted here, by the CPU backend, where they are to
+    /// ascend.
     fn find_pair(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
         let (kind, rule) = (self.settings.lists, self.settings.rule);
         let feature = match kind {
@@ -117,16 +117,16 @@ impl Engine {
             Assigned::Cpu(reason) => {
                 let (targets, sources) = (job.targets, job.sources);
                 let of = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)?;
-                self.backend.search(of, kind, lists)?;
+                self.backend.search(of, kind, self.settings.order, lists)?;
                 self.was_done(job, Device::Cpu, reason);
             }
             Assigned::Device(device) => {
                 self.ran(job, split::find(device, &self.input(), job, lists)?);
+                if self.settings.order == ListOrder::Ascending {
+                    tracing::debug_span!("cpu.sort_lists")
+                        .in_scope(|| self.backend.install(|| lists.sort()));
+                }
             }
-        }
-        if self.settings.order == ListOrder::Ascending {
-            tracing::debug_span!("cpu.sort_lists")
-                .in_scope(|| self.backend.install(|| lists.sort()));
         }
         Ok(())
     }
@@ -410,24 +410,6 @@ impl Values for Counting {
     fn put(&self, place: &mut u32, numbers: &[f32]) {
         *place = numbers[0].to_bits();
     }
-}
-
-/// Writes the lists of a pair of sets in the order asked for.
-///
-/// For queries, whose lists belong to the caller; sets go through `find_pair`, which may use a
-/// device.
-pub(super) fn write_lists(
-    backend: &CpuBackend,
-    of: PairOfSets<'_>,
-    kind: ListKind,
-    order: ListOrder,
-    lists: &mut NeighborLists,
-) -> Result<(), Error> {
-    backend.search(of, kind, lists)?;
-    if order == ListOrder::Ascending {
-        tracing::debug_span!("cpu.sort_lists").in_scope(|| backend.install(|| lists.sort()));
-    }
-    Ok(())
 }
 
 /// Refuses what needs more than `limit` bytes.

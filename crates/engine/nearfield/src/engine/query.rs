@@ -16,7 +16,7 @@ use crate::{
     backend::{JobKind, support::Feature},
     engine::{
         jobs::job,
-        lists::{LISTS, within, write_lists},
+        lists::{LISTS, within},
         sets::Wide,
     },
 };
@@ -236,7 +236,7 @@ impl Engine {
         };
         let (kind, order) = (ListKind::Full, self.settings.order);
         let Some(limit) = self.settings.memory_limit else {
-            return write_lists(&self.backend, of, kind, order, lists);
+            return Ok(self.backend.search(of, kind, order, lists)?);
         };
         let measured = self.backend.measure(of, kind)?;
         let (points, pairs) = (targets.points().len(), measured.pairs());

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{Error, NeighborLists};
 use nearfield_balance::run::hand_over;
-use nearfield_cpu::{JointLists, PairOfSets};
+use nearfield_cpu::{JointLists, ListOrder, PairOfSets};
 use nearfield_grid::HostLists;
 use std::time::Instant;
 
@@ -68,7 +68,8 @@ impl SplitJob for ListsStep<'_> {
     fn by_cpu(&mut self) -> Result<(), Error> {
         let EngineStep { input, job, .. } = self.on;
         let of = input.pair(job)?;
-        Ok(input.cpu.search(of, input.options.lists, self.lists)?)
+        let (kind, order) = (input.options.lists, ListOrder::Unspecified);
+        Ok(input.cpu.search(of, kind, order, self.lists)?)
     }
 
     fn by_device(&mut self) -> Result<(), DeviceError> {

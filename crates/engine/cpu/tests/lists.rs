@@ -120,6 +120,56 @@ fn ascending_lists_are_the_sorted_lists() {
 }
 
 #[test]
+fn a_search_within_a_storage_is_whole_or_finds_nothing() {
+    let points = cloud(Cloud::Clusters, 30_000, 5);
+    let (dense, sparse) = (grid(&points, 1.0), grid(&points, 0.1));
+    for threads in [1, 3] {
+        let backend = CpuBackend::new(threads).unwrap();
+        let mut expected = NeighborLists::default();
+        search(&backend, &dense, &mut expected);
+        let within = |grid: &Grid, max: u64, lists: &mut NeighborLists| {
+            let order = ListOrder::Unspecified;
+            backend
+                .search_within(of(grid), ListKind::Full, order, max, lists)
+                .unwrap()
+        };
+        let (pairs, roomy) = (expected.pairs(), 2 * expected.pairs());
+        let mut lists = NeighborLists::default();
+        for max in [0, 1, pairs / 2, pairs] {
+            assert!(!within(&dense, max, &mut lists), "{max} entries");
+            assert!(lists.is_empty() && lists.pairs() == 0);
+            assert!(lists.storage().len() as u64 <= max);
+        }
+        assert!(within(&dense, roomy, &mut lists) && same(&lists, &expected));
+        assert!(lists.storage().len() as u64 <= roomy);
+        // The last search found few pairs, so the room is found to be too small on the way.
+        let mut few = NeighborLists::default();
+        assert!(within(&sparse, roomy, &mut few));
+        let held = few.storage().len() as u64;
+        assert!(held < pairs);
+        assert!(!within(&dense, held, &mut few) && few.is_empty());
+        assert!(within(&dense, roomy, &mut few) && same(&few, &expected));
+    }
+}
+
+#[test]
+fn a_search_for_nothing_needs_no_storage() {
+    let backend = CpuBackend::new(2).unwrap();
+    let mut lists = NeighborLists::default();
+    let order = ListOrder::Ascending;
+    for points in [&[][..], &[[0.0; 3]]] {
+        let (some, none) = (grid(points, 1.0), grid(&[], 1.0));
+        let of = PairOfSets {
+            sources: &none,
+            same_set: false,
+            ..of(&some)
+        };
+        let found = backend.search_within(of, ListKind::Full, order, 0, &mut lists);
+        assert!(found.unwrap() && lists.len() == points.len() && lists.pairs() == 0);
+    }
+}
+
+#[test]
 fn a_backend_can_be_held_to_a_level_the_processor_has() {
     for &level in SimdLevel::available() {
         let backend = CpuBackend::new(1).unwrap().with_level(level);

@@ -17,7 +17,7 @@
 //! # Lists that are sorted one by one
 //!
 //! Around a periodic box the number of a target among its candidates counts, so candidates that
-//! carry image vectors stay in place. A key may also not fit 32 bits: a group of 1,000 candidates
+//! carry image vectors stay in place; so do those that are decided in double precision. A key may also not fit 32 bits: a group of 1,000 candidates
 //! among more than 4 million points. Each list is then sorted when it has been selected, while it
 //! is in the cache.
 //!
@@ -50,13 +50,11 @@ pub(super) unsafe fn ascend<S: Simd>(
     group: &Group,
     scratch: &mut Scratch,
 ) -> Result<bool, Shortage> {
-    if has(group.mode, SHIFTED) {
+    if has(group.mode, SHIFTED) || walk.double().is_some() {
         return Ok(false);
     }
     let mut ascends = Ok(false);
     let task = Ascend {
-        // In double precision candidates are called by their slots.
-        index: walk.double().map(|_| walk.sources.points().index()),
         radii: has(group.mode, RADII),
         candidates: &mut scratch.candidates,
         ordered: &mut scratch.ordered,
@@ -71,8 +69,6 @@ pub(super) unsafe fn ascend<S: Simd>(
 /// The sort, compiled for a level as a function of its own: lists in every mode and for every sink
 /// call the same one.
 struct Ascend<'a> {
-    /// The caller's index of every slot, where candidates are called by slots.
-    index: Option<&'a [u32]>,
     /// Candidates carry radii.
     radii: bool,
     /// The candidates.
@@ -89,7 +85,6 @@ impl Task for Ascend<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self {
-            index,
             radii,
             candidates,
             ordered,
@@ -97,7 +92,7 @@ impl Task for Ascend<'_> {
             ascends,
         } = self;
         // SAFETY: guaranteed by the caller.
-        *ascends = unsafe { order::<S>(index, radii, candidates, ordered, keys) };
+        *ascends = unsafe { order::<S>(radii, candidates, ordered, keys) };
     }
 }
 
@@ -107,7 +102,6 @@ impl Task for Ascend<'_> {
 /// The processor has the level `S`.
 #[inline(always)]
 unsafe fn order<S: Simd>(
-    index: Option<&[u32]>,
     radii: bool,
     candidates: &mut Candidates,
     ordered: &mut Candidates,
@@ -117,14 +111,7 @@ unsafe fn order<S: Simd>(
     keys.grow(2 * (len + LANES))?;
     let (keys, room) = keys.split_at_mut(len);
     let tags = &candidates.tags()[..len];
-    match index {
-        None => keys.copy_from_slice(tags),
-        Some(index) => {
-            for (key, &slot) in keys.iter_mut().zip(tags) {
-                *key = index[slot as usize];
-            }
-        }
-    }
+    keys.copy_from_slice(tags);
     // Without an early end, which would keep the compiler from using vectors.
     let (mut descents, mut union) = (0, 0);
     for (&key, &next) in keys.iter().zip(&keys[1.min(len)..]) {

@@ -15,7 +15,7 @@
 use super::{
     neighbor_lists::NeighborLists,
     storage::BufferProvider,
-    writer::{Block, Bookkeeping, ListWriter, out_of_memory, written},
+    writer::{Beyond, Block, Bookkeeping, ListWriter, Room, out_of_memory, written},
 };
 use crate::error::Error;
 use nearfield_grid::{memory::make_room, parallel::PoolLoops};
@@ -75,7 +75,8 @@ impl ShareOfLists {
             start: &mut self.start,
             count: &mut self.count,
         };
-        let written = written(bookkeeping, room, streams, write)?;
+        let beyond = Beyond::Overflow;
+        let written = written(bookkeeping, room, Room { streams, beyond }, write)?;
         (self.used, self.overflow) = (written.used, written.overflow);
         written
             .failed

@@ -20,7 +20,7 @@
 
 use super::{
     storage::Storage,
-    writer::{Block, Bookkeeping, ListWriter, Moved, entries, out_of_memory, written},
+    writer::{Block, Bookkeeping, ListWriter, Moved, Room, entries, out_of_memory, written},
 };
 use crate::{
     error::Error,
@@ -331,19 +331,19 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Fills the lists with `write`, which is handed the shared writer of `streams` streams. After
-    /// an error there are no lists.
+    /// Fills the lists with `write`, which is handed the shared writer. False if the lists did not
+    /// fit into a storage that must not grow. Then, and after an error, there are no lists.
     pub(super) fn fill(
         &mut self,
-        streams: usize,
+        room: Room,
         write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         self.foreign = false;
         let bookkeeping = Bookkeeping {
             start: &mut self.start,
             count: &mut self.count,
         };
-        let written = match written(bookkeeping, &mut self.indices, streams, write) {
+        let written = match written(bookkeeping, &mut self.indices, room, write) {
             Ok(written) => written,
             Err(error) => {
                 self.forget();
@@ -354,6 +354,10 @@ impl NeighborLists {
             self.forget();
             return Err(out_of_memory(entries));
         }
+        if written.full {
+            self.forget();
+            return Ok(false);
+        }
         if !written.overflow.is_empty() {
             let base = self.take_in(written.used, written.overflow)?;
             let starts = self.start.iter_mut();
@@ -362,7 +366,22 @@ impl NeighborLists {
         let counts = || self.count.par_iter().map(|&count| u64::from(count));
         self.pairs =
             self.on_workers(|| counts().with_min_len(1 << 14).combined(|| 0, |a, b| a + b));
-        Ok(())
+        Ok(true)
+    }
+
+    /// Makes the storage at least `least` entries long and at most `most`; the lists are lost.
+    /// False if it is not long enough and cannot be made so.
+    pub(super) fn fit(&mut self, least: u64, wanted: u64, most: u64) -> Result<bool, Error> {
+        let held = self.indices.capacity() as u64;
+        if held <= most && self.indices.len() as u64 >= least {
+            return Ok(true);
+        }
+        if wanted > most {
+            return Ok(false);
+        }
+        self.forget();
+        self.grow(wanted, 0)?;
+        Ok(self.indices.capacity() as u64 <= most)
     }
 
     /// Moves overflow blocks behind the first `used` entries of a grown storage; returns where they

@@ -20,7 +20,7 @@ use super::{
     neighbor_lists::{ListOrder, NeighborLists},
     sink::{Counted, Stored},
     wanted::Wanted,
-    writer::{Chunk, ListWriter},
+    writer::{Beyond, Chunk, ListWriter, Room},
 };
 use crate::{
     candidates::{mode::Tag, scan::STREAMS, scratch::Scratch, walk::Walk},
@@ -76,11 +76,63 @@ impl CpuBackend {
         };
         lists.work_on(self);
         lists.prepare(targets, expected)?;
-        lists.fill(STREAMS * self.threads(), |writer| {
+        lists.fill(self.room(Beyond::Overflow), |writer| {
             self.write(&walk, Wanted { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(())
+    }
+
+    /// As [`search`](Self::search), into at most `max_entries` entries of storage, the gaps between
+    /// the chunks of workers included. False if the lists do not fit, or are not expected to; there
+    /// are no lists then, and they may still fit [without gaps](Self::measure).
+    ///
+    /// The number of pairs is expected to be that of the lists that are held, or that of a sample.
+    /// So the same search may fit into lists that held others before, and not into fresh ones.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_within(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        order: ListOrder,
+        max_entries: u64,
+        lists: &mut NeighborLists,
+    ) -> Result<bool, Error> {
+        let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
+        let span = span.entered();
+        sets.check_whole()?;
+        let walk = Walk::new(sets, Tag::Index, kind)?;
+        walk.record_work(&span);
+        if targets == 0 || sets.sources.points().is_empty() {
+            lists.find_none(targets)?;
+            return Ok(lists.storage().len() as u64 <= max_entries);
+        }
+        let last = lists.pairs();
+        let (least, wanted) = if last > 0 {
+            (last + last / 16, last + last / 10 + self.slack() as u64)
+        } else {
+            let expected = self.expected_pairs(&walk, targets, kind)?;
+            (expected, expected)
+        };
+        if !lists.fit(least, wanted, max_entries)? {
+            return Ok(false);
+        }
+        lists.work_on(self);
+        lists.prepare(targets, 0)?;
+        let fits = lists.fill(self.room(Beyond::Stop), |writer| {
+            self.write(&walk, Wanted { kind, order }, writer)
+        })?;
+        span.record("pairs", lists.pairs());
+        Ok(fits)
+    }
+
+    /// Room for the streams of all workers.
+    fn room(&self, beyond: Beyond) -> Room {
+        let streams = STREAMS * self.threads();
+        Room { streams, beyond }
     }
 
     /// Writes the lists of all targets of a walk. Chunks are handed on from task to task, so that
@@ -92,6 +144,9 @@ impl CpuBackend {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
         let done = self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
+            if writer.is_full() {
+                return;
+            }
             let chunks = stack().pop().unwrap_or_default();
             let mut sink = Stored { writer, chunks };
             walk.lists(self.level(), slots, scratch, wanted, &mut sink);

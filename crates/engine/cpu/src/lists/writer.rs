@@ -4,7 +4,8 @@
 //! its stream, in room for all candidates of the group; when its length is known the chunk moves on
 //! by that much. A chunk that is used up is followed by another, claimed by one atomic addition.
 //! When the storage is used up, chunks are allocated as overflow blocks, and starts of lists in
-//! them carry the block's number until [`Moved::resolve`] replaces it.
+//! them carry the block's number until [`Moved::resolve`] replaces it. Under a memory limit there
+//! are no such blocks: the search stops, and the lists are counted first ([`Beyond`]).
 //!
 //! Storing to memory that is not in a cache waits for it, so the writer prefetches the storage 256
 //! entries ahead, and starts and counts when a group begins.
@@ -27,7 +28,7 @@ use nearfield_grid::{
 };
 use std::sync::{
     Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// Maximum number of entries that a worker claims at a time for one of its streams.
@@ -76,6 +77,15 @@ impl Moved {
     }
 }
 
+/// What is done with lists that do not fit into the storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beyond {
+    /// They go to overflow blocks.
+    Overflow,
+    /// They are dropped, and the search is of no use.
+    Stop,
+}
+
 /// The outcome of [`written`].
 #[derive(Debug, Default)]
 pub(super) struct Written {
@@ -85,6 +95,8 @@ pub(super) struct Written {
     pub(super) overflow: Vec<Block>,
     /// Entries that there was no memory for.
     pub(super) failed: Option<u64>,
+    /// Lists were dropped, because they did not fit into the storage.
+    pub(super) full: bool,
 }
 
 /// Starts and counts of lists, in the caller's order.
@@ -95,11 +107,20 @@ pub(super) struct Bookkeeping<'a> {
     pub(super) count: &'a mut [u32],
 }
 
-/// Lets `write` fill starts, counts and a storage in `streams` streams.
+/// How a storage is written to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Streams of all workers together.
+    pub(super) streams: usize,
+    /// Lists that do not fit.
+    pub(super) beyond: Beyond,
+}
+
+/// Lets `write` fill starts, counts and a storage.
 pub(super) fn written(
     lists: Bookkeeping<'_>,
     storage: &mut [u32],
-    streams: usize,
+    Room { streams, beyond }: Room,
     write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
 ) -> Result<Written, Error> {
     let capacity = storage.len() as u64;
@@ -113,13 +134,16 @@ pub(super) fn written(
         next: AtomicU64::new(0),
         overflow: Mutex::default(),
         failed: AtomicU64::new(0),
+        beyond,
+        full: AtomicBool::new(false),
     };
     write(&writer)?;
-    let failed = writer.failed.load(Ordering::Relaxed);
+    let (failed, full) = (writer.failed.load(Ordering::Relaxed), writer.is_full());
     Ok(Written {
         used: writer.next.load(Ordering::Relaxed).min(capacity),
         overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
         failed: (failed > 0).then_some(failed),
+        full,
     })
 }
 
@@ -164,6 +188,10 @@ pub(super) struct ListWriter<'a> {
     overflow: Mutex<Vec<Block>>,
     /// Entries of an overflow block that could not be allocated.
     failed: AtomicU64,
+    /// What is done with lists that do not fit.
+    beyond: Beyond,
+    /// Lists did not fit and were dropped.
+    full: AtomicBool,
 }
 
 /// A worker's current chunk of the storage, or an overflow block.
@@ -194,7 +222,13 @@ impl Default for Chunk {
 }
 
 impl ListWriter<'_> {
-    /// Gives `chunk` room for one list of `max` entries; false when memory is short.
+    /// Returns true if lists were dropped. What is written afterwards is of no use.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// Gives `chunk` room for one list of `max` entries; false when memory is short, or when the
+    /// storage is used up and there must be no overflow blocks.
     ///
     /// Out of line: it happens once per some thousands of lists.
     #[cold]
@@ -204,6 +238,11 @@ impl ListWriter<'_> {
         let max = max as u64;
         if self.claim(chunk, self.chunk.max(2 * max)) {
             return true;
+        }
+        if self.beyond == Beyond::Stop {
+            let fits = self.claim(chunk, max);
+            self.full.fetch_or(!fits, Ordering::Relaxed);
+            return fits;
         }
         let size = if max > LONG {
             // Most of the storage, perhaps: no more than that is asked for.

@@ -2,8 +2,9 @@
 //!
 //! Lists of a pair of sets are kept until one of the sets changes, and their memory longer. Without
 //! a memory limit they are written in one pass, into storage that grows when it proves too small.
-//! With a limit a first pass counts, so that the bytes are known, and refused, before anything is
-//! allocated.
+//! With a limit the storage of that pass stays within it. Where the lists do not fit with the gaps
+//! that one pass leaves, a first pass counts, so that the bytes are known, and refused, before
+//! anything is allocated.
 //!
 //! **Invariant:** a pair of sets is `current` only while its lists are those of both sets as they
 //! are; every change of a set or of the radius goes through `SearchPair::outdate`.
@@ -55,8 +56,9 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// With a memory limit all lists are counted before any is written, because the limit is one
-    /// for all. An engine on a GPU alone cannot keep a limit and refuses the search with
+    /// With a memory limit that leaves a tenth of room lists are written as without one. Where the
+    /// lists of all sets together come closer to it they are counted before any is written, which
+    /// takes about twice as long. An engine on a GPU alone cannot keep a limit and refuses the search with
     /// [`ErrorKind::Unsupported`].
     ///
     /// # Errors
@@ -131,7 +133,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Counts all lists that are out of date, and writes them if everything stays within `limit`.
+    /// Writes all lists that are out of date, if everything stays within `limit`.
+    ///
+    /// Lists are written in one pass where the storage that this takes fits. Otherwise they are
+    /// counted first.
     ///
     /// Two sums are taken over all pairs of sets: the bytes that the lists *need* without gaps and
     /// in fresh memory, by which the search is refused, and the bytes that would be *held* with the
@@ -143,6 +148,15 @@ impl Engine {
         let Assigned::Cpu(reason) = self.assign(&Feature::LimitedLists)? else {
             return self.find_unlimited();
         };
+        let outdated = |at: &usize| self.pairs[*at].active && !self.pairs[*at].current;
+        let jobs = (0..self.pairs.len()).filter(outdated);
+        let jobs: Vec<Job> = jobs.map(|at| self.job_of(at)).collect();
+        if self.find_at_once(&jobs, limit) {
+            for job in jobs {
+                self.was_done(job, Device::Cpu, reason.clone());
+            }
+            return Ok(());
+        }
         let mut measured = Vec::new();
         let (mut needed, mut held) = (0, 0);
         for (at, pair) in self.pairs.iter().enumerate() {
@@ -188,6 +202,59 @@ impl Engine {
             self.was_done(self.job_of(at), Device::Cpu, reason.clone());
         }
         Ok(())
+    }
+
+    /// Writes the lists of all `jobs` in one pass each, into storage that together with all other
+    /// lists stays within `limit`. False if they do not fit; the jobs then have no lists.
+    ///
+    /// Errors count as lists that do not fit: counting them first needs less memory, and finds
+    /// every other error again.
+    fn find_at_once(&mut self, jobs: &[Job], limit: u64) -> bool {
+        let found = jobs
+            .iter()
+            .all(|&job| self.find_one_within(job, limit).unwrap_or(false));
+        let held: usize = self.pairs.iter().map(|pair| pair.lists.bytes()).sum();
+        let found = found && held as u64 <= limit;
+        for job in jobs {
+            self.pairs[job.targets * self.sets.len() + job.sources].current = found;
+        }
+        found
+    }
+
+    /// Writes the lists of one job in one pass; false if they do not fit into what the other lists
+    /// leave of `limit`.
+    fn find_one_within(&mut self, job: Job, limit: u64) -> Result<bool, Error> {
+        let at = job.targets * self.sets.len() + job.sources;
+        let mut lists = std::mem::take(&mut self.pairs[at].lists);
+        let others: usize = self.pairs.iter().map(|pair| pair.lists.bytes()).sum();
+        let found = pair_of_sets(
+            &self.backend,
+            &self.sets,
+            self.settings.rule,
+            job.targets,
+            job.sources,
+        )
+        .and_then(|of| self.search_within(of, self.settings.lists, limit, others, &mut lists));
+        self.pairs[at].lists = lists;
+        found
+    }
+
+    /// Writes lists in one pass, if they and `others` bytes stay within `limit`.
+    pub(super) fn search_within(
+        &self,
+        of: PairOfSets<'_>,
+        kind: ListKind,
+        limit: u64,
+        others: usize,
+        lists: &mut NeighborLists,
+    ) -> Result<bool, Error> {
+        let targets = of.targets.points().len();
+        let beside = lists.bytes_after(targets, 0) - lists.entry_bytes() as u64;
+        let Some(left) = limit.checked_sub(others as u64 + beside) else {
+            return Ok(false);
+        };
+        let (order, max) = (self.settings.order, left / size_of::<u32>() as u64);
+        Ok(self.backend.search_within(of, kind, order, max, lists)?)
     }
 
     /// Lists written by the last [`find_neighbors`](Self::find_neighbors): for every point of

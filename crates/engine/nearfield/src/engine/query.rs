@@ -238,6 +238,12 @@ impl Engine {
         let Some(limit) = self.settings.memory_limit else {
             return Ok(self.backend.search(of, kind, order, lists)?);
         };
+        // Counting needs less memory, and finds every other error again.
+        if let Ok(true) = self.search_within(of, kind, limit, 0, lists)
+            && lists.bytes() as u64 <= limit
+        {
+            return Ok(());
+        }
         let measured = self.backend.measure(of, kind)?;
         let (points, pairs) = (targets.points().len(), measured.pairs());
         within(

@@ -1,7 +1,7 @@
 //! Lists under a memory limit: complete within it, refused with the bytes needed beyond it.
 
 use crate::common::{Settings, as_vectors, builder_for, fill};
-use nearfield::{Engine, Error, ErrorKind, ListOrder};
+use nearfield::{Engine, Error, ErrorKind, ListKind, ListOrder};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Lists, Runner},
@@ -190,6 +190,65 @@ fn the_steady_state_under_a_limit_allocates_no_storage() {
 }
 
 #[test]
+fn lists_are_the_same_with_any_room_under_the_limit() {
+    // Clusters that thin out and grow dense again: the storage of one step is too small for the
+    // next, with limits that one pass fits, that two fit, and between both.
+    let dense = Cloud::Clusters.points(6_000, 4);
+    let thin: Vec<[f32; 3]> = (dense.iter()).map(|at| at.map(|x| 4.0 * x)).collect();
+    let (a, b) = dense.split_at(2_000);
+    let (thin_a, thin_b) = thin.split_at(2_000);
+    for order in [ListOrder::Unspecified, ListOrder::Ascending] {
+        for kind in [ListKind::Full, ListKind::Half] {
+            let run = |limit: Option<u64>| {
+                let builder = Engine::builder(1.0)
+                    .threads(2)
+                    .list_order(order)
+                    .lists(kind);
+                let builder = match limit {
+                    Some(limit) => builder.memory_limit(limit),
+                    None => builder,
+                };
+                let mut engine = builder.build()?;
+                let sets = [engine.add_point_set(a)?, engine.add_point_set(b)?];
+                let (mut found, mut needed) = (Vec::new(), 0);
+                for [of_a, of_b] in [[a, b], [thin_a, thin_b], [a, b], [a, b], [thin_a, b]] {
+                    engine.update(sets[0], of_a)?;
+                    engine.update(sets[1], of_b)?;
+                    engine.find_neighbors()?;
+                    let held = engine.report().list_bytes as u64;
+                    assert!(limit.is_none_or(|limit| held <= limit), "{held} bytes");
+                    let mut bytes = 0;
+                    for targets in sets {
+                        for sources in sets {
+                            let lists = engine.neighbors(targets, sources)?;
+                            bytes += exact(lists.len(), lists.pairs() as usize);
+                            found.push(as_vectors(lists));
+                        }
+                    }
+                    needed = bytes.max(needed);
+                }
+                Ok::<_, Error>((found, needed))
+            };
+            let (expected, needed) = run(None).unwrap();
+            for limit in [
+                needed,
+                needed + needed / 20,
+                needed + needed / 4,
+                4 * needed,
+            ] {
+                let (found, _) = run(Some(limit)).unwrap();
+                assert!(found == expected, "{order:?}, {kind:?}, {limit} bytes");
+            }
+            let error = run(Some(needed - 1)).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::MemoryLimit { needed: told, .. } if *told == needed),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_query_beyond_the_limit_is_refused() {
     let points = Cloud::Uniform.points(2_000, 3);
     let query = |limit| {
@@ -200,6 +259,7 @@ fn a_query_beyond_the_limit_is_refused() {
     let pairs = query(1 << 30).unwrap();
     let needed = exact(100, pairs as usize);
     assert_eq!(query(needed).unwrap(), pairs);
+    assert_eq!(query(2 * needed).unwrap(), pairs);
     let error = query(needed - 1).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::MemoryLimit { needed: told, .. } if *told == needed));
 }

@@ -11,8 +11,8 @@
 //!
 //! # Cost
 //!
-//! Two passes take 1.9 times as long as one search. The counting pass does everything but keep the
-//! indices, so it costs as much as finding the lists.
+//! The counting pass does everything but store the indices, so it costs nearly as much as finding
+//! the lists.
 //!
 //! # Rows of a range
 //!

@@ -231,7 +231,7 @@ impl CpuBackend {
         kind: ListKind,
     ) -> Result<u64, Error> {
         let mut scratch = Scratch::default();
-        let (mut pairs, mut sampled) = (0u64, 0u64);
+        let (mut pairs, mut sampled, mut max_candidates) = (0u64, 0u64, 0);
         let mut sink = Counted::new(|_, count: u32| {
             pairs += u64::from(count);
             sampled += 1;
@@ -243,8 +243,8 @@ impl CpuBackend {
             if let Some(shortage) = scratch.failed {
                 return Err(shortage.into());
             }
+            max_candidates = max_candidates.max(scratch.candidates.len());
         }
-        let max_candidates = sink.room_len();
         let mean = pairs as f64 / sampled.max(1) as f64;
         let slack = (self.threads() * STREAMS * 24 * (max_candidates + LANES)) as u64;
         Ok((mean * targets as f64 * 1.1) as u64 + slack + (1 << 12))

@@ -28,11 +28,11 @@ use crate::{
     candidates::{
         groups::Group,
         mode::{HALF, Mode, with_exact_mode, with_mode},
-        scan::{STREAMS, Select, select},
+        scan::{Block, Keep, STREAMS, Select, scan, select},
         scratch::Scratch,
         walk::Walk,
     },
-    simd::{Simd, Task, level::SimdLevel, sort::sort_list, with_level},
+    simd::{Simd, Task, level::SimdLevel, sort::sort_list, vector::Compress, with_level},
 };
 use nearfield_pairs::ListKind;
 use std::{ops::Range, slice};
@@ -60,6 +60,17 @@ impl Walk<'_> {
         if let Some(shortage) = sink.refused() {
             scratch.failed = Some(shortage);
         }
+    }
+}
+
+/// Counts the neighbours and keeps none.
+#[derive(Clone, Copy)]
+struct Length(u32);
+
+impl<V: Compress> Keep<V> for Length {
+    #[inline(always)]
+    unsafe fn keep(&mut self, _: &Block<V>, _: [V; 3], _: V, _: V::Order, count: usize) {
+        self.0 += count as u32;
     }
 }
 
@@ -163,9 +174,22 @@ impl Walk<'_> {
     ) {
         let candidates = &scratch.candidates;
         let mut args = [self.select_args(group, first); TARGETS];
+        for t in 1..TARGETS {
+            args[t] = self.select_args(group, first + t);
+        }
+        let target_of = |t: usize| self.targets.points().index()[group.slots.start + first + t];
+        if sink.counts_only() {
+            // SAFETY: the caller guarantees the level and the mode; nothing is written.
+            let found = unsafe {
+                scan::<S::Single, _, MODE, TARGETS>(&args, candidates, [Length(0); TARGETS])
+            };
+            for t in 0..TARGETS {
+                sink.count(target_of(t) as usize, found[t].0);
+            }
+            return;
+        }
         let mut lists = [std::ptr::null_mut(); TARGETS];
         for t in 0..TARGETS {
-            args[t] = self.select_args(group, first + t);
             lists[t] = sink.room(t, candidates.len());
             if lists[t].is_null() {
                 return;
@@ -179,8 +203,7 @@ impl Walk<'_> {
                 if sort {
                     sort_list::<S>(slice::from_raw_parts_mut(lists[t], counts[t]));
                 }
-                let slot = group.slots.start + first + t;
-                sink.put(t, self.targets.points().index()[slot] as usize, counts[t]);
+                sink.put(t, target_of(t) as usize, counts[t]);
             }
         }
     }

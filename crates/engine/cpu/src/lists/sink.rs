@@ -127,11 +127,6 @@ impl<F: FnMut(usize, u32)> Counted<F> {
             put,
         }
     }
-
-    /// Entries that the room of the first stream has come to hold.
-    pub(super) fn room_len(&self) -> usize {
-        self.rooms.lists[0].len()
-    }
 }
 
 impl<F: FnMut(usize, u32)> ListSink for Counted<F> {

@@ -128,6 +128,41 @@ fn points_that_memory_is_too_short_to_remove_stay_with_their_radii() {
     assert_eq!(lists(&mut engine, set), lists(&mut other, of_other));
 }
 
+#[test]
+fn lists_under_a_limit_need_no_more_memory_than_without_gaps() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let points = lattice(20, 1.0);
+    let build = || {
+        let builder = Engine::builder(1.5).threads(2).memory_limit(1 << 30);
+        let mut engine = builder.build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        // Scratch is allocated here, not while memory is short.
+        engine.count_neighbors(set, set).unwrap();
+        (engine, set)
+    };
+    let (mut engine, set) = build();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    let expected: Vec<_> = lists.iter().map(<[u32]>::to_vec).collect();
+    let without_gaps = 4 * lists.pairs() as usize;
+    assert!(lists.entry_bytes() > without_gaps, "written in one pass");
+    // Room for gaps is refused, and room for the entries is not.
+    let (mut engine, set) = build();
+    let find = MEMORY.while_short(without_gaps + 1, 0, || engine.find_neighbors());
+    find.unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    assert!(lists.iter().eq(expected.iter().map(Vec::as_slice)));
+    assert_eq!(lists.entry_bytes(), without_gaps);
+    // Neither is granted.
+    let (mut engine, set) = build();
+    let find = MEMORY.while_short(without_gaps, 0, || engine.find_neighbors());
+    assert!(find.unwrap_err().is_out_of_memory());
+    assert!(engine.neighbors(set, set).is_err());
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    assert!(lists.iter().eq(expected.iter().map(Vec::as_slice)));
+}
+
 /// From here on requests grow with the number of points, or of bricks; a controller takes 10 kB.
 const GROWS: usize = 16_384;
 

@@ -17,9 +17,9 @@
 //! # Lists that are sorted one by one
 //!
 //! Around a periodic box the number of a target among its candidates counts, so candidates that
-//! carry image vectors stay in place; so do those that are decided in double precision. A key may also not fit 32 bits: a group of 1,000 candidates
-//! among more than 4 million points. Each list is then sorted when it has been selected, while it
-//! is in the cache.
+//! carry image vectors stay in place, and so do those that are decided in double precision. A key
+//! may also not fit 32 bits: a group of 1,000 candidates among more than 4 million points. Each
+//! list is then sorted when it has been selected, while it is in the cache.
 //!
 //! **Invariant:** candidates are moved whole, with every array that their mode has, so the lists of
 //! a group hold the same sources as before.

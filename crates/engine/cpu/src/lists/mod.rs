@@ -13,7 +13,8 @@
 //! The first search of a set estimates the number of pairs from 512 targets, so that the storage is
 //! about right at once.
 //!
-//! Under a memory limit lists are found in two passes instead ([`measured`]): the first counts, so
+//! Under a memory limit the storage of the search stays within the limit, and a search that finds
+//! it too small stops. Lists are then found in two passes ([`measured`]): the first counts, so
 //! that the bytes are known before any are allocated, and the second writes without gaps. The
 //! geometry of pairs is written by the same two passes ([`geometry`]).
 //!

@@ -77,7 +77,7 @@ impl Moved {
     }
 }
 
-/// What is done with lists that do not fit into the storage.
+/// The fate of lists that do not fit into the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beyond {
     /// They go to overflow blocks.
@@ -188,7 +188,7 @@ pub(super) struct ListWriter<'a> {
     overflow: Mutex<Vec<Block>>,
     /// Entries of an overflow block that could not be allocated.
     failed: AtomicU64,
-    /// What is done with lists that do not fit.
+    /// The fate of lists that do not fit.
     beyond: Beyond,
     /// Lists did not fit and were dropped.
     full: AtomicBool,
@@ -222,7 +222,7 @@ impl Default for Chunk {
 }
 
 impl ListWriter<'_> {
-    /// Returns true if lists were dropped. What is written afterwards is of no use.
+    /// Returns true if lists were dropped, so that the search is of no use and may end.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }

@@ -88,7 +88,7 @@ pub(crate) trait Compress: Vector<Real = f32> {
     /// Lanes above `value`.
     unsafe fn above(lanes: Self::Ints, value: u32) -> u32;
 
-    /// Writes all integers.
+    /// Writes all integers, as [`Vector::store`] does numbers.
     unsafe fn store_u32(lanes: Self::Ints, to: *mut u32);
     /// The smaller integer.
     unsafe fn min_u32(lanes: Self::Ints, others: Self::Ints) -> Self::Ints;

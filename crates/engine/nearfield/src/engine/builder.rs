@@ -271,9 +271,10 @@ impl Builder {
     /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
     /// and every chunk of [`Engine::list_chunks`]. No limit by default.
     ///
-    /// With a limit neighbours are counted before lists are allocated, so a search takes about
-    /// twice as long, and lists that do not fit are refused with the number of bytes needed
-    /// ([`ErrorKind::MemoryLimit`]) instead of being attempted.
+    /// Lists are written in one pass while the limit leaves about a tenth of room for gaps between
+    /// them. Closer to the limit neighbours are counted before lists are allocated, so a search
+    /// takes about twice as long. Lists that do not fit are refused with the number of bytes that
+    /// they need ([`ErrorKind::MemoryLimit`]).
     ///
     /// ```
     /// use nearfield::prelude::*;

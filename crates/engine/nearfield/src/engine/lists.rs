@@ -56,13 +56,13 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// With a memory limit that leaves a tenth of room lists are written as without one. Where the
-    /// lists of all sets together come closer to it they are counted before any is written, which
-    /// takes about twice as long. An engine on a GPU alone cannot keep a limit and refuses the search with
-    /// [`ErrorKind::Unsupported`].
+    /// With a memory limit that leaves room for gaps, about a tenth, lists are written as without
+    /// one. Otherwise the lists of all sets together are counted before any is kept, which takes
+    /// about twice as long. An engine on a GPU alone cannot keep a limit and refuses the search
+    /// with [`ErrorKind::Unsupported`].
     ///
     /// # Errors
-    /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and
+    /// [`ErrorKind::MemoryLimit`] with no list of this call kept, [`ErrorKind::NoRadii`], and
     /// [`ErrorKind::Cpu`] when memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.usable()?;

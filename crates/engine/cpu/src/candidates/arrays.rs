@@ -115,6 +115,9 @@ impl Candidates {
     /// Looks up the positions of candidates that are tagged by slot, in double precision; behind
     /// the last one lies none that is a neighbour.
     ///
+    /// Once per group and not per target. Candidates of a run are next to each other in memory but
+    /// for those that were dropped, so most of the loads hit the cache.
+    ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
@@ -133,7 +136,9 @@ impl Candidates {
         Ok(())
     }
 
-    /// Names candidates that are tagged by slot.
+    /// Names candidates that are tagged by slot: the tag becomes the caller's index.
+    ///
+    /// After [`look_up`](Self::look_up), which needs the slots.
     #[inline(always)]
     pub(crate) fn name(&mut self, index: &[u32]) {
         let (len, stride) = (self.len, self.stride);
@@ -268,6 +273,9 @@ impl Candidates {
 
     /// Moves [mixed](super::mixed) candidates to the image that a target sees them through that is
     /// `wraps` outside of the box, and ranks them where they are `ranked`.
+    ///
+    /// Only image vectors and ranks are written; positions, tags and boxes stay, so that it can be
+    /// called again for the next target. Loops are plain, for the compiler to vectorise.
     #[inline(always)]
     pub(crate) fn see_from(
         &mut self,

@@ -299,6 +299,12 @@ impl<'a> Groups<'a> {
 
     /// Returns true if the targets and all candidates of a cell that is inside lie in the same box,
     /// so that they see each other through the central image.
+    ///
+    /// The box need not be the one that the domain names: molecules that have moved together are
+    /// searched as fast as if they had stayed. Costs a look at a bit per candidate.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for the runs.
     #[inline(always)]
     fn is_even(&mut self, of: &CellTargets) -> Result<bool, Shortage> {
         let targets = self.walk.targets.points().all_wraps();

@@ -62,13 +62,19 @@ impl Collecting {
 }
 
 impl Walk<'_> {
-    /// Returns the end of the targets that share the wrap of the first.
+    /// Returns the end of the targets that share the wrap of the first. They see every candidate
+    /// through the same image, so they are one group.
     #[inline(always)]
     pub(crate) fn same_wrap_until(&self, slots: &Range<usize>) -> usize {
         self.targets.points().all_wraps().same_until(slots.clone())
     }
 
-    /// Collects the pieces that come next for the cell of a target.
+    /// Collects the pieces that come next for the cell of a target, and tells by how many images
+    /// they are seen. Runs of [mixed](Images::Mixed) candidates are collected whole.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    ///
     #[inline(always)]
     pub(crate) fn collect_pieces(
         &self,

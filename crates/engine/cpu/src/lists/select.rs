@@ -12,6 +12,15 @@
 //! the cache line of the store before it waits for that one; four lists in turn hide the wait. The
 //! remaining one to three targets of a group go one by one.
 //!
+//! # Double precision
+//!
+//! Candidates carry their positions in `f64` there, and the same loops compare those. The modes
+//! are compiled for either precision, so that searches in `f32` test no flag.
+//!
+//! # Counting
+//!
+//! Where only lengths are asked for, nothing is stored: the bits of the masks are counted.
+//!
 //! # Order
 //!
 //! The targets of a group are announced to the sink before the first is selected, so that it can
@@ -208,7 +217,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The arguments for selecting the neighbours of target `k` of a group.
+    /// The arguments for selecting the neighbours of target `k` of a group. Lists name candidates
+    /// by the caller's index, so that is the name by which a target knows itself.
     #[inline(always)]
     pub(super) fn select_args(&self, group: &Group, k: usize) -> Select {
         let points = self.targets.points();

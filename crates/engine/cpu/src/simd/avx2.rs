@@ -9,6 +9,17 @@
 //! A comparison gives a vector of all ones or zeros per lane; `movemask` gathers its sign bits
 //! into an integer, which counts hits (`popcnt`) and selects the permutation. Integers are
 //! compared as signed numbers only, so unsigned comparisons flip the top bit of both sides.
+//!
+//! # From double to single precision
+//!
+//! Two vectors of `f64` are rounded to half a vector of `f32` each, and the halves are joined.
+//!
+//! # Sorting networks
+//!
+//! There is one permutation that crosses the halves of a vector, by indices in another vector; the
+//! exchanges of a network use it for every distance, because the indices are constants and the
+//! cheaper shuffles inside a half would need a case each. Minimum and maximum of unsigned integers
+//! exist.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 use std::arch::x86_64::*;

@@ -8,6 +8,19 @@
 //!
 //! Comparisons write a mask register with a bit per lane, and compression takes that register
 //! directly: no table and no permutation. Unsigned comparisons exist.
+//!
+//! # From double to single precision
+//!
+//! A vector of `f32` is two of `f64`. Each is rounded to half a vector, and the halves are joined;
+//! the joining instructions that need no more than AVX-512 F take vectors of `f64`, so the bits are
+//! passed through that type.
+//!
+//! # Sorting networks
+//!
+//! Lanes are exchanged with those a power of two away by one permutation across the vector, whose
+//! indices are constants after inlining. Choosing between two vectors by lane is a blend under a
+//! mask that is a constant as well, so a step of a network is a permutation, a minimum, a maximum
+//! and a blend.
 
 use super::vector::{Compress, Vector, operations};
 use std::arch::x86_64::*;

@@ -8,6 +8,17 @@
 //!
 //! NEON is part of every 64-bit ARM processor, so nothing is detected. SVE, with wider vectors and
 //! compression, is not used.
+//!
+//! # From double to single precision
+//!
+//! The conversion has a form for either half of the result, so two vectors of `f64` become one of
+//! `f32` by two instructions.
+//!
+//! # Sorting networks
+//!
+//! With four lanes only two exchanges remain, with the neighbour and with the other half; each is a
+//! shuffle of its own. The longer networks have more vectors instead, and their steps compare whole
+//! vectors.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 use std::arch::aarch64::*;

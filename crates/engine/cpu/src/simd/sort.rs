@@ -24,6 +24,16 @@
 //! The pivot is the median of sixteen numbers of the array. The standard library sorts a part that
 //! it divides unevenly, such as one of many equal numbers, and one that there is no room to divide,
 //! so the time is at most proportional to n·log n for any input.
+//!
+//! # Which of the two
+//!
+//! Lists of neighbours are short: 32 entries at r = 2 spacings, 113 at r = 3. So nearly all of them
+//! are sorted by one network, and dividing serves candidates of whole groups and dense clouds.
+//!
+//! # Levels
+//!
+//! Vectors with one lane have no network: the standard library sorts there. All levels give the
+//! same result, because equal numbers cannot be told apart.
 
 use super::{
     LANES, Simd, Task,
@@ -91,6 +101,9 @@ pub(crate) unsafe fn sort_list<S: Simd>(numbers: &mut [u32]) {
 
 /// Sorts more numbers than a network can.
 ///
+/// Parts that are still to be sorted wait on a small stack of their own, so nothing recurses and
+/// nothing is allocated.
+///
 /// # Safety
 /// The processor has the level `S`.
 #[inline(always)]
@@ -133,6 +146,9 @@ unsafe fn large<S: Simd>(numbers: &mut [u32], room: &mut [u32]) {
 }
 
 /// Moves the numbers that are not above a pivot before those that are; returns how many they are.
+///
+/// Numbers that stay below are compressed to the front of the same array, behind the vectors that
+/// were read, and the others into `room`, from where they are copied back at the end.
 ///
 /// # Safety
 /// The processor has the vector's level. `room` is longer than `numbers` by [`LANES`].
@@ -204,6 +220,10 @@ unsafe fn small<V: Compress>(numbers: &mut [u32]) {
 }
 
 /// Sorts at most `R` vectors full of numbers, and at most [`NETWORK`].
+///
+/// First every lane is sorted by itself, as a column of R numbers; then sequences of two lanes are
+/// merged, of four, and so on. A merge begins by comparing number k from the front with number k
+/// from the back, which makes both halves bitonic without reversing one of them.
 ///
 /// # Safety
 /// The processor has the vector's level.

@@ -210,13 +210,17 @@ impl Domain {
         }
     }
 
-    /// The image vectors of many images at once, in either precision: of image `k`, whose counts
-    /// are `counts[axis][k] + more[axis]`, to `to[axis][k]`. Bit for bit those of
-    /// [`image_vector`](Self::image_vector) and [`image_vector_f64`](Self::image_vector_f64).
+    /// The image vectors of many images at once, in either precision.
     ///
-    /// Counts are whole numbers below 2²⁴, with `more` added too. The arrays are as long as the
-    /// shortest of them. Loops are left to the compiler to vectorise, so this is inlined into code
-    /// that is compiled for a level.
+    /// Points that lie in many boxes are seen through an image each, and a search moves all of them
+    /// at once with this. The vector of the image with the counts `counts[axis][k] + more[axis]`
+    /// goes to `to[axis][k]`. Bit for bit they are those of [`image_vector`](Self::image_vector) and
+    /// [`image_vector_f64`](Self::image_vector_f64).
+    ///
+    /// Counts are whole numbers below 2²⁴, with `more` added too, so `f32` holds them exactly; they
+    /// are kept in `f32` because candidates are moved by them as well. The arrays are as long as
+    /// the shortest of them. Loops are left to the compiler to vectorise, so this is inlined into
+    /// code that is compiled for a level.
     #[inline(always)]
     pub fn image_vectors<T: Rounded>(
         &self,

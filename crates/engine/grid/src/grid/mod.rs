@@ -445,6 +445,13 @@ impl Visitor<f64> for Build<'_> {
 
 impl Build<'_> {
     /// Chooses the table, sorts the points, and counts the boxes that points lie outside.
+    ///
+    /// A dense table is chosen where it has few cells per point, or is small in any case; else only
+    /// occupied cells are kept, under keys of 64 bits where the box of all cells allows it. Points
+    /// that are all inside the box, as the bounds say or a look at every one, have no counts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
     fn sort<P: Placed>(&mut self, points: P) -> Result<(), Error> {
         let Self {
             grid,
@@ -490,6 +497,9 @@ impl Build<'_> {
 }
 
 /// Returns true if any of `len` points lies outside of the periodic box.
+///
+/// Positions are read once, by vectors. In most simulations that is all that is done about boxes,
+/// because coordinates are wrapped by the caller.
 fn any_wrapped<P: Placed>(source: P, len: usize, lattice: &Lattice) -> bool {
     const CHUNK: usize = 1 << 13;
     let chunks = (0..len.div_ceil(CHUNK)).into_par_iter();

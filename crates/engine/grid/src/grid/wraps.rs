@@ -43,13 +43,14 @@ pub struct Wraps {
 }
 
 impl Wraps {
-    /// Returns true if all points are inside the box.
+    /// Returns true if all points are inside the box; there is then nothing to be looked at.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Counts of a sorted point.
+    /// Counts of a sorted point: whole boxes, or whole box vectors, that lead to it from its image
+    /// inside. Zeros where no point has counts.
     #[inline(always)]
     pub fn of(&self, slot: usize) -> [i32; 3] {
         let [x, y, z] = &self.axes;
@@ -60,12 +61,14 @@ impl Wraps {
     }
 
     /// Counts along each axis with [`PADDING`] zeros behind them; empty when all points are inside.
+    ///
+    /// One value per sorted point, so that a vector of them can be loaded with the coordinates.
     #[inline(always)]
     pub fn axes(&self) -> [&[i32]; 3] {
         [&self.axes[0], &self.axes[1], &self.axes[2]]
     }
 
-    /// Largest magnitude of a count along each axis.
+    /// Largest magnitude of a count along each axis. Up to 2³⁰, which the check of bounds allows.
     pub fn most(&self) -> [u32; 3] {
         self.most
     }
@@ -136,7 +139,8 @@ impl Wraps {
         size_of::<i32>() * axes + size_of::<u64>() * self.changes.capacity()
     }
 
-    /// Forgets all counts: all points are inside.
+    /// Forgets all counts: all points are inside. Memory is given back, because a simulation that
+    /// wraps its coordinates once does so in every step.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -233,6 +233,8 @@ impl Lattice {
 
     /// The same along each axis. No candidate is seen through an image of its cell of a higher
     /// number.
+    ///
+    /// A search bounds with it how far image vectors can move a point.
     pub fn max_images_along(&self) -> [usize; 3] {
         let reach = self.max_offsets();
         std::array::from_fn(|axis| {
@@ -307,6 +309,9 @@ impl Lattice {
 
     /// [`image_shift`](Self::image_shift) of many images, as
     /// [`Domain::image_vectors`] takes and gives them.
+    ///
+    /// Along axes whose proxies are all zero, because the box is too long for them, there is
+    /// nothing to shift, so zeros are written.
     #[inline(always)]
     pub fn image_shifts(&self, counts: [&[f32]; 3], more: [f32; 3], to: [&mut [f32]; 3]) {
         let [x, y, z] = to;
@@ -321,7 +326,8 @@ impl Lattice {
         }
     }
 
-    /// The frame that turns positions into proxies, in double precision.
+    /// The frame that turns positions into proxies, in double precision; None in single precision,
+    /// where positions are searched as they are.
     #[inline(always)]
     pub(crate) fn frame(&self) -> Option<&Frame> {
         self.frame.as_ref()

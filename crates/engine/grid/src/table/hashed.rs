@@ -39,7 +39,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Points that one thread looks at together.
+/// Points that one thread looks at together: few enough that a set of a million has more tasks than
+/// a machine has cores, many enough that a task is worth a wake-up.
 const TASK: usize = 1 << 13;
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -80,6 +81,9 @@ impl WideKey for u128 {
 }
 
 /// Cells of a box packed into one integer that sorts like (z, y, x).
+///
+/// Offsets from the lowest cell of the box along each axis, x in the lowest bits. Sorting such keys
+/// puts the cells of a row next to each other, and rows in the order that the dense table has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packing {
     /// The box of the cells.
@@ -111,7 +115,7 @@ impl Packing {
         self.bits
     }
 
-    /// The key of a cell of the box.
+    /// The key of a cell of the box. Two cells have the same key only if they are the same.
     pub(crate) fn key(&self, cell: Cell) -> u128 {
         let [x, y, z] = std::array::from_fn(|axis| {
             // A cell outside the box, of a point that its bounds do not hold, gets one inside.

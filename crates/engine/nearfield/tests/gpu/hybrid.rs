@@ -103,7 +103,7 @@ fn bad_coordinates_are_refused_as_on_the_cpu() {
 
 #[test]
 fn a_gpu_that_runs_out_of_memory_steps_aside_and_is_tried_again() {
-    needs_gpu!();
+    needs_gpu!(alone);
     let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
     for device in [GPU, BOTH] {
         let policy = Policy::Fixed { theta: 0.0 };

@@ -17,7 +17,7 @@ mod sums;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
 use nearfield_testkit::{conformance::Case, oracle};
-use std::{env, time::SystemTime};
+use std::{env, sync::RwLock, time::SystemTime};
 
 const GPU: Device = Device::Gpu(0);
 const BOTH: Device = Device::Hybrid(0);
@@ -35,9 +35,22 @@ fn gpu() -> bool {
     }
 }
 
-/// Ends a test where there is no GPU.
+/// Held for writing by a test that fills the memory of the card, where others could not load their
+/// kernels meanwhile.
+static CARD: RwLock<()> = RwLock::new(());
+
+/// Ends a test where there is no GPU; else the card has memory until the end of the test, or is the
+/// test's `alone`.
 macro_rules! needs_gpu {
     () => {
+        needs_gpu!(@ read);
+    };
+    (alone) => {
+        needs_gpu!(@ write);
+    };
+    (@ $held:ident) => {
+        let held = crate::CARD.$held();
+        let _held = held.unwrap_or_else(std::sync::PoisonError::into_inner);
         if !crate::gpu() {
             return;
         }

@@ -214,8 +214,8 @@ impl Domain {
     ///
     /// Points that lie in many boxes are seen through an image each, and a search moves all of them
     /// at once with this. The vector of the image with the counts `counts[axis][k] + more[axis]`
-    /// goes to `to[axis][k]`. Bit for bit they are those of [`image_vector`](Self::image_vector) and
-    /// [`image_vector_f64`](Self::image_vector_f64).
+    /// goes to `to[axis][k]`. Bit for bit they are those of
+    /// [`image_vector`](Self::image_vector) and [`image_vector_f64`](Self::image_vector_f64).
     ///
     /// Counts are whole numbers below 2²⁴, with `more` added too, so `f32` holds them exactly; they
     /// are kept in `f32` because candidates are moved by them as well. The arrays are as long as

@@ -19,7 +19,7 @@ use crate::{Error, Lattice, PADDING, memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Points of a word of [`Wraps::changes`].
+/// Points of a word of [`Wraps::changes`]. A run of a dense cell row spans one or two words.
 const WORD: usize = u64::BITS as usize;
 
 /// Points that a task counts at least.
@@ -30,6 +30,8 @@ const WHAT: &str = "the boxes that points lie in";
 
 /// Boxes between sorted points and their images inside, counted along each axis of the box, or
 /// along its vectors where it is tilted. Empty when all points are inside.
+///
+/// An image of a pair is that of its cells, more the target's boxes, less the source's.
 #[derive(Debug, Clone, Default)]
 pub struct Wraps {
     /// Counts along each axis, padded by [`PADDING`].
@@ -74,7 +76,9 @@ impl Wraps {
     }
 
     /// Largest magnitude of a coordinate of the sorted points along each axis; 0 when all points
-    /// are inside.
+    /// are inside. In double precision of their proxies.
+    ///
+    /// It bounds the rounding of coordinates that are moved into the box.
     pub fn farthest(&self) -> [f32; 3] {
         self.farthest
     }
@@ -185,6 +189,7 @@ impl Wraps {
         if most == [0; 3] {
             return Ok(());
         }
+        // Tasks own whole words, so no two of them write the same one.
         let differ = |slot: usize| axes.iter().any(|axis| axis[slot] != axis[slot - 1]);
         let words = changes.par_iter_mut().enumerate();
         words.with_min_len(LEAST / WORD).run(|(word, bits)| {

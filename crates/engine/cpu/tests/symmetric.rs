@@ -743,7 +743,8 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
     };
     let scenes = [
         boxed("cube", cube(30.0), 0.0, 27_000, 2.0),
-        boxed("points outside of the box", cube(30.0), 0.6, 27_000, 2.0),
+        boxed("a few points outside", cube(30.0), 0.005, 27_000, 2.0),
+        boxed("most points outside", cube(30.0), 0.6, 27_000, 2.0),
         boxed(
             "a slab",
             Domain::new([Some(40.0), None, Some(40.0)]).unwrap(),
@@ -765,6 +766,13 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
             27_000,
             2.0,
         ),
+        boxed(
+            "tilted, a few points outside",
+            Domain::triclinic([Some(30.0), Some(28.0), Some(32.0)], [9.0, -7.0, 11.0]).unwrap(),
+            0.005,
+            27_000,
+            2.0,
+        ),
         boxed("two cells wide", cube(5.0), 0.0, 300, 2.3),
         boxed("smaller than the radius", cube(1.0), 0.4, 5, 2.2),
         boxed("one point", cube(1.0), 0.0, 1, 1.5),
@@ -783,7 +791,7 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
             assert!(found == expected, "{} at {}", scene.name, level.name());
         }
         // Sums that are rounded are the same bits for any number of threads, and others than those
-        // of pairs evaluated twice.
+        // of pairs evaluated twice, unless that is done because points lie in many boxes.
         let masses: Vec<f32> = labels.iter().map(|label| 1.0 + 0.01 * label).collect();
         let masses = [Field::from(&masses)];
         let fields = of_sources(&masses);
@@ -796,9 +804,10 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
             scene.name
         );
         let differs = check_sums(scene.name, &one, &kernel, sets, fields);
+        let once = scene.strayed < 0.1;
         assert!(
-            differs || scene.points < 1000,
-            "{}: evaluated once",
+            differs == once || scene.points < 1000,
+            "{}: evaluated once: {differs}",
             scene.name
         );
     }

@@ -14,7 +14,7 @@ use nearfield_gpu::{
 };
 use nearfield_grid::Domain;
 use nearfield_pairs::{
-    Coefficients, Cuda, Interactions, LennardJones, Mixing, Pair, PairKernel, SphForce, Truncation,
+    Coefficients, Interactions, LennardJones, Mixing, Pair, PairKernel, SphForce, Truncation,
     WendlandC2, pair_kernel,
 };
 use nearfield_testkit::{
@@ -24,11 +24,12 @@ use nearfield_testkit::{
 };
 
 /// Whole numbers, which sums hold exactly: the number of neighbours, products of labels, and
-/// differences of labels, which change their sign with the side. `ANTISYMMETRIC` says so to the
-/// backend.
-struct Tally<const ANTISYMMETRIC: bool>;
+/// differences of labels, which change their sign with the side. The backend is told so by
+/// [`Signed`] alone.
+struct Tally;
 
-impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
+#[pair_kernel(crate = nearfield_pairs)]
+impl PairKernel for Tally {
     type Target = f32;
     type Source = f32;
     type Output = [f32; 3];
@@ -37,17 +38,20 @@ impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
     fn pair(&self, _: Pair, target: f32, source: f32) -> [f32; 3] {
         [1.0, target * source, source - target]
     }
+}
 
-    fn cuda(&self) -> Option<Cuda> {
-        let text = "void pair(const float*, const Pair&, const float* t, const float* s, float* r) {\n\
-                    r[0] = 1.0f; r[1] = t[0] * s[0]; r[2] = s[0] - t[0]; }";
-        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
-        let twin = unsafe { Cuda::new("tally.cuh", text) };
-        Some(if ANTISYMMETRIC {
-            twin.antisymmetric([2])
-        } else {
-            twin
-        })
+/// The same, and the backend knows which channel changes its sign.
+struct Signed;
+
+#[pair_kernel(crate = nearfield_pairs, antisymmetric = [2])]
+impl PairKernel for Signed {
+    type Target = f32;
+    type Source = f32;
+    type Output = [f32; 3];
+    const SYMMETRIC: bool = true;
+
+    fn pair(&self, _: Pair, target: f32, source: f32) -> [f32; 3] {
+        [1.0, target * source, source - target]
     }
 }
 
@@ -193,22 +197,8 @@ fn every_pair_gives_both_points_their_share_once() {
         let [one, two, three] = [1, 2, 3].map(|channels| labels(points.len(), channels));
         let mut both = |strategy| {
             [
-                sums(
-                    backend,
-                    &Tally::<true>,
-                    scene,
-                    (&one, &one),
-                    strategy,
-                    scratch,
-                ),
-                sums(
-                    backend,
-                    &Tally::<false>,
-                    scene,
-                    (&one, &one),
-                    strategy,
-                    scratch,
-                ),
+                sums(backend, &Signed, scene, (&one, &one), strategy, scratch),
+                sums(backend, &Tally, scene, (&one, &one), strategy, scratch),
                 sums(backend, &Lopsided, scene, (&two, &three), strategy, scratch),
             ]
         };
@@ -232,7 +222,7 @@ fn pairs_are_the_contracts_in_the_conformance_run() {
             let scene = Scene::of_case(&backend, case, subdivision).unwrap();
             let label = labels(scene.sets[0].len(), 1);
             let mut by = |strategy| {
-                let kernel = Tally::<true>;
+                let kernel = Signed;
                 sums(
                     &backend,
                     &kernel,
@@ -330,7 +320,7 @@ fn sums_are_added_once_to_what_was_there() {
         let label = labels(points.len(), 1);
         let expected = sums(
             backend,
-            &Tally::<true>,
+            &Signed,
             scene,
             (&label, &label),
             Strategy::Flat,
@@ -340,7 +330,7 @@ fn sums_are_added_once_to_what_was_there() {
         let on_device = stream.clone_htod(&label).unwrap();
         let before: Vec<f32> = (0..expected.len()).map(|k| (k % 5) as f32).collect();
         let mut results = stream.clone_htod(&before).unwrap();
-        let (program, uniforms) = PairProgram::of(&Tally::<true>).unwrap();
+        let (program, uniforms) = PairProgram::of(&Signed).unwrap();
         let field = || Some(DeviceField::new(on_device.as_view(), 1));
         let fields = DeviceFields {
             targets: field(),

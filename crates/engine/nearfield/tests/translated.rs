@@ -5,7 +5,10 @@
 #[path = "common/with_text.rs"]
 mod with_text;
 
-use nearfield::kernels::{Channels, Images, Indices, Random, cuda_source, unit_variance};
+use nearfield::kernels::{
+    Channels, EnergyForce, Forces, Images, Indices, Interactions, PairPotential, Random,
+    cuda_source, unit_variance,
+};
 use nearfield::prelude::*;
 use nearfield_testkit::kernels::Conformance;
 use with_text::Visit;
@@ -195,6 +198,48 @@ fn a_kernel_that_nobody_has_seen_gives_the_same_bits_as_its_text() {
     if let Ok(pairs) = Conformance::new(&swapped).pairs(1000).as_cpp() {
         assert_eq!(pairs, 0, "{pairs} pairs of different kernels agree");
     }
+}
+
+/// Screened charges with a soft core: a potential that the library does not know.
+#[derive(Debug, Clone, Copy)]
+struct Screened {
+    strength: f32,
+    inverse_length: f32,
+    core2: f32,
+}
+
+#[nearfield::pair_kernel]
+impl PairPotential for Screened {
+    type Point = f32;
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, a: f32, b: f32) -> EnergyForce {
+        let softened = d2 + self.core2;
+        let inverse = softened.sqrt().recip();
+        let screening = (1.0 + softened * self.inverse_length).recip();
+        let energy = self.strength * a * b * inverse * screening;
+        let slope = inverse * inverse + 2.0 * self.inverse_length * screening;
+        EnergyForce {
+            energy,
+            force_over_r: energy * slope,
+        }
+    }
+}
+
+#[test]
+fn a_potential_of_a_user_gives_the_same_bits_as_its_text() {
+    let potential = Screened {
+        strength: 2.5,
+        inverse_length: 0.7,
+        core2: 0.01,
+    };
+    let forces = Conformance::new(&Forces(potential)).pairs(20_000).as_cpp();
+    assert!(matches!(forces.unwrap(), 0 | 20_000));
+    let both = Interactions(potential);
+    let found = Conformance::new(&both).pairs(20_000).as_cpp();
+    assert!(matches!(found.unwrap(), 0 | 20_000));
+    let text = cuda_source(&both).unwrap();
+    assert!(text.contains("self_inverse_length"), "{text}");
 }
 
 /// The engine gives every isolated pair what the kernel gives it.

@@ -116,7 +116,7 @@ impl Candidates {
     /// the last one lies none that is a neighbour.
     ///
     /// Once per group and not per target. Candidates of a run are next to each other in memory but
-    /// for those that were dropped, so most of the loads hit the cache.
+    /// for those that were dropped.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.

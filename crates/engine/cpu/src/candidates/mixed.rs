@@ -19,18 +19,19 @@
 //!
 //! # When it is done
 //!
-//! A piece costs about as much as a vector of candidates. Up to [`FEW`] changes in all runs of a
-//! cell they are cut as elsewhere: a box that is centred on the origin, for instance, has changes
-//! where its middle planes pass through a run, and molecules that have just left the box are few.
-//! Both ways give the same candidates in the same order, or some more of them here, so the pairs
-//! that are found do not depend on the choice.
+//! A piece is collected and gathered by itself, however few points it has. Up to [`FEW`] changes
+//! in all runs of a cell, a number that was chosen and not measured, they are cut as elsewhere: a
+//! box that is centred on the origin, for instance, has changes where its middle planes pass
+//! through a run, and molecules that have just left the box are few. Both ways give the same
+//! candidates in the same order, or some more of them here, so the pairs that are found do not
+//! depend on the choice.
 //!
 //! # Cost
 //!
-//! Gathering computes three counts and moves each candidate, about twice the work of a shifted
-//! piece, once per cell. Per target, or run of targets in one box, a multiplication in `f64` per
-//! axis and candidate follows, nine in a tilted box. With points scattered over 27 boxes a search
-//! takes about five times as long as with all points inside.
+//! Gathering computes three counts for each candidate and moves it, once per cell. Per target, or
+//! run of targets in one box, a multiplication in `f64` per axis and candidate follows, nine in a
+//! tilted box. With points scattered over 27 boxes a search takes about five times as long as with
+//! all points inside.
 //!
 //! # Sums of pairs that are met once
 //!
@@ -57,7 +58,8 @@ use std::ops::Range;
 /// Changes of the box, from a candidate of a run to the next, up to which runs are cut into pieces.
 const FEW: usize = 12;
 
-/// Points per change of the box from which on most cells have mixed candidates.
+/// Points per change of the box up to which most cells are taken to have mixed candidates: with
+/// eight in a cell and 27 cells around it, one change in eight points is 27 in the runs of a cell.
 const RARE: usize = 8;
 
 impl Walk<'_> {

@@ -424,8 +424,7 @@ impl<V: Compress> Target<V> {
 /// Displacements and squared distances of a block in double precision.
 ///
 /// They pass through memory because a vector of `f32` is made of two of `f64`, and on some levels
-/// of two that are computed one after the other. It is a few cache lines that stay in the store
-/// buffer.
+/// of two that are computed one after the other.
 #[repr(align(64))]
 struct Found {
     /// Displacements along each axis.

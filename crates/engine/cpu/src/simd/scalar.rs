@@ -11,9 +11,9 @@
 //!
 //! # Speed
 //!
-//! The fused multiply-add of the contract is one instruction on 64-bit ARM, and on x86-64 a call of
-//! the mathematical library, which is most of the time of a search at this level. Processors that
-//! lack AVX2 are from before 2013, so nothing was done about that.
+//! The fused multiply-add of the contract is one instruction on 64-bit ARM. On x86-64 it is a call
+//! of the mathematical library here, because the baseline of that target has no such instruction.
+//! So this level is for processors without AVX2 and FMA, and for comparisons.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 

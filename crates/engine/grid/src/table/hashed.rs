@@ -39,8 +39,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Points that one thread looks at together: few enough that a set of a million has more tasks than
-/// a machine has cores, many enough that a task is worth a wake-up.
+/// Points that one thread looks at together; a million of them make 123 tasks, whose counts a
+/// single thread then adds up.
 const TASK: usize = 1 << 13;
 /// No row.
 const NONE: u32 = u32::MAX;

@@ -6,60 +6,32 @@
 use libloading::Library;
 use nearfield_gpu::{Compiler, Search};
 use nearfield_pairs::device::{DeviceFunction, DeviceValue, text_of};
-use nearfield_testkit::kernels::SHIM;
-use rand_xoshiro::{
-    Xoshiro256PlusPlus,
-    rand_core::{Rng, SeedableRng},
+use nearfield_testkit::{
+    kernels::{SHIM, odd_or_random},
+    random::Random,
 };
 use std::{env, fmt::Debug, fs, process::Command};
 
 /// Values to try: random ones, and those where arithmetic is odd.
 pub(crate) trait Tried: Sized {
     /// The next value.
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self;
+    fn next(random: &mut Random) -> Self;
 }
 
 impl Tried for f32 {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
-        const ODD: [f32; 24] = [
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-            0.5,
-            1.5,
-            2.5,
-            -2.5,
-            2.0,
-            3.0,
-            f32::INFINITY,
-            f32::NEG_INFINITY,
-            f32::NAN,
-            f32::MIN_POSITIVE,
-            1e-45,
-            -3e-42,
-            f32::MAX,
-            f32::MIN,
-            f32::EPSILON,
-            2_147_483_648.0,
-            4_294_967_296.0,
-            -2_147_483_648.0,
-            8_388_609.0,
-            16_777_217.0,
-        ];
-        let bits = random.next_u64();
-        match bits >> 60 {
-            0..3 => ODD[(bits % 24) as usize],
-            3 => f32::from_bits(bits as u32),
-            4..8 => (bits as u32 as f32 / u32::MAX as f32 - 0.5) * 100.0,
-            _ => bits as u32 as f32 / u32::MAX as f32 * 2.0 - 1.0,
-        }
+    fn next(random: &mut Random) -> Self {
+        odd_or_random(random)
     }
 }
 
+/// Any 64 bits.
+fn bits(random: &mut Random) -> u64 {
+    random.below(1 << 32) << 32 | random.below(1 << 32)
+}
+
 impl Tried for u32 {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
-        let bits = random.next_u64();
+    fn next(random: &mut Random) -> Self {
+        let bits = bits(random);
         match bits >> 61 {
             0 => [0, 1, 2, 31, 32, 33, u32::MAX, u32::MAX - 1, 1 << 31][(bits % 9) as usize],
             1..4 => bits as u32 % 64,
@@ -69,8 +41,8 @@ impl Tried for u32 {
 }
 
 impl Tried for i32 {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
-        let bits = random.next_u64();
+    fn next(random: &mut Random) -> Self {
+        let bits = bits(random);
         match bits >> 61 {
             0 => [0, 1, -1, 31, 32, -32, i32::MAX, i32::MIN, i32::MIN + 1][(bits % 9) as usize],
             1..4 => bits as i32 % 64,
@@ -80,25 +52,25 @@ impl Tried for i32 {
 }
 
 impl Tried for bool {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
-        random.next_u64() >> 63 == 1
+    fn next(random: &mut Random) -> Self {
+        random.below(2) == 1
     }
 }
 
 impl Tried for glam::Vec2 {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+    fn next(random: &mut Random) -> Self {
         Self::from_array(Tried::next(random))
     }
 }
 
 impl Tried for glam::Vec3 {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+    fn next(random: &mut Random) -> Self {
         Self::from_array(Tried::next(random))
     }
 }
 
 impl<T: Tried, const N: usize> Tried for [T; N] {
-    fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+    fn next(random: &mut Random) -> Self {
         std::array::from_fn(|_| T::next(random))
     }
 }
@@ -106,21 +78,21 @@ impl<T: Tried, const N: usize> Tried for [T; N] {
 macro_rules! tried_tuples {
     ($(($($part:ident)*))*) => {$(
         impl<$($part: Tried),*> Tried for ($($part,)*) {
-            fn next(random: &mut Xoshiro256PlusPlus) -> Self {
+            fn next(random: &mut Random) -> Self {
                 ($($part::next(random),)*)
             }
         }
     )*};
 }
 impl Tried for () {
-    fn next(_: &mut Xoshiro256PlusPlus) -> Self {}
+    fn next(_: &mut Random) -> Self {}
 }
 
 tried_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
 
 /// A random generator that gives the same numbers in every run.
-pub(crate) fn random(seed: u64) -> Xoshiro256PlusPlus {
-    Xoshiro256PlusPlus::seed_from_u64(seed)
+pub(crate) fn random(seed: u64) -> Random {
+    Random::new(seed)
 }
 
 /// A compiled function: it reads its arguments and writes its result, number by number.

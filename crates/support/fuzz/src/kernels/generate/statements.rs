@@ -77,14 +77,22 @@ impl Maker<'_, '_> {
         text.push_str(&format!(
             "{spaces}for {name} in 0{suffix}{inclusive}{count} {{\n"
         ));
+        let mutable = false;
+        let counter = ty.map(|ty| Variable { name, ty, mutable });
+        self.loop_body(counter, gives, depth, text);
+    }
+
+    /// The statements of a loop, in which `variable` is known, and its end.
+    fn loop_body(
+        &mut self,
+        variable: Option<Variable>,
+        gives: Ty,
+        depth: usize,
+        text: &mut String,
+    ) {
+        let spaces = self.spaces();
         let mark = self.scope.len();
-        if let Some(ty) = ty {
-            self.scope.push(Variable {
-                name,
-                ty,
-                mutable: false,
-            });
-        }
+        self.scope.extend(variable);
         self.loops += 1;
         self.block(gives, depth, text);
         self.loops -= 1;
@@ -107,23 +115,14 @@ impl Maker<'_, '_> {
         // Indices are of another type than numbers.
         let own = if ty == Ty::U32 { "place" } else { &name };
         text.push_str(&format!("{spaces}for {} {{\n", head.replace("NAME", own)));
-        let mark = self.scope.len();
         self.indent += 1;
         if ty == Ty::U32 {
             let spaces = self.spaces();
             text.push_str(&format!("{spaces}let {name} = place as u32;\n"));
         }
         self.indent -= 1;
-        self.scope.push(Variable {
-            name,
-            ty,
-            mutable: false,
-        });
-        self.loops += 1;
-        self.block(gives, depth, text);
-        self.loops -= 1;
-        self.scope.truncate(mark);
-        text.push_str(&format!("{spaces}}}\n"));
+        let mutable = false;
+        self.loop_body(Some(Variable { name, ty, mutable }), gives, depth, text);
     }
 
     /// A `match` on a number.

@@ -1,0 +1,172 @@
+//! How ranks reach each other: the seam between the engine and a library of messages.
+//!
+//! The engine needs little of it: messages of bytes between two ranks, and three small collective
+//! operations for set-up and for agreeing on errors. [`threads`] has ranks as threads of one
+//! process.
+//!
+//! # Rules
+//!
+//! * [`Transport::post`] returns at once, whether the other rank waits or not. So ranks may all
+//!   post first and receive afterwards, in any order, without a deadlock.
+//! * Messages of one rank with one [`Tag`] arrive in the order in which they were posted.
+//! * A wait ends. Either the message comes, or a rank is lost and the wait returns a [`Fault`].
+//!   There is no time limit: a transport notices lost ranks, and a slow rank is no lost one.
+//! * After a fault all calls on all ranks return a fault that names the same rank.
+//!
+//! # Collective operations
+//!
+//! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. Rank 0
+//! collects in the order of the ranks, so sums have the same bits on every rank and from run to
+//! run. A transport whose library does these faster overrides them, and has to keep that promise.
+
+mod fault;
+pub mod threads;
+
+pub use fault::{Fault, FaultCause};
+
+/// Tells messages between the same two ranks apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u16);
+
+impl Tag {
+    /// Parts of a reduction on their way to rank 0, and its result on the way back.
+    const REDUCE: Self = Self(0);
+    /// Parts of a gathering on their way to rank 0, and all of them on the way back.
+    const GATHER: Self = Self(1);
+    /// The first tag that no collective operation of this module uses.
+    pub const FIRST_FREE: u16 = 2;
+}
+
+/// How numbers of all ranks become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// The smallest.
+    Min,
+    /// The sum, added in the order of the ranks.
+    Sum,
+}
+
+impl Reduction {
+    /// Folds `part` into `whole`, element by element.
+    fn fold(self, whole: &mut [f64], part: impl Iterator<Item = f64>) {
+        for (whole, part) in whole.iter_mut().zip(part) {
+            *whole = match self {
+                Self::Min => whole.min(part),
+                Self::Sum => *whole + part,
+            };
+        }
+    }
+}
+
+/// One rank's end of a set of ranks that send each other messages; the module's documentation has
+/// the rules.
+///
+/// Dropping it leaves the set of ranks. That is no fault unless another rank waits for this one, or
+/// the thread is panicking.
+pub trait Transport: Send {
+    /// The number of this rank: 0, 1, 2 and so on.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn ranks(&self) -> usize;
+
+    /// Sends `message` to rank `to` and returns at once. The message may be empty, and `to` may be
+    /// this rank.
+    ///
+    /// # Errors
+    /// A fault of any rank that is known by now, or `to` has left.
+    fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault>;
+
+    /// Waits for the next message of rank `from` with this tag.
+    ///
+    /// # Errors
+    /// A fault of any rank, or `from` has left and no message of it is there.
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault>;
+
+    /// The next message of rank `from` with this tag if it has come; `None` if it has not.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault>;
+
+    /// Ends the work of all ranks: their calls return this fault, unless there was another before.
+    /// Returns the fault that holds now.
+    fn fail(&mut self, fault: Fault) -> Fault;
+
+    /// Replaces every number by the reduction over all ranks. All ranks give as many numbers.
+    ///
+    /// # Errors
+    /// A fault of any rank.
+    fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
+        let (rank, ranks) = (self.rank(), self.ranks());
+        if rank != 0 {
+            self.post(0, Tag::REDUCE, bytes_of(values))?;
+            let whole = self.receive(0, Tag::REDUCE)?;
+            return read_into(values, &whole).map_err(|cause| self.fail(Fault { rank, cause }));
+        }
+        for other in 1..ranks {
+            let part = self.receive(other, Tag::REDUCE)?;
+            if part.len() != size_of_val(values) {
+                let cause = wrong_length(&part, size_of_val(values));
+                return Err(self.fail(Fault { rank, cause }));
+            }
+            by.fold(values, numbers(&part));
+        }
+        for other in 1..ranks {
+            self.post(other, Tag::REDUCE, bytes_of(values))?;
+        }
+        Ok(())
+    }
+
+    /// The messages of all ranks, by rank, on every rank. Their lengths may differ.
+    ///
+    /// For set-up: every rank gets everything.
+    ///
+    /// # Errors
+    /// A fault of any rank.
+    fn gather(&mut self, message: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+        let (rank, ranks) = (self.rank(), self.ranks());
+        if rank != 0 {
+            self.post(0, Tag::GATHER, message.to_vec())?;
+            return (0..ranks).map(|_| self.receive(0, Tag::GATHER)).collect();
+        }
+        let mut all = vec![message.to_vec()];
+        for other in 1..ranks {
+            all.push(self.receive(other, Tag::GATHER)?);
+        }
+        for other in 1..ranks {
+            for message in &all {
+                self.post(other, Tag::GATHER, message.clone())?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The numbers as a message.
+fn bytes_of(values: &[f64]) -> Vec<u8> {
+    bytemuck::cast_slice(values).to_vec()
+}
+
+/// The numbers of a message, whose bytes need no alignment.
+fn numbers(message: &[u8]) -> impl Iterator<Item = f64> {
+    let (numbers, _) = message.as_chunks();
+    numbers.iter().map(|bytes| f64::from_ne_bytes(*bytes))
+}
+
+/// Copies the numbers of a message, if they are as many as `values`.
+fn read_into(values: &mut [f64], message: &[u8]) -> Result<(), FaultCause> {
+    if message.len() != size_of_val(values) {
+        return Err(wrong_length(message, size_of_val(values)));
+    }
+    (values.iter_mut().zip(numbers(message))).for_each(|(value, number)| *value = number);
+    Ok(())
+}
+
+/// The cause that a message has another length than expected.
+fn wrong_length(message: &[u8], expected: usize) -> FaultCause {
+    FaultCause::Message {
+        found: message.len(),
+        expected,
+    }
+}

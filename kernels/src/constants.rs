@@ -196,6 +196,9 @@ pub mod sph {
             MOMENTUM = 3;
             /// Sums of a measurement.
             MEASURE_SLOTS = 6;
+
+            /// Bins in which the particles are counted to find the front.
+            FRONT_BINS = 4096;
         }
         choices {}
     }

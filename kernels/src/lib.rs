@@ -184,7 +184,7 @@ pub const FLUID: Source = Source {
         "compress",
         "press_walls",
         "measure",
-        "foremost",
+        "tally",
         "total",
     ],
 };

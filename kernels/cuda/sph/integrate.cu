@@ -166,19 +166,13 @@ measure(const float* position, const Moving* moving, u32 count, Settings setting
     give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials);
 }
 
-// Largest x of the particles below the ceiling that have enough neighbours.
+// Counts the particles by bin along x; those beyond the ends in the first and the last bin.
 extern "C" __global__ void __launch_bounds__(THREADS)
-foremost(const float* position, const u32* neighbors, u32 count, float up_x, float up_y, float up_z,
-         float ceiling, u32 min_neighbors, double* partials) {
-    double furthest[1] = {nothing()};
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
-        const float* const at = position + 3ull * i;
-        const float height = dot(at[0], at[1], at[2], up_x, up_y, up_z);
-        if (height <= ceiling && neighbors[i] >= min_neighbors) {
-            furthest[0] = fmax(furthest[0], static_cast<double>(at[0]));
-        }
-    }
-    give(furthest, 0, 1, partials);
+tally(const float* position, u32 count, float low, float scale, u32* counts) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float place = (position[3ull * i] - low) * scale;
+    atomicAdd(counts + static_cast<u32>(fminf(fmaxf(place, 0.0f), FRONT_BINS - 1.0f)), 1u);
 }
 
 // One block per slot: what all blocks gave, `blocks` of them; the largest in the slots of `maxima`.

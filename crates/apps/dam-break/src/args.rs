@@ -6,19 +6,29 @@ use nearfield::Device;
 
 use nearfield_sph::Dimensions;
 
+use crate::scene::Scene;
+use crate::{Error, ErrorKind};
+
 /// Directory of the output when none is named.
 const OUTPUT: &str = "dam_break";
+
+/// How much larger the spacing of a scene's own is with --quick.
+const QUICK: f64 = 1.5;
 
 /// Simulates the collapse of a water column and compares its front with
 /// experiments.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
 pub struct Args {
-    /// Fluid particles, about: the column takes the nearest whole number of
-    /// particles along each edge [default: 65000 in space, 3200 in the plane]
+    /// Simulate the scene of this file (TOML) in place of the column; see docs/cli.md
+    #[arg(long, value_name = "FILE")]
+    pub scene: Option<PathBuf>,
+
+    /// Fluid particles, about: the spacing divides one side of a box [default: 65000 in space, 3200
+    /// in the plane, or the spacing of the scene]
     #[arg(long, value_name = "N")]
     pub particles: Option<usize>,
 
-    /// Simulated time, seconds [default: until t·√(2g/a) = 5]
+    /// Simulated time, seconds [default: that of the scene, or until t·√(2g/a) = 5]
     #[arg(long, value_name = "T_END")]
     pub seconds: Option<f64>,
 
@@ -26,9 +36,9 @@ pub struct Args {
     #[arg(long)]
     pub quick: bool,
 
-    /// Dimensions, 2 or 3
-    #[arg(long, value_name = "2|3", default_value = "3", value_parser = dimensions)]
-    pub dim: Dimensions,
+    /// Dimensions, 2 or 3 [default: those of the scene, or 3]
+    #[arg(long, value_name = "2|3", value_parser = dimensions)]
+    pub dim: Option<Dimensions>,
 
     /// Where the neighbour engine runs: auto, cpu, gpu, gpu:N, hybrid, hybrid:N, emulated or
     /// emulated:KEY=VALUE,…
@@ -70,10 +80,11 @@ impl Default for Args {
     /// The settings without any flag.
     fn default() -> Self {
         Self {
+            scene: None,
             particles: None,
             seconds: None,
             quick: false,
-            dim: Dimensions::Three,
+            dim: None,
             device: Device::Auto,
             threads: 0,
             output: PathBuf::from(OUTPUT),
@@ -85,10 +96,39 @@ impl Default for Args {
 }
 
 impl Args {
-    /// Fluid particles asked for.
+    /// The scene asked for.
+    ///
+    /// # Errors
+    /// When its file cannot be read or says what cannot be simulated.
+    pub fn scene(&self) -> Result<Scene, Error> {
+        let Some(path) = &self.scene else {
+            return Ok(Scene::column(self.dim.unwrap_or(Dimensions::Three)));
+        };
+        let scene = Scene::read(path)?;
+        match self.dim {
+            Some(dim) if dim != scene.dimensions => {
+                let (asked, has) = (dim.count(), scene.dimensions.count());
+                let reason = format!("it has {has} dimensions, but --dim is {asked}");
+                let path = path.clone();
+                Err(ErrorKind::Scene { path, reason }.into())
+            }
+            _ => Ok(scene),
+        }
+    }
+
+    /// The distance of particles asked for, metres.
     #[must_use]
-    pub fn particle_count(&self) -> usize {
-        self.particles.unwrap_or(match (self.dim, self.quick) {
+    pub fn spacing(&self, scene: &Scene) -> f64 {
+        match (self.particles, scene.spacing) {
+            (None, Some(spacing)) if self.quick => QUICK * spacing,
+            (None, Some(spacing)) => spacing,
+            _ => scene.spacing_for(self.particle_count(scene.dimensions)),
+        }
+    }
+
+    /// Fluid particles asked for where a scene has no spacing of its own.
+    fn particle_count(&self, dimensions: Dimensions) -> usize {
+        self.particles.unwrap_or(match (dimensions, self.quick) {
             (Dimensions::Two, false) => 3200,
             (Dimensions::Two, true) => 1800,
             (Dimensions::Three, false) => 65_000,
@@ -123,8 +163,12 @@ mod tests {
     fn the_default_is_a_run_in_space() {
         let args = parse(&[]).unwrap();
         assert_eq!(
-            (args.dim, args.particle_count(), args.frame_count()),
-            (Dimensions::Three, 65_000, 48)
+            (
+                args.scene().unwrap(),
+                args.particle_count(Dimensions::Three),
+                args.frame_count()
+            ),
+            (Scene::column(Dimensions::Three), 65_000, 48)
         );
     }
 
@@ -136,7 +180,9 @@ mod tests {
     #[test]
     fn quick_asks_for_less_but_explicit_numbers_win() {
         let args = parse(&["--quick", "--dim", "2", "--frames", "3"]).unwrap();
-        assert_eq!((args.particle_count(), args.frame_count()), (1800, 3));
+        assert_eq!(args.scene().unwrap(), Scene::column(Dimensions::Two));
+        assert_eq!(args.particle_count(Dimensions::Two), 1800);
+        assert_eq!(args.frame_count(), 3);
     }
 
     #[test]

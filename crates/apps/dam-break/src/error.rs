@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use glam::DVec3;
+
 /// Why a dam break could not start or had to stop; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -19,6 +21,18 @@ impl Error {
             name,
             value,
             wanted,
+        };
+        kind.into()
+    }
+
+    /// The error of a box that the lattice misses.
+    pub(crate) fn too_coarse(what: &str, number: usize, sides: DVec3, spacing: f64) -> Self {
+        let what = what.to_owned();
+        let kind = ErrorKind::TooCoarse {
+            what,
+            number,
+            sides,
+            spacing,
         };
         kind.into()
     }
@@ -70,6 +84,29 @@ pub enum ErrorKind {
         value: f64,
         /// The values allowed.
         wanted: &'static str,
+    },
+    /// A scene file cannot be read, or what it says cannot be simulated.
+    #[error("scene {}: {reason}", path.display())]
+    Scene {
+        /// The file.
+        path: PathBuf,
+        /// The line and the value.
+        reason: String,
+    },
+    /// A box is thinner than half the spacing.
+    #[error(
+        "{what} {number} is {sides} m large, which leaves no particle at a spacing of {spacing} m: \
+         take a smaller spacing or more particles"
+    )]
+    TooCoarse {
+        /// "water" or "obstacle".
+        what: String,
+        /// Which of them, from 1 on.
+        number: usize,
+        /// Its sides, metres.
+        sides: DVec3,
+        /// The spacing, metres.
+        spacing: f64,
     },
     /// The plot of the front could not be drawn or saved.
     #[error(transparent)]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
+use glam::DVec3;
 use image::imageops::thumbnail;
 use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
@@ -19,8 +20,8 @@ use rayon::ThreadPool;
 
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
-use crate::column::{Column, HEIGHT, TANK, WIDTH};
 use crate::picture::{Animation, Frame, Up, View};
+use crate::scene::Scene;
 use crate::units::Units;
 use crate::{Error, ErrorKind};
 
@@ -71,10 +72,10 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the column, to be written by `threads` threads, at least one.
+    /// Frames of the scene, to be written by `threads` threads, at least one.
     /// Frames of an earlier run in the directory are removed when the first
     /// one is there.
-    pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {
+    pub(crate) fn create(directory: &Path, scene: &Scene, threads: usize) -> Result<Self, Error> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
@@ -85,7 +86,7 @@ impl Frames {
             })?;
         let writer = Writer {
             directory: directory.to_owned(),
-            column,
+            scene: scene.clone(),
             strip: Mutex::default(),
         };
         Ok(Self {
@@ -168,7 +169,7 @@ fn max_unfinished(bytes: usize) -> usize {
 /// State that the writing threads share.
 struct Writer {
     directory: PathBuf,
-    column: Column,
+    scene: Scene,
     strip: Mutex<Strip>,
 }
 
@@ -190,7 +191,7 @@ impl Writer {
                 moment.write(&self.path(index, "vtp"))
             },
             || {
-                let picture = draw(self.column, &moment);
+                let picture = draw(&self.scene, &moment);
                 let _span = tracing::debug_span!("beside.png").entered();
                 save(&picture, &self.path(index, "png"))?;
                 Ok::<_, Error>(thumbnail(&picture, ANIMATION.0, ANIMATION.1))
@@ -270,25 +271,33 @@ fn remove_frames(directory: &Path, first: &str) -> Result<(), Error> {
 }
 
 /// The picture of a moment.
-fn draw(column: Column, moment: &Moment) -> RgbImage {
+fn draw(scene: &Scene, moment: &Moment) -> RgbImage {
     let _span = tracing::debug_span!("beside.draw").entered();
     let config = moment.config();
-    let (up, view, place, depth) = match column.dimensions {
-        Dimensions::Two => (Up::Y, View::Side2d, "the plane", 0.0),
-        Dimensions::Three => (Up::Z, View::Perspective3d, "space", WIDTH as f32),
+    let (up, view, place) = match scene.dimensions {
+        Dimensions::Two => (Up::Y, View::Side2d, "the plane"),
+        Dimensions::Three => (Up::Z, View::Perspective3d, "space"),
     };
+    let seen = |corner: DVec3| match scene.dimensions {
+        Dimensions::Two => [corner.x, corner.z, corner.y].map(|length| length as f32),
+        Dimensions::Three => corner.as_vec3().to_array(),
+    };
+    let obstacles: Vec<[[f32; 3]; 2]> = (scene.obstacles.iter())
+        .map(|block| [seen(block.low), seen(block.high)])
+        .collect();
     let count = HumanCount(moment.ids().len() as u64);
-    let fall = (2.0 * f64::from(config.gravity.length()) * HEIGHT).sqrt();
+    let fall = (2.0 * scene.gravity * scene.depth()).sqrt();
     Frame {
         positions: bytemuck::cast_slice(moment.positions()),
         velocities: bytemuck::cast_slice(moment.velocities()),
         particle_radius: RADIUS * config.spacing,
-        tank: [TANK[0] as f32, depth, TANK[1] as f32],
+        tank: seen(scene.tank),
+        obstacles: &obstacles,
         up,
         view,
         time_s: moment.time(),
-        dimensionless_time: Units::of(config).scaled_time(moment.time()),
-        top_speed: fall.round() as f32,
+        dimensionless_time: Units::of(scene).scaled_time(moment.time()),
+        top_speed: fall.round().max(1.0) as f32,
         caption: &format!("{count} particles in {place}"),
     }
     .render(PICTURE.0, PICTURE.1)
@@ -306,12 +315,13 @@ mod tests {
     use super::*;
     use nearfield_sph::Simulation;
 
-    fn column() -> Column {
-        Column::with_particles(Dimensions::Two, 128)
+    fn column() -> Scene {
+        Scene::column(Dimensions::Two)
     }
 
     fn simulation() -> Simulation {
-        column().scene().unwrap().threads(1).build().unwrap()
+        let builder = column().builder(column().spacing_for(128)).unwrap();
+        builder.threads(1).build().unwrap()
     }
 
     /// The present moment, which is there once `gate` is closed.
@@ -327,7 +337,7 @@ mod tests {
     fn frames_stand_in_order_whatever_order_they_are_done_in() {
         let directory = tempfile::tempdir().unwrap();
         let mut simulation = simulation();
-        let mut frames = Frames::create(directory.path(), column(), 3).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 3).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         // Pushing does not wait for frame 1, which is done after the last.
         let (open, gate) = bounded(0);
@@ -372,7 +382,7 @@ mod tests {
     fn an_error_of_a_writer_reaches_the_run_with_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), column(), 2).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 2).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         frames.settle(0).unwrap();
         std::fs::create_dir(directory.path().join("frame_0001.vtp")).unwrap();
@@ -396,7 +406,7 @@ mod tests {
     #[test]
     fn a_writer_that_panics_fails_the_run_and_does_not_hang_it() {
         let directory = tempfile::tempdir().unwrap();
-        let mut frames = Frames::create(directory.path(), column(), 1).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 1).unwrap();
         let panics = PendingMoment::new(128, || panic!("a mistake"));
         frames.push(panics).unwrap();
         let error = frames.push(simulation().moment().unwrap()).unwrap_err();
@@ -413,7 +423,7 @@ mod tests {
         assert_eq!(frames_of(50_000_000), MIN_UNFINISHED);
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), column(), 1).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 1).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         let large = || {
             let moment = simulation.moment().unwrap().wait().unwrap();

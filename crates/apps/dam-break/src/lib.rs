@@ -1,36 +1,38 @@
-//! The dam break: a water column collapses, and its front is compared with
-//! experiments.
+//! Water that is let go: a column collapses, and its front is compared with
+//! experiments; or a scene of a file, with obstacles and probes.
 //!
-//! The classic case of Martin & Moyce 1952: a column one wide and two high in
-//! the end of a tank four long. [`run`] simulates it with [`nearfield_sph`] and
-//! writes particles, pictures, an animation, tables and a plot into a directory;
-//! [`execute`] does the same and prints the outcome. [`Args`] are the command-line flags of
-//! both the example and the `nearfield dam-break` command.
+//! A [`Scene`] says what there is. [`Scene::column`] is the classic case of Martin & Moyce 1952: a
+//! column one wide and two high in the end of a tank four long. [`run`] simulates a scene with
+//! [`nearfield_sph`] and writes particles, pictures, an animation, tables and a plot into a
+//! directory; [`execute`] does the same and prints the outcome. [`Args`] are the command-line flags
+//! of both the example and the `nearfield dam-break` command.
 //!
 //! The front is computed, not fitted. An ideal front on a smooth floor runs
 //! ahead of the experiments, whose gates and floors hold the water back; so the
 //! water here has a small viscosity and its floor some friction, both the same
 //! at every resolution, and these two numbers alone were chosen with an eye on
-//! the experiments. Finer runs come nearer to the ideal front and so run further
-//! ahead. `summary.json` holds the largest deviation from every experiment.
+//! the experiments. The front is where a fixed volume of water lies ahead, so finer
+//! runs find the same one. `docs/physics.md` has the figures, `summary.json` the
+//! largest deviation from every experiment.
 
 mod args;
-mod column;
 mod error;
 mod frames;
 mod journal;
 pub mod picture;
+mod probes;
 mod reference;
 mod run;
+mod scene;
 mod summary;
 mod units;
 
 pub use args::Args;
-pub use column::{Column, HEIGHT, TANK, WIDTH};
 pub use error::{Error, ErrorKind};
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
 pub use run::{files, run, to_json};
-pub use summary::{EnergySummary, FrontSummary, Summary};
+pub use scene::{Block, HEIGHT, Probe, Probes, Scene, TANK, WIDTH};
+pub use summary::{EnergySummary, FrontSummary, ProbesSummary, Summary};
 
 use std::{io::Write, path::Path};
 

@@ -1,4 +1,4 @@
-//! The run itself: steps the column, takes notes, writes everything down.
+//! The run itself: steps the scene, takes notes, writes everything down.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -12,12 +12,13 @@ use nearfield_trace::Recording;
 
 use crate::Error;
 use crate::args::Args;
-use crate::column::{Column, TANK};
 use crate::frames::{FRAME, Frames};
 use crate::journal::Journal;
 use crate::picture::front_plot;
+use crate::probes::Readings;
 use crate::reference::{Comparison, Point, experiments};
-use crate::summary::{EnergySummary, FrontSummary, Summary};
+use crate::scene::Scene;
+use crate::summary::{EnergySummary, FrontSummary, ProbesSummary, Summary};
 use crate::units::Units;
 
 /// T at which a run ends when nothing else is asked for: the water has met the
@@ -25,22 +26,26 @@ use crate::units::Units;
 const LAST_T: f64 = 5.0;
 
 /// Files that a run writes beside its frames.
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "dam_break.gif",
     "energy.csv",
     "front.csv",
     "front.png",
     "lost_particle.vtp",
+    "probes.csv",
     "summary.json",
     "wall.vtp",
 ];
 
 /// Most fluid particles of a run; with their walls they take some tens of
 /// gigabytes.
-const MAX_PARTICLES: usize = 50_000_000;
+const MAX_PARTICLES: f64 = 50e6;
 
-/// Adds the files that a run with these flags writes.
+/// Adds the files that a run with these flags reads and writes.
 pub fn files(args: &Args, plan: &mut Plan) {
+    if let Some(scene) = &args.scene {
+        plan.read(scene);
+    }
     if let Some(trace) = &args.trace {
         plan.write("--trace", trace);
     }
@@ -55,7 +60,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
 /// on standard output.
 ///
 /// # Errors
-/// When a flag is out of range, the device is not there, a file cannot be
+/// When the scene or a flag cannot be simulated, the device is not there, a file cannot be
 /// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
@@ -65,20 +70,25 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     plan.check()
         .map_err(|clash| Error::output(&args.output, clash))?;
     let _trace = args.trace.as_deref().map(record).transpose()?;
-    let particles = args.particle_count();
-    if !(1..=MAX_PARTICLES).contains(&particles) {
+    let scene = args.scene()?;
+    let spacing = args.spacing(&scene);
+    let particles = match args.particles {
+        Some(particles) => particles as f64,
+        None => scene.particles_at(spacing),
+    };
+    if !(1.0..=MAX_PARTICLES).contains(&particles) {
         let wanted = "between 1 and 50 million";
-        return Err(Error::setting("particles", particles as f64, wanted));
+        return Err(Error::setting("particles", particles, wanted));
     }
-    let column = Column::with_particles(args.dim, particles);
-    let units = Units::of(&column.config());
-    let end = args.seconds.unwrap_or_else(|| units.seconds(LAST_T));
+    let units = Units::of(&scene);
+    let end = args.seconds.or(scene.seconds);
+    let end = end.unwrap_or_else(|| units.seconds(LAST_T));
     if !(end.is_finite() && end > 0.0) {
         return Err(Error::setting("seconds", end, "finite and positive"));
     }
     std::fs::create_dir_all(&args.output).map_err(|error| Error::output(&args.output, error))?;
-    let mut simulation = column
-        .scene()?
+    let mut simulation = scene
+        .builder(spacing)?
         .device(args.device)
         .threads(args.threads)
         .evidence(args.output.join("lost_particle.vtp"))
@@ -86,8 +96,10 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     simulation.write_walls(&args.output.join("wall.vtp"))?;
     let writers = writers(args.threads, simulation.running().device);
     let course = Course {
-        journal: Journal::new(&simulation, end),
-        frames: Frames::create(&args.output, column, writers)?,
+        journal: Journal::new(&scene, end),
+        readings: Readings::of(&scene, spacing),
+        frames: Frames::create(&args.output, &scene, writers)?,
+        scene,
         bar: progress_bar(),
         solving: Duration::ZERO,
         output: Duration::ZERO,
@@ -122,7 +134,10 @@ fn record(path: &Path) -> Result<Recording, Error> {
 
 /// A run under way.
 struct Course {
+    scene: Scene,
     journal: Journal,
+    /// `None` where the scene has no probes.
+    readings: Option<Readings>,
     frames: Frames,
     bar: ProgressBar,
     /// Time spent in the solver.
@@ -152,7 +167,7 @@ impl Course {
 
     /// Steps to the end, writing `frames` frames at even intervals.
     fn travel(&mut self, simulation: &mut Simulation, frames: usize) -> Result<(), Error> {
-        self.journal.follow(simulation)?;
+        self.note(simulation)?;
         if frames > 0 {
             self.hand_in(simulation)?;
         }
@@ -162,6 +177,26 @@ impl Course {
             self.hand_in(simulation)?;
         }
         self.advance(simulation, self.end)
+    }
+
+    /// Notes down what is due.
+    fn note(&mut self, simulation: &Simulation) -> Result<(), Error> {
+        if let Some(readings) = &mut self.readings {
+            readings.follow(simulation);
+        }
+        self.journal.follow(simulation)
+    }
+
+    /// The tables of the notes, by the names of their files.
+    fn tables(&self) -> Vec<(&'static str, String)> {
+        let mut tables = vec![("energy.csv", self.journal.energy_csv())];
+        if self.scene.front.is_some() {
+            tables.push(("front.csv", self.journal.front_csv()));
+        }
+        if let Some(readings) = &self.readings {
+            tables.push(("probes.csv", readings.csv()));
+        }
+        tables
     }
 
     /// Hands the present moment in as the next frame.
@@ -180,7 +215,7 @@ impl Course {
             let begin = Instant::now();
             simulation.step_at_most(until - simulation.time())?;
             self.solving += begin.elapsed();
-            self.journal.follow(simulation)?;
+            self.note(simulation)?;
             self.journal.refuse_blow_up(simulation.steps())?;
             let done = simulation.time() / self.end;
             self.bar.set_position((1000.0 * done) as u64);
@@ -191,10 +226,7 @@ impl Course {
     /// Writes the tables of a run that failed. A further failure here is not reported: it would
     /// hide the first.
     fn keep(self, args: &Args) {
-        for (name, table) in [
-            ("front.csv", self.journal.front_csv()),
-            ("energy.csv", self.journal.energy_csv()),
-        ] {
+        for (name, table) in self.tables() {
             let _ = nearfield_files::write(args.output.join(name), table);
         }
         let _ = self.frames.finish();
@@ -211,30 +243,31 @@ impl Course {
             let path = args.output.join(name);
             nearfield_files::write(&path, text).map_err(|error| Error::output(&path, error))
         };
-        write("front.csv", self.journal.front_csv())?;
-        write("energy.csv", self.journal.energy_csv())?;
-        let front = self.journal.front();
-        plot_front(&args.output.join("front.png"), simulation, &front)?;
+        for (name, table) in self.tables() {
+            write(name, table)?;
+        }
+        let front = match self.scene.front {
+            Some(_) => Some(self.compare_front(simulation, args)?),
+            None => None,
+        };
         let waiting = Instant::now();
         let frames = self.frames.finish()?;
         let output = self.output + waiting.elapsed();
         self.bar.finish_and_clear();
         let running = simulation.running();
         let momentum = simulation.momentum()?;
-        let compared: Vec<Comparison> = experiments()
-            .iter()
-            .filter_map(|one| one.compare(&front))
-            .collect();
         let solver_seconds = self.solving.as_secs_f64();
         let summary = Summary {
+            scene: self.scene.title.clone(),
             particles: simulation.len(),
             wall_particles: simulation.walls_len(),
             dim: simulation.config().dimensions.count(),
             spacing_m: f64::from(simulation.config().spacing),
+            rounding_m: (self.scene).rounding(f64::from(simulation.config().spacing)),
             steps: simulation.steps(),
             steps_per_second: simulation.steps() as f64 / solver_seconds,
             simulated_seconds: simulation.time(),
-            scaled_time: Units::of(simulation.config()).scaled_time(simulation.time()),
+            scaled_time: Units::of(&self.scene).scaled_time(simulation.time()),
             wall_seconds: begin.elapsed().as_secs_f64(),
             solver_seconds,
             output_seconds: output.as_secs_f64(),
@@ -244,12 +277,31 @@ impl Course {
             mass_kg: simulation.mass(),
             energy: energy_summary(&self.journal),
             momentum_residual: momentum.residual().length() / momentum.gravity.length(),
-            front: FrontSummary::new(front.last().map(|point| point.1), compared),
+            front,
+            probes: self.readings.as_ref().map(|readings| ProbesSummary {
+                samples: readings.len(),
+                interval_s: self.scene.probes.interval,
+            }),
             frames,
             output: args.output.clone(),
         };
         write("summary.json", to_json(&summary)?)?;
         Ok(summary)
+    }
+
+    /// Plots the front and compares it with the experiments.
+    fn compare_front(&self, simulation: &Simulation, args: &Args) -> Result<FrontSummary, Error> {
+        let front = self.journal.front();
+        let path = args.output.join("front.png");
+        plot_front(&path, &self.scene, simulation, &front)?;
+        let compared: Vec<Comparison> = experiments()
+            .iter()
+            .filter_map(|one| one.compare(&front))
+            .collect();
+        Ok(FrontSummary::new(
+            front.last().map(|point| point.1),
+            compared,
+        ))
     }
 }
 
@@ -279,10 +331,15 @@ fn energy_summary(journal: &Journal) -> EnergySummary {
 }
 
 /// Plots the front up to where it meets the far wall, with the experiments.
-fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(), Error> {
+fn plot_front(
+    path: &Path,
+    scene: &Scene,
+    simulation: &Simulation,
+    front: &[Point],
+) -> Result<(), Error> {
     let config = simulation.config();
-    let units = Units::of(config);
-    let wall = units.scaled_length(TANK[0] - 2.0 * f64::from(config.spacing));
+    let units = Units::of(scene);
+    let wall = units.scaled_length(scene.tank.x - 2.0 * f64::from(config.spacing));
     let met = front.iter().position(|point| point.1 >= wall);
     let free = met.unwrap_or(front.len());
     let count = HumanCount(simulation.len() as u64);
@@ -324,21 +381,24 @@ mod tests {
             ..Args::default()
         };
         let plane = Dimensions::Two;
-        let column = Column::with_particles(plane, 200);
+        let column = Scene::column(plane);
+        let spacing = column.spacing_for(200);
         let config = Config {
             courant: 1e4,
             diffusion: 1e4,
-            ..column.config()
+            ..column.config(spacing)
         };
-        let cells = column.cells;
+        let cells = (1.0 / spacing).round() as i32;
         let inside = [4 * cells, 3 * cells, 0];
         let fluid = scene::block(plane, [0; 3], [cells, 2 * cells, 0], config.spacing).unwrap();
         let walls = scene::tank(plane, inside, Top::Closed, 4, config.spacing).unwrap();
         let scene = Simulation::builder(config).fluid(&fluid).walls(&walls);
         let mut simulation = scene.threads(1).build().unwrap();
         let course = Course {
-            journal: Journal::new(&simulation, 1.0),
-            frames: Frames::create(&args.output, column, 1).unwrap(),
+            journal: Journal::new(&column, 1.0),
+            readings: None,
+            frames: Frames::create(&args.output, &column, 1).unwrap(),
+            scene: column,
             bar: progress_bar(),
             solving: Duration::ZERO,
             output: Duration::ZERO,

@@ -11,6 +11,8 @@ use crate::reference::{BAND, Comparison};
 /// The outcome of a run; serialises to the JSON of `summary.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
+    /// Title of the scene.
+    pub scene: String,
     /// Fluid particles.
     pub particles: usize,
     /// Wall particles.
@@ -19,6 +21,9 @@ pub struct Summary {
     pub dim: u32,
     /// Distance of particles at rest, metres.
     pub spacing_m: f64,
+    /// Largest distance of a face of the tank or a box from its place in the scene, metres: faces
+    /// lie on the lattice of the particles.
+    pub rounding_m: f64,
     /// Time steps.
     pub steps: u64,
     /// Time steps per second of the solver.
@@ -51,8 +56,10 @@ pub struct Summary {
     /// Momentum that is not accounted for, as a share of the impulse of
     /// gravity.
     pub momentum_residual: f64,
-    /// How the front compares with experiments.
-    pub front: FrontSummary,
+    /// How the front compares with experiments; `null` for the scene of a file.
+    pub front: Option<FrontSummary>,
+    /// The readings of probes; `null` without probes.
+    pub probes: Option<ProbesSummary>,
     /// Frames written.
     pub frames: usize,
     /// The directory with all files of the run.
@@ -84,6 +91,15 @@ pub struct EnergySummary {
     pub drift: f64,
 }
 
+/// The readings of probes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProbesSummary {
+    /// Samples in `probes.csv`.
+    pub samples: usize,
+    /// Time between them, seconds, or a step where that is longer.
+    pub interval_s: f64,
+}
+
 /// The front against experiments.
 #[derive(Clone, Debug, Serialize)]
 pub struct FrontSummary {
@@ -100,6 +116,11 @@ pub struct FrontSummary {
 }
 
 impl FrontSummary {
+    /// Each experiment beside the summary.
+    fn rows(&self) -> impl Iterator<Item = (&Self, &Comparison)> {
+        self.series.iter().map(move |one| (self, one))
+    }
+
     /// The summary of a front that ends at `final_z`.
     pub(crate) fn new(final_z: Option<f64>, series: Vec<Comparison>) -> Self {
         let inside = (!series.is_empty()).then(|| series.iter().all(|one| one.inside));
@@ -116,7 +137,8 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} particles and {} wall particles in {}D, {} steps to t = {:.3} s (T = {:.2})",
+            "{}: {} particles and {} wall particles in {}D, {} steps to t = {:.3} s (T = {:.2})",
+            self.scene,
             HumanCount(self.particles as u64),
             HumanCount(self.wall_particles as u64),
             self.dim,
@@ -138,7 +160,21 @@ impl fmt::Display for Summary {
             "energy drift {:+.1e}, momentum residual {:.1e}",
             self.energy.drift, self.momentum_residual,
         )?;
-        for one in &self.front.series {
+        if self.front.is_none() {
+            writeln!(
+                f,
+                "spacing {:.4} m; faces lie within {:.4} m of their places",
+                self.spacing_m, self.rounding_m,
+            )?;
+        }
+        if let Some(probes) = &self.probes {
+            writeln!(
+                f,
+                "{} samples of the probes",
+                HumanCount(probes.samples as u64)
+            )?;
+        }
+        for (front, one) in self.front.iter().flat_map(FrontSummary::rows) {
             let verdict = if one.inside { "inside" } else { "outside" };
             writeln!(
                 f,
@@ -146,7 +182,7 @@ impl fmt::Display for Summary {
                 one.series,
                 100.0 * one.max_deviation,
                 one.at_t,
-                100.0 * self.front.band,
+                100.0 * front.band,
             )?;
         }
         write!(

@@ -1,21 +1,23 @@
 //! The units of dam-break experiments: T = t·√(2g/a) and Z = x/a.
 
-use nearfield_sph::Config;
-
-use crate::column::WIDTH;
+use crate::scene::Scene;
 
 /// Converts between seconds and metres and the experiments' units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Units {
     /// √(2g/a), 1/s.
     rate: f64,
+    /// a, metres.
+    width: f64,
 }
 
 impl Units {
-    /// The units under the gravity of `config`.
-    pub(crate) fn of(config: &Config) -> Self {
+    /// Those of a scene: a is the length of its first box of water.
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let width = scene.width();
         Self {
-            rate: (2.0 * f64::from(config.gravity.length()) / WIDTH).sqrt(),
+            rate: (2.0 * scene.gravity / width).sqrt(),
+            width,
         }
     }
 
@@ -31,6 +33,6 @@ impl Units {
 
     /// Z at `metres` from the wall.
     pub(crate) fn scaled_length(self, metres: f64) -> f64 {
-        metres / WIDTH
+        metres / self.width
     }
 }

@@ -103,6 +103,30 @@ impl Config {
         Wendland::new(self.dimensions, self.smoothing_length())
     }
 
+    /// `−Σ V x ∂W/∂x` over the particles of the lattice: 1 for an integral, but the sum over a few
+    /// particles is off, by −3.3 % in the plane and −2.1 % in space at a smoothing of 1.25. The
+    /// solver divides gradients of the kernel by it. Undivided, water at rest would need a pressure
+    /// gradient larger than its weight by as much.
+    #[must_use]
+    pub fn lattice_moment(&self) -> f32 {
+        let kernel = Wendland::new(self.dimensions, self.smoothing);
+        let reach = (2.0 * self.smoothing).ceil() as i32;
+        let depth = match self.dimensions {
+            Dimensions::Two => 0,
+            Dimensions::Three => reach,
+        };
+        let mut sum = 0.0;
+        for z in -depth..=depth {
+            for y in -reach..=reach {
+                for x in -reach..=reach {
+                    let d2 = (x * x + y * y + z * z) as f32;
+                    sum -= f64::from(kernel.gradient_factor(d2)) * f64::from(x * x);
+                }
+            }
+        }
+        sum as f32
+    }
+
     /// The equation of state.
     #[must_use]
     pub fn water_state(&self) -> Tait {
@@ -176,6 +200,22 @@ mod tests {
     fn the_defaults_pass() {
         assert!(plane().check().is_ok());
         assert!(Config::water(Dimensions::Three, 0.1, 1.0).check().is_ok());
+    }
+
+    #[test]
+    fn the_moment_of_a_lattice_is_one_once_the_kernel_is_wide() {
+        let moment = |dimensions, smoothing| {
+            let config = Config::water(dimensions, 0.01, 1.0);
+            Config {
+                smoothing,
+                ..config
+            }
+            .lattice_moment()
+        };
+        assert!((moment(Dimensions::Two, 1.25) - 0.9665).abs() < 1e-4);
+        assert!((moment(Dimensions::Three, 1.25) - 0.9793).abs() < 1e-4);
+        assert!((moment(Dimensions::Two, 3.0) - 1.0).abs() < 1e-3);
+        assert!((moment(Dimensions::Three, 3.0) - 1.0).abs() < 1e-3);
     }
 
     #[test]

@@ -1,63 +1,72 @@
 //! The rule by which the leading edge of a fluid is found.
 //!
-//! The front of a dam break is the largest x of fluid within two spacings of
-//! the floor that still has at least half as many fluid neighbours as water
-//! inside has. Drops that run ahead have fewer and do not count.
+//! A fixed share of the fluid lies ahead of the front. A thin tongue runs ahead
+//! of collapsing water, and particles show as much of it as is thicker than they are: a rule that
+//! asks for some number of particles, such as the foremost one that has neighbours, finds another
+//! place of the same flow at every spacing, further ahead the finer it is. A volume is the same at
+//! every spacing, and drops do not count as long as they hold less than the share.
+//!
+//! Particles are counted in bins along x, in integers, so that the front does not depend on their
+//! order; in the bin that holds the front they count as spread evenly.
 
 use glam::Vec3;
+use nearfield_grid::memory::filled;
+use nearfield_kernels::constants::sph::FRONT_BINS;
 
-use crate::{Config, Dimensions};
+use crate::Error;
 
-/// Which particles the front of a fluid is sought among; see
-/// [`Simulation::front`](crate::Simulation::front).
+/// A definition of the front of a fluid; see [`Simulation::front`](crate::Simulation::front).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrontRule {
-    /// The direction the floor faces.
-    pub up: Vec3,
-    /// Fluid higher than this does not count, metres.
-    pub ceiling: f32,
-    /// Fluid with fewer neighbours does not count.
-    pub min_neighbors: u32,
+    /// Share of the fluid that lies ahead of the front, between 0 and 1.
+    pub share: f64,
+    /// Fluid is told apart from `low` to `high` only, metres along x, in 4,096 bins; what lies
+    /// beyond counts as in the first or the last of them.
+    pub low: f32,
+    /// The other end.
+    pub high: f32,
 }
 
 impl FrontRule {
-    /// The rule for fluid of these numerics, whose floor is at zero.
-    #[must_use]
-    pub fn new(config: &Config) -> Self {
-        let inside = lattice_neighbors(config.dimensions, 2.0 * config.smoothing);
-        Self {
-            up: config.dimensions.up(),
-            ceiling: 2.0 * config.spacing,
-            min_neighbors: inside.div_ceil(2),
+    /// Bins per metre.
+    pub(crate) fn scale(&self) -> f32 {
+        FRONT_BINS as f32 / (self.high - self.low)
+    }
+
+    /// The bin of a particle at `x`. A NaN is in the first.
+    fn bin(&self, x: f32) -> usize {
+        let last = (FRONT_BINS - 1) as f32;
+        ((x - self.low) * self.scale()).max(0.0).min(last) as usize
+    }
+
+    /// The front of particles at these positions, metres along x; `None` without any.
+    ///
+    /// # Errors
+    /// When there is no memory for the bins.
+    pub fn front(&self, positions: &[Vec3]) -> Result<Option<f32>, Error> {
+        let mut counts = filled(FRONT_BINS as usize, 0u32, "bins of the front")?;
+        for position in positions {
+            counts[self.bin(position.x)] += 1;
         }
+        Ok(self.front_of(&counts))
     }
 
-    /// Largest x that counts, metres, or `None` when no fluid does.
-    /// `neighbors` holds the number of fluid neighbours of each position.
-    #[must_use]
-    pub fn front(&self, positions: &[Vec3], neighbors: &[u32]) -> Option<f32> {
-        positions
-            .iter()
-            .zip(neighbors)
-            .filter(|(x, count)| x.dot(self.up) <= self.ceiling && **count >= self.min_neighbors)
-            .map(|(x, _)| x.x)
-            .max_by(f32::total_cmp)
+    /// The front of particles counted by bin.
+    pub(crate) fn front_of(&self, counts: &[u32]) -> Option<f32> {
+        let all: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+        let ahead = self.share * all;
+        let width = 1.0 / f64::from(self.scale());
+        let mut passed = 0.0;
+        for (bin, &count) in counts.iter().enumerate().rev() {
+            let count = f64::from(count);
+            if count > 0.0 && passed + count >= ahead {
+                let into = (ahead - passed) / count;
+                return Some((f64::from(self.low) + width * ((bin + 1) as f64 - into)) as f32);
+            }
+            passed += count;
+        }
+        None
     }
-}
-
-/// Points of the unit lattice within `radius` of one of them, itself left out.
-fn lattice_neighbors(dimensions: Dimensions, radius: f32) -> u32 {
-    let reach = radius.floor() as i32;
-    let depth = match dimensions {
-        Dimensions::Two => 0,
-        Dimensions::Three => reach,
-    };
-    let within = |x: i32, y: i32, z: i32| (x * x + y * y + z * z) as f32 <= radius * radius;
-    let count = (-depth..=depth)
-        .flat_map(|z| (-reach..=reach).map(move |y| (y, z)))
-        .map(|(y, z)| (-reach..=reach).filter(|&x| within(x, y, z)).count() as u32)
-        .sum::<u32>();
-    count - 1
 }
 
 #[cfg(test)]
@@ -65,33 +74,41 @@ mod tests {
     use super::*;
 
     const RULE: FrontRule = FrontRule {
-        up: Vec3::Z,
-        ceiling: 0.2,
-        min_neighbors: 10,
+        share: 0.01,
+        low: 0.0,
+        high: 4.0,
     };
 
-    #[test]
-    fn the_front_is_the_foremost_fluid_that_counts() {
-        let positions = [
-            Vec3::new(1.0, 0.0, 0.1),
-            Vec3::new(1.3, 0.0, 0.2),
-            Vec3::new(2.0, 0.0, 0.3),
-            Vec3::new(1.9, 0.0, 0.1),
-        ];
-        let neighbors = [20, 10, 20, 9];
-        assert_eq!(RULE.front(&positions, &neighbors), Some(1.3));
+    /// A row of `count` particles from 0 to `length`.
+    fn row(count: u32, length: f32) -> impl Iterator<Item = Vec3> {
+        let place = move |i| (i as f32 + 0.5) * length / count as f32;
+        (0..count).map(move |i| Vec3::X * place(i))
     }
 
     #[test]
-    fn spray_alone_has_no_front() {
-        assert_eq!(RULE.front(&[Vec3::ZERO], &[3]), None);
-        assert_eq!(RULE.front(&[], &[]), None);
+    fn the_front_is_the_same_at_every_spacing() {
+        for count in [300, 1000, 30_000] {
+            let positions: Vec<Vec3> = row(count, 2.0).collect();
+            let front = RULE.front(&positions).unwrap().unwrap();
+            assert!((front - 1.98).abs() < 4e-3, "{count}: {front}");
+        }
     }
 
     #[test]
-    fn the_inside_of_water_has_as_many_neighbors_as_its_lattice() {
-        assert_eq!(lattice_neighbors(Dimensions::Two, 2.5), 20);
-        assert_eq!(lattice_neighbors(Dimensions::Three, 2.5), 80);
-        assert_eq!(lattice_neighbors(Dimensions::Three, 2.0), 32);
+    fn drops_ahead_do_not_count_and_their_order_neither() {
+        let drops = (0..5).map(|i| Vec3::X * (3.0 + 0.1 * i as f32));
+        let mut positions: Vec<Vec3> = row(1000, 2.0).chain(drops).collect();
+        let front = RULE.front(&positions).unwrap();
+        assert!((1.985..1.995).contains(&front.unwrap()), "{front:?}");
+        positions.reverse();
+        assert_eq!(RULE.front(&positions).unwrap(), front);
+    }
+
+    #[test]
+    fn fluid_beyond_the_ends_counts_at_the_ends() {
+        let positions = [-7.0, 9.0, f32::INFINITY].map(|x| Vec3::X * x);
+        let front = RULE.front(&positions).unwrap().unwrap();
+        assert!((3.999..=4.0).contains(&front), "{front}");
+        assert_eq!(RULE.front(&[]).unwrap(), None);
     }
 }

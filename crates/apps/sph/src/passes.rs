@@ -53,6 +53,8 @@ const CONTACT_PRESSURE: f32 = 0.3;
 pub(crate) struct Passes<'a> {
     config: &'a Config,
     kernel: Wendland,
+    /// Volume of a particle at rest over the moment of its lattice: sums over a lattice then give
+    /// gradients and divergences of linear fields exactly.
     volume: f32,
 }
 
@@ -67,7 +69,7 @@ impl<'a> Passes<'a> {
         Self {
             config,
             kernel: config.kernel(),
-            volume: config.particle_volume(),
+            volume: config.particle_volume() / config.lattice_moment(),
         }
     }
 

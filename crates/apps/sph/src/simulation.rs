@@ -330,15 +330,13 @@ impl Simulation {
         }
     }
 
-    /// Largest x, metres, of the particles that count for `rule`; `None` when none does.
+    /// The front of the fluid by `rule`, metres along x; `None` only without fluid.
     ///
     /// # Errors
-    /// When the neighbour engine refuses.
+    /// When there is no memory for counting, or the GPU fails.
     pub fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
         match &self.body {
-            Body::Host(body) => {
-                Ok(rule.front(&body.matter.fluid.position, &body.neighbor_counts()?))
-            }
+            Body::Host(body) => rule.front(&body.matter.fluid.position),
             Body::Device(body) => body.front(rule),
         }
     }

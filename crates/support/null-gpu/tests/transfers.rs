@@ -69,7 +69,11 @@ fn a_fluid_steps_without_moving_its_particles() {
 fn fluid() {
     let moved = [6, 12].map(|edge| {
         let mut water = column(edge);
-        let rule = FrontRule::new(water.config());
+        let rule = FrontRule {
+            share: 0.01,
+            low: 0.0,
+            high: 3.0,
+        };
         let mut round = || {
             let before = counts();
             for _ in 0..6 {

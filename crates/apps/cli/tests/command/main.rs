@@ -7,6 +7,7 @@ mod lj;
 mod memory;
 mod nbody;
 mod neighbors;
+mod scene;
 
 use serde_json::Value;
 use std::{

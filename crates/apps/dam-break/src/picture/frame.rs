@@ -40,6 +40,9 @@ pub struct Frame<'a> {
     /// Inner lengths of the tank in metres: along x, its depth (0 in two
     /// dimensions) and its height, whatever axis points upwards.
     pub tank: [f32; 3],
+    /// Lowest and highest corners of boxes in the tank, in metres: along x, in
+    /// depth and height. Their edges are drawn.
+    pub obstacles: &'a [[[f32; 3]; 2]],
     /// Which axis of the positions points upwards.
     pub up: Up,
     /// From where the tank is seen; the side view ignores the depth.

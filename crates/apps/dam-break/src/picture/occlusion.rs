@@ -130,6 +130,7 @@ mod tests {
             velocities: &[],
             particle_radius: 0.2,
             tank: [4.0, 0.0, 2.0],
+            obstacles: &[],
             up: Up::Z,
             view: View::Side2d,
             time_s: 0.0,

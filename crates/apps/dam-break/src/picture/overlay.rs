@@ -49,7 +49,11 @@ pub(super) fn outline(stage: &Stage<'_>) -> Vec<Line> {
     };
     let grid = (stage.tank.floor_grid().into_iter()).map(|ends| line(ends, grid, Vec3::ZERO));
     let edges = (stage.tank.edges().into_iter()).map(|ends| line(ends, edge, forward));
-    grid.chain(edges).collect()
+    let boxes = stage
+        .obstacles()
+        .flat_map(|corners| stage.tank.box_edges(corners));
+    let boxes = boxes.map(|ends| line(ends, edge, forward));
+    grid.chain(edges).chain(boxes).collect()
 }
 
 impl Line {

@@ -64,6 +64,7 @@ mod tests {
             velocities,
             particle_radius: 0.05,
             tank: [4.0, 1.0, 2.0],
+            obstacles: &[],
             up: Up::Z,
             view,
             time_s: 0.42,

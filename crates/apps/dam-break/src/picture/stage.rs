@@ -86,6 +86,14 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Corners of the boxes in the tank, in the scene.
+    pub(super) fn obstacles(&self) -> impl Iterator<Item = [Vec3; 2]> + '_ {
+        self.frame
+            .obstacles
+            .iter()
+            .map(|corners| corners.map(Vec3::from))
+    }
+
     /// View coordinates of a particle.
     #[inline]
     pub(super) fn center(&self, particle: usize) -> Vec3 {

@@ -44,6 +44,17 @@ impl Tank {
         }
     }
 
+    /// The edges of a box between two corners, as [`edges`](Self::edges).
+    pub(super) fn box_edges(&self, [low, high]: [Vec3; 2]) -> Vec<[Vec3; 2]> {
+        let depth = if self.size.y == 0.0 { 0.0 } else { 1.0 };
+        let low = low * Vec3::new(1.0, depth, 1.0);
+        let block = Self {
+            size: (high - low) * Vec3::new(1.0, depth, 1.0),
+        };
+        let moved = |ends: [Vec3; 2]| ends.map(|end| end + low);
+        block.edges().into_iter().map(moved).collect()
+    }
+
     /// The corner whose bits of `index` choose the far end along x, y and z.
     fn corner(&self, index: usize) -> Vec3 {
         let end = |axis: usize| (index >> axis & 1) as f32;

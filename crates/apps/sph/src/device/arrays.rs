@@ -5,6 +5,7 @@ use nearfield::device::{
     cudarc::driver::{CudaSlice, DeviceRepr, DriverError, ValidAsZeroBits},
 };
 use nearfield_grid::memory::collected;
+use nearfield_kernels::constants::sph::FRONT_BINS;
 
 use super::kernels::{MAX_BLOCKS, MEASURE_SLOTS, TOTALS};
 use crate::{Error, particles::Particles, walls::Walls};
@@ -17,6 +18,8 @@ pub(super) const STEP: &str = "totals of a step";
 /// Arrays of the device for sums beside those of a step.
 pub(super) struct Notes {
     pub(super) neighbors: CudaSlice<u32>,
+    /// Particles by bin of the front.
+    pub(super) bins: CudaSlice<u32>,
     pub(super) partials: CudaSlice<f64>,
     pub(super) totals: CudaSlice<f64>,
 }
@@ -84,6 +87,7 @@ impl Notes {
     pub(super) fn of(engine: &DeviceEngine, count: usize) -> Result<Self, Error> {
         Ok(Self {
             neighbors: zeros(engine, count)?,
+            bins: zeros(engine, FRONT_BINS as usize)?,
             partials: zeros(engine, MAX_BLOCKS * MEASURE_SLOTS)?,
             totals: zeros(engine, MEASURE_SLOTS)?,
         })

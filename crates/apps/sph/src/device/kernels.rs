@@ -52,7 +52,7 @@ pub(super) struct Kernels {
     compress: CudaFunction,
     press_walls: CudaFunction,
     measure: CudaFunction,
-    foremost: CudaFunction,
+    tally: CudaFunction,
     total: CudaFunction,
 }
 
@@ -95,7 +95,7 @@ impl Kernels {
             compress: kernel("compress")?,
             press_walls: kernel("press_walls")?,
             measure: kernel("measure")?,
-            foremost: kernel("foremost")?,
+            tally: kernel("tally")?,
             total: kernel("total")?,
         })
     }
@@ -207,32 +207,25 @@ impl Kernels {
         self.total(summing(count), MEASURE_SLOTS, 0, partials, totals)
     }
 
-    /// The largest x of the particles that count for `rule`; −∞ without any.
-    pub(super) fn foremost(
+    /// Counts the particles by the bins of `rule`, into zeros.
+    pub(super) fn tally(
         &self,
         position: &CudaSlice<f32>,
-        neighbors: &CudaSlice<u32>,
         count: usize,
         rule: &FrontRule,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        counts: &mut CudaSlice<u32>,
     ) -> Result<(), Error> {
-        let fluid = count as u32;
-        let [up_x, up_y, up_z] = rule.up.to_array();
-        let mut launch = self.queue.launch_builder(&self.foremost);
+        let (fluid, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
+        let (low, scale) = (rule.low, rule.scale());
+        let mut launch = self.queue.launch_builder(&self.tally);
         launch
             .arg(position)
-            .arg(neighbors)
             .arg(&fluid)
-            .arg(&up_x)
-            .arg(&up_y)
-            .arg(&up_z)
-            .arg(&rule.ceiling)
-            .arg(&rule.min_neighbors)
-            .arg(&mut *partials);
-        // SAFETY: as above.
-        unsafe { self.start("foremost", &mut launch, summing(count), THREADS) }?;
-        self.total(summing(count), 1, 1, partials, totals)
+            .arg(&low)
+            .arg(&scale)
+            .arg(counts);
+        // SAFETY: as above; the kernel adds to FRONT_BINS counts, as many as Notes makes.
+        unsafe { self.start("tally", &mut launch, blocks, THREADS) }
     }
 
     fn total(

@@ -361,23 +361,18 @@ impl DeviceBody {
         })
     }
 
-    /// Largest x of the particles that count for `rule`.
+    /// The front by `rule`, metres along x.
     pub(crate) fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
-        let furthest = self.with_notes(|notes| {
-            let counts = &mut notes.neighbors.as_view_mut();
-            self.engine
-                .count_neighbors(self.fluid, self.fluid, counts)?;
-            self.kernels.foremost(
-                &self.arrays.position,
-                &notes.neighbors,
-                self.count,
-                rule,
-                &mut notes.partials,
-                &mut notes.totals.slice_mut(0..1),
-            )?;
-            self.copy("the front", &notes.totals.slice(0..1))
+        let counts = self.with_notes(|notes| {
+            (self.engine.stream())
+                .memset_zeros(&mut notes.bins)
+                .map_err(unallocated)?;
+            let position = &self.arrays.position;
+            self.kernels
+                .tally(position, self.count, rule, &mut notes.bins)?;
+            self.copy("counts of the front", &notes.bins.as_view())
         })?;
-        Ok(Some(furthest[0] as f32).filter(|x| x.is_finite()))
+        Ok(rule.front_of(&counts))
     }
 
     /// Runs `ask` with the arrays for sums.

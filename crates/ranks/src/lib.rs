@@ -1,5 +1,74 @@
-//! The Nearfield neighbour engine on many ranks.
+//! The Nearfield neighbour engine on many ranks: the same neighbours, lists and deterministic sums,
+//! bit for bit, on any number of them.
 //!
-//! [`transport`] is how ranks reach each other.
+//! A rank is a thread or a process with points of its own and an engine of its own. Space is
+//! divided among the ranks; a rank owns the points in its part, and sees those of others that are
+//! within the radius, its *halo*. Points may be given by any rank. Results are always in the order
+//! in which this rank gave its points.
+//!
+//! ```
+//! use nearfield::kernels::SphDensity;
+//! use nearfield_ranks::{RankedEngine, transport::threads};
+//!
+//! let densities = threads::run(3, |transport| {
+//!     let mut engine = RankedEngine::builder(1.0).threads(1).build::<f32>(transport)?;
+//!     // Each rank gives 50 points of a row.
+//!     let first = 50 * engine.rank();
+//!     let points: Vec<_> = (first..first + 50).map(|i| [0.5 * i as f32, 0.0, 0.0]).collect();
+//!     let row = engine.add_point_set(&points, None)?;
+//!
+//!     engine.find_neighbors()?;
+//!     let lists = engine.lists_by_id(row, row)?;
+//!     if engine.rank() == 1 {
+//!         assert_eq!(lists.of(0), [48, 49, 51, 52], "two of them were given by rank 0");
+//!     }
+//!     let kernel = SphDensity::with_support(1.0);
+//!     engine.traverse(&kernel, row, row).sources(&vec![1.0; 50]).run()
+//! });
+//! for density in densities {
+//!     assert_eq!(density.unwrap()?.len(), 50);
+//! }
+//! # Ok::<(), nearfield_ranks::Error>(())
+//! ```
+//!
+//! # A step
+//!
+//! A solver keeps its arrays where the points are owned: [`RankedEngine::migrate`] takes new
+//! positions and moves points that have left, [`Migration::bring`] moves the other arrays, and
+//! fields of [`RankedEngine::traverse`] then travel to halos only. A program that does not migrate
+//! calls [`RankedEngine::update`]; everything travels as far as it must.
+//!
+//! # What is exact
+//!
+//! The contract of a neighbour is that of [`nearfield`], with the coordinates as given. Lists
+//! ascend by global id. Sums have the same bits on any number of ranks with
+//! [`RankedBuilder::deterministic`].
+//!
+//! # Errors
+//!
+//! Bad input on one rank is the same [`Error`] on all ranks and names rank and point. A rank that
+//! panics or leaves is a [fault](ErrorKind::Fault) on every rank. No call hangs, and none has a
+//! time limit.
 
+mod builder;
+mod communicator;
+mod curve;
+mod cut;
+mod domains;
+mod engine;
+mod error;
+mod lists;
+mod migration;
+mod routes;
+mod scalar;
+mod set;
 pub mod transport;
+mod traverse;
+
+pub use builder::RankedBuilder;
+pub use engine::{RankedEngine, RankedSet};
+pub use error::{Error, ErrorKind, PointOfRank};
+pub use lists::{IdLists, RankedLists};
+pub use migration::Migration;
+pub use scalar::Scalar;
+pub use traverse::RankedTraversal;

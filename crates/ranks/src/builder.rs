@@ -1,0 +1,90 @@
+//! The settings of an engine on ranks.
+//!
+//! They are those of [`nearfield::Builder`] that keep their meaning on many ranks, and every rank
+//! gives the same ones, but for the device and the number of threads.
+
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, RadiusRule};
+use nearfield_grid::Domain;
+
+/// Settings of a [`RankedEngine`](crate::RankedEngine), made by its `builder`. All ranks
+/// give the same.
+#[derive(Debug, Clone)]
+#[must_use = "settings do nothing until build() is called"]
+pub struct RankedBuilder {
+    pub(crate) engine: Builder,
+    pub(crate) radius: f64,
+    pub(crate) domain: Result<Domain, nearfield_grid::Error>,
+    pub(crate) rule: RadiusRule,
+    pub(crate) lists: ListKind,
+    pub(crate) deterministic: bool,
+}
+
+impl RankedBuilder {
+    /// The defaults. Every list ascends by id, which is what makes it the same on all ranks.
+    pub(crate) fn new(radius: f64) -> Self {
+        Self {
+            engine: Engine::builder(radius).list_order(ListOrder::Ascending),
+            radius,
+            domain: Ok(Domain::OPEN),
+            rule: RadiusRule::Uniform,
+            lists: ListKind::Full,
+            deterministic: false,
+        }
+    }
+
+    /// Box length per axis where the domain is periodic, `None` where it is open (the default), in
+    /// the unit of the coordinates; see [`nearfield::Builder::periodic`].
+    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
+        self.engine = self.engine.periodic(lengths);
+        self.domain = Domain::new(lengths);
+        self
+    }
+
+    /// A box that repeats along any three vectors, `None` where the axis is open; see
+    /// [`nearfield::Builder::box_vectors`].
+    pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
+        self.engine = self.engine.box_vectors(vectors);
+        self.domain = Domain::from_vectors(vectors);
+        self
+    }
+
+    /// Whose radius decides, if points have radii of their own; see [`nearfield::Builder::radii`].
+    pub fn radii(mut self, rule: RadiusRule) -> Self {
+        self.engine = self.engine.radii(rule);
+        self.rule = rule;
+        self
+    }
+
+    /// Full lists (the default) or half lists, in which a pair of one set stands in the list of the
+    /// point with the smaller id.
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.engine = self.engine.lists(kind);
+        self.lists = kind;
+        self
+    }
+
+    /// The hardware of this rank; other ranks may have another.
+    pub fn device(mut self, device: Device) -> Self {
+        self.engine = self.engine.device(device);
+        self
+    }
+
+    /// Threads of this rank; 0, the default, for one per core. Ranks that share a machine should
+    /// share its cores: with many ranks on one machine, give a number.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.engine = self.engine.threads(threads);
+        self
+    }
+
+    /// Sums that have the same bits on any number of ranks; off by default. Lists have so anyway.
+    ///
+    /// Kernels are then evaluated over lists, in the ascending order of the sources' ids: the sums
+    /// are those of [`nearfield::Traversal::over_lists`] of one engine that holds all points by
+    /// ascending ids with [`ListOrder::Ascending`]. It takes the memory of the lists, and longer.
+    /// Half lists are refused, because a pair of them is summed on two ranks in different order.
+    pub fn deterministic(mut self, deterministic: bool) -> Self {
+        self.engine = self.engine.deterministic(deterministic);
+        self.deterministic = deterministic;
+        self
+    }
+}

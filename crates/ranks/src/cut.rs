@@ -1,0 +1,123 @@
+//! Cuts the curve into ranges of equal predicted work.
+//!
+//! Every rank knows the work of the bricks of its own points; bricks may occur on several ranks. A
+//! cut is the first place before which the share of all work that it stands for lies. All cuts are
+//! searched at once: a round sums the work before 15 places per cut over all ranks and divides the
+//! range in question by 16, so fifteen rounds find a place among 2⁶⁰. No rank ever holds the bricks
+//! of another.
+//!
+//! # Predicted work
+//!
+//! A target in a cell of n points tests the points of 27 cells, about 27·n. So a cell has the work
+//! 27·n² and a constant for each point, without which sparse places would count for nothing. While
+//! a cell's points are spread over ranks no rank knows n, and every point counts 1.
+
+use crate::{
+    communicator::Communicator, curve, domains::Domains, scalar::Scalar, transport::Fault,
+};
+use nearfield_grid::{Cell, memory::Shortage};
+use std::collections::HashMap;
+
+/// Candidates whose test takes as long as what a point costs whatever its neighbours: a guess, the
+/// number of candidates of a target in a cell of about two points.
+const PER_POINT: f64 = 64.0;
+
+/// Cells that a target looks through.
+const CELLS: f64 = 27.0;
+
+/// Places per cut and round.
+const FAN: u64 = 16;
+
+/// Work by place along the curve, ascending.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Work(Vec<(u64, f64)>);
+
+impl Work {
+    /// One unit for every position.
+    pub(crate) fn of_points<T: Scalar>(
+        domains: &Domains,
+        positions: &[&[[T; 3]]],
+    ) -> Result<Self, Shortage> {
+        let mut work = Vec::new();
+        let points = positions.iter().map(|points| points.len()).sum();
+        nearfield_grid::memory::make_room(&mut work, points, "the work of points")?;
+        let all = positions.iter().copied().flatten();
+        work.extend(all.map(|at| (domains.place(*at), 1.0)));
+        Ok(Self(work).merged())
+    }
+
+    /// The work of the cells that hold `positions`, which are all points of these cells.
+    pub(crate) fn of_cells<T: Scalar>(
+        domains: &Domains,
+        positions: &mut dyn Iterator<Item = [T; 3]>,
+    ) -> Result<Self, Shortage> {
+        let mut cells: HashMap<Cell, (u64, f64)> = HashMap::new();
+        for at in positions {
+            let room = cells.try_reserve(1);
+            room.map_err(|_| Shortage::of::<[u64; 5]>(cells.len() + 1, "the work of cells"))?;
+            let cell = T::cell(domains.lattice(), at);
+            let entry = cells.entry(cell);
+            entry.or_insert_with(|| (domains.place(at), 0.0)).1 += 1.0;
+        }
+        let mut work = Vec::new();
+        nearfield_grid::memory::make_room(&mut work, cells.len(), "the work of cells")?;
+        let of = |n: f64| CELLS * n * n + PER_POINT * n;
+        work.extend(
+            cells
+                .into_values()
+                .map(|(place, points)| (place, of(points))),
+        );
+        Ok(Self(work).merged())
+    }
+
+    /// In order, each place once.
+    fn merged(mut self) -> Self {
+        self.0
+            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        self.0.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        self
+    }
+
+    /// Sums of the work before every place, the whole at the end.
+    fn sums(&self) -> Vec<f64> {
+        let mut sum = 0.0;
+        let before = self.0.iter().map(|(_, work)| {
+            sum += work;
+            sum - work
+        });
+        let mut sums: Vec<f64> = before.collect();
+        sums.push(sum);
+        sums
+    }
+
+    /// Where every rank but the first begins, so that all ranks have about equal work. The same on
+    /// every rank; all ranks must call it.
+    pub(crate) fn cuts(&self, comm: &mut Communicator) -> Result<Vec<u64>, Fault> {
+        let ranks = comm.ranks();
+        let sums = self.sums();
+        let before = |place: u64| sums[self.0.partition_point(|(at, _)| *at < place)];
+        let mut whole = [before(u64::MAX)];
+        comm.sum(&mut whole)?;
+        let share = |cut: usize| whole[0] * (cut + 1) as f64 / ranks as f64;
+        let mut lows = vec![0; ranks - 1];
+        let mut width = curve::END;
+        while width > 1 {
+            width /= FAN;
+            let tried = |low: u64| (1..FAN).map(move |k| low + k * width);
+            let mut work: Vec<f64> = lows.iter().copied().flat_map(tried).map(before).collect();
+            comm.sum(&mut work)?;
+            let found = work.chunks_exact(FAN as usize - 1).enumerate();
+            for ((cut, work), low) in found.zip(&mut lows) {
+                // The range that holds the last place with at most the share before it.
+                *low += width * work.partition_point(|work| *work <= share(cut)) as u64;
+            }
+        }
+        Ok(lows)
+    }
+}

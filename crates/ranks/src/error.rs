@@ -1,0 +1,129 @@
+//! The one error type of ranks.
+//!
+//! There are two kinds. A *refusal* is input that one rank cannot take, or memory that it lacks:
+//! all ranks agree on it before they go on, all return the same error, and the engine is usable
+//! afterwards. A *fault* is a lost rank: it ends the work of all.
+//!
+//! Refusals travel between ranks as text, because the other ranks have no part of the input that
+//! the text is about.
+
+use crate::transport::Fault;
+
+/// Why a call failed, the same on every rank; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// The cause.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Self(ErrorKind::Fault(fault))
+    }
+}
+
+/// Causes of errors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A rank refused its input or was short of memory. If several did, the lowest is named.
+    #[error("rank {rank}: {message}{}", named(.point))]
+    Refused {
+        /// The rank.
+        rank: usize,
+        /// The point that is at fault, if it is one.
+        point: Option<PointOfRank>,
+        /// The fault, the numbers and the remedy.
+        message: String,
+    },
+    /// A rank is lost, and with it the engine on all ranks.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// A point as the rank that gave it knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PointOfRank {
+    /// Its place in the arrays of that rank.
+    pub index: usize,
+    /// Its global id.
+    pub id: u64,
+}
+
+/// The id of a point, for the end of a message.
+fn named(point: &Option<PointOfRank>) -> String {
+    match point {
+        None => String::new(),
+        Some(point) => format!(" (point {} has the id {})", point.index, point.id),
+    }
+}
+
+/// A refusal of this rank, before the others know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The fault and the remedy.
+    pub(crate) message: String,
+    /// The point at fault.
+    pub(crate) point: Option<PointOfRank>,
+}
+
+impl Refusal {
+    /// A refusal that concerns no single point.
+    pub(crate) fn new(message: impl ToString) -> Self {
+        Self {
+            message: message.to_string(),
+            point: None,
+        }
+    }
+
+    /// As a message to the other ranks: index, id and text. Without a point the index is the
+    /// largest number.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let (index, id) = self
+            .point
+            .map_or((u64::MAX, 0), |point| (point.index as u64, point.id));
+        let mut bytes = index.to_ne_bytes().to_vec();
+        bytes.extend_from_slice(&id.to_ne_bytes());
+        bytes.extend_from_slice(self.message.as_bytes());
+        bytes
+    }
+
+    /// The refusal of `rank` from its message.
+    pub(crate) fn read(rank: usize, bytes: &[u8]) -> Error {
+        let (numbers, _) = bytes.as_chunks::<8>();
+        let number = |at: usize| numbers.get(at).map_or(u64::MAX, |n| u64::from_ne_bytes(*n));
+        let (index, id) = (number(0), number(1));
+        let text = bytes.get(16..).unwrap_or_default();
+        Error(ErrorKind::Refused {
+            rank,
+            point: (index != u64::MAX).then_some(PointOfRank {
+                index: index as usize,
+                id,
+            }),
+            message: String::from_utf8_lossy(text).into_owned(),
+        })
+    }
+}
+
+impl From<nearfield_grid::memory::Shortage> for Refusal {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::new(shortage)
+    }
+}
+
+impl From<nearfield::Error> for Refusal {
+    fn from(error: nearfield::Error) -> Self {
+        Self::new(error)
+    }
+}

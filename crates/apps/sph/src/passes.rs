@@ -20,7 +20,7 @@ use nearfield::{
     prelude::{Pair, PairKernel},
 };
 
-use crate::{Config, Tait, Wendland};
+use crate::{Config, Dimensions, Tait, Wendland};
 
 /// a·b; on a GPU the products of y and z are rounded with their sums.
 #[pair_fn]
@@ -41,8 +41,14 @@ fn add_scaled(a: Vec3, scale: f32, b: Vec3) -> Vec3 {
 }
 
 /// Distance from a wall particle, in spacings, below which the contact
-/// pressure begins. Fluid at rest stays a whole spacing away.
-const CONTACT_DISTANCE: f32 = 0.75;
+/// pressure begins. Fluid at rest stays a whole spacing away. The widest way
+/// between wall particles passes them at 0.5 in the plane and at 0.71 in space.
+fn contact_distance(dimensions: Dimensions) -> f32 {
+    match dimensions {
+        Dimensions::Two => 0.75,
+        Dimensions::Three => 0.85,
+    }
+}
 
 /// Contact pressure over ρ₀c₀²; enough to turn a particle of a tenth of the
 /// sound speed.
@@ -123,7 +129,7 @@ impl<'a> Passes<'a> {
             water: config.water_state(),
             volume: self.volume,
             friction: 2.0 * config.kinematic_viscosity(config.wall_friction) as f32,
-            contact: (CONTACT_DISTANCE * config.spacing).powi(-2),
+            contact: (contact_distance(config.dimensions) * config.spacing).powi(-2),
             contact_pressure: CONTACT_PRESSURE * sound * sound,
         }
     }
@@ -378,7 +384,6 @@ impl PairKernel for WallForces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Dimensions;
     use nearfield_gpu::{Arch, Compiler, PairProgram, Search};
     use nearfield_testkit::kernels::Conformance;
 
@@ -433,6 +438,40 @@ mod tests {
             passes.wall_forces().support(),
         ];
         assert_eq!(stated, [Some(config.kernel().support()); 5]);
+    }
+
+    /// Stretched water has no pressure of its own: only the contact keeps it out.
+    #[test]
+    fn a_tenth_of_the_sound_speed_does_not_carry_water_between_wall_particles() {
+        for (dimensions, gap) in [
+            (Dimensions::Two, &[Vec3::X, Vec3::NEG_X][..]),
+            (
+                Dimensions::Three,
+                &[
+                    Vec3::new(1.0, 1.0, 0.0),
+                    Vec3::new(1.0, -1.0, 0.0),
+                    Vec3::new(-1.0, 1.0, 0.0),
+                    Vec3::new(-1.0, -1.0, 0.0),
+                ],
+            ),
+        ] {
+            let config = Config::water(dimensions, 0.05, 1.0);
+            let (wall, up) = (Passes::of(&config).wall_forces(), dimensions.up());
+            let force = |height: f32| -> f32 {
+                let to = |corner: &Vec3| 0.5 * config.spacing * *corner - height * up;
+                let of = |corner| {
+                    wall.pair(pair(to(corner)), (Vec3::ZERO, -0.05), (0.0, 0.0))
+                        .0
+                };
+                gap.iter().map(of).sum::<Vec3>().dot(up)
+            };
+            let step = config.spacing / 1000.0;
+            let barrier: f32 = (0..1000)
+                .map(|i| step * force((i as f32 + 0.5) * step))
+                .sum();
+            let speed = (2.0 * barrier).sqrt() / config.sound_speed;
+            assert!(speed > 0.098, "{dimensions:?}: {speed} of the sound speed");
+        }
     }
 
     #[test]

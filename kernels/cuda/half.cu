@@ -18,7 +18,7 @@
 // point in their order; so the same points give the same bits.
 //
 // NF_OPEN says whether the set is in an open domain with a dense table. NF_SYMMETRIC says how the
-// source's share of a pair follows: NF_BY_REVERSAL or NF_BY_SIGN.
+// source's share of a pair follows: NF_BY_REVERSAL, NF_BY_SIGN or NF_BY_FUNCTION.
 #include "tasks.cuh"
 #include "tile.cuh"
 #include "work.cuh"
@@ -33,7 +33,8 @@ constexpr u32 QUEUE = 2 * GROUP;
 // The plane of a cell seen from itself.
 constexpr u32 OWN = 0;
 
-#define NF_REVERSED (NF_SYMMETRIC == NF_BY_REVERSAL)
+// Whether the channels are read that a source has as a target.
+#define NF_BOTH_SIDES (NF_SYMMETRIC != NF_BY_SIGN)
 
 // Whether a row lies behind the cell it is seen from, so that its opposite is ahead.
 __device__ __forceinline__ bool behind(const Row& row) {
@@ -172,7 +173,7 @@ struct Staged {
 #endif
     u32 slot[QUEUE];
     u32 plane[QUEUE];
-#if NF_REVERSED
+#if NF_BOTH_SIDES
     float target[TARGET_ROOM][QUEUE];  // channels that a source has as a target
 #endif
     float got[OUTPUT_ROOM][GROUP];
@@ -221,7 +222,7 @@ struct Group {
 #if !NF_OPEN
             staged.seen[place] = make_uint4(0, 0, 0, 0);
 #endif
-#if NF_REVERSED
+#if NF_BOTH_SIDES
             for (int c = 0; c < NF_TARGETS; c++) staged.target[c][place] = 0.0f;
 #endif
         }
@@ -247,7 +248,7 @@ struct Group {
         const float2 x = extent(target.x), y = extent(target.y), z = extent(target.z);
         float of_target[TARGET_ROOM], of_source[4 * RECORDS + 1], sum[OUTPUT_ROOM];
         for (int c = 0; c < NF_TARGETS; c++) of_target[c] = target_channel(target.index, c);
-#if NF_REVERSED
+#if NF_BOTH_SIDES
         read_channels(outlet, target.slot, __ldg(outlet.sources + target.slot).w, of_source);
 #endif
         for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = 0.0f;
@@ -319,7 +320,7 @@ struct Group {
             staged.seen[place] = make_uint4(__float_as_uint(shift.x), __float_as_uint(shift.y), __float_as_uint(shift.z), own);
         }
 #endif
-#if NF_REVERSED
+#if NF_BOTH_SIDES
         if (NF_TARGETS > 0) {
             const u32 index = __float_as_uint(__ldg(walk.sources.at + slot).w);
             for (int c = 0; c < NF_TARGETS; c++) staged.target[c][place] = target_channel(index, c);
@@ -362,13 +363,19 @@ struct Group {
                 float channels[4 * RECORDS + 1], result[OUTPUT_ROOM], reaction[OUTPUT_ROOM];
                 read_channels(outlet, slot, source.w, channels);
                 const Pair there = {{dx, dy, dz}, d2};
-                pair(outlet.uniforms, there, of_target, channels, result);
-#if NF_REVERSED
+#if NF_BOTH_SIDES
                 float other[TARGET_ROOM];
                 for (int c = 0; c < NF_TARGETS; c++) other[c] = staged.target[c][place];
+#endif
+#if NF_SYMMETRIC == NF_BY_FUNCTION
+                symmetric(outlet.uniforms, there, of_target, of_source, other, channels, result, reaction);
+#else
+                pair(outlet.uniforms, there, of_target, channels, result);
+#endif
+#if NF_SYMMETRIC == NF_BY_REVERSAL
                 const Pair back = {{-dx, -dy, -dz}, d2};
                 pair(outlet.uniforms, back, other, of_source, reaction);
-#else
+#elif NF_SYMMETRIC == NF_BY_SIGN
                 for (int c = 0; c < NF_OUTPUTS; c++) reaction[c] = NF_ANTISYMMETRIC >> c & 1 ? -result[c] : result[c];
 #endif
                 if (hit) {

@@ -144,8 +144,10 @@ table! {
         MAX = 2;
         /// NF_SYMMETRIC: the source of a pair gets what the kernel gives for the reversed pair,
         BY_REVERSAL = 1;
-        /// or what the target gets, the channels in NF_ANTISYMMETRIC with the other sign.
+        /// or what the target gets, the channels in NF_ANTISYMMETRIC with the other sign,
         BY_SIGN = 2;
+        /// or the kernel has a function for both.
+        BY_FUNCTION = 3;
     }
 }
 

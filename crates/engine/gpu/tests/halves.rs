@@ -70,6 +70,31 @@ impl PairKernel for Lopsided {
     }
 }
 
+/// Products of a number of either point. The third channel of `symmetric` counts the pairs that were
+/// evaluated for both points at once; that of `pair` is 0.
+struct Traded;
+
+#[pair_kernel(crate = nearfield_pairs)]
+impl PairKernel for Traded {
+    type Target = (f32, f32);
+    type Source = (f32, f32);
+    type Output = [f32; 3];
+    const SYMMETRIC: bool = true;
+
+    fn pair(&self, _: Pair, (a, b): (f32, f32), (c, d): (f32, f32)) -> [f32; 3] {
+        [a * d, b * c, 0.0]
+    }
+
+    fn symmetric(&self, _: Pair, i: Labels, j: Labels) -> ([f32; 3], [f32; 3]) {
+        let ((a, b), (e, f)) = i;
+        let ((g, h), (c, d)) = j;
+        ([a * d, b * c, 1.0], [g * f, h * e, 1.0])
+    }
+}
+
+/// The values of a point of [`Traded`] as a target, and as a source.
+type Labels = ((f32, f32), (f32, f32));
+
 /// Sets of one radius, 1.
 fn places() -> Vec<(&'static str, Vec<[f32; 3]>, Domain)> {
     let open = Domain::OPEN;
@@ -204,6 +229,38 @@ fn every_pair_gives_both_points_their_share_once() {
         };
         let [expected, found] = [Strategy::Flat, Strategy::HalfTiles].map(&mut both);
         assert!(expected == found, "{name}");
+    });
+}
+
+#[test]
+fn a_kernel_that_evaluates_both_points_at_once_does_so() {
+    everywhere(|backend, name, points, scene, scratch| {
+        let [one, two, more] = [1, 2, 4].map(|channels| labels(points.len(), channels));
+        let (targets, sources) = more.split_at(two.len());
+        let counts = sums(
+            backend,
+            &Signed,
+            scene,
+            (&one, &one),
+            Strategy::Flat,
+            scratch,
+        );
+        let mut by = |strategy| {
+            sums(
+                backend,
+                &Traded,
+                scene,
+                (targets, sources),
+                strategy,
+                scratch,
+            )
+        };
+        let [expected, found] = [Strategy::Flat, Strategy::HalfTiles].map(&mut by);
+        let (expected, counts) = (expected.as_chunks::<3>().0, counts.as_chunks::<3>().0);
+        for ((expected, found), count) in expected.iter().zip(found.as_chunks::<3>().0).zip(counts)
+        {
+            assert_eq!(found, &[expected[0], expected[1], count[0]], "{name}");
+        }
     });
 }
 

@@ -9,6 +9,8 @@ use quote::{format_ident, quote};
 pub(crate) enum Identity {
     /// Its place in the program.
     Place,
+    /// That, for a function of the kernel itself, which shares uniforms with its others.
+    Kernel,
     /// That, and the address of the hidden method of a potential, which is another one for every
     /// type of a generic potential.
     Evaluate,
@@ -23,14 +25,24 @@ pub(crate) fn assembly(
     identity: Identity,
     krate: &syn::Path,
 ) -> TokenStream {
+    let shares = identity == Identity::Kernel;
     let uses = translated.uses.iter().map(|used| {
         let (name, value) = (&used.name, &used.value);
+        let key = if shares {
+            value.to_string()
+        } else {
+            String::new()
+        };
         match used.kind {
-            UseKind::Field => quote! { function.field(device, #name, #value); },
-            UseKind::Table => quote! { function.table(device, #name, #value); },
+            UseKind::Field => quote! { function.field(device, #name, #key, #value); },
+            UseKind::Table => quote! { function.table(device, #name, #key, #value); },
             UseKind::Method => {
                 let variable = format_ident!("{name}");
-                quote! { let #variable = #value; }
+                if shares {
+                    quote! { let #variable = device.shared(#key, |device| #value); }
+                } else {
+                    quote! { let #variable = #value; }
+                }
             }
         }
     });
@@ -57,6 +69,7 @@ pub(crate) fn assembly(
     };
     let begun = match identity {
         Identity::Place => quote! { device.begin(#place, #name) },
+        Identity::Kernel => quote! { device.begin_of_kernel(#place, #name) },
         Identity::Evaluate => quote! {{
             let written: fn(&Self, &mut #krate::__device::Device) -> #krate::__device::Method =
                 Self::__nearfield_device_evaluate;

@@ -4,7 +4,11 @@
 //! of types do not collide, and a `use` brings both. That of a method is carried by a hidden method
 //! beside it.
 
-use crate::{arguments::Arguments, emit, translate};
+use crate::{
+    arguments::Arguments,
+    emit,
+    translate::{self, Role},
+};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{ImplItemFn, Result, Visibility, parse_quote, parse2};
@@ -14,7 +18,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let function: ImplItemFn = parse2(item)?;
     let krate = &arguments.krate;
     let signature = &function.sig;
-    let translated = translate::function(signature, &function.block, krate, &[], false)?;
+    let translated = translate::function(signature, &function.block, krate, &[], Role::Called)?;
     let name = signature.ident.to_string();
     let assembly = emit::assembly(
         &translated,

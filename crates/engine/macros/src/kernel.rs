@@ -1,6 +1,10 @@
 //! `#[pair_kernel]`.
 
-use crate::{arguments::Arguments, emit, translate};
+use crate::{
+    arguments::Arguments,
+    emit,
+    translate::{self, Role},
+};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
@@ -30,7 +34,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         ImplItem::Fn(function) => Some(function),
         _ => None,
     });
-    let mut pair: Option<&ImplItemFn> = None;
+    let (mut pair, mut symmetric): (Option<&ImplItemFn>, Option<&ImplItemFn>) = (None, None);
     for function in functions {
         match function.sig.ident.to_string().as_str() {
             "cuda" => {
@@ -38,6 +42,10 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
                 return Err(Error::new(function.sig.ident.span(), message));
             }
             name if name == evaluated => pair = Some(function),
+            // Signs say it in fewer operations.
+            "symmetric" if !potential && arguments.antisymmetric.is_none() => {
+                symmetric = Some(function);
+            }
             _ => {}
         }
     }
@@ -46,35 +54,61 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         return Err(Error::new(kernel.self_ty.span(), message));
     };
     let krate = &arguments.krate;
-    let translated = translate::function(&pair.sig, &pair.block, krate, &associated, true)?;
     let name = type_name(&kernel.self_ty);
-    let shown = format!(
-        "{}::{evaluated}",
-        kernel
-            .self_ty
-            .to_token_stream()
-            .to_string()
-            .replace(' ', "")
-    );
-    let generic = !kernel.generics.params.is_empty();
-    let identity = match (potential, generic) {
-        (true, true) => emit::Identity::Evaluate,
-        _ => emit::Identity::Place,
+    let written = kernel.self_ty.to_token_stream().to_string();
+    let assembly = |function: &ImplItemFn, role: Role, identity: emit::Identity| {
+        let own = &function.sig.ident;
+        let translated =
+            translate::function(&function.sig, &function.block, krate, &associated, role)?;
+        let shown = format!("{}::{own}", written.replace(' ', ""));
+        let called = translate::allowed(&format!("{name}_{own}"));
+        Ok::<_, Error>(emit::assembly(
+            &translated,
+            &called,
+            &shown,
+            identity,
+            krate,
+        ))
     };
-    let function = translate::allowed(&format!("{name}_{evaluated}"));
-    let assembly = emit::assembly(&translated, &function, &shown, identity, krate);
+    let identity = match (potential, kernel.generics.params.is_empty()) {
+        (false, _) => emit::Identity::Kernel,
+        (true, true) => emit::Identity::Place,
+        (true, false) => emit::Identity::Evaluate,
+    };
+    let of_pair = assembly(pair, Role::Pair, identity)?;
+    let of_both = match symmetric {
+        Some(symmetric) => Some(assembly(symmetric, Role::Symmetric, identity)?),
+        None => None,
+    };
     let items = if potential {
-        of_potential(&arguments, &name, &assembly)?
+        of_potential(&arguments, &name, &of_pair)?
     } else {
-        vec![of_kernel(&arguments, &name, &assembly)]
+        vec![of_kernel(&arguments, &name, &of_pair, of_both.as_ref())]
     };
     kernel.items.extend(items.into_iter().map(ImplItem::Fn));
     Ok(kernel.into_token_stream())
 }
 
 /// The method `cuda` of a kernel.
-fn of_kernel(arguments: &Arguments, name: &str, assembly: &TokenStream) -> ImplItemFn {
+fn of_kernel(
+    arguments: &Arguments,
+    name: &str,
+    pair: &TokenStream,
+    symmetric: Option<&TokenStream>,
+) -> ImplItemFn {
     let krate = &arguments.krate;
+    if let Some(symmetric) = symmetric {
+        return parse_quote! {
+            #[allow(clippy::all)]
+            fn cuda(&self) -> ::core::option::Option<#krate::__device::Cuda> {
+                #krate::__device::symmetric_kernel::<Self, _, _>(
+                    #name,
+                    |device| #pair,
+                    |device, pair_of_kernel| #symmetric,
+                )
+            }
+        };
+    }
     let antisymmetric = match &arguments.antisymmetric {
         Some(channels) => quote! { ::core::option::Option::Some(&[#(#channels),*]) },
         None => quote! { ::core::option::Option::None },
@@ -82,7 +116,7 @@ fn of_kernel(arguments: &Arguments, name: &str, assembly: &TokenStream) -> ImplI
     parse_quote! {
         #[allow(clippy::all)]
         fn cuda(&self) -> ::core::option::Option<#krate::__device::Cuda> {
-            #krate::__device::kernel::<Self, _>(#name, #antisymmetric, |device| #assembly)
+            #krate::__device::kernel::<Self, _>(#name, #antisymmetric, |device| #pair)
         }
     }
 }

@@ -19,12 +19,13 @@ mod translate;
 use proc_macro::TokenStream;
 use syn::Error;
 
-/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair`; or an
-/// `impl PairPotential`, translated from `evaluate`.
+/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair` and, where
+/// the kernel has it, from `symmetric`; or an `impl PairPotential`, translated from `evaluate`.
 ///
 /// Arguments: `crate = name::kernels` where the crate `nearfield` has another name, and
 /// `antisymmetric = [channels]` for the channels of the result that change their sign where the
-/// points of a pair change places, if the others do not change.
+/// points of a pair change places, if the others do not change. `symmetric` is then not translated:
+/// the result of `pair` and signs are enough.
 #[proc_macro_attribute]
 pub fn pair_kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let plain = item.clone();

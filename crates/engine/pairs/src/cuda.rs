@@ -49,6 +49,10 @@ pub struct CudaParts {
     /// where what the two get differs in more than signs, such as by their masses, or nothing is
     /// known of it.
     pub antisymmetric: Option<Vec<usize>>,
+    /// The function that evaluates a pair once for both points, as
+    /// [`PairKernel::symmetric`](crate::PairKernel::symmetric) does; `None`, the default, if the
+    /// text has none. See [`Cuda::symmetric`].
+    pub symmetric: Option<Cow<'static, str>>,
     /// Whether the library wrote the text, by `#[pair_kernel]`: a compiler that refuses it has
     /// found a bug of the translation.
     pub translated: bool,
@@ -103,6 +107,7 @@ impl Cuda {
                 function: Cow::Borrowed("pair"),
                 uniforms: Vec::new(),
                 antisymmetric: None,
+                symmetric: None,
                 translated: false,
             },
         }
@@ -111,13 +116,7 @@ impl Cuda {
     /// The same, with a function of this name: one text can serve several kernels. Characters that
     /// no name of a function has are replaced by underscores.
     pub fn function(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        let name = name.into();
-        let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        self.parts.function = if name.chars().all(belongs) {
-            name
-        } else {
-            name.replace(|c| !belongs(c), "_").into()
-        };
+        self.parts.function = as_name(name.into());
         self
     }
 
@@ -131,6 +130,28 @@ impl Cuda {
     /// pair change places, and the others do not: see [`antisymmetric`](CudaParts::antisymmetric).
     pub fn antisymmetric(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.parts.antisymmetric = Some(channels.into());
+        self
+    }
+
+    /// The same, saying that a function of this name evaluates a pair once for both points, as
+    /// [`PairKernel::symmetric`](crate::PairKernel::symmetric) does. The text defines
+    ///
+    /// ```cuda
+    /// void NAME(const float* uniform, const Pair& pair,
+    ///           const float* target_i, const float* source_i,
+    ///           const float* target_j, const float* source_j, float* on_i, float* on_j);
+    /// ```
+    ///
+    /// where `pair` is seen from i, the four arrays after it are the channels of both points as a
+    /// target and as a source, and `on_i` and `on_j` get the result of either. The conditions of
+    /// [`new`](Self::new) hold for it too, with `on_i` and `on_j` for `result`.
+    ///
+    /// It is not called if the text says which channels are
+    /// [`antisymmetric`](Self::antisymmetric): [`PairKernel::pair`](crate::PairKernel::pair) is
+    /// enough then, and reads less. Characters that no name of a function has are replaced by
+    /// underscores.
+    pub fn symmetric(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.parts.symmetric = Some(as_name(name.into()));
         self
     }
 
@@ -149,5 +170,15 @@ impl Cuda {
     /// The same, taken apart.
     pub fn into_parts(self) -> CudaParts {
         self.parts
+    }
+}
+
+/// A name with underscores for characters that no name of a function has.
+fn as_name(name: Cow<'static, str>) -> Cow<'static, str> {
+    let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.chars().all(belongs) {
+        name
+    } else {
+        name.replace(|c| !belongs(c), "_").into()
     }
 }

@@ -48,9 +48,10 @@ pub enum Strategy {
     /// shared memory and then in a plane of numbers per cell ahead, so sums are the same from run
     /// to run.
     ///
-    /// Needs `PairKernel::SYMMETRIC` or `Cuda::antisymmetric`, a kernel that adds up at most
-    /// 16 channels and reads at most as many of a target, and one set that searches itself as a
-    /// whole. Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat).
+    /// Needs `PairKernel::SYMMETRIC`, `Cuda::antisymmetric` or `Cuda::symmetric`, a kernel that
+    /// adds up at most 16 channels and reads at most as many of a target, and one set that searches
+    /// itself as a whole. Everything else, counting and lists among it, is done as by
+    /// [`Flat`](Self::Flat).
     /// Takes 4 bytes on the device per point, channel and plane. There are 14 planes with one cell
     /// to a radius, fewer in boxes of fewer cells. A cell is never divided among several half
     /// warps, so a cell of thousands of points takes long.

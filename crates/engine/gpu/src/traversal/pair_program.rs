@@ -8,6 +8,7 @@
 //! The text defines a function of the signature `(uniforms, pair, target, source, result)` in CUDA
 //! C++; the traversal calls it as `pair`. [`PairProgram::user_text`] adds that name behind the text
 //! if the kernel's function has another one, so line numbers of compile errors are the user's own.
+//! The same holds for a function that evaluates both shares of a pair, `symmetric`.
 //!
 //! Numbers of channels become macros of the program. They are checked here against limits that keep
 //! every product with a number of points within 64 bits, so no later room computes with numbers
@@ -20,6 +21,7 @@ use crate::{
 use nearfield_pairs::{Channels, Cuda, PairKernel, Reduce};
 use std::{
     borrow::Cow,
+    fmt::Write,
     hash::{Hash, Hasher},
 };
 
@@ -48,12 +50,14 @@ pub struct PairProgram {
 }
 
 /// How the source's share of a pair follows from the target's: `NF_SYMMETRIC`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Symmetric {
     /// The kernel's result for the reversed pair.
     Reversed,
     /// The same, channels with these bits set with the other sign.
     Antisymmetric(u32),
+    /// The second result of the function of this name, which evaluates both shares.
+    Function(Cow<'static, str>),
     /// The kernel does not say that pairs can be evaluated once for both.
     No,
 }
@@ -144,11 +148,12 @@ impl PairProgram {
             }));
         }
         let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
-        let symmetric = match &cuda.antisymmetric {
-            Some(channels) => {
+        let symmetric = match (&cuda.antisymmetric, cuda.symmetric) {
+            (Some(channels), _) => {
                 Symmetric::Antisymmetric(channels.iter().map(bit).fold(0, |all, one| all | one))
             }
-            None => Symmetric::No,
+            (None, Some(function)) => Symmetric::Function(function),
+            (None, None) => Symmetric::No,
         };
         let program = Self {
             name: cuda.name,
@@ -173,16 +178,29 @@ impl PairProgram {
             && self.targets <= MAX_STAGED
     }
 
-    /// The text with a function `pair` in it.
+    /// The text with a function `pair` in it, and `symmetric` if the kernel has one.
     pub(crate) fn user_text(&self) -> Cow<'_, str> {
-        if self.function == "pair" {
-            return Cow::Borrowed(&self.text);
-        }
+        let mut text = Cow::Borrowed(self.text.as_ref());
         // Behind the kernel's own lines, so that messages keep their numbers.
-        Cow::Owned(format!(
-            "{}\n__device__ __forceinline__ void pair(const float* u, const Pair& p, const float* t, \
-             const float* s, float* r) {{ {}(u, p, t, s, r); }}\n",
-            self.text, self.function
-        ))
+        if self.function != "pair" {
+            let _ = write!(
+                text.to_mut(),
+                "\n__device__ __forceinline__ void pair(const float* u, const Pair& p, \
+                 const float* t, const float* s, float* r) {{ {}(u, p, t, s, r); }}\n",
+                self.function
+            );
+        }
+        match &self.symmetric {
+            Symmetric::Function(function) if function != "symmetric" => {
+                let _ = write!(
+                    text.to_mut(),
+                    "\n__device__ __forceinline__ void symmetric(const float* u, const Pair& p, \
+                     const float* ti, const float* si, const float* tj, const float* sj, \
+                     float* ri, float* rj) {{ {function}(u, p, ti, si, tj, sj, ri, rj); }}\n"
+                );
+            }
+            _ => {}
+        }
+        text
     }
 }

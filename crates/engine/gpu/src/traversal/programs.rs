@@ -113,10 +113,13 @@ impl Traversal {
             .define("NF_REDUCE", reduce)
             .user_text(pairs.name.as_ref(), pairs.user_text())
             .translated(pairs.translated.clone());
-        match (self.strategy, pairs.symmetric) {
+        match (self.strategy, &pairs.symmetric) {
             (Strategy::HalfTiles, Symmetric::Antisymmetric(channels)) => program
                 .define("NF_SYMMETRIC", constants::BY_SIGN)
                 .define("NF_ANTISYMMETRIC", format!("{channels}u")),
+            (Strategy::HalfTiles, Symmetric::Function(_)) => {
+                program.define("NF_SYMMETRIC", constants::BY_FUNCTION)
+            }
             (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", constants::BY_REVERSAL),
             _ => program,
         }
@@ -185,6 +188,19 @@ impl PairProgram {
             half: false,
         };
         traversal.program()
+    }
+
+    /// The whole program that evaluates pairs of one set in a box once for both points, for checks
+    /// that need no GPU; None if the kernel cannot be evaluated so.
+    pub fn half_tiles_program(&self) -> Option<Program> {
+        let traversal = Traversal {
+            strategy: Strategy::HalfTiles,
+            work: Work::Pairs(self.clone()),
+            candidates: Candidates::Rows,
+            subdivision: 1,
+            half: false,
+        };
+        self.halves().then(|| traversal.program())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     places::{is_self, plain},
-    translator::{Code, Translator, UseKind},
+    translator::{Code, Role, Translator, UseKind},
     ty::Ty,
 };
 use quote::{format_ident, quote};
@@ -37,7 +37,7 @@ impl Translator<'_> {
                 "structs in kernels have named fields and derive Channels: `Name { field: value }`";
             return Err(Error::new(path.span(), message));
         }
-        if segments.len() == 1 && self.own_name.as_ref() == Some(&last) {
+        if segments.len() == 1 && !self.has_self && self.own_name == last {
             let message = "a function here does not call itself: use a loop of constant length";
             return Err(Error::new(path.span(), message));
         }
@@ -120,7 +120,8 @@ impl Translator<'_> {
             let value = plain(expression);
             return self.of_self(&path, value, UseKind::Field, expression);
         }
-        if self.own_name.as_deref() == Some(&method.to_string()) && is_self(&call.receiver) {
+        let of_kernel = is_self(&call.receiver);
+        if of_kernel && *method == self.own_name {
             let message = "a function here does not call itself: use a loop of constant length";
             return Err(Error::new(method.span(), message));
         }
@@ -130,7 +131,11 @@ impl Translator<'_> {
         }
         let receiver = &call.receiver;
         let hidden = format_ident!("__nearfield_device_{method}");
-        let value = quote! { #receiver.#hidden(device) };
+        let value = if of_kernel && self.role == Role::Symmetric && method == "pair" {
+            quote! { ::core::clone::Clone::clone(pair_of_kernel) }
+        } else {
+            quote! { #receiver.#hidden(device) }
+        };
         let used = self.of_self(&path, value, UseKind::Method, expression)?;
         let name = format_ident!("{}", used.text);
         let begun = self.hole(quote! { function.method(&#name) });

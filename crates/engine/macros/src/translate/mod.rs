@@ -28,7 +28,7 @@ mod types;
 pub(crate) use names::allowed;
 use syn::{Error, FnArg, Result, ReturnType, Signature, Type, spanned::Spanned};
 use translator::{DECLARATIONS, NAME, Translator};
-pub(crate) use translator::{Piece, Translated, UseKind};
+pub(crate) use translator::{Piece, Role, Translated, UseKind};
 use ty::Ty;
 
 /// Translates a function. `associated` has the types that `Self::NAME` stands for.
@@ -37,13 +37,14 @@ pub(crate) fn function(
     body: &syn::Block,
     krate: &syn::Path,
     associated: &[(String, Type)],
-    is_pair: bool,
+    role: Role,
 ) -> Result<Translated> {
     refuse_qualifiers(signature)?;
     let mut translator = Translator {
         krate,
         associated,
-        own_name: (!is_pair).then(|| signature.ident.to_string()),
+        role,
+        own_name: signature.ident.to_string(),
         scopes: vec![Vec::new()],
         uses: Vec::new(),
         constants: Vec::new(),

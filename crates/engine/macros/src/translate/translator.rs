@@ -31,6 +31,17 @@ pub(crate) enum UseKind {
     Method,
 }
 
+/// The part that a function has in a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A function or a method that kernels call.
+    Called,
+    /// The kernel's function, or a potential's.
+    Pair,
+    /// The kernel's function for both points, which may call that for one.
+    Symmetric,
+}
+
 /// A part of the text.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -104,8 +115,9 @@ pub(crate) struct Translator<'a> {
     pub(super) krate: &'a syn::Path,
     /// Associated types of the `impl` around the function.
     pub(super) associated: &'a [(String, Type)],
+    pub(super) role: Role,
     /// The function's name, which it must not call.
-    pub(super) own_name: Option<String>,
+    pub(super) own_name: String,
     pub(super) scopes: Vec<Vec<Variable>>,
     pub(super) uses: Vec<Use>,
     pub(super) constants: Vec<(String, String, TokenStream)>,

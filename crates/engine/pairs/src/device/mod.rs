@@ -11,8 +11,8 @@
 //! The code for a kernel with one field, `radius`, which calls `squared`, has this shape:
 //!
 //! ```text
-//! let mut function = device.begin("crate::Kernel::pair:1:1", "Kernel_pair");
-//! function.field(device, "self_radius", self.radius);      // a uniform, in every call
+//! let mut function = device.begin_of_kernel("crate::Kernel::pair:1:1", "Kernel_pair");
+//! function.field(device, "self_radius", "self.radius", self.radius); // a uniform, in every call
 //! if function.wanted() {                                   // the text, in the first call only
 //!     function.text("__forceinline__ float ");
 //!     …                                                    // name, parameters, declarations
@@ -23,6 +23,10 @@
 //! }
 //! device.end(function)
 //! ```
+//!
+//! The functions `pair` and `symmetric` of a kernel have the same `self`. A value that both read is
+//! among the uniforms once, found by the Rust expression, so that a table of coefficients takes its
+//! room once.
 //!
 //! A step that changes a field thus costs a few moves of numbers. A text is made once per process
 //! and type of kernel. It is found again by the address of the code that writes it, because a
@@ -49,8 +53,9 @@ use std::{
 };
 
 /// Names that the text around a kernel has: a function of the user's gets another one.
-const RESERVED: [&str; 11] = [
+const RESERVED: [&str; 12] = [
     "pair",
+    "symmetric",
     "Pair",
     "fast_sqrt",
     "fast_rsqrt",
@@ -100,6 +105,10 @@ pub struct Device {
     refused: bool,
     /// A part was written by hand and may change with the kernel's values.
     by_hand: bool,
+    /// Uniforms of the kernel's own functions, which share them: the Rust expression and the place.
+    placed: Vec<(&'static str, usize)>,
+    /// Methods of the kernel and of its fields that those functions call: the Rust expression.
+    called: Vec<(&'static str, Method)>,
 }
 
 /// Tells functions apart: module, name and place, and for those of generic types the address of the
@@ -145,10 +154,16 @@ impl Function {
         self.text.push_str(text);
     }
 
-    /// A field of `self`, as the variable `name`. Its value is a uniform.
-    pub fn field<T: DeviceValue>(&mut self, device: &mut Device, name: &str, value: T) {
-        let at = device.uniforms.len() - self.start;
-        value.uniforms(&mut device.uniforms);
+    /// A field of `self`, as the variable `name`. Its value is a uniform. Functions of the kernel
+    /// itself share the uniforms of equal keys; the key of others is empty.
+    pub fn field<T: DeviceValue>(
+        &mut self,
+        device: &mut Device,
+        name: &str,
+        key: &'static str,
+        value: T,
+    ) {
+        let at = device.place(key, value) - self.start;
         if self.wanted {
             let ty = T::name(&mut device.types);
             let read = if ty == "float" {
@@ -165,10 +180,10 @@ impl Function {
         &mut self,
         device: &mut Device,
         name: &str,
+        key: &'static str,
         value: [T; N],
     ) {
-        let at = device.uniforms.len() - self.start;
-        value.uniforms(&mut device.uniforms);
+        let at = device.place(key, value) - self.start;
         if self.wanted {
             let ty = <[T; N]>::name(&mut device.types);
             let _ = writeln!(
@@ -215,12 +230,45 @@ impl Device {
             open: Vec::new(),
             refused: false,
             by_hand: false,
+            placed: Vec::new(),
+            called: Vec::new(),
         }
+    }
+
+    /// The place of a value among the uniforms. With a `key`, it is put there once.
+    fn place<T: DeviceValue>(&mut self, key: &'static str, value: T) -> usize {
+        if let Some(known) = self.placed.iter().find(|known| known.0 == key) {
+            return known.1;
+        }
+        let at = self.uniforms.len();
+        value.uniforms(&mut self.uniforms);
+        if !key.is_empty() {
+            self.placed.push((key, at));
+        }
+        at
+    }
+
+    /// A method that the kernel's own functions call, which `added` adds to the text: once for each
+    /// key.
+    pub fn shared(&mut self, key: &'static str, added: impl FnOnce(&mut Self) -> Method) -> Method {
+        if let Some(known) = self.called.iter().find(|known| known.0 == key) {
+            return known.1.clone();
+        }
+        let method = added(self);
+        self.called.push((key, method.clone()));
+        method
     }
 
     /// Begins a function; its `place` tells it from all others.
     pub fn begin(&mut self, place: &'static str, name: &str) -> Function {
         self.begin_generic(place, 0, name)
+    }
+
+    /// Begins a function of the kernel itself: its uniforms are all from the first on.
+    pub fn begin_of_kernel(&mut self, place: &'static str, name: &str) -> Function {
+        let mut function = self.begin(place, name);
+        function.start = 0;
+        function
     }
 
     /// Begins a function of a generic type, whose text is written by the code at `address`.
@@ -354,23 +402,41 @@ pub fn text_of<F: DeviceFunction>() -> Option<(String, String)> {
 /// Texts by the address of the code that writes them; each is made once per process and type.
 static TEXTS: RwLock<BTreeMap<usize, &'static str>> = RwLock::new(BTreeMap::new());
 
-/// The text of a kernel whose function `translated` adds, with its uniforms. None if a function
-/// calls itself.
-pub fn kernel<K, F>(
-    file: &'static str,
-    antisymmetric: Option<&[usize]>,
-    translated: F,
-) -> Option<Cuda>
+/// The text of a kernel whose function `pair` adds, with its uniforms. None if a function calls
+/// itself.
+pub fn kernel<K, F>(file: &'static str, antisymmetric: Option<&[usize]>, pair: F) -> Option<Cuda>
 where
     K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
     F: FnOnce(&mut Device) -> Method,
 {
     let of_type = kernel::<K, F> as fn(&'static str, Option<&[usize]>, F) -> Option<Cuda>;
-    let cuda = whole(file, of_type as usize, translated, with_entry::<K>)?;
+    let cuda = whole(file, of_type as usize, pair, with_entry::<K>)?;
     Some(match antisymmetric {
         Some(channels) => cuda.antisymmetric(channels),
         None => cuda,
     })
+}
+
+/// The text of a kernel with a function for both points of a pair, which `symmetric` adds; it may
+/// call `pair`, which it is given. A kernel that does not set [`PairKernel::SYMMETRIC`] has no use
+/// for it.
+pub fn symmetric_kernel<K, F, S>(file: &'static str, pair: F, symmetric: S) -> Option<Cuda>
+where
+    K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
+    F: FnOnce(&mut Device) -> Method,
+    S: FnOnce(&mut Device, &Method) -> Method,
+{
+    if !K::SYMMETRIC {
+        return kernel::<K, F>(file, None, pair);
+    }
+    let of_type = symmetric_kernel::<K, F, S> as fn(&'static str, F, S) -> Option<Cuda>;
+    let both = |device: &mut Device| {
+        let pair = pair(device);
+        let symmetric = symmetric(device, &pair);
+        (pair, symmetric)
+    };
+    let cuda = whole(file, of_type as usize, both, with_both_entries::<K>)?;
+    Some(cuda.symmetric("symmetric"))
 }
 
 /// The text of a potential of points `P` whose function `translated` adds, in the form that
@@ -386,11 +452,11 @@ where
 }
 
 /// The text that the code at `of_type` writes, kept unless it may change.
-fn whole(
+fn whole<M>(
     file: &'static str,
     of_type: usize,
-    translated: impl FnOnce(&mut Device) -> Method,
-    entry: impl FnOnce(&mut Device, &Method) -> String,
+    translated: impl FnOnce(&mut Device) -> M,
+    entry: impl FnOnce(&mut Device, &M) -> String,
 ) -> Option<Cuda> {
     let texts = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
     let found = texts.get(&of_type).copied();
@@ -413,8 +479,13 @@ fn whole(
     // SAFETY: the translator's texts index arrays within their bounds only, end, and use no other
     // memory; entries read and write the channels that the types count; and the makers of texts by
     // hand guarantee the same of theirs.
-    let cuda = unsafe { Cuda::new(file, text) };
-    Some(cuda.uniforms(device.uniforms))
+    let cuda = unsafe { Cuda::new(file, text) }.uniforms(device.uniforms);
+    // A mistake in a text by hand is its author's.
+    Some(if device.by_hand {
+        cuda
+    } else {
+        cuda.translated()
+    })
 }
 
 /// The whole text: the function `pair` reads and writes the channels.
@@ -433,6 +504,33 @@ where
          const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
          nf::write(result, {}(uniform, seen, nf::read<{target}>(target), nf::read<{source}>(source)));\n}}\n",
         method.name,
+    );
+    text
+}
+
+/// The same, and the function `symmetric`.
+fn with_both_entries<K>(device: &mut Device, (pair, symmetric): &(Method, Method)) -> String
+where
+    K: PairKernel<Target: DeviceValue, Source: DeviceValue>,
+{
+    let mut text = with_entry::<K>(device, pair);
+    let (target, source) = (device.name_of::<K::Target>(), device.name_of::<K::Source>());
+    let point = |of: &str| {
+        format!(
+            "nf::tuple<{target}, {source}>{{nf::read<{target}>(target_{of}), nf::read<{source}>(source_{of})}}"
+        )
+    };
+    let _ = write!(
+        text,
+        "\n__forceinline__ void symmetric(const float* uniform, const Pair& pair, \
+         const float* target_i, const float* source_i, const float* target_j, \
+         const float* source_j, float* on_i, float* on_j) {{\n    \
+         const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
+         const auto both = {}(uniform, seen, {}, {});\n    \
+         nf::write(on_i, both._0);\n    nf::write(on_j, both._1);\n}}\n",
+        symmetric.name,
+        point("i"),
+        point("j"),
     );
     text
 }

@@ -15,7 +15,7 @@ use nearfield_testkit::{
     random::Random,
 };
 use std::{env, fs, path::Path, process::Command};
-use translate::Piece;
+use translate::{Piece, Role};
 
 /// Argument lists that every function gets.
 const CALLS: usize = 200;
@@ -144,7 +144,7 @@ fn with_functions(message: &str, functions: &[(&Made, String)]) -> String {
 pub(super) fn translated(made: &Made) -> Result<String, String> {
     let function: syn::ItemFn = syn::parse_str(&made.text).expect("functions are Rust");
     let krate = syn::parse_quote!(nearfield_pairs);
-    let translated = translate::function(&function.sig, &function.block, &krate, &[], false);
+    let translated = translate::function(&function.sig, &function.block, &krate, &[], Role::Called);
     let translated = translated.map_err(|error| error.to_string())?;
     let mut text = String::new();
     for piece in translated.pieces {

@@ -26,7 +26,9 @@ use std::{env, fmt, fs, path::Path, process::Command};
 /// Functions that CUDA has and C++ has not: they stand before a text that is compiled for the CPU.
 pub const SHIM: &str = include_str!("shim.hpp");
 
-/// The program behind a text: it reads the number of uniforms, these, and pairs until the end.
+/// The program behind a text: it reads the number of uniforms, these, and pairs until the end. For
+/// a kernel that evaluates both points of a pair at once, a pair has the other values of both
+/// points too, and three results.
 const MAIN: &str = "
 #include <cstdio>
 #include <vector>
@@ -35,13 +37,21 @@ int main(int, char** files) {
     std::FILE* out = std::fopen(files[2], \"wb\");
     unsigned count = 0;
     if (!in || !out || std::fread(&count, 4, 1, in) != 1) return 1;
-    std::vector<float> uniforms(count + 1), values(4 + TARGETS + SOURCES);
+    std::vector<float> uniforms(count + 1), values(4 + SIDES * (TARGETS + SOURCES));
     if (std::fread(uniforms.data(), 4, count, in) != count) return 1;
-    float result[OUTPUTS + 1];
+    std::vector<float> result((2 * SIDES - 1) * OUTPUTS + 1);
     while (std::fread(values.data(), 4, values.size(), in) == values.size()) {
-        const float* v = values.data();
-        FUNCTION(uniforms.data(), Pair{{v[0], v[1], v[2]}, v[3]}, v + 4, v + 4 + TARGETS, result);
-        if (std::fwrite(result, 4, OUTPUTS, out) != OUTPUTS) return 1;
+        const float* const v = values.data();
+        const Pair seen = {{v[0], v[1], v[2]}, v[3]};
+        const float* const target = v + 4;
+        const float* const source = target + TARGETS;
+        FUNCTION(uniforms.data(), seen, target, source, result.data());
+#if SIDES == 2
+        float* const on_i = result.data() + OUTPUTS;
+        SYMMETRIC(uniforms.data(), seen, target, source + SOURCES + TARGETS, source + SOURCES, source,
+                  on_i, on_i + OUTPUTS);
+#endif
+        if (std::fwrite(result.data(), 4, result.size() - 1, out) != result.size() - 1) return 1;
     }
     return std::fclose(out) == 0 ? 0 : 1;
 }
@@ -174,7 +184,8 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         self
     }
 
-    /// Compares with the text compiled as C++. Returns the number of pairs compared: 0 if the
+    /// Compares with the text compiled as C++, with its function for both points of a pair too if
+    /// it has one. Returns the number of pairs compared: 0 if the
     /// machine has no compiler (`c++`, or the one that `CXX` names) and `NEARFIELD_REQUIRE_CXX` is
     /// not 1.
     ///
@@ -187,10 +198,13 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         let parts = cuda.parts();
         let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
         let program = folder.path().join("kernel");
+        let sides = 1 + usize::from(parts.symmetric.is_some());
         let text = format!(
-            "{SHIM}{}\n#define FUNCTION {}\n#define TARGETS {}\n#define SOURCES {}\n#define OUTPUTS {}\n{MAIN}",
+            "{SHIM}{}\n#define FUNCTION {}\n#define SYMMETRIC {}\n#define SIDES {sides}\n\
+             #define TARGETS {}\n#define SOURCES {}\n#define OUTPUTS {}\n{MAIN}",
             parts.text,
             parts.function,
+            parts.symmetric.as_deref().unwrap_or_default(),
             K::Target::COUNT,
             K::Source::COUNT,
             K::Output::COUNT
@@ -199,16 +213,37 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             return Ok(0);
         }
         let inputs = Inputs::new(self.seed, self.pairs, &self.targets, &self.sources);
-        let found = run(&program, &parts.uniforms, &inputs.numbers());
+        let others = Inputs::new(self.seed + 1, self.pairs, &self.targets, &self.sources);
+        let numbers = match sides {
+            1 => inputs.numbers(),
+            _ => inputs.numbers_with(&others),
+        };
+        let found = run(&program, &parts.uniforms, &numbers);
         let found = found.map_err(|error| failed(&error))?;
-        let pairs = inputs
-            .pairs
-            .iter()
-            .zip(found.chunks(K::Output::COUNT.max(1)));
-        for (&(pair, target, source), found) in pairs {
-            self.compare(pair, target, source, |value| value, found)?;
+        let outputs = K::Output::COUNT.max(1);
+        let results = found.chunks((2 * sides - 1) * outputs);
+        let compared = results.len();
+        for ((inputs, others), found) in inputs.pairs.iter().zip(&others.pairs).zip(results) {
+            let &(pair, target, source) = inputs;
+            let mut found = found.chunks(outputs);
+            let mut check = |function: &str, expected: K::Output| {
+                let found = found.next().unwrap_or_default();
+                let of = Evaluated {
+                    function,
+                    pair,
+                    target,
+                    source,
+                };
+                self.compare(of, expected, |value| value, found)
+            };
+            check("pair", self.kernel.pair(pair, target, source))?;
+            if sides == 2 {
+                let (i, j) = ((target, others.2), (others.1, source));
+                let (on_i, on_j) = self.kernel.symmetric(pair, i, j);
+                check("symmetric, first point", on_i)?;
+                check("symmetric, second point", on_j)?;
+            }
         }
-        let compared = found.len() / K::Output::COUNT.max(1);
         if compared != self.pairs {
             return Err(failed(&format!(
                 "{compared} results for {} pairs",
@@ -233,39 +268,59 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             let (pair, target, source) = isolated.pair::<K>(k);
             // Every sum, minimum and maximum begins with its identity.
             let combined = |value| K::REDUCE.combine(K::REDUCE.identity(), value);
-            self.compare(pair, target, source, combined, found)?;
+            let expected = self.kernel.pair(pair, target, source);
+            let function = "pair";
+            let of = Evaluated {
+                function,
+                pair,
+                target,
+                source,
+            };
+            self.compare(of, expected, combined, found)?;
         }
         Ok(self.pairs)
     }
 
-    /// Compares one pair.
+    /// Compares a result of one pair.
     fn compare(
         &self,
-        pair: Pair,
-        target: K::Target,
-        source: K::Source,
+        of: Evaluated<'_, K>,
+        value: K::Output,
         combined: impl Fn(f32) -> f32,
         found: &[f32],
     ) -> Result<(), Mismatch> {
         let mut expected = vec![0.0; K::Output::COUNT];
-        let value = self.kernel.pair(pair, target, source);
         value.write(|channel, value| expected[channel] = combined(value));
         let finite = expected.iter().filter(|value| value.is_finite());
         let largest = finite.fold(0.0f32, |most, value| most.max(value.abs()));
         let same = |(a, b): (&f32, &f32)| self.close.agree(*a, *b, largest);
-        if expected.iter().zip(found).all(same) {
+        if expected.len() == found.len() && expected.iter().zip(found).all(same) {
             return Ok(());
         }
+        let Evaluated {
+            function,
+            pair,
+            target,
+            source,
+        } = of;
         let mut values = [Vec::new(), Vec::new()];
         target.write(|_, value| values[0].push(value));
         source.write(|_, value| values[1].push(value));
         Err(Mismatch(format!(
-            "{}: {pair:?}, target {:?}, source {:?}: Rust gives {expected:?}, the text {found:?}",
+            "{}, {function}: {pair:?}, target {:?}, source {:?}: Rust gives {expected:?}, the text {found:?}",
             std::any::type_name::<K>(),
             values[0],
             values[1]
         )))
     }
+}
+
+/// A function of a kernel and the pair that it was evaluated for.
+struct Evaluated<'a, K: PairKernel> {
+    function: &'a str,
+    pair: Pair,
+    target: K::Target,
+    source: K::Source,
 }
 
 /// Compiles a text as C++ in which every operation is rounded by itself. False if there is no

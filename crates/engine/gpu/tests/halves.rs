@@ -70,8 +70,8 @@ impl PairKernel for Lopsided {
     }
 }
 
-/// Products of a number of either point. The third channel of `symmetric` counts the pairs that were
-/// evaluated for both points at once; that of `pair` is 0.
+/// Products of a number of either point. The third channel of `symmetric` counts the pairs that
+/// were evaluated for both points at once; that of `pair` is 0.
 struct Traded;
 
 #[pair_kernel(crate = nearfield_pairs)]

@@ -56,7 +56,8 @@ pub(crate) enum Symmetric {
     Reversed,
     /// The same, channels with these bits set with the other sign.
     Antisymmetric(u32),
-    /// The second result of the function of this name, which evaluates both shares.
+    /// The second result of the function of this name, which evaluates both shares. It reads the
+    /// channels of either point as a target and as a source, as the reversed pair does.
     Function(Cow<'static, str>),
     /// The kernel does not say that pairs can be evaluated once for both.
     No,
@@ -169,7 +170,9 @@ impl PairProgram {
         Ok((program, cuda.uniforms))
     }
 
-    /// Whether strategy half-tiles can evaluate pairs once for both points.
+    /// Whether strategy half-tiles can evaluate pairs once for both points: the kernel says how the
+    /// source's share follows, adds up its contributions, and has few enough channels for shared
+    /// memory.
     pub(crate) fn halves(&self) -> bool {
         let staged = 1..=MAX_STAGED;
         self.symmetric != Symmetric::No
@@ -178,7 +181,8 @@ impl PairProgram {
             && self.targets <= MAX_STAGED
     }
 
-    /// The text with a function `pair` in it, and `symmetric` if the kernel has one.
+    /// The text with a function `pair` in it, and `symmetric` if the kernel has one. Functions of
+    /// other names are called by functions of these, which the compiler inlines.
     pub(crate) fn user_text(&self) -> Cow<'_, str> {
         let mut text = Cow::Borrowed(self.text.as_ref());
         // Behind the kernel's own lines, so that messages keep their numbers.

@@ -15,6 +15,10 @@
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
 //! | `NF_SYMMETRIC`, `NF_ANTISYMMETRIC` | what the source of a pair gets | `half-tiles` |
 //!
+//! The source's share of a pair follows from signs, from the kernel's function for both points, or
+//! from a second call for the reversed pair, in this order of preference: the first needs fewest
+//! instructions and no channels that the source has as a target; the last needs most.
+//!
 //! Loaded programs are kept in a table by [`Traversal`], which is hashed at every step: its hash
 //! takes the length of a kernel's text and not the text. Equality compares the texts, so two
 //! kernels are never taken for each other.
@@ -192,6 +196,8 @@ impl PairProgram {
 
     /// The whole program that evaluates pairs of one set in a box once for both points, for checks
     /// that need no GPU; None if the kernel cannot be evaluated so.
+    ///
+    /// It holds the kernel's function for both points, or calls that for one twice.
     pub fn half_tiles_program(&self) -> Option<Program> {
         let traversal = Traversal {
             strategy: Strategy::HalfTiles,

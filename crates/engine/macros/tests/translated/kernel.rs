@@ -146,8 +146,8 @@ impl<const POWER: i32> PairKernel for Nearest<POWER> {
     }
 }
 
-/// An exchange between two points, evaluated for both at once. `symmetric` reads fields of `pair` in
-/// another order.
+/// An exchange between two points, evaluated for both at once. `symmetric` reads the fields that
+/// `pair` reads in another order.
 struct Exchange {
     kernel: Smooth,
     stiffness: f32,

@@ -119,7 +119,7 @@ pub enum ErrorKind {
         /// The message of the operating system.
         reason: String,
     },
-    /// The worker threads that draw could not be started.
+    /// Worker threads that draw or read probes could not be started.
     #[error("cannot start {threads} worker threads (0 is one per core): {reason}")]
     Threads {
         /// Threads asked for.

@@ -12,29 +12,72 @@
 //! or not there is air between.
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use glam::{DVec3, Vec3};
-use nearfield_sph::{Config, Dimensions, Simulation};
+use nearfield_sph::{Config, Dimensions, PendingMoment, Simulation};
 
 use crate::scene::{Probe, Scene};
+use crate::{Error, ErrorKind};
 
 /// Half the width of a height probe's column, in spacings: hats of a whole number of spacings add
 /// up to the same on every site of a lattice.
 const REACH: f64 = 2.0;
 
+/// Moments that may wait to be read; the solver waits for room beyond.
+const WAITING: usize = 1;
+
 /// Share of the kernel that must be filled for a pressure to count in full.
 const WET: f64 = 0.25;
 
-/// The probes of a run and what they read.
-#[derive(Debug)]
+/// The probes of a run and what they read, on a thread of their own beside the solver.
 pub(crate) struct Readings {
-    pressure: Vec<Probe>,
-    height: Vec<Column>,
     interval: f64,
     due: f64,
-    /// Time and one value per probe.
-    rows: Vec<Vec<f64>>,
     header: String,
+    samples: usize,
+    /// `None` once the readings are settled.
+    reader: Option<Reader>,
+    rows: Rows,
+}
+
+/// The thread that reads, and the way to it.
+struct Reader {
+    moments: SyncSender<PendingMoment>,
+    thread: JoinHandle<Result<Rows, Error>>,
+}
+
+/// Time and one value per probe, for every sample.
+type Rows = Vec<Vec<f64>>;
+
+/// The probes, as the reading thread has them.
+struct Meter {
+    pressure: Vec<Probe>,
+    height: Vec<Column>,
+}
+
+impl Meter {
+    /// Reads all moments that come, in their order.
+    fn read(&self, moments: Receiver<PendingMoment>) -> Result<Rows, Error> {
+        let mut rows = Rows::new();
+        for moment in moments {
+            let moment = moment.wait()?;
+            let _span = tracing::debug_span!("beside.probes").entered();
+            let (config, positions) = (moment.config(), moment.positions());
+            let mut row = vec![moment.time()];
+            row.extend(pressures(
+                config,
+                &self.pressure,
+                positions,
+                moment.compressions(),
+            ));
+            row.extend(heights(config, &self.height, positions));
+            rows.push(row);
+        }
+        Ok(rows)
+    }
 }
 
 /// The column of a height probe: its middle and the area of its hat inside the tank.
@@ -46,10 +89,13 @@ struct Column {
 
 impl Readings {
     /// Of the probes of `scene` at this spacing; `None` when it has none.
-    pub(crate) fn of(scene: &Scene, spacing: f64) -> Option<Self> {
+    ///
+    /// # Errors
+    /// When no thread can be started for them.
+    pub(crate) fn of(scene: &Scene, spacing: f64) -> Result<Option<Self>, Error> {
         let probes = &scene.probes;
         if probes.pressure.is_empty() && probes.height.is_empty() {
-            return None;
+            return Ok(None);
         }
         let reach = REACH * spacing;
         let column = |probe: &Probe| {
@@ -67,43 +113,77 @@ impl Readings {
             let name = |probe: &Probe| format!(",{}_{unit}", probe.name);
             probes.iter().map(name).collect::<String>()
         };
-        Some(Self {
-            header: format!(
-                "time_s{}{}\n",
-                names(&probes.pressure, "pa"),
-                names(&probes.height, "m")
-            ),
+        let header = format!(
+            "time_s{}{}\n",
+            names(&probes.pressure, "pa"),
+            names(&probes.height, "m")
+        );
+        let meter = Meter {
             pressure: probes.pressure.clone(),
             height: probes.height.iter().map(column).collect(),
+        };
+        let (sender, moments) = sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("probes".to_owned());
+        let thread = thread.spawn(move || meter.read(moments));
+        let thread = thread.map_err(|error| ErrorKind::Threads {
+            threads: 1,
+            reason: error.to_string(),
+        })?;
+        Ok(Some(Self {
             interval: probes.interval,
             due: 0.0,
-            rows: Vec::new(),
-        })
+            header,
+            samples: 0,
+            reader: Some(Reader {
+                moments: sender,
+                thread,
+            }),
+            rows: Rows::new(),
+        }))
     }
 
-    /// Reads the probes when it is time to.
-    pub(crate) fn follow(&mut self, simulation: &Simulation) {
+    /// Hands the present moment in when it is time for the next sample.
+    ///
+    /// # Errors
+    /// When the fluid cannot be copied, or an earlier moment could not be read.
+    pub(crate) fn follow(&mut self, simulation: &Simulation) -> Result<(), Error> {
         // Steps add up with rounding: a hair early is on time.
         if simulation.time() < self.due - 1e-9 * self.interval {
-            return;
+            return Ok(());
         }
-        let _span = tracing::debug_span!("dam_break.probes").entered();
-        let (config, positions) = (simulation.config(), simulation.positions());
-        let mut row = vec![simulation.time()];
-        let compressions = simulation.compressions();
-        row.extend(pressures(config, &self.pressure, positions, compressions));
-        row.extend(heights(config, &self.height, positions));
-        self.rows.push(row);
+        let moment = simulation.moment()?;
+        let reader = self.reader.as_ref();
+        let taken = reader.is_some_and(|reader| reader.moments.send(moment).is_ok());
+        if !taken {
+            return self.settle();
+        }
+        self.samples += 1;
         let passed = (simulation.time() / self.interval * (1.0 + 1e-12)).floor();
         self.due = (passed + 1.0) * self.interval;
+        Ok(())
+    }
+
+    /// Waits until all moments that were handed in are read.
+    ///
+    /// # Errors
+    /// When one could not be copied or read.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        let Some(Reader { moments, thread }) = self.reader.take() else {
+            return Ok(());
+        };
+        drop(moments);
+        let panicked = "the thread that reads the probes panicked";
+        self.rows =
+            (thread.join()).map_err(|_| Error::output(Path::new("probes.csv"), panicked))??;
+        Ok(())
     }
 
     /// Number of samples.
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.samples
     }
 
-    /// The readings as a table.
+    /// The settled readings as a table.
     pub(crate) fn csv(&self) -> String {
         let mut table = self.header.clone();
         for row in &self.rows {

@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     let writers = writers(args.threads, simulation.running().device);
     let course = Course {
         journal: Journal::new(&scene, end),
-        readings: Readings::of(&scene, spacing),
+        readings: Readings::of(&scene, spacing)?,
         frames: Frames::create(&args.output, &scene, writers)?,
         scene,
         bar: progress_bar(),
@@ -182,7 +182,7 @@ impl Course {
     /// Notes down what is due.
     fn note(&mut self, simulation: &Simulation) -> Result<(), Error> {
         if let Some(readings) = &mut self.readings {
-            readings.follow(simulation);
+            readings.follow(simulation)?;
         }
         self.journal.follow(simulation)
     }
@@ -225,7 +225,10 @@ impl Course {
 
     /// Writes the tables of a run that failed. A further failure here is not reported: it would
     /// hide the first.
-    fn keep(self, args: &Args) {
+    fn keep(mut self, args: &Args) {
+        if let Some(readings) = &mut self.readings {
+            let _ = readings.settle();
+        }
         for (name, table) in self.tables() {
             let _ = nearfield_files::write(args.output.join(name), table);
         }
@@ -234,7 +237,7 @@ impl Course {
 
     /// Writes tables, plot and summary.
     fn arrive(
-        self,
+        mut self,
         simulation: &Simulation,
         args: &Args,
         begin: Instant,
@@ -243,6 +246,9 @@ impl Course {
             let path = args.output.join(name);
             nearfield_files::write(&path, text).map_err(|error| Error::output(&path, error))
         };
+        if let Some(readings) = &mut self.readings {
+            readings.settle()?;
+        }
         for (name, table) in self.tables() {
             write(name, table)?;
         }

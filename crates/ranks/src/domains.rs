@@ -22,7 +22,10 @@
 
 use crate::{curve, scalar::Scalar};
 use nearfield_grid::{Bounds, Cell, Lattice, memory::Shortage};
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 /// The curve, where it is cut, and the lattice under it.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,6 +157,9 @@ impl Domains {
         positions: &[[T; 3]],
         mut visit: impl FnMut(usize, u32, &[u32]) -> Result<(), Shortage>,
     ) -> Result<(), Shortage> {
+        if self.cuts.is_empty() {
+            return (0..positions.len()).try_for_each(|index| visit(index, 0, &[0]));
+        }
         let mut seen = Seen::default();
         for (index, position) in positions.iter().enumerate() {
             let cell = T::cell(&self.lattice, *position);
@@ -164,11 +170,34 @@ impl Domains {
     }
 }
 
+/// A hash of one number: every point of a step asks for its brick, and bricks are not chosen by an
+/// adversary who could make them collide, since a collision costs time only.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd constant near 2⁶⁴ over the golden ratio; the high bits are the mixed ones.
+        let product = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}
+
 /// Bricks and cells that were looked at.
 #[derive(Default)]
 struct Seen {
     /// By brick: its owner, and whether its surroundings have the same owner.
-    bricks: HashMap<[u32; 3], (u32, bool)>,
+    bricks: HashMap<u64, (u32, bool), BuildHasherDefault<Mixed>>,
     /// By cell: where its ranks begin and end.
     cells: HashMap<Cell, (usize, usize)>,
     /// Ranks of cells, cell after cell.
@@ -184,7 +213,10 @@ impl Seen {
     /// The owner of a cell, and the ranks that see its points.
     fn ranks(&mut self, domains: &Domains, cell: Cell) -> Result<(u32, &[u32]), Shortage> {
         let brick = domains.brick(cell);
-        let (owner, interior) = match self.bricks.get(&brick) {
+        let key = brick
+            .iter()
+            .fold(0, |key, k| key << curve::BITS | u64::from(*k));
+        let (owner, interior) = match self.bricks.get(&key) {
             Some(known) => *known,
             None => {
                 let low = std::array::from_fn(|k| cell[k] >> domains.shift << domains.shift);
@@ -198,8 +230,8 @@ impl Seen {
                 });
                 let found = (domains.owner(brick), inside && self.owners.len() == 1);
                 let room = self.bricks.try_reserve(1);
-                room.map_err(|_| Shortage::of::<[u32; 5]>(self.bricks.len() + 1, WHAT))?;
-                self.bricks.insert(brick, found);
+                room.map_err(|_| Shortage::of::<[u64; 2]>(self.bricks.len() + 1, WHAT))?;
+                self.bricks.insert(key, found);
                 found
             }
         };

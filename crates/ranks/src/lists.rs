@@ -4,7 +4,8 @@
 //! never handed out. Lists ascend by global id, on any number of ranks.
 
 use crate::{
-    Error, RankedEngine, RankedSet, Scalar, communicator::RESULTS, error::Refusal, set::Set,
+    Error, RankedEngine, RankedSet, Scalar, communicator::RESULTS, error::Refusal, routes::Part,
+    set::Set,
 };
 use nearfield::NeighborLists;
 use nearfield_grid::memory::{filled, make_room};
@@ -156,6 +157,16 @@ impl<T: Scalar> RankedEngine<T> {
         let mut spans = vec![0..0; points];
         let mut arrived: Vec<u64> = Vec::new();
         of.routes
+            .own(self.comm.rank(), Part::Owned, |index, place| {
+                let begin = arrived.len();
+                let ids = lists
+                    .of(place)
+                    .iter()
+                    .map(|source| from.local.ids[*source as usize]);
+                arrived.extend(ids);
+                spans[index] = begin..arrived.len();
+            });
+        of.routes
             .collect_back(&mut self.comm, RESULTS, |index, rest| {
                 let (numbers, _) = rest.as_chunks();
                 let (count, ids) = numbers.split_first()?;
@@ -202,6 +213,10 @@ impl<T: Scalar> RankedEngine<T> {
             .post_back(&mut self.comm, RESULTS, |place, message| {
                 message.extend_from_slice(&local[place].to_ne_bytes());
             })?;
+        of.routes
+            .own(self.comm.rank(), Part::Owned, |index, place| {
+                counts[index] = local[place];
+            });
         of.routes
             .collect_back(&mut self.comm, RESULTS, |index, rest| {
                 counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);

@@ -68,6 +68,9 @@ impl Migration {
             message.extend_from_slice(bytemuck::bytes_of(&values[index]));
         };
         self.routes.post(comm, MIGRATE, Part::Owned, pack)?;
+        self.routes.own(comm.rank(), Part::Owned, |index, place| {
+            brought[self.places[place] as usize] = values[index];
+        });
         self.routes.collect(
             comm,
             MIGRATE,

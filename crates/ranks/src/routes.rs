@@ -5,6 +5,9 @@
 //! message, and if all callers own their points only halos travel. Results go back the same way,
 //! from the owner to the caller.
 //!
+//! Points that stay on their rank are copied from array to array ([`Routes::own`]), without a
+//! message.
+//!
 //! **Invariant:** what rank a sends to rank b is, point by point and in order, what b expects of a:
 //! owned points first, halo points behind, each in the order of the caller's arrays. The number of
 //! values is known on both ends, so an exchange needs no message without values.
@@ -121,7 +124,8 @@ impl Source {
 }
 
 impl Routes {
-    /// Sends values of the caller's points; `pack` appends those of a point to a message.
+    /// Sends values of the caller's points to other ranks; `pack` appends those of a
+    /// point to a message.
     pub(crate) fn post(
         &self,
         comm: &mut Communicator,
@@ -131,7 +135,7 @@ impl Routes {
     ) -> Result<(), Fault> {
         for send in &self.sends {
             let indices = send.part(part);
-            if !indices.is_empty() {
+            if !indices.is_empty() && send.rank != comm.rank() {
                 let mut message = Vec::new();
                 for index in indices {
                     pack(*index as usize, &mut message);
@@ -142,8 +146,24 @@ impl Routes {
         Ok(())
     }
 
-    /// Waits for the values of local points, of `width` bytes each; `take` gets the local index and
-    /// the bytes.
+    /// Calls `copy` with the place in the caller's arrays and the local index of every point that
+    /// stays on this rank.
+    pub(crate) fn own(&self, rank: usize, part: Part, mut copy: impl FnMut(usize, usize)) {
+        let send = self.sends.iter().find(|send| send.rank == rank);
+        let mut first = 0;
+        for source in &self.sources {
+            if let Some(send) = send.filter(|_| source.rank == rank) {
+                let places = &self.places[first..];
+                for (index, place) in send.part(part).iter().zip(places) {
+                    copy(*index as usize, *place as usize);
+                }
+            }
+            first += source.points;
+        }
+    }
+
+    /// Waits for the values of local points that other ranks gave, of `width` bytes each; `take`
+    /// gets the local index and the bytes.
     pub(crate) fn collect(
         &self,
         comm: &mut Communicator,
@@ -155,7 +175,7 @@ impl Routes {
         let mut first = 0;
         for source in &self.sources {
             let points = source.part(part);
-            if points != 0 && width != 0 {
+            if points != 0 && width != 0 && source.rank != comm.rank() {
                 let message = comm.receive_exactly(source.rank, tag, points * width)?;
                 let places = &self.places[first..first + points];
                 for (place, value) in places.iter().zip(message.chunks_exact(width)) {
@@ -167,7 +187,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Sends results of owned points to their callers; `pack` appends those of a local point.
+    /// Sends results of owned points to their callers on other ranks; `pack` appends those of a
+    /// local point.
     pub(crate) fn post_back(
         &self,
         comm: &mut Communicator,
@@ -176,7 +197,7 @@ impl Routes {
     ) -> Result<(), Fault> {
         let mut first = 0;
         for source in &self.sources {
-            if source.owned != 0 {
+            if source.owned != 0 && source.rank != comm.rank() {
                 let mut message = Vec::new();
                 for place in &self.places[first..first + source.owned] {
                     pack(*place as usize, &mut message);
@@ -188,16 +209,18 @@ impl Routes {
         Ok(())
     }
 
-    /// Waits for the results of the caller's points; `take` gets the place in the caller's arrays
-    /// and the rest of the message, and returns how many bytes of it were those of the point, or
-    /// none if there are too few.
+    /// Waits for the results of the caller's points on other ranks; `take` gets the place in the
+    /// caller's arrays and the rest of the message, and returns how many bytes of it were those of
+    /// the point, or none if there are too few.
     pub(crate) fn collect_back(
         &self,
         comm: &mut Communicator,
         tag: Tag,
         mut take: impl FnMut(usize, &[u8]) -> Option<usize>,
     ) -> Result<(), Fault> {
-        for send in self.sends.iter().filter(|send| send.owned != 0) {
+        let me = comm.rank();
+        let others = |send: &&Send| send.owned != 0 && send.rank != me;
+        for send in self.sends.iter().filter(others) {
             let message = comm.receive(send.rank, tag)?;
             let mut at = 0;
             for index in send.part(Part::Owned) {

@@ -90,7 +90,8 @@ impl<T: Scalar> Arrived<T> {
         sends: &[Send],
         radii: bool,
     ) -> Result<Self, Fault> {
-        for partner in links.partners() {
+        let me = comm.rank();
+        for partner in links.partners().iter().filter(|partner| **partner != me) {
             let send = sends.iter().find(|send| send.rank == *partner);
             let message = send.map(|send| home.pack(send, radii));
             comm.post(*partner, PLACE, message.unwrap_or_default())?;
@@ -100,12 +101,37 @@ impl<T: Scalar> Arrived<T> {
             points: Home::default(),
         };
         for partner in links.partners() {
+            if *partner == me {
+                if let Some(own) = sends.iter().find(|send| send.rank == me) {
+                    arrived.take_own(home, own);
+                }
+                continue;
+            }
             let message = comm.receive(*partner, PLACE)?;
             if !message.is_empty() && !arrived.take(*partner, &message, radii) {
                 return Err(comm.wrong_length(message.len(), Self::width(radii)));
             }
         }
         Ok(arrived)
+    }
+
+    /// Takes the points that stay on this rank.
+    fn take_own(&mut self, home: &Home<T>, send: &Send) {
+        let indices = || send.indices.iter().map(|index| *index as usize);
+        let points = &mut self.points;
+        points.ids.extend(indices().map(|index| home.ids[index]));
+        let positions = indices().map(|index| home.positions[index]);
+        points.positions.extend(positions);
+        if !home.radii.is_empty() {
+            points
+                .radii
+                .extend(indices().map(|index| home.radii[index]));
+        }
+        self.sources.push(Source {
+            rank: send.rank,
+            points: send.indices.len(),
+            owned: send.owned,
+        });
     }
 
     /// Takes the points of a message; false if its length is wrong.
@@ -144,25 +170,19 @@ impl<T: Scalar> Arrived<T> {
             let many = nearfield_grid::ErrorKind::TooManyPoints(points.ids.len());
             return Err(Refusal::new(many));
         }
-        let mut order: Vec<u32> = Vec::new();
-        make_room(&mut order, points.ids.len(), what)?;
-        order.extend(0..points.ids.len() as u32);
-        // Every source comes in runs of ascending ids, which this sort merges.
-        order.sort_by_key(|item| points.ids[*item as usize]);
-        let mut local = Local::with_room(order.len(), !points.radii.is_empty())?;
-        let mut places = filled(order.len(), 0u32, what)?;
-        for (place, item) in order.iter().enumerate() {
-            let item = *item as usize;
-            places[item] = place as u32;
-            let id = points.ids[item];
-            if local.ids.last() == Some(&id) {
-                return Err(Refusal::new(format!("two points have the id {id}")));
-            }
-            local.ids.push(id);
-            local.positions.push(points.positions[item]);
-            if let Some(radius) = points.radii.get(item) {
-                local.radii.push(*radius);
-            }
+        let mut places = filled(points.ids.len(), 0u32, what)?;
+        let mut local = Local::with_room(points.ids.len())?;
+        // Two equal ids in a row are found below.
+        if points.ids.is_sorted() {
+            (places.iter_mut().zip(0..)).for_each(|(place, item)| *place = item);
+            (local.ids, local.positions, local.radii) =
+                (points.ids, points.positions, points.radii);
+        } else {
+            local.fill(&points, &mut places)?;
+        }
+        if let Some(twice) = local.ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            let id = twice[0];
+            return Err(Refusal::new(format!("two points have the id {id}")));
         }
         let mut first = 0;
         for source in &sources {
@@ -171,7 +191,7 @@ impl<T: Scalar> Arrived<T> {
             }
             first += source.points;
         }
-        let numbers = 0..order.len() as u32;
+        let numbers = 0..places.len() as u32;
         let owned = numbers.filter(|place| local.is_owned[*place as usize]);
         local.owned.extend(owned);
         let routes = Routes {
@@ -196,8 +216,8 @@ pub(crate) struct Local<T> {
 }
 
 impl<T: Scalar> Local<T> {
-    /// Room for `points` points, all of them marked as halo points.
-    fn with_room(points: usize, radii: bool) -> Result<Self, Shortage> {
+    /// None of `points` points yet; all of them are marked as halo points.
+    fn with_room(points: usize) -> Result<Self, Shortage> {
         let what = "the points that a rank sees";
         let mut local = Self {
             ids: Vec::new(),
@@ -206,11 +226,29 @@ impl<T: Scalar> Local<T> {
             is_owned: filled(points, false, what)?,
             owned: Vec::new(),
         };
-        make_room(&mut local.ids, points, what)?;
-        make_room(&mut local.positions, points, what)?;
-        make_room(&mut local.radii, if radii { points } else { 0 }, what)?;
         make_room(&mut local.owned, points, what)?;
         Ok(local)
+    }
+
+    /// Takes `points` in the order of their ids, and writes where each has come to.
+    fn fill(&mut self, points: &Home<T>, places: &mut [u32]) -> Result<(), Shortage> {
+        let what = "the order of points by id";
+        let mut order: Vec<u32> = Vec::new();
+        make_room(&mut order, places.len(), what)?;
+        order.extend(0..places.len() as u32);
+        // Every source comes in runs of ascending ids, which this sort merges.
+        order.sort_by_key(|item| points.ids[*item as usize]);
+        make_room(&mut self.ids, order.len(), what)?;
+        make_room(&mut self.positions, order.len(), what)?;
+        make_room(&mut self.radii, points.radii.len(), what)?;
+        for (place, item) in order.iter().enumerate() {
+            let item = *item as usize;
+            places[item] = place as u32;
+            self.ids.push(points.ids[item]);
+            self.positions.push(points.positions[item]);
+            self.radii.extend(points.radii.get(item));
+        }
+        Ok(())
     }
 }
 
@@ -245,7 +283,7 @@ impl<T: Scalar> Set<T> {
             links: Links::new(),
             fresh: true,
             routes: Routes::default(),
-            local: Local::with_room(0, false)?,
+            local: Local::with_room(0)?,
             broken: None,
         })
     }

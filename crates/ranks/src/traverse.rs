@@ -83,6 +83,19 @@ impl LocalFields {
         size_of::<f32>() * self.channels.iter().sum::<usize>()
     }
 
+    /// Copies the values of points that stay on this rank, field by field; `each` calls its
+    /// argument with the places of every such point, in `fields` and here.
+    fn copy(&mut self, fields: &[Field<'_>], each: impl Fn(&mut dyn FnMut(usize, usize))) {
+        for (field, values) in fields.iter().zip(&mut self.values) {
+            let channels = field.channels();
+            each(&mut |point, place| {
+                for channel in 0..channels {
+                    values[place * channels + channel] = field.value(point, channel);
+                }
+            });
+        }
+    }
+
     /// Takes the values of a local point from a message.
     fn take(&mut self, place: usize, bytes: &[u8]) {
         let mut rest = bytes;
@@ -180,13 +193,12 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
             let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
             routes.post(&mut engine.comm, FIELDS, part, pack)?;
         }
+        let me = engine.comm.rank();
         let lists = engine.lists_for_sums(t, s);
-        let locals = [
-            (t, Part::Owned, &mut of_targets),
-            (s, Part::All, &mut of_sources),
-        ];
-        for (set, part, fields) in locals {
+        let locals = [&mut of_targets, &mut of_sources];
+        for ((set, part, given), fields) in fields.into_iter().zip(locals) {
             let (routes, width) = (&engine.sets[set.0].routes, fields.width());
+            fields.copy(given, |copy| routes.own(me, part, copy));
             routes.collect(&mut engine.comm, FIELDS, part, width, |place, bytes| {
                 fields.take(place, bytes);
             })?;
@@ -255,6 +267,9 @@ impl<T: Scalar> RankedEngine<T> {
         routes.post_back(&mut self.comm, RESULTS, |place, message| {
             local[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
         })?;
+        routes.own(self.comm.rank(), Part::Owned, |index, place| {
+            values[index] = local[place]
+        });
         let width = size_of::<f32>() * K::Output::COUNT;
         routes.collect_back(&mut self.comm, RESULTS, |index, rest| {
             let (numbers, _) = rest.get(..width)?.as_chunks();

@@ -320,6 +320,21 @@ struct Around {
         }
     }
 
+    // One of the ROWS * ROWS rows, in the order of the others; nothing if it is not in reach.
+    template <class Take>
+    __device__ __forceinline__ void one_row(u32 row, Take take) const {
+        const int z = static_cast<int>(row / ROWS), y = static_cast<int>(row % ROWS);
+        const Slice slice = this->slice(below_row(first_z, this->z, z));
+        const Seen seen_y = seen(1, first_y + y), seen_z = seen(2, first_z + z);
+        const float below = below_row(first_y, this->y, y);
+        const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
+        const bool held = static_cast<u32>(seen_y.cell) < points.dims[1] && static_cast<u32>(seen_z.cell) < points.dims[2];
+        if (!held || !(slice.left >= 0.0f) || !(chord >= 0.0f)) return;
+        const u32 before =
+            (static_cast<u32>(seen_z.cell) * points.dims[1] + static_cast<u32>(seen_y.cell)) * points.dims[0];
+        take(Reached{*this, slice, below, chord, before, seen_y.image, seen_z.image});
+    }
+
     __device__ __forceinline__ Seen seen(int axis, int cell) const {
         return PERIODIC ? brought_inside(geometry, axis, cell) : Seen{cell, 0};
     }

@@ -1,10 +1,12 @@
-// Strategy `flat`: one thread per target.
+// Strategy `flat`: one thread per target, or with NF_WARPS one warp, whose lanes take rows of cells
+// each.
 //
 // NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around
 // each target in a dense table, NF_K cells to a radius along y and z: in the padded table of one
 // set in an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
 // (NF_AROUND_OPEN and so on).
 #include "masks.cuh"
+#include "warps.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
@@ -21,6 +23,84 @@ constexpr bool MANY_NUMBERS = false;
 #endif
 constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : TILTED || NF_K > 1 ? 6 : 5;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
+
+#if NF_WARPS
+
+#if NF_OPEN == NF_GENERAL
+using Rows = RowsOfTable<NF_HALF>;
+#else
+using Rows = RowsAround<NF_HALF, PERIODIC, Cells>;
+#endif
+
+#if NF_WORK != NF_LISTS
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    const u32 thread = blockIdx.x * THREADS + threadIdx.x, slot = thread / 32, lane = thread % 32;
+    if (slot >= walk.targets.count) return;
+    const Target target = target_at(walk, slot);
+    const Rows rows(walk, target);
+    Work work(walk, target, outlet);
+    for (u32 row = lane; row < rows.count(); row += 32) rows.visit(row, work);
+    __syncwarp();
+    work.add_up();
+    if (lane == 0) work.finish(target);
+}
+
+#else
+
+// Counts the neighbours among the candidates of a row.
+struct Counter {
+    const float4* at;
+    u32 count;
+    __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
+        if (hit) count++;
+    }
+};
+
+// Writes them from `next` on.
+struct Writer {
+    const float4* at;
+    const Outlet& outlet;
+    u64 next;
+    __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (!hit) return;
+        if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
+        next++;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(LIST_THREADS)
+flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    const u32 thread = blockIdx.x * LIST_THREADS + threadIdx.x, lane = thread % 32;
+    const u32 slot = outlet.first + thread / 32;
+    if (slot >= outlet.behind) return;
+    const Target target = target_at(walk, slot);
+    const Rows rows(walk, target);
+    const u64 start = outlet.starts[slot];
+    u64 next = start;
+    for (u32 first = 0; first < rows.count(); first += 32) {
+        const u32 row = first + lane;
+        Counter counter{walk.sources.at, 0};
+        if (row < rows.count()) rows.visit(row, counter);
+        __syncwarp();
+        const u32 to_here = warp_inclusive_sum(counter.count);
+        Writer writer{walk.sources.at, outlet, next + (to_here - counter.count)};
+        if (counter.count > 0) rows.visit(row, writer);
+        __syncwarp();
+        next += __shfl_sync(~0u, to_here, 31);
+    }
+    if (lane == 0) {
+        outlet.list_starts[target.index] = start;
+        outlet.list_counts[target.index] = static_cast<u32>(next - start);
+    }
+}
+
+#endif
+
+#else
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
@@ -256,5 +336,6 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
     }
 }
 
+#endif
 #endif
 #endif

@@ -88,14 +88,15 @@ __device__ __forceinline__ i64 into_box(i64 cell, i64 period, int& image) {
 // The runs of a cell of any domain, one after the other.
 struct Runs {
     i64 x, y, z;         // the cell
-    u32 row;             // the next row
+    u32 row;             // the next row…
+    u32 behind;          // …of those before this one
     i64 low, high;       // cells of the present row still to come, as seen from the cell
     i64 from, to;        // those of one image of them still to come, in the box
     i64 row_y, row_z;    // the present row, in the box
     Image image;
 
     __device__ __forceinline__ Runs(i64 x, i64 y, i64 z)
-        : x(x), y(y), z(z), row(0), low(0), high(-1), from(0), to(-1), row_y(0), row_z(0), image() {}
+        : x(x), y(y), z(z), row(0), behind(NONE), low(0), high(-1), from(0), to(-1), row_y(0), row_z(0), image() {}
 
     // The next run that is not empty; false when there is none.
     __device__ __forceinline__ bool next(const Walk& walk, u32& begin, u32& end) {
@@ -146,7 +147,7 @@ struct Runs {
 
     __device__ __forceinline__ bool next_row(const Walk& walk) {
         const Points& points = walk.sources;
-        while (row < walk.row_count) {
+        while (row < min(walk.row_count, behind)) {
             const Row offsets = walk.rows[row++];
             row_y = into_box(y + offsets.y, walk.lattice.period[1], image.b);
             row_z = into_box(z + offsets.z, walk.lattice.period[2], image.c);
@@ -205,11 +206,10 @@ __device__ __forceinline__ float3 shift_to(const Walk& walk, const Image& image)
     return image_vector(walk.lattice, image.a, image.b, image.c);
 }
 
-// Shows `work` every candidate of a target.
+// Shows `work` every candidate of some runs.
 template <bool HALF, class Work>
-__device__ __forceinline__ void visit_general(const Walk& walk, const Target& target, Work& work) {
-    const bool any_wrapped = images_differ(walk);
-    Runs runs = runs_of(walk, target);
+__device__ __forceinline__ void visit_runs(
+    const Walk& walk, const Target& target, Runs runs, bool any_wrapped, Work& work) {
     u32 begin, end;
     while (runs.next(walk, begin, end)) {
         Image image = runs.image;
@@ -220,4 +220,10 @@ __device__ __forceinline__ void visit_general(const Walk& walk, const Target& ta
             visit_pair<HALF>(walk, target, k, source, index, image, true, any_wrapped, work);
         }
     }
+}
+
+// Shows `work` every candidate of a target.
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_general(const Walk& walk, const Target& target, Work& work) {
+    visit_runs<HALF>(walk, target, runs_of(walk, target), images_differ(walk), work);
 }

@@ -56,6 +56,10 @@ struct Work {
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         if (hit) count++;
     }
+    // Sums of all lanes of a warp.
+    __device__ __forceinline__ void add_up() {
+        for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(~0u, count, step);
+    }
     __device__ __forceinline__ void finish(const Target& target) {
         outlet.counts[outlet.in_order ? target.index : target.slot] = count;
     }
@@ -140,6 +144,13 @@ struct Work {
         for (int c = 0; c < NF_OUTPUTS; c++) {
             float* const result = outlet.results + static_cast<u64>(at.index) * NF_OUTPUTS + c;
             *result = outlet.combine ? combined(*result, sum[c]) : sum[c];
+        }
+    }
+
+    // Results of all lanes of a warp, combined in an order that depends on nothing.
+    __device__ __forceinline__ void add_up() {
+        for (int c = 0; c < NF_OUTPUTS; c++) {
+            for (int step = 16; step > 0; step /= 2) sum[c] = combined(sum[c], __shfl_xor_sync(~0u, sum[c], step));
         }
     }
 

@@ -1,6 +1,7 @@
 // The walks of flat.cu for a compiler of the host, one target after the other, into lists.
 #include "cuda.hpp"
 #include "../cuda/masks.cuh"
+#include "../cuda/warps.cuh"
 
 #include <vector>
 
@@ -23,11 +24,18 @@ struct Listing {
     }
 };
 
-// How lists are found: by walking once to count and once to write, or by masks.
-enum class Means : u32 { Walks, Masks };
+// How lists are found: by walking once to count and once to write, by masks, or row by row as the
+// lanes of a warp do.
+enum class Means : u32 { Walks, Masks, Rows };
 
-template <bool HALF, class Cells>
+template <class Rows>
+static void list_rows(const Rows& rows, Listing& listing) {
+    for (u32 row = 0; row < rows.count(); row++) rows.visit(row, listing);
+}
+
+template <bool HALF, bool PERIODIC, class Cells>
 static void list_around(const Walk& walk, const Target& target, Listing& listing, Means means) {
+    if (means == Means::Rows) return list_rows(RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
     const bool wrapped = images_differ(walk);
     const Cells cells(walk, target, wrapped);
     constexpr int ROWS = Cells::ROWS - 1;
@@ -49,11 +57,12 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
 
 template <bool HALF, int K>
 static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, Means means) {
-    if (domain == 0) visit_general<HALF>(walk, target, listing);
-    if (domain == 1) list_around<HALF, Around<K, true, false, false>>(walk, target, listing, means);
-    if (domain == 2) list_around<HALF, Around<K, false, false, false>>(walk, target, listing, means);
-    if (domain == 3) list_around<HALF, Around<K, false, true, false>>(walk, target, listing, means);
-    if (domain == 4) list_around<HALF, Around<K, false, true, true>>(walk, target, listing, means);
+    if (domain == 0 && means == Means::Rows) list_rows(RowsOfTable<HALF>(walk, target), listing);
+    else if (domain == 0) visit_general<HALF>(walk, target, listing);
+    if (domain == 1) list_around<HALF, false, Around<K, true, false, false>>(walk, target, listing, means);
+    if (domain == 2) list_around<HALF, false, Around<K, false, false, false>>(walk, target, listing, means);
+    if (domain == 3) list_around<HALF, true, Around<K, false, true, false>>(walk, target, listing, means);
+    if (domain == 4) list_around<HALF, true, Around<K, false, true, true>>(walk, target, listing, means);
 }
 
 template <bool HALF>
@@ -70,9 +79,9 @@ static void list_all(const Walk& walk, const Found& found, u32 domain, u32 cells
     }
 }
 
-// `domain` is as NF_OPEN of flat.cu, `cells` as NF_K.
-extern "C" void walk_lists(const Walk* walk, const Found* found, u32 domain, u32 cells, u32 half, u32 masks) {
-    const Means means = masks ? Means::Masks : Means::Walks;
+// `domain` is as NF_OPEN of flat.cu, `cells` as NF_K, `found_by` one of `Means`.
+extern "C" void walk_lists(const Walk* walk, const Found* found, u32 domain, u32 cells, u32 half, u32 found_by) {
+    const Means means = static_cast<Means>(found_by);
     if (half) list_all<true>(*walk, *found, domain, cells, means);
     else list_all<false>(*walk, *found, domain, cells, means);
 }

@@ -37,6 +37,7 @@ const CONTRACT: Header = ("contract.cuh", include_str!("../cuda/contract.cuh"));
 const WALK: Header = ("walk.cuh", include_str!("../cuda/walk.cuh"));
 const AROUND: Header = ("around.cuh", include_str!("../cuda/around.cuh"));
 const MASKS: Header = ("masks.cuh", include_str!("../cuda/masks.cuh"));
+const WARPS: Header = ("warps.cuh", include_str!("../cuda/warps.cuh"));
 const FAST: Header = ("fast.cuh", pairs::FAST);
 const WORK: Header = ("work.cuh", include_str!("../cuda/work.cuh"));
 const TASK_LIST: Header = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
@@ -109,7 +110,7 @@ pub const SHARE: Source = Source {
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../cuda/flat.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, MASKS, FAST, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, MASKS, WARPS, FAST, WORK],
     launches_children: false,
     kernels: &[
         "flat",

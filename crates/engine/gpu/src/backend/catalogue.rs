@@ -51,8 +51,27 @@ fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision
         candidates,
         subdivision,
         half,
+        by_warps: false,
     };
     traversal.program()
+}
+
+/// Programs that give every target a warp.
+fn warp_programs(works: &[Work]) -> impl Iterator<Item = Program> {
+    let each = CANDIDATES
+        .iter()
+        .flat_map(|kind| works.iter().map(move |work| (kind, work)));
+    each.map(|(&(candidates, subdivision), work)| {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: work.clone(),
+            candidates,
+            subdivision,
+            half: *work == Work::Lists(ListKind::Half),
+            by_warps: true,
+        };
+        traversal.program()
+    })
 }
 
 /// Programs of traversals for every strategy: counting, lists, named pair kernels.
@@ -89,6 +108,7 @@ fn traversal_programs() -> Vec<Program> {
             );
         }
     }
+    programs.extend(warp_programs(&works));
     programs.extend(charge_programs());
     programs.extend(potential_programs());
     programs

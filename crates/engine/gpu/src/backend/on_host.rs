@@ -179,13 +179,21 @@ struct Taken {
     sparse: usize,
 }
 
-/// Lists by walking twice or, by `masks`, once; None where the device code would be given a sparse
+/// How lists are found, as `Means` of walk.cpp.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Means {
+    Walks,
+    Masks,
+    Rows,
+}
+
+/// Lists that were found by `means`; None where the device code would be given a sparse
 /// table.
 fn lists(
     walks: &Library,
     case: &Case,
     subdivision: [u32; 3],
-    masks: bool,
+    means: Means,
     taken: &mut Taken,
 ) -> Option<Lists> {
     let domain = match case.vectors {
@@ -249,7 +257,7 @@ fn lists(
                 number as u32,
                 subdivision[1],
                 half,
-                u32::from(masks),
+                means as u32,
             )
         };
     };
@@ -274,11 +282,18 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     let mut taken = Taken::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
         for (case, expected) in runner.with_lists() {
-            for masks in [false, true] {
-                if let Some(found) = lists(walks, case, subdivision, masks, &mut taken) {
+            let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
+            let found = [Means::Walks, Means::Masks, Means::Rows].map(|means| (means, find(means)));
+            assert_eq!(
+                found[0].1, found[2].1,
+                "{}: lists in the same order",
+                case.name
+            );
+            for (means, found) in found {
+                if let Some(found) = found {
                     let checked = case.check_against(expected, found);
                     checked.unwrap_or_else(|error| {
-                        panic!("{} by {subdivision:?}, masks: {masks}: {error}", case.name)
+                        panic!("{} by {subdivision:?}, {means:?}: {error}", case.name)
                     });
                 }
             }

@@ -8,6 +8,9 @@
 //! shared memory once for all targets of the cell. `half-tiles` visits only the cells ahead, those
 //! at a lexicographically positive offset, and adds what a pair does to both of its points.
 //!
+//! Where there are few targets `flat` gives each of them a warp, whose lanes take rows. Lists are
+//! the same, in the same order; sums are added up in another.
+//!
 //! In a dense table `flat` unrolls its loops over rows for the number of cells to a radius; warps
 //! with a target near a face of a periodic box, or of the table of another set, find the image of
 //! every row. Sparse tables and boxes that the radius reaches across take the general walk.
@@ -45,6 +48,12 @@ pub struct PairOfPoints<'a> {
     /// results of the others are unspecified.
     pub share: Option<&'a DeviceShare>,
 }
+
+/// Targets up to which `flat` gives each a warp.
+///
+/// An H200 holds 270,336 threads at a time, those of 8,448 warps. With 10,648 targets a warp each
+/// takes less than a thread each, in open and periodic domains (docs/measurements.md).
+const MAX_BY_WARPS: usize = 1 << 14;
 
 kept_buffers! {
     /// Scratch of a traversal; callers keep it between runs.
@@ -117,7 +126,14 @@ impl PairOfPoints<'_> {
             candidates: self.candidates(strategy),
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
+            by_warps: strategy == Strategy::Flat && self.are_few(),
         })
+    }
+
+    /// Whether a thread per target would leave most of the device idle. Shares are excepted: their
+    /// sizes change from step to step, and with them the last bits of sums.
+    fn are_few(&self) -> bool {
+        self.share.is_none() && self.targets.len() <= MAX_BY_WARPS
     }
 
     /// How candidates are found. `flat` walks a dense table around every target if the table has a

@@ -6,7 +6,7 @@
 //!
 //! # How the strategies are launched
 //!
-//! - `flat`: one thread per target.
+//! - `flat`: one thread per target, or one warp where there are few.
 //! - `cell-tasks`: a first kernel lists the cells that hold points. The second has as many blocks
 //!   as fill the device, whose warps take one cell after another from the list, so no host needs to
 //!   know how many there are.
@@ -24,6 +24,9 @@ use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{
     FLAT_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
 };
+
+/// Threads of a warp.
+const WARP: usize = 32;
 
 /// Blocks per multiprocessor of the kernels that take cells from a list: 16 blocks of
 /// [`TILE_THREADS`] threads are the 2,048 threads that a multiprocessor holds at most.
@@ -58,6 +61,11 @@ pub(crate) struct Flat {
     traverse: Kernel,
     /// Threads of a block.
     threads: u32,
+    /// Threads of a target: one, or those of a warp.
+    ///
+    /// With warps, `flat_lists` finds its lists by walking, and there are no masks: the rows of a
+    /// target are walked side by side, so the second walk takes hardly longer than reading bits.
+    lanes: usize,
     /// In programs of lists that are made from masks.
     pub(crate) masks: Option<Masks>,
 }
@@ -153,11 +161,16 @@ impl TraversalKernels {
 
 impl Flat {
     /// The kernel of flat.cu; with `lists` the one that writes lists, with `masks` also those that
-    /// make them from masks.
+    /// make them from masks. `warps`: the program gives every target a warp.
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
-    pub(crate) fn load(module: &Module, lists: bool, masks: bool) -> Result<Self, Error> {
+    pub(crate) fn load(
+        module: &Module,
+        lists: bool,
+        masks: bool,
+        warps: bool,
+    ) -> Result<Self, Error> {
         let (traverse, threads) = if lists {
             ("flat_lists", LIST_THREADS)
         } else {
@@ -166,6 +179,7 @@ impl Flat {
         Ok(Self {
             traverse: Kernel::of(module, traverse)?,
             threads,
+            lanes: if warps { WARP } else { 1 },
             masks: masks.then(|| Masks::load(module)).transpose()?,
         })
     }
@@ -179,7 +193,7 @@ impl Flat {
         outlet: &Outlet,
         targets: usize,
     ) -> Result<(), Error> {
-        let shape = LaunchShape::covering(targets, self.threads);
+        let shape = LaunchShape::covering(targets.saturating_mul(self.lanes), self.threads);
         // SAFETY: as flat and flat_lists declare; flat looks at no target behind the last of the
         // walk, flat_lists at none behind the outlet's last.
         unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }

@@ -11,6 +11,7 @@
 //! | `NF_OPEN` | how candidates are found ([`Candidates`]) | all |
 //! | `NF_K` | cells to a radius along y and z | `flat` in dense tables |
 //! | `NF_HALF` | half lists | all |
+//! | `NF_WARPS` | a warp per target | `flat` |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
 //! | `NF_SYMMETRIC`, `NF_ANTISYMMETRIC` | what the source of a pair gets | `half-tiles` |
@@ -86,6 +87,10 @@ pub(crate) struct Traversal {
     pub(crate) subdivision: u32,
     /// Half lists, also when they are only counted.
     pub(crate) half: bool,
+    /// A warp and not a thread per target, with strategy `flat`.
+    ///
+    /// For few targets, which do not fill a device by threads.
+    pub(crate) by_warps: bool,
 }
 
 impl Traversal {
@@ -95,7 +100,8 @@ impl Traversal {
         let program = Program::from(self.source())
             .define("NF_OPEN", self.candidates as u32)
             .define("NF_K", if unrolled { self.subdivision } else { 1 })
-            .define("NF_HALF", self.half);
+            .define("NF_HALF", self.half)
+            .define("NF_WARPS", self.by_warps);
         let work = match &self.work {
             Work::Count => constants::COUNT,
             Work::Lists(_) => constants::LISTS,
@@ -132,7 +138,7 @@ impl Traversal {
     /// Whether lists are made from masks, which take a word for each of (2K + 1)² rows.
     pub(crate) fn has_masks(&self) -> bool {
         let around = self.candidates != Candidates::Rows && self.strategy == Strategy::Flat;
-        around && self.subdivision <= MAX_MASKED_SUBDIVISION
+        around && !self.by_warps && self.subdivision <= MAX_MASKED_SUBDIVISION
     }
 
     /// Words of masks of a target: one per row, and one that says whether they are complete.
@@ -167,7 +173,7 @@ impl Traversal {
             Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
                 let masks = lists && self.has_masks();
-                Traverse::Flat(Flat::load(&module, lists, masks)?)
+                Traverse::Flat(Flat::load(&module, lists, masks, self.by_warps)?)
             }
             Strategy::CellTasks => Traverse::Tasks(Tasks::load(&module)?),
             Strategy::HalfTiles => Traverse::Halves(Halves::load(&module, self.outputs())?),
@@ -190,6 +196,7 @@ impl PairProgram {
             candidates: Candidates::OneSet,
             subdivision: 1,
             half: false,
+            by_warps: false,
         };
         traversal.program()
     }
@@ -205,6 +212,7 @@ impl PairProgram {
             candidates: Candidates::Rows,
             subdivision: 1,
             half: false,
+            by_warps: false,
         };
         self.halves().then(|| traversal.program())
     }

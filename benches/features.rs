@@ -9,7 +9,13 @@
 //! and does the job. Beside it stands the number of pairs: points around a periodic box have
 //! neighbours where those at the edge of an open cloud have none. The table is Markdown.
 //!
+//! `--small` times whole steps of small systems instead, which are bound by what a step costs
+//! however few its points are; see the module `small`.
+//!
 //! `--only plain|odd` runs one side of every feature named without timing it, for `perf stat`.
+
+#[path = "features/small.rs"]
+mod small;
 
 use clap::Parser;
 use nearfield::{
@@ -257,6 +263,9 @@ struct Asked {
     /// Only these jobs: lists, counts, density
     #[arg(long, value_delimiter = ',')]
     jobs: Vec<String>,
+    /// Time steps of small systems, kept engines and single calls
+    #[arg(long)]
+    small: bool,
     /// Run one side alone, plain or odd, without timing it
     #[arg(long)]
     only: Option<String>,
@@ -511,6 +520,9 @@ fn main() -> ExitCode {
 }
 
 fn run(asked: &Asked) -> Result<(), Error> {
+    if asked.small {
+        return small::run(asked);
+    }
     let setup = asked.plain()?;
     let (plain, points) = (&setup.side, &setup.points);
     let pairs = plain.pairs()?;

@@ -24,7 +24,7 @@ use rayon::iter::{
     plumbing::{Producer, ProducerCallback},
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::cell::Cell;
+use std::{cell::Cell, env, num::NonZero, thread};
 
 thread_local! {
     /// True while loops stay on this thread even where it belongs to a pool.
@@ -66,19 +66,33 @@ pub fn within<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Sen
     }
 }
 
+/// Number of workers of an engine that is asked for `asked` of them, 0 for one per core.
+///
+/// In the second case it is that of the environment variable `RAYON_NUM_THREADS`, as for rayon's
+/// own pools, if that is set. The system is asked at every call, because a process may be moved to
+/// fewer cores.
+pub fn workers(asked: usize) -> usize {
+    if asked > 0 {
+        return asked;
+    }
+    let set = env::var("RAYON_NUM_THREADS");
+    let set = set.ok().and_then(|number| number.parse().ok());
+    set.filter(|&number| number > 0).unwrap_or_else(|| {
+        // The system may refuse to tell.
+        thread::available_parallelism().map_or(1, NonZero::get)
+    })
+}
+
 /// Starts a pool of `threads` workers, 0 for one per core; `None` where one thread is all, which is
 /// the calling one.
 ///
 /// # Errors
 /// The system's message when it does not start them.
-///
-/// One worker of an engine is the thread that calls it.
 pub fn start(threads: usize, name: &'static str) -> Result<Option<ThreadPool>, String> {
-    if threads == 1 {
-        return Ok(None);
+    match workers(threads) {
+        1 => Ok(None),
+        threads => start_some(threads, name).map(Some),
     }
-    let pool = start_some(threads, name)?;
-    Ok((pool.current_num_threads() > 1).then_some(pool))
 }
 
 /// Starts a pool of `threads` workers, which may be one.

@@ -138,7 +138,7 @@ pub(super) fn sorted_channels(
             let mut sorted = backend.take_channel();
             sorted.clear();
             make_room(&mut sorted, points.len() + PADDING, "sorted fields")?;
-            backend.install(|| {
+            backend.install_for(points.len(), || {
                 index
                     .par_iter()
                     .with_min_len(1 << 12)

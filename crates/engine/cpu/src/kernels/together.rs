@@ -111,7 +111,7 @@ impl Sums {
     ) -> Result<(), Error> {
         let Sums { channels, reduce } = self;
         let held = PagesHeld::of(windows, points.div_ceil(PAGE))?;
-        backend.install(|| {
+        backend.install_for(points, || {
             let chunks = (0..points.div_ceil(AT_A_TIME * PAGE)).into_par_iter();
             chunks.with_max_len(1).run(|chunk| {
                 let first = chunk * AT_A_TIME * PAGE;

@@ -174,7 +174,7 @@ impl NeighborLists {
     /// Does `work` on the workers of the backend, or on the calling thread without one.
     fn on_workers<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match self.workers.upgrade() {
-            Some(workers) => workers.install(work),
+            Some(workers) => workers.install_for(self.len(), work),
             None => work(),
         }
     }
@@ -247,7 +247,7 @@ impl NeighborLists {
             });
         };
         match workers {
-            Some(workers) => workers.install(sort),
+            Some(workers) => workers.install_for(start.len(), sort),
             None => sort(),
         }
     }

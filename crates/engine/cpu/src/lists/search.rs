@@ -7,8 +7,8 @@
 //! # First search and later ones
 //!
 //! A first search knows nothing of the number of pairs. It searches for 512 targets spread over
-//! the set, and takes the mean times the number of targets, a tenth more, and slack for the chunks
-//! of all streams. Later searches use the storage there is.
+//! the set, or one in 64 of a small one, and takes the mean times the number of targets, a tenth
+//! more, and slack for the chunks of all streams. Later searches use the storage there is.
 //!
 //! # Shares
 //!
@@ -23,9 +23,9 @@ use super::{
     writer::{Beyond, Chunk, ListWriter, Room},
 };
 use crate::{
-    candidates::{mode::Tag, scan::STREAMS, scratch::Scratch, walk::Walk},
+    candidates::{mode::Tag, scan::STREAMS, walk::Walk},
     error::{Error, ErrorKind},
-    pool::CpuBackend,
+    pool::{CpuBackend, tasks::TASK},
     sets::PairOfSets,
     simd::LANES,
 };
@@ -36,6 +36,14 @@ use tracing::field::Empty;
 
 /// Targets whose neighbours are counted to size the storage of a first search.
 const SAMPLE: usize = 512;
+
+/// Targets up to which chunks have few lists.
+const FEW: usize = 1 << 14;
+
+/// Share of the targets that are counted for it where these are few…
+const SAMPLED_ONE_IN: usize = 64;
+/// …and the fewest that are.
+const MIN_SAMPLE: usize = 8;
 
 /// Entries that a stream may leave empty at the end of its last chunk, roughly.
 const STREAM_SLACK: usize = 4096;
@@ -70,13 +78,17 @@ impl CpuBackend {
             return lists.find_none(targets);
         }
         let expected = if lists.storage().is_empty() {
-            self.expected_pairs(&walk, targets, kind)?
+            let pairs = self.expected_pairs(&walk, targets, kind)?;
+            // Chunks of few targets are hardly longer than what a group claims, so that ends are
+            // left empty. Overflow blocks would cost more than the search.
+            let ends = if targets <= FEW { pairs / 2 } else { 0 };
+            pairs + ends
         } else {
             0
         };
         lists.work_on(self);
         lists.prepare(targets, expected)?;
-        lists.fill(self.room(Beyond::Overflow), |writer| {
+        lists.fill(self.room(targets, Beyond::Overflow), |writer| {
             self.write(&walk, Wanted { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
@@ -122,16 +134,21 @@ impl CpuBackend {
         }
         lists.work_on(self);
         lists.prepare(targets, 0)?;
-        let fits = lists.fill(self.room(Beyond::Stop), |writer| {
+        let fits = lists.fill(self.room(targets, Beyond::Stop), |writer| {
             self.write(&walk, Wanted { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(fits)
     }
 
-    /// Room for the streams of all workers.
-    fn room(&self, beyond: Beyond) -> Room {
-        let streams = STREAMS * self.threads();
+    /// Streams of all workers that a search of `targets` targets has tasks for.
+    fn streams(&self, targets: usize) -> usize {
+        STREAMS * self.threads().min(targets.div_ceil(TASK)).max(1)
+    }
+
+    /// Room for the streams of all workers that are at work.
+    fn room(&self, targets: usize, beyond: Beyond) -> Room {
+        let streams = self.streams(targets);
         Room { streams, beyond }
     }
 
@@ -176,7 +193,7 @@ impl CpuBackend {
         let walk = Walk::new(sets, Tag::Index, kind)?;
         walk.record_work(&span);
         let order = ListOrder::Unspecified;
-        found.fill(targets, room, STREAMS * self.threads(), |writer| {
+        found.fill(targets, room, self.streams(targets), |writer| {
             self.write(&walk, Wanted { kind, order }, writer)
         })
     }
@@ -230,13 +247,15 @@ impl CpuBackend {
         targets: usize,
         kind: ListKind,
     ) -> Result<u64, Error> {
-        let mut scratch = Scratch::default();
+        let mut scratch = self.take_scratch();
+        // A target by itself costs as much as its whole cell: of few targets few are taken.
+        let sample = (targets / SAMPLED_ONE_IN).clamp(MIN_SAMPLE, SAMPLE);
         let (mut pairs, mut sampled, mut max_candidates) = (0u64, 0u64, 0);
         let mut sink = Counted::new(|_, count: u32| {
             pairs += u64::from(count);
             sampled += 1;
         });
-        for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
+        for target in (0..targets).step_by((targets / sample).max(1)) {
             let slots = target..target + 1;
             let wanted = Wanted::lengths(kind);
             walk.lists(self.level(), slots, &mut scratch, wanted, &mut sink);
@@ -245,8 +264,9 @@ impl CpuBackend {
             }
             max_candidates = max_candidates.max(scratch.candidates.len());
         }
+        self.keep_scratch(scratch);
         let mean = pairs as f64 / sampled.max(1) as f64;
-        let slack = (self.threads() * STREAMS * 24 * (max_candidates + LANES)) as u64;
+        let slack = (self.streams(targets) * 24 * (max_candidates + LANES)) as u64;
         Ok((mean * targets as f64 * 1.1) as u64 + slack + (1 << 12))
     }
 }

@@ -13,6 +13,8 @@
 //! borrowed buffer is given back. Shrinking leaves borrowed memory alone.
 
 use crate::error::{Error, ErrorKind};
+use bytemuck::Zeroable;
+use nearfield_grid::memory::zeroed;
 use std::{
     fmt,
     ops::{Deref, DerefMut},
@@ -132,7 +134,7 @@ impl<T> Storage<T> {
     }
 }
 
-impl<T: Copy + Default> Storage<T> {
+impl<T: Copy + Zeroable> Storage<T> {
     /// Makes the array `len` elements long; what they hold is unspecified.
     pub(super) fn resize(&mut self, len: usize, what: &'static str) -> Result<(), Error> {
         if let Memory::Borrowed { .. } = self.memory
@@ -147,12 +149,17 @@ impl<T: Copy + Default> Storage<T> {
             Memory::Borrowed { .. } => Vec::new(),
         };
         *self = Self::default();
+        if own.capacity() == 0 {
+            // Pages that no list reaches are never touched.
+            *self = Self::from(zeroed(len, what)?);
+            return Ok(());
+        }
         own.try_reserve_exact(len.saturating_sub(own.len()))
             .map_err(|_| ErrorKind::OutOfMemory {
                 bytes: len.saturating_mul(size_of::<T>()),
                 what,
             })?;
-        own.resize(len, T::default());
+        own.resize(len, T::zeroed());
         *self = Self::from(own);
         Ok(())
     }

@@ -18,10 +18,11 @@
 //! **Invariant:** the level of a backend is one that the processor has, and no call runs on
 //! threads other than the backend's and the caller's.
 
-mod tasks;
+pub(crate) mod tasks;
 pub(crate) mod workers;
 
 use crate::{
+    candidates::scratch::Scratch,
     error::{Error, ErrorKind},
     kernels::window::WindowSums,
     simd::level::SimdLevel,
@@ -54,14 +55,17 @@ impl CpuBackend {
     /// A backend of `threads` workers (0 for one per core) at the best SIMD level of the processor.
     ///
     /// # Errors
-    /// [`ErrorKind::Threads`] for more than 4096, or when the system does not start them.
+    /// [`ErrorKind::Threads`] for more than 4096.
+    ///
+    /// No thread is started yet: jobs start them once there has been work that is worth it, and go
+    /// on with the calling thread, and a warning in the trace, if the system refuses.
     pub fn new(threads: usize) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::from(ErrorKind::Threads { threads, reason });
         if threads > MAX_THREADS {
-            return Err(refuse(format!("at most {MAX_THREADS} are supported")));
+            let reason = format!("at most {MAX_THREADS} are supported");
+            return Err(ErrorKind::Threads { threads, reason }.into());
         }
         Ok(Self {
-            workers: Arc::new(Workers::start(threads).map_err(refuse)?),
+            workers: Arc::new(Workers::new(threads)),
             level: SimdLevel::detect(),
         })
     }
@@ -169,8 +173,25 @@ impl CpuBackend {
     }
 
     /// Runs `work` on the workers; the [loops](nearfield_grid::parallel) inside use all of them.
+    /// Starts threads that were not started yet: for work of unknown size.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.workers.install(work)
+    }
+
+    /// As [`install`](Self::install) for a pass over `points` points, which stays on the calling
+    /// thread where they are few or threads are not worth starting for them.
+    pub fn install_for<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        self.workers.install_for(points, work)
+    }
+
+    /// The scratch of a worker, for the calling thread.
+    pub(crate) fn take_scratch(&self) -> Scratch {
+        self.crew().scratch().pop().unwrap_or_default()
+    }
+
+    /// Keeps it for the next task.
+    pub(crate) fn keep_scratch(&self, scratch: Scratch) {
+        self.crew().scratch().push(scratch);
     }
 
     /// An array for a channel, of any length and content. Fresh memory costs more than filling it.

@@ -11,7 +11,7 @@
 //! thousand tasks: enough that the last ones do not leave workers idle, and each long enough that
 //! taking it costs nothing. Cells that are cut by the end of a task are gathered twice.
 
-use super::CpuBackend;
+use super::{CpuBackend, workers::Crew};
 use crate::{candidates::scratch::Scratch, error::Error};
 use nearfield_grid::{
     memory::{Shortage, with_room},
@@ -22,7 +22,7 @@ use std::{ops::Range, sync::OnceLock};
 
 /// Sorted targets of a task: few enough to balance, and so many that the cells cut at the ends of a
 /// task do not matter.
-const TASK: usize = 1024;
+pub(crate) const TASK: usize = 1024;
 
 impl CpuBackend {
     /// Calls `task` for consecutive ranges of `0..len` on all workers. A trait object, so that this
@@ -36,13 +36,13 @@ impl CpuBackend {
         len: usize,
         task: &(dyn Fn(Range<usize>, &mut Scratch) + Sync),
     ) -> Result<(), Error> {
-        let refused = Refused::default();
-        self.install(|| {
-            let tasks = (0..len.div_ceil(TASK)).into_par_iter().with_max_len(1);
+        let (refused, tasks) = (Refused::default(), len.div_ceil(TASK));
+        self.workers.install_tasks(tasks, len, |crew| {
+            let tasks = (0..tasks).into_par_iter().with_max_len(1);
             tasks.run(|number| {
                 let begin = number * TASK;
                 let slots = begin..(begin + TASK).min(len);
-                self.with_scratch(&refused, |scratch| task(slots, scratch));
+                refused.with_scratch(crew, |scratch| task(slots, scratch));
             });
         });
         refused.into_result()
@@ -60,39 +60,18 @@ impl CpuBackend {
     ) -> Result<Vec<R>, Error> {
         let (refused, tasks) = (Refused::default(), len.div_ceil(size));
         let mut results = with_room(tasks, "the results of tasks")?;
-        self.install(|| {
+        self.workers.install_tasks(tasks, len, |crew| {
             (0..tasks)
                 .into_par_iter()
                 .with_max_len(1)
                 .map(|number| {
                     let begin = number * size;
                     let slots = begin..(begin + size).min(len);
-                    self.with_scratch(&refused, |scratch| task(slots, scratch))
-                        .unwrap_or_default()
+                    (refused.with_scratch(crew, |scratch| task(slots, scratch))).unwrap_or_default()
                 })
                 .put_into(&mut results);
         });
         refused.into_result().map(|()| results)
-    }
-
-    /// Does a task, unless memory was refused to another one. None where it was.
-    fn with_scratch<R>(
-        &self,
-        refused: &Refused,
-        task: impl FnOnce(&mut Scratch) -> R,
-    ) -> Option<R> {
-        if refused.is_known() {
-            return None;
-        }
-        let mut scratch = self.crew().scratch().pop().unwrap_or_default();
-        let result = task(&mut scratch);
-        if let Some(shortage) = scratch.failed.take() {
-            // The memory of this scratch is given back rather than kept: others may need it.
-            refused.set(shortage);
-            return None;
-        }
-        self.crew().scratch().push(scratch);
-        Some(result)
     }
 }
 
@@ -101,6 +80,22 @@ impl CpuBackend {
 struct Refused(OnceLock<Shortage>);
 
 impl Refused {
+    /// Does a task, unless memory was refused to another one. None where it was.
+    fn with_scratch<R>(&self, crew: &Crew, task: impl FnOnce(&mut Scratch) -> R) -> Option<R> {
+        if self.is_known() {
+            return None;
+        }
+        let mut scratch = crew.scratch().pop().unwrap_or_default();
+        let result = task(&mut scratch);
+        if let Some(shortage) = scratch.failed.take() {
+            // The memory of this scratch is given back rather than kept: others may need it.
+            self.set(shortage);
+            return None;
+        }
+        crew.scratch().push(scratch);
+        Some(result)
+    }
+
     /// Returns true if memory was refused.
     fn is_known(&self) -> bool {
         self.0.get().is_some()

@@ -1,8 +1,17 @@
 //! The threads of a backend, and which of them a piece of work runs on.
 //!
 //! A [`Crew`] belongs to a process: in a forked child, which has none of its parent's threads, the
-//! first call starts a crew of the child's own ([`PerProcess`]). One worker is the calling thread,
+//! first call makes a crew of the child's own ([`PerProcess`]). One worker is the calling thread,
 //! so an engine of one thread starts none.
+//!
+//! # When threads are started
+//!
+//! Starting a thread takes about as long as searching some hundred points, and a program may make
+//! an engine for a single search of a few. So work is done on the calling thread until there has
+//! been as much of it as starting the threads costs ([`WORTH_A_THREAD`]). A crew has then spent at
+//! most twice what was necessary. Work that is one task, or too little to
+//! be divided ([`TOO_LITTLE`]), stays on the calling thread for good: waking a worker takes longer.
+//! Results do not depend on where work is done.
 //!
 //! While another thread drives a GPU, one core is left to it: work then runs on a second pool with
 //! one worker less, made when it is first needed. `beside` counts such work under way, and `stays`
@@ -27,6 +36,15 @@ use std::sync::{
 /// Name of the worker threads.
 const NAME: &str = "nearfield";
 
+/// Targets, added up over all jobs, from which starting a thread costs less than doing without it.
+const WORTH_A_THREAD: usize = 1 << 10;
+
+/// Points of a pass, such as a sort, that take as long as one target of a job.
+const PASSED_PER_TARGET: usize = 8;
+
+/// Points up to which passes over single points, such as a sort, are not divided.
+const TOO_LITTLE: usize = 1 << 10;
+
 /// The workers of a backend. Lists that it has found may
 /// [borrow](crate::NeighborLists::work_on) them.
 #[derive(Debug)]
@@ -40,8 +58,13 @@ pub(crate) struct Workers {
 /// The threads of one process, and the memory that they keep between jobs.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// None where the calling thread is the only worker.
-    pub(super) pool: Option<ThreadPool>,
+    /// Number of workers.
+    threads: usize,
+    /// Targets of the jobs so far, as long as no thread was started.
+    begun: AtomicUsize,
+    /// Empty until threads are worth it; None where the calling thread is the only worker, or the
+    /// system started no other.
+    pool: OnceLock<Option<ThreadPool>>,
     /// Workers beside another backend, made when first needed; None for those of `pool`.
     beside_pool: OnceLock<Option<ThreadPool>>,
     /// Jobs under way that leave a core to another thread.
@@ -57,15 +80,12 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Starts `threads` workers, 0 for one per core.
-    fn start(threads: usize) -> Result<Self, String> {
-        Ok(Self::of(parallel::start(threads, NAME)?))
-    }
-
-    /// A crew with the workers of `pool`.
-    fn of(pool: Option<ThreadPool>) -> Self {
+    /// A crew of `threads` workers that are not started yet.
+    fn new(threads: usize) -> Self {
         Self {
-            pool,
+            threads,
+            begun: AtomicUsize::new(0),
+            pool: OnceLock::new(),
             beside_pool: OnceLock::new(),
             beside: AtomicUsize::new(0),
             stays: AtomicBool::new(false),
@@ -75,10 +95,45 @@ impl Crew {
         }
     }
 
-    /// Number of workers.
+    /// The workers, started now if they were not. None where the calling thread is the only one.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let start = || {
+            if self.threads == 1 {
+                return None;
+            }
+            let started = parallel::start_some(self.threads, NAME);
+            let failed = |error: &String| {
+                tracing::warn!(
+                    threads = self.threads,
+                    error,
+                    "the workers of an engine cannot be started; its calls run on the calling \
+                     thread"
+                );
+            };
+            started.inspect_err(failed).ok()
+        };
+        self.pool.get_or_init(start).as_ref()
+    }
+
+    /// The workers for a job of `targets` targets, which are counted; None where the calling thread
+    /// does it.
+    fn pool_for(&self, targets: usize) -> Option<&ThreadPool> {
+        if let Some(started) = self.pool.get() {
+            return started.as_ref();
+        }
+        let begun = self.begun.fetch_add(targets, Ordering::Relaxed);
+        let worth = self.threads.saturating_mul(WORTH_A_THREAD);
+        (begun.saturating_add(targets) >= worth)
+            .then(|| self.pool())
+            .flatten()
+    }
+
+    /// Number of workers, those included that were not started yet.
     pub(super) fn threads(&self) -> usize {
-        let pool = self.pool.as_ref();
-        pool.map_or(1, ThreadPool::current_num_threads)
+        match self.pool.get() {
+            None => self.threads,
+            Some(started) => started.as_ref().map_or(1, ThreadPool::current_num_threads),
+        }
     }
 
     /// Counts a job beside another backend until the guard is dropped.
@@ -126,52 +181,76 @@ impl Drop for BesideGuard<'_> {
 }
 
 impl Workers {
-    /// Starts `threads` workers, 0 for one per core.
-    ///
-    /// # Errors
-    /// The system's message when it does not start them.
-    pub(super) fn start(threads: usize) -> Result<Self, String> {
-        Ok(Self {
+    /// `threads` workers, 0 for one per core. They are started by work that is worth it.
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
             asked: threads,
-            crew: PerProcess::new(Crew::start(threads)?),
-        })
+            crew: PerProcess::new(Crew::new(parallel::workers(threads))),
+        }
     }
 
     /// The crew of this process.
     pub(super) fn crew(&self) -> &Crew {
-        self.crew.get_or_make(|| {
-            Crew::start(self.asked).unwrap_or_else(|error| {
-                tracing::warn!(
-                    threads = self.asked,
-                    error,
-                    "a forked child could not start the workers of an engine; its calls run on the \
-                     calling thread"
-                );
-                Crew::of(None)
-            })
-        })
+        self.crew
+            .get_or_make(|| Crew::new(parallel::workers(self.asked)))
     }
 
-    /// Runs `work` on all workers; loops inside use them.
+    /// Runs `work` on all workers, which it starts if there are none; loops inside use them. For
+    /// work of unknown size, such as functions of the caller's.
     pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        // A span that begins on a worker is a child of the stage that waits for it here.
-        let stage = tracing::Span::current();
         let crew = self.crew();
+        self.within(crew, || crew.pool(), work)
+    }
+
+    /// Runs a pass over `points` points on all workers, if it is worth it.
+    pub(crate) fn install_for<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        if points <= TOO_LITTLE {
+            return parallel::alone(work);
+        }
+        let crew = self.crew();
+        self.within(crew, || crew.pool_for(points / PASSED_PER_TARGET), work)
+    }
+
+    /// Runs a job of `tasks` tasks for `targets` points on all workers, if it is worth it.
+    pub(super) fn install_tasks<R: Send>(
+        &self,
+        tasks: usize,
+        targets: usize,
+        work: impl FnOnce(&Crew) -> R + Send,
+    ) -> R {
+        let crew = self.crew();
+        if tasks <= 1 {
+            return parallel::alone(|| work(crew));
+        }
+        self.within(crew, || crew.pool_for(targets), || work(crew))
+    }
+
+    /// Runs `work` on the workers of `pool`, or on those beside another backend if it is at work.
+    fn within<'a, R: Send>(
+        &self,
+        crew: &'a Crew,
+        pool: impl FnOnce() -> Option<&'a ThreadPool>,
+        work: impl FnOnce() -> R + Send,
+    ) -> R {
         let beside = crew.stays.load(Ordering::Relaxed) || crew.beside.load(Ordering::Relaxed) > 0;
         let fewer = beside.then(|| self.fewer(crew)).flatten();
-        let pool = fewer.or(crew.pool.as_ref());
-        parallel::within(pool, || stage.in_scope(work))
+        match fewer.or_else(pool) {
+            None => parallel::alone(work),
+            // A span that begins on a worker is a child of the stage that waits for it here.
+            some => {
+                let stage = tracing::Span::current();
+                parallel::within(some, || stage.in_scope(work))
+            }
+        }
     }
 
     /// One worker less than `crew` has, if their number was left to the backend; where the calling
     /// thread is the only worker, one on a thread of its own. None for the workers of `crew`.
     fn fewer<'a>(&self, crew: &'a Crew) -> Option<&'a ThreadPool> {
-        let make = || match (&crew.pool, self.asked) {
-            (Some(pool), 0) => {
-                parallel::start_some(pool.current_num_threads().max(2) - 1, NAME).ok()
-            }
-            (Some(_), _) => None,
-            (None, _) => parallel::start_some(1, NAME).ok(),
+        let make = || match (crew.threads, self.asked) {
+            (1, _) => parallel::start_some(1, NAME).ok(),
+            (threads, 0) => parallel::start_some(threads - 1, NAME).ok(),
+            _ => None,
         };
         crew.beside_pool.get_or_init(make).as_ref()
     }
@@ -179,6 +258,6 @@ impl Workers {
     /// The workers beside another backend; None where the system starts no thread for them.
     pub(super) fn pool_beside(&self) -> Option<&ThreadPool> {
         let crew = self.crew();
-        self.fewer(crew).or(crew.pool.as_ref())
+        self.fewer(crew).or_else(|| crew.pool())
     }
 }

@@ -142,7 +142,7 @@ impl CpuBackend {
         }
         self.check_radii(radii, points.len(), grid.lattice().radius())?;
         sorted.reserve(points.len())?;
-        self.install(|| sorted.fill(radii, points));
+        self.install_for(radii.len(), || sorted.fill(radii, points));
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl CpuBackend {
         let usable = Radius::MIN..=largest.value();
         let is_bad = |(_, value): &(usize, &f32)| !usable.contains(value);
         let all = || radii.par_iter().with_min_len(SHARE).enumerate();
-        self.install(|| {
+        self.install_for(points, || {
             let bad = |item: (usize, &f32)| if is_bad(&item) { item.0 } else { usize::MAX };
             let index = all().map(bad).combined(|| usize::MAX, usize::min);
             let Some(&value) = radii.get(index) else {

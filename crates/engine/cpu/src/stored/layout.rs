@@ -136,7 +136,7 @@ impl CpuBackend {
             })?;
         positions.resize(points.len(), [T::default(); 3]);
         let shared = SharedMut::new(&mut positions);
-        self.install(|| {
+        self.install_for(points.len(), || {
             (0..points.len())
                 .into_par_iter()
                 .with_min_len(1 << 12)

@@ -106,7 +106,9 @@ impl LazyGrid {
         lattice: &Lattice,
         backend: &CpuBackend,
     ) -> Result<Option<HostMemory>, Error> {
-        let sort = |grid: &mut Grid| backend.install(|| grid.build(positions, bounds, lattice));
+        let sort = |grid: &mut Grid| {
+            backend.install_for(positions.len(), || grid.build(positions, bounds, lattice))
+        };
         match self {
             Self::Built(grid) => return sort(grid).map(|()| None),
             Self::Deferred(deferred) => {
@@ -127,7 +129,7 @@ impl LazyGrid {
     /// Sorts the points into another lattice: now, if they are sorted, and else when they are.
     pub(crate) fn rebuild(&mut self, lattice: &Lattice, backend: &CpuBackend) -> Result<(), Error> {
         match self {
-            Self::Built(grid) => backend.install(|| grid.rebuild(lattice)),
+            Self::Built(grid) => backend.install_for(grid.points().len(), || grid.rebuild(lattice)),
             Self::Deferred(deferred) => {
                 deferred.lattice = lattice.clone();
                 if let Some(old) = deferred.built.take() {
@@ -222,7 +224,9 @@ impl Deferred {
         // work, which may come here again. Two that come at once both sort, to the same end.
         let mut grid = self.memory();
         let positions = self.numbers().as_chunks::<3>().0;
-        backend.install(|| grid.build(positions.into(), self.bounds, &self.lattice))?;
+        backend.install_for(self.points, || {
+            grid.build(positions.into(), self.bounds, &self.lattice)
+        })?;
         Ok(self.built.get_or_init(|| grid))
     }
 

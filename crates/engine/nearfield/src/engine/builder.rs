@@ -173,7 +173,10 @@ impl Builder {
     /// An engine has a pool of its own, so engines do not disturb each other, nor the global pool
     /// of rayon.
     ///
-    /// The threads are started by [`build`](Self::build) and end with the engine.
+    /// Threads are started by the first work that is worth it, about a thousand points a thread in
+    /// one search or several, and end with the engine: a single search of few points runs on the
+    /// calling thread. Where the system refuses to start them, work stays there too, and a warning
+    /// in the trace says so.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

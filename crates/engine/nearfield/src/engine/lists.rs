@@ -126,7 +126,7 @@ impl Engine {
                 self.ran(job, split::find(device, &self.input(), job, lists)?);
                 if self.settings.order == ListOrder::Ascending {
                     tracing::debug_span!("cpu.sort_lists")
-                        .in_scope(|| self.backend.install(|| lists.sort()));
+                        .in_scope(|| self.backend.install_for(lists.len(), || lists.sort()));
                 }
             }
         }

@@ -53,7 +53,7 @@ impl Engine {
                 let domain = self.lattice.domain();
                 let check = || Bounds::of(positions, domain);
                 tracing::debug_span!("cpu.check", points)
-                    .in_scope(|| self.backend.install(check))
+                    .in_scope(|| self.backend.install_for(points, check))
                     .map_err(refuse)?
             }
         };

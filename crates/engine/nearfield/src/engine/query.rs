@@ -147,7 +147,7 @@ impl Engine {
             None => {}
         }
         // One way into the pool for everything: it takes longer than a query of few positions.
-        self.backend.install(|| {
+        self.backend.install_for(positions.len(), || {
             let (grid, wide) = self.query_sides(positions, sources, scratch.grid.take())?;
             let targets = scratch.grid.insert(grid);
             if let Some(radii) = radii {
@@ -200,8 +200,10 @@ impl Engine {
     /// [`Set::wide`](super::sets::Set::wide) keeps it for the queries after.
     fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
         let grid = self.grid(set)?;
-        let grid = (self.backend.install(|| grid.copied_to(lattice)))
-            .map_err(|source| ErrorKind::Positions { set, source })?;
+        let grid = (self
+            .backend
+            .install_for(grid.points().len(), || grid.copied_to(lattice)))
+        .map_err(|source| ErrorKind::Positions { set, source })?;
         let radii = self.sets[set.slot()]
             .radii
             .sorted_for(&grid, &self.backend)?;

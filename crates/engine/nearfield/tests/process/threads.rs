@@ -53,6 +53,42 @@ fn an_engine_starts_as_many_threads_as_it_is_told() {
 }
 
 #[test]
+fn threads_are_started_by_work_that_is_worth_it() {
+    alone(
+        "threads::threads_are_started_by_work_that_is_worth_it",
+        || {
+            let input = Input::new(20_000);
+            let before = threads();
+            let few = uses::on_cpu(&input, 3);
+            let mut engine = few.clone().build().unwrap();
+            let set = engine.add_point_set(&input.single[..1_000]).unwrap();
+            for _ in 0..10 {
+                engine.update(set, &input.single[..1_000]).unwrap();
+                engine.find_neighbors().unwrap();
+            }
+            let lists = engine.neighbors(set, set).unwrap();
+            lists.to_csr().unwrap();
+            assert_eq!(engine.report().threads, 3);
+            assert_eq!(threads(), before, "a search of one task was divided");
+            // A single search of three tasks does without; a repeated one does not.
+            let mut engine = few.build().unwrap();
+            let set = engine.add_point_set(&input.single[..2_100]).unwrap();
+            engine.find_neighbors().unwrap();
+            assert_eq!(threads(), before, "threads were started for one search");
+            let first = engine.neighbors(set, set).unwrap().to_csr().unwrap();
+            engine.update(set, &input.single[..2_100]).unwrap();
+            engine.find_neighbors().unwrap();
+            assert_eq!(threads(), before + 3);
+            let second = engine.neighbors(set, set).unwrap().to_csr().unwrap();
+            assert_eq!(
+                (first.offsets, first.indices),
+                (second.offsets, second.indices)
+            );
+        },
+    );
+}
+
+#[test]
 fn results_do_not_depend_on_the_threads() {
     let input = Input::new(20_000);
     assert_eq!(uses::all(&input, 1), uses::all(&input, 3));

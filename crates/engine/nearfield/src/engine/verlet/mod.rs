@@ -477,7 +477,7 @@ impl VerletLists {
     fn take(&mut self, id: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         let (engine, sets) = (&self.engine, &mut self.sets);
         let domain = engine.lattice.domain();
-        engine.backend.install(|| {
+        engine.backend.install_for(positions.len(), || {
             let bounds = positions
                 .check_precision(engine.precision())
                 .and_then(|()| Bounds::of(positions, domain))

@@ -127,8 +127,8 @@ impl Domains {
     }
 
     /// The owners of all cells within the lattice's offsets around cells `low` to `high`, each
-    /// once, ascending.
-    fn owners_around(&self, low: Cell, high: Cell, owners: &mut Vec<u32>) {
+    /// once, ascending. `known` are owners that have been looked up.
+    fn owners_around(&self, low: Cell, high: Cell, known: &mut Owners, owners: &mut Vec<u32>) {
         owners.clear();
         let [x, y, z]: [Ranges; 3] = std::array::from_fn(|axis| {
             let offset = self.offsets[axis];
@@ -137,7 +137,7 @@ impl Domains {
         for z in z.iter().cloned().flatten() {
             for y in y.iter().cloned().flatten() {
                 for x in x.iter().cloned().flatten() {
-                    let owner = self.owner([x, y, z]);
+                    let owner = known.of(self, [x, y, z]);
                     if !owners.contains(&owner) {
                         owners.push(owner);
                     }
@@ -193,9 +193,36 @@ impl Hasher for Mixed {
     }
 }
 
+/// A brick as one number.
+fn key(brick: [u32; 3]) -> u64 {
+    let join = |key, k: &u32| key << curve::BITS | u64::from(*k);
+    brick.iter().fold(0, join)
+}
+
+/// Owners of bricks that have been looked up: the way to a place along the curve is long, and every
+/// brick is asked for by all around it.
+#[derive(Default)]
+struct Owners(HashMap<u64, u32, BuildHasherDefault<Mixed>>);
+
+impl Owners {
+    /// The owner of a brick. It is not kept if memory is short.
+    fn of(&mut self, domains: &Domains, brick: [u32; 3]) -> u32 {
+        let key = key(brick);
+        if let Some(owner) = self.0.get(&key) {
+            return *owner;
+        }
+        let owner = domains.owner(brick);
+        if self.0.try_reserve(1).is_ok() {
+            self.0.insert(key, owner);
+        }
+        owner
+    }
+}
+
 /// Bricks and cells that were looked at.
 #[derive(Default)]
 struct Seen {
+    known: Owners,
     /// By brick: its owner, and whether its surroundings have the same owner.
     bricks: HashMap<u64, (u32, bool), BuildHasherDefault<Mixed>>,
     /// By cell: where its ranks begin and end.
@@ -213,22 +240,23 @@ impl Seen {
     /// The owner of a cell, and the ranks that see its points.
     fn ranks(&mut self, domains: &Domains, cell: Cell) -> Result<(u32, &[u32]), Shortage> {
         let brick = domains.brick(cell);
-        let key = brick
-            .iter()
-            .fold(0, |key, k| key << curve::BITS | u64::from(*k));
+        let key = key(brick);
         let (owner, interior) = match self.bricks.get(&key) {
             Some(known) => *known,
             None => {
                 let low = std::array::from_fn(|k| cell[k] >> domains.shift << domains.shift);
                 let high = low.map(|cell| cell + (1 << domains.shift) - 1);
-                domains.owners_around(low, high, &mut self.owners);
+                domains.owners_around(low, high, &mut self.known, &mut self.owners);
                 // A brick beyond the curve's extent stands for more cells than those around this
                 // one, so its surroundings are not known.
                 let inside = (0..3).all(|k| {
                     let beyond = (cell[k] >> domains.shift) - domains.low[k];
                     (0..1 << curve::BITS).contains(&beyond)
                 });
-                let found = (domains.owner(brick), inside && self.owners.len() == 1);
+                let found = (
+                    self.known.of(domains, brick),
+                    inside && self.owners.len() == 1,
+                );
                 let room = self.bricks.try_reserve(1);
                 room.map_err(|_| Shortage::of::<[u64; 2]>(self.bricks.len() + 1, WHAT))?;
                 self.bricks.insert(key, found);
@@ -243,7 +271,7 @@ impl Seen {
         let (begin, end) = match self.cells.get(&cell) {
             Some(known) => *known,
             None => {
-                domains.owners_around(cell, cell, &mut self.owners);
+                domains.owners_around(cell, cell, &mut self.known, &mut self.owners);
                 let begin = self.ranks.len();
                 let room = self.cells.try_reserve(1);
                 room.map_err(|_| Shortage::of::<[u64; 5]>(self.cells.len() + 1, WHAT))?;

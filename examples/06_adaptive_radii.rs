@@ -5,9 +5,13 @@
 use nearfield::{kernels::WendlandC2, prelude::*};
 
 /// Mass density ρ_i = Σ_j m_j W(d_ij, h_i): every point sums over the support of its own radius.
-/// Kernels are not told the radii, so the target's comes in as a field.
-struct Density;
+/// Kernels are not told the radii, so the target's comes in as a field. W of support r follows from
+/// that of support 1: W(d, r) = W(d/r, 1)/r³.
+struct Density {
+    unit: WendlandC2,
+}
 
+#[nearfield::pair_kernel]
 impl PairKernel for Density {
     type Target = f32; // radius
     type Source = f32; // mass
@@ -15,7 +19,9 @@ impl PairKernel for Density {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, radius: f32, mass: f32) -> f32 {
-        mass * WendlandC2::with_support(radius).value(pair.d2)
+        let inverse = radius.recip();
+        let weight = self.unit.value(pair.d2 * inverse * inverse);
+        mass * weight * (inverse * inverse * inverse)
     }
 }
 
@@ -47,9 +53,12 @@ fn main() -> Result<(), nearfield::Error> {
     let points = engine.add_point_set(&positions)?;
     engine.set_radii(points, &radii)?;
 
+    let density = Density {
+        unit: WendlandC2::with_support(1.0),
+    };
     let masses = vec![1.0f32; positions.len()];
     let sums = engine
-        .traverse(&Density, points, points)
+        .traverse(&density, points, points)
         .targets(&radii)
         .sources(&masses)
         .run()?;

@@ -415,8 +415,8 @@ mod tests {
             ),
             (
                 "spacing = 0.1",
-                "spacin = 0.1",
-                "line 2: unknown field `spacin`",
+                "spaces = 0.1",
+                "line 2: unknown field `spaces`",
             ),
             (
                 "spacing = 0.1",

@@ -21,6 +21,7 @@ use crate::{
     error::{Error, Refusal},
     transport::{Fault, FaultCause, Reduction, Tag, Transport},
 };
+use std::time::{Duration, Instant};
 
 /// Positions on their way to owners and halos.
 pub(crate) const PLACE: Tag = Tag(Tag::FIRST_FREE);
@@ -36,12 +37,20 @@ pub(crate) const IDS: Tag = Tag(Tag::FIRST_FREE + 4);
 /// This rank among all ranks.
 pub(crate) struct Communicator {
     transport: Box<dyn Transport>,
+    /// Time spent in waiting for messages, since the beginning.
+    pub(crate) waited: Duration,
+    /// Time spent in collective operations, which is time spent in waiting for the slowest rank.
+    pub(crate) agreed: Duration,
 }
 
 impl Communicator {
     /// The rank behind a transport.
     pub(crate) fn new(transport: Box<dyn Transport>) -> Self {
-        Self { transport }
+        Self {
+            transport,
+            waited: Duration::ZERO,
+            agreed: Duration::ZERO,
+        }
     }
 
     /// The number of this rank.
@@ -66,7 +75,7 @@ impl Communicator {
             Err(_) => self.rank() as f64,
         }];
         values.extend_from_slice(minima);
-        self.transport.reduce(&mut values, Reduction::Min)?;
+        self.reduce(&mut values, Reduction::Min)?;
         minima.copy_from_slice(&values[1..]);
         match local {
             Ok(value) if values[0] == f64::INFINITY => Ok(value),
@@ -81,7 +90,15 @@ impl Communicator {
 
     /// Sums over all ranks.
     pub(crate) fn sum(&mut self, values: &mut [f64]) -> Result<(), Fault> {
-        self.transport.reduce(values, Reduction::Sum)
+        self.reduce(values, Reduction::Sum)
+    }
+
+    /// Reduces, and notes how long that took.
+    fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
+        let begin = Instant::now();
+        let reduced = self.transport.reduce(values, by);
+        self.agreed += begin.elapsed();
+        reduced
     }
 
     /// A number of every rank, by rank.
@@ -102,7 +119,10 @@ impl Communicator {
 
     /// Waits for a message.
     pub(crate) fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
-        self.transport.receive(from, tag)
+        let begin = Instant::now();
+        let received = self.transport.receive(from, tag);
+        self.waited += begin.elapsed();
+        received
     }
 
     /// Waits for a message that must have `bytes` bytes.
@@ -112,7 +132,7 @@ impl Communicator {
         tag: Tag,
         bytes: usize,
     ) -> Result<Vec<u8>, Fault> {
-        let message = self.transport.receive(from, tag)?;
+        let message = self.receive(from, tag)?;
         if message.len() != bytes {
             return Err(self.wrong_length(message.len(), bytes));
         }
@@ -157,18 +177,21 @@ impl Links {
     }
 
     /// Agrees on `local`, whose messages go to the ranks that `to` returns, and sees to it that
-    /// these are partners.
+    /// these are partners. `minima` become the minima over all ranks.
     pub(crate) fn agree<R>(
         &mut self,
         comm: &mut Communicator,
         local: Result<R, Refusal>,
         to: impl Fn(&R) -> Vec<usize>,
+        minima: &mut [f64],
     ) -> Result<R, Error> {
         let needed = local.as_ref().map(to).unwrap_or_default();
         let known = |rank: &usize| self.partners.binary_search(rank).is_ok();
         let settled = !self.renew && needed.iter().all(known);
-        let mut lowest = [if settled { 1.0 } else { 0.0 }];
+        let mut lowest = vec![if settled { 1.0 } else { 0.0 }];
+        lowest.extend_from_slice(minima);
         let value = comm.agree(local, &mut lowest)?;
+        minima.copy_from_slice(&lowest[1..]);
         if lowest[0] == 0.0 {
             let mine: Vec<u64> = needed.iter().map(|rank| *rank as u64).collect();
             let all = comm.transport.gather(bytemuck::cast_slice(&mine))?;

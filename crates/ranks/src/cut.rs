@@ -46,10 +46,12 @@ impl Work {
         Ok(Self(work).merged())
     }
 
-    /// The work of the cells that hold `positions`, which are all points of these cells.
+    /// The work of the cells that hold `positions`, which are all points of these cells, at `cost`
+    /// per unit.
     pub(crate) fn of_cells<T: Scalar>(
         domains: &Domains,
         positions: &mut dyn Iterator<Item = [T; 3]>,
+        cost: f64,
     ) -> Result<Self, Shortage> {
         let mut cells: HashMap<Cell, (u64, f64)> = HashMap::new();
         for at in positions {
@@ -61,7 +63,7 @@ impl Work {
         }
         let mut work = Vec::new();
         nearfield_grid::memory::make_room(&mut work, cells.len(), "the work of cells")?;
-        let of = |n: f64| CELLS * n * n + PER_POINT * n;
+        let of = |n: f64| cost * (CELLS * n * n + PER_POINT * n);
         work.extend(
             cells
                 .into_values()

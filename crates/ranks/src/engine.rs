@@ -1,37 +1,23 @@
-//! The engine of one rank among many: point sets, their owners, and migration.
+//! The engine of one rank among many: point sets, their owners, and what can be asked of them.
 //!
 //! Each rank has a [`nearfield::Engine`] that holds the points it owns and those of its halo, with
 //! their coordinates as given and in the order of their global ids. The rank's own points are
-//! targets; the halo is there to be found. Everything that one engine can do, it then does.
-//!
-//! # A step
-//!
-//! 1. Every rank checks its positions, and all agree: a bad one on any rank is refused on all,
-//!    before anything has changed. The same reduction finds the extent of all points.
-//! 2. The lattice follows from the extent. If it has changed, domains are cut anew.
-//! 3. Every rank finds out who sees its points, and all agree on memory and partners.
-//! 4. Positions go to owners and halos, from the caller straight to each rank that needs them.
-//! 5. Every rank sorts what has come by id and updates its engine; all agree on the outcome.
-//!
-//! **Invariant:** all sets are placed by the same domains, or are marked as broken and refused. All
-//! decisions that concern the order of messages follow from reduced numbers, so ranks never
-//! disagree about the next message.
+//! targets; the halo is there to be found. [`set`](crate::set) says how, and
+//! [`placing`](crate::placing) how the points come there.
 
 use crate::{
-    Error, ErrorKind, RankedBuilder, Scalar,
-    communicator::{Communicator, IDS},
-    cut::Work,
+    Error, RankedBuilder, Scalar, StepTimes,
+    communicator::Communicator,
     domains::Domains,
     error::Refusal,
-    routes,
-    set::{Arrived, Home, Set},
+    seen::Seen,
+    set::{Names, Set},
+    times::Clock,
     transport::Transport,
 };
 use nearfield::{Engine, ListKind, RadiusRule};
-use nearfield_grid::{
-    Bounds, Lattice, Radius,
-    memory::{copied, make_room},
-};
+use nearfield_grid::{Radius, memory::copied};
+use std::collections::HashSet;
 
 /// Names a point set of a [`RankedEngine`]; the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,13 +32,20 @@ pub struct RankedSet(pub(crate) usize);
 pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) comm: Communicator,
     pub(crate) settings: RankedBuilder,
-    radius: Radius,
-    domain: nearfield_grid::Domain,
+    pub(crate) radius: Radius,
+    pub(crate) domain: nearfield_grid::Domain,
     /// The engine of this rank.
     pub(crate) engine: Engine,
     pub(crate) sets: Vec<Set<T>>,
     /// None before the first set.
-    domains: Option<Domains>,
+    pub(crate) domains: Option<Domains>,
+    /// What is known of the cells of `domains`.
+    pub(crate) seen: Seen,
+    /// Pairs of sets that are switched off.
+    pub(crate) inactive: HashSet<[usize; 2]>,
+    /// Pairs of sets that deterministic sums were taken over: these have lists at the border.
+    pub(crate) summed: HashSet<[usize; 2]>,
+    pub(crate) clock: Clock,
 }
 
 /// The rank, the number of ranks and the engine of this rank.
@@ -109,14 +102,19 @@ impl<T: Scalar> RankedEngine<T> {
             Ok((radius, domain, engine))
         };
         let (radius, domain, engine) = comm.agree(parts(), &mut [])?;
+        let seen = Seen::new(comm.rank(), settings.deterministic);
         Ok(Self {
             comm,
+            seen,
             settings,
             radius,
             domain,
             engine,
             sets: Vec::new(),
             domains: None,
+            inactive: HashSet::new(),
+            summed: HashSet::new(),
+            clock: Clock::new(),
         })
     }
 
@@ -146,24 +144,19 @@ impl<T: Scalar> RankedEngine<T> {
         positions: &[[T; 3]],
         ids: Option<&[u64]>,
     ) -> Result<RankedSet, Error> {
-        let empty: &[[T; 3]] = &[];
-        let local = self.engine.add_point_set(T::positions(empty));
-        let added = local.as_ref().ok().copied();
-        let set = local
-            .map_err(Refusal::from)
-            .and_then(|id| Ok(Set::new(id)?));
+        let names = Names::add::<T>(&mut self.engine, self.settings.deterministic);
+        let added = names.as_ref().ok().copied();
         let at = self.sets.len();
         let placed = self
             .comm
-            .agree(set, &mut [])
-            .map(|set| self.sets.push(set))
+            .agree(names, &mut [])
+            .map(|names| self.sets.push(Set::new(names)))
             .and_then(|()| self.home(positions, ids))
-            .and_then(|home| self.place(at, home));
+            .and_then(|home| self.take_in(at, home));
         if let Err(error) = placed {
             self.sets.truncate(at);
-            if let Some(id) = added {
-                // The set is there, so this cannot fail; an empty set would change no result.
-                self.engine.remove_point_set(id).ok();
+            if let Some(names) = added {
+                names.remove(&mut self.engine);
             }
             return Err(error);
         }
@@ -179,23 +172,13 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// [`ErrorKind::Refused`] naming rank and point; the set then keeps its positions. If memory is
     /// short on a rank after positions have travelled, the set cannot be used until it gets
-    /// positions that can.
+    /// positions that can. Halos are awaited by the call that needs them, which then returns such an
+    /// error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
-        let home = self.known(set).and_then(|set| {
-            let (found, expected) = (positions.len(), set.home.ids.len());
-            if found != expected {
-                return Err(Refusal::new(format!(
-                    "{found} positions for {expected} points: give other points to replace()"
-                )));
-            }
-            Ok(Home {
-                ids: copied(&set.home.ids, "global ids")?,
-                positions: copied(positions, "positions of the caller")?,
-                radii: copied(&set.home.radii, "radii of the caller")?,
-            })
-        });
-        let home = self.comm.agree(home, &mut [])?;
-        self.place(set.0, home)
+        match self.accept(set, positions)? {
+            None => self.place_set(set.0, None),
+            Some(domains) => self.cut(domains),
+        }
     }
 
     /// Gives a set other points; as [`add_point_set`](Self::add_point_set). Radii of single points
@@ -215,7 +198,7 @@ impl<T: Scalar> RankedEngine<T> {
         let had_radii = std::mem::take(&mut self.sets[set.0].has_radii);
         self.sets[set.0].links.renew();
         self.sets[set.0].fresh = true;
-        let placed = self.place(set.0, home);
+        let placed = self.take_in(set.0, home);
         self.sets[set.0].has_radii |= had_radii && placed.is_err();
         placed
     }
@@ -247,7 +230,7 @@ impl<T: Scalar> RankedEngine<T> {
                 let message = format!(
                     "point {index} has the radius {radius}: it must be positive and at most {largest}"
                 );
-                return Err(set.home.refuse(message, Some(index)));
+                return Err(Refusal::of_point(message, Some(index), &set.home.ids));
             }
             Ok(copied(radii, "radii of the caller")?)
         });
@@ -255,7 +238,7 @@ impl<T: Scalar> RankedEngine<T> {
         let own = &mut self.sets[set.0];
         let before = std::mem::replace(&mut own.home.radii, radii);
         let had = std::mem::replace(&mut own.has_radii, true);
-        self.place_set(set.0).inspect_err(|_| {
+        self.place_set(set.0, None).inspect_err(|_| {
             let own = &mut self.sets[set.0];
             (own.home.radii, own.has_radii) = (before, had);
         })
@@ -268,13 +251,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// [`ErrorKind::Refused`] if a rank is short of memory. Sets that have not got to their new
     /// owners cannot be used then until they get new positions.
     pub fn rebalance(&mut self) -> Result<(), Error> {
-        match self.domains.take() {
-            Some(domains) if self.ranks() > 1 => self.cut_by_work(domains),
-            domains => {
-                self.domains = domains;
-                Ok(())
-            }
-        }
+        self.cut_by_work(1.0)
     }
 
     /// Global ids of the points of a set that this rank gave, in the caller's order.
@@ -285,14 +262,20 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(&self.named(set)?.home.ids)
     }
 
-    /// Number of points of a set that this rank owns, and number of its halo points.
+    /// Number of points of a set that this rank owns, and number of its halo points. The halo is
+    /// that of the last search or traversal.
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn points(&self, set: RankedSet) -> Result<[usize; 2], Error> {
-        let local = &self.named(set)?.local;
-        let owned = local.owned.len();
-        Ok([owned, local.ids.len() - owned])
+        let set = self.named(set)?;
+        Ok([set.owned().len(), set.halo.len()])
+    }
+
+    /// Where the time of the step went: of all calls since positions were first given after a
+    /// search or a traversal.
+    pub fn last_step(&self) -> StepTimes {
+        self.clock.times(self.comm.agreed)
     }
 
     /// Whether `targets` search among `sources` in [`find_neighbors`](Self::find_neighbors); see
@@ -306,12 +289,16 @@ impl<T: Scalar> RankedEngine<T> {
         sources: RankedSet,
         active: bool,
     ) -> Result<(), Error> {
-        let mut set = || {
-            let (targets, sources) = (self.known(targets)?.id, self.known(sources)?.id);
-            Ok(self.engine.set_active(targets, sources, active)?)
-        };
-        let set = set();
-        self.comm.agree(set, &mut [])
+        let known = self.known(targets).and(self.known(sources)).map(drop);
+        self.comm.agree(known, &mut [])?;
+        let pair = [targets.0, sources.0];
+        if active {
+            self.inactive.remove(&pair);
+        } else {
+            self.inactive.insert(pair);
+        }
+        let switched = self.switch_pairs();
+        self.comm.agree(switched, &mut [])
     }
 
     /// The set with a name, for collective calls.
@@ -340,209 +327,6 @@ impl<T: Scalar> RankedEngine<T> {
                 "point set {} has no positions since an update failed ({error}): update it",
                 set.0
             ))),
-        }
-    }
-
-    /// The caller's points, numbered if there are no `ids`.
-    fn home(&mut self, positions: &[[T; 3]], ids: Option<&[u64]>) -> Result<Home<T>, Error> {
-        let checked = match ids {
-            Some(ids) if ids.len() != positions.len() => Err(Refusal::new(format!(
-                "{} ids for {} points: give one to each, or none at all",
-                ids.len(),
-                positions.len()
-            ))),
-            _ => Ok(()),
-        };
-        let given = f64::from(u8::from(ids.is_some()));
-        let mut ends = [given, -given];
-        self.comm.agree(checked, &mut ends)?;
-        if ends[0] != -ends[1] {
-            return Err(Error::from(ErrorKind::Refused {
-                rank: 0,
-                point: None,
-                message: "some ranks give ids and some do not: give them on all ranks or on none"
-                    .to_owned(),
-            }));
-        }
-        let counts = self.comm.gather_number(positions.len() as u64)?;
-        let first: u64 = counts[..self.rank()].iter().sum();
-        let home = || {
-            let mut home = Home {
-                ids: Vec::new(),
-                positions: copied(positions, "positions of the caller")?,
-                radii: Vec::new(),
-            };
-            make_room(&mut home.ids, positions.len(), "global ids")?;
-            match ids {
-                Some(ids) => home.ids.extend_from_slice(ids),
-                None => home.ids.extend(first..first + positions.len() as u64),
-            }
-            Ok(home)
-        };
-        let home = self.comm.agree(home(), &mut [])?;
-        if ids.is_some() {
-            self.check_ids(&home.ids)?;
-        }
-        Ok(home)
-    }
-
-    /// Refuses ids that stand twice, on this rank or on two. Every id is looked up by the rank that
-    /// its remainder names.
-    fn check_ids(&mut self, ids: &[u64]) -> Result<(), Error> {
-        let ranks = self.ranks() as u64;
-        for rank in 0..ranks {
-            let mine = ids.iter().filter(|id| **id % ranks == rank);
-            let message = mine.flat_map(|id| id.to_ne_bytes()).collect();
-            self.comm.post(rank as usize, IDS, message)?;
-        }
-        let mut found: Vec<(u64, usize)> = Vec::new();
-        for rank in 0..self.ranks() {
-            let message = self.comm.receive(rank, IDS)?;
-            let (ids, _) = message.as_chunks();
-            found.extend(ids.iter().map(|id| (u64::from_ne_bytes(*id), rank)));
-        }
-        found.sort_unstable();
-        let twice = found.windows(2).find(|pair| pair[0].0 == pair[1].0);
-        let checked = match twice {
-            None => Ok(()),
-            Some(pair) => Err(Refusal::new(format!(
-                "two points have the id {}, given by the ranks {} and {}",
-                pair[0].0, pair[0].1, pair[1].1
-            ))),
-        };
-        self.comm.agree(checked, &mut [])
-    }
-
-    /// Takes the caller's points of a set, and brings them to owners and halos. After an error the
-    /// set has the points it had.
-    fn place(&mut self, at: usize, home: Home<T>) -> Result<(), Error> {
-        let checked = Bounds::of(T::positions(&home.positions), &self.domain);
-        let checked = checked.map_err(|error| {
-            let index = match error.kind() {
-                nearfield_grid::ErrorKind::NotFinite { index, .. }
-                | nearfield_grid::ErrorKind::TooFarFromBox { index, .. }
-                | nearfield_grid::ErrorKind::TooFarFromTiltedBox { index, .. } => Some(*index),
-                _ => None,
-            };
-            home.refuse(format!("point set {at}: {error}"), index)
-        });
-        let own = checked.clone().unwrap_or(Bounds::EMPTY);
-        let mut ends = [0.0; 6];
-        for axis in 0..3 {
-            (ends[axis], ends[axis + 3]) = (own.min[axis], -own.max[axis]);
-        }
-        self.comm.agree(checked, &mut ends)?;
-        let bounds = Bounds {
-            min: [ends[0], ends[1], ends[2]],
-            max: [-ends[3], -ends[4], -ends[5]],
-        };
-        let others = self.sets.iter().enumerate().filter(|(set, _)| *set != at);
-        let all = others.fold(bounds, |all, (_, set)| all.union(&set.bounds));
-        let lattice = Lattice::new(self.radius, self.domain, 1, &all).map_err(Refusal::new);
-        let lattice = self.comm.agree(lattice, &mut [])?;
-        let set = &mut self.sets[at];
-        let before = std::mem::replace(&mut set.home, home);
-        let old_bounds = std::mem::replace(&mut set.bounds, bounds);
-        // Before the first points there is nothing to divide.
-        let had_points = old_bounds.min[0] <= old_bounds.max[0] || self.sets.len() > 1;
-        let placed = match &self.domains {
-            Some(domains) if had_points && *domains.lattice() == lattice => self.place_set(at),
-            _ => self.cut(Domains::new(lattice, &all, self.comm.ranks())),
-        };
-        placed.inspect_err(|_| {
-            let set = &mut self.sets[at];
-            (set.home, set.bounds) = (before, old_bounds);
-        })
-    }
-
-    /// Divides space by the number of points, then by the work of cells, which only owners know.
-    fn cut(&mut self, mut domains: Domains) -> Result<(), Error> {
-        self.domains = None;
-        if self.ranks() == 1 {
-            self.domains = Some(domains);
-            return self.place_all();
-        }
-        let homes: Vec<&[[T; 3]]> = (self.sets.iter())
-            .map(|set| set.home.positions.as_slice())
-            .collect();
-        let work = Work::of_points(&domains, &homes).map_err(Refusal::from);
-        let work = self.comm.agree(work, &mut [])?;
-        domains.set_cuts(work.cuts(&mut self.comm)?);
-        self.domains = Some(domains.clone());
-        self.place_all()?;
-        self.cut_by_work(domains)
-    }
-
-    /// Divides space by the work of the cells that every rank owns.
-    fn cut_by_work(&mut self, mut domains: Domains) -> Result<(), Error> {
-        let owned = |set: &Set<T>| {
-            let local = &set.local;
-            let at = |place: &u32| local.positions[*place as usize];
-            local.owned.iter().map(at).collect::<Vec<_>>()
-        };
-        let mut owned = self.sets.iter().flat_map(owned);
-        let work = Work::of_cells(&domains, &mut owned).map_err(Refusal::from);
-        drop(owned);
-        self.domains = Some(domains.clone());
-        let work = self.comm.agree(work, &mut [])?;
-        let cuts = work.cuts(&mut self.comm)?;
-        if cuts == domains.cuts() {
-            return Ok(());
-        }
-        domains.set_cuts(cuts);
-        self.domains = Some(domains);
-        self.place_all()
-    }
-
-    /// Brings the points of all sets to their owners and halos. After an error no set can be used
-    /// until it is updated.
-    fn place_all(&mut self) -> Result<(), Error> {
-        for at in 0..self.sets.len() {
-            self.sets[at].links.renew();
-            self.sets[at].fresh = true;
-            if let Err(error) = self.place_set(at) {
-                for set in &mut self.sets {
-                    set.broken = Some(error.to_string());
-                }
-                self.domains = None;
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    /// Brings the caller's points of a set to owners and halos, and updates the engine. Once points
-    /// have travelled an error leaves the set broken, on all ranks.
-    pub(crate) fn place_set(&mut self, at: usize) -> Result<(), Error> {
-        let Some(domains) = &self.domains else {
-            let refusal: Result<(), _> = Err(Refusal::new(
-                "space is not divided among the ranks since an update failed: update all sets",
-            ));
-            return self.comm.agree(refusal, &mut []);
-        };
-        let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        let sends = routes::sends(domains, &set.home.positions, comm.ranks());
-        let to = |sends: &Vec<routes::Send>| sends.iter().map(|send| send.rank).collect();
-        let sends = set.links.agree(comm, sends.map_err(Refusal::from), to)?;
-        let radii = set.has_radii;
-        let arrived = Arrived::exchange(comm, &set.links, &set.home, &sends, radii)?;
-        let engine = &mut self.engine;
-        let updated = arrived.sorted(sends).and_then(|(routes, local)| {
-            engine.update(set.id, T::positions(&local.positions))?;
-            if !local.radii.is_empty() {
-                engine.set_radii(set.id, &local.radii)?;
-            }
-            Ok((routes, local))
-        });
-        match comm.agree(updated, &mut []) {
-            Ok((routes, local)) => {
-                (set.routes, set.local, set.broken) = (routes, local, None);
-                Ok(())
-            }
-            Err(error) => {
-                set.broken = Some(error.to_string());
-                Err(error)
-            }
         }
     }
 }

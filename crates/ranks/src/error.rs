@@ -87,6 +87,27 @@ impl Refusal {
         }
     }
 
+    /// A refusal of the point with this place, if it is known, among those with these ids.
+    pub(crate) fn of_point(message: impl ToString, index: Option<usize>, ids: &[u64]) -> Self {
+        let named = |index| {
+            let id = *ids.get(index)?;
+            Some(PointOfRank { index, id })
+        };
+        Self {
+            message: message.to_string(),
+            point: index.and_then(named),
+        }
+    }
+
+    /// As an error that rank `rank` is the cause of.
+    pub(crate) fn by(self, rank: usize) -> Error {
+        Error(ErrorKind::Refused {
+            rank,
+            point: self.point,
+            message: self.message,
+        })
+    }
+
     /// As a message to the other ranks: index, id and text. Without a point the index is the
     /// largest number.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

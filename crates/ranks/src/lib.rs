@@ -52,16 +52,23 @@
 
 mod builder;
 mod communicator;
+mod complete;
 mod curve;
 mod cut;
 mod domains;
 mod engine;
 mod error;
+mod fields;
+mod ids;
 mod lists;
 mod migration;
+mod placing;
+mod points;
 mod routes;
 mod scalar;
+mod seen;
 mod set;
+mod times;
 pub mod transport;
 mod traverse;
 
@@ -71,4 +78,5 @@ pub use error::{Error, ErrorKind, PointOfRank};
 pub use lists::{IdLists, RankedLists};
 pub use migration::Migration;
 pub use scalar::Scalar;
+pub use times::StepTimes;
 pub use traverse::RankedTraversal;

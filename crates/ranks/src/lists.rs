@@ -1,39 +1,48 @@
 //! Lists and counts of neighbours.
 //!
-//! Every rank finds the lists of the points it owns, and of its halo, which are incomplete and are
-//! never handed out. Lists ascend by global id, on any number of ranks.
+//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
+//! the border, of the halo. Either ascends by global id, and so do both merged, on any number of
+//! ranks.
+//!
+//! In half lists a pair of one set stands in the list of the point with the smaller id. Among owned
+//! points the engine sees to it; in the list of the halo, which ascends too, it is the end behind
+//! the point's own id.
 
 use crate::{
-    Error, RankedEngine, RankedSet, Scalar, communicator::RESULTS, error::Refusal, routes::Part,
-    set::Set,
+    Error, RankedEngine, RankedSet, Scalar, communicator::RESULTS, error::Refusal, set::Set,
+    transport::Fault,
 };
-use nearfield::NeighborLists;
+use nearfield::{ListKind, NeighborLists};
 use nearfield_grid::memory::{filled, make_room};
+use std::time::Instant;
 
 /// Lists of the points that a rank owns, from [`RankedEngine::neighbors`].
 ///
-/// Sources have *local indices*: their places among the points of the set that this rank sees, by
-/// ascending global id. [`source_id`](Self::source_id) and [`is_halo`](Self::is_halo) say more of
-/// them.
+/// Neighbours are owned by this rank too, or in its halo. Both kinds are numbered by ascending
+/// global id, and owned points as in the caller's arrays once callers own their points
+/// ([`RankedEngine::migrate`]).
 #[derive(Debug, Clone, Copy)]
 pub struct RankedLists<'a> {
-    lists: &'a NeighborLists,
-    /// Local indices of the targets.
-    targets: &'a [u32],
-    target_ids: &'a [u64],
-    source_ids: &'a [u64],
-    source_is_owned: &'a [bool],
+    owned: &'a NeighborLists,
+    /// Lists of the border, if there are any.
+    halo: Option<&'a NeighborLists>,
+    /// The targets at the border, ascending.
+    border: &'a [u32],
+    /// Of targets, sources and the halo of the sources.
+    ids: [&'a [u64]; 3],
+    /// Whether the halo's part of a list ends at the point's own id.
+    half: bool,
 }
 
 impl<'a> RankedLists<'a> {
     /// Number of lists: of points that this rank owns.
     pub fn len(&self) -> usize {
-        self.targets.len()
+        self.ids[0].len()
     }
 
     /// Returns true if this rank owns no points of the targets.
     pub fn is_empty(&self) -> bool {
-        self.targets.is_empty()
+        self.ids[0].is_empty()
     }
 
     /// Global id of the k-th target; ids ascend.
@@ -41,30 +50,81 @@ impl<'a> RankedLists<'a> {
     /// # Panics
     /// If `k` is not below [`len`](Self::len), like all methods that take a `k`.
     pub fn target_id(&self, k: usize) -> u64 {
-        self.target_ids[self.targets[k] as usize]
+        self.ids[0][k]
     }
 
-    /// Local indices of the neighbours of the k-th target, ascending; one entry per image.
-    pub fn of(&self, k: usize) -> &'a [u32] {
-        self.lists.of(self.targets[k] as usize)
+    /// The neighbours of the k-th target that this rank owns, ascending; one entry per image.
+    pub fn owned_of(&self, k: usize) -> &'a [u32] {
+        self.owned.of(k)
     }
 
-    /// Global ids of the neighbours of the k-th target, ascending; one entry per image.
+    /// The neighbours of the k-th target in the halo, ascending; one entry per image. It looks the
+    /// target up among those at the border.
+    pub fn halo_of(&self, k: usize) -> &'a [u32] {
+        let Some(halo) = self.halo else { return &[] };
+        match self.border.binary_search(&(k as u32)) {
+            Ok(at) => self.behind(k, halo.of(at)),
+            Err(_) => &[],
+        }
+    }
+
+    /// The part of a list of the halo that counts.
+    fn behind(&self, k: usize, list: &'a [u32]) -> &'a [u32] {
+        if !self.half {
+            return list;
+        }
+        let own = self.ids[0][k];
+        &list[list.partition_point(|source| self.ids[2][*source as usize] < own)..]
+    }
+
+    /// Global ids of all neighbours of the k-th target, ascending; one entry per image.
     pub fn ids_of(&self, k: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        let ids = self.source_ids;
-        self.of(k).iter().map(move |source| ids[*source as usize])
+        let [_, owned, halo] = self.ids;
+        Merged([(self.owned_of(k), owned), (self.halo_of(k), halo)])
     }
 
-    /// Global id of the source with a local index.
-    pub fn source_id(&self, source: u32) -> u64 {
-        self.source_ids[source as usize]
+    /// Number of neighbours of the k-th target.
+    pub fn count_of(&self, k: usize) -> usize {
+        self.owned_of(k).len() + self.halo_of(k).len()
     }
 
-    /// Whether the source with a local index belongs to another rank.
-    pub fn is_halo(&self, source: u32) -> bool {
-        !self.source_is_owned[source as usize]
+    /// Global id of an owned source.
+    pub fn owned_id(&self, source: u32) -> u64 {
+        self.ids[1][source as usize]
+    }
+
+    /// Global id of a source in the halo.
+    pub fn halo_id(&self, source: u32) -> u64 {
+        self.ids[2][source as usize]
     }
 }
+
+/// Ids of two ascending lists in ascending order; each has a list and the ids of all its points.
+struct Merged<'a>([(&'a [u32], &'a [u64]); 2]);
+
+impl Iterator for Merged<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let id = |(list, ids): (&[u32], &[u64])| list.first().map(|at| ids[*at as usize]);
+        let (first, next) = match [id(self.0[0]), id(self.0[1])] {
+            [None, None] => return None,
+            [Some(a), Some(b)] if b < a => (1, b),
+            [Some(a), _] => (0, a),
+            [None, Some(b)] => (1, b),
+        };
+        let list = &mut self.0[first].0;
+        *list = &list[1..];
+        Some(next)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.0[0].0.len() + self.0[1].0.len();
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Merged<'_> {}
 
 /// Lists in the caller's order, with global ids, from [`RankedEngine::lists_by_id`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,22 +146,35 @@ impl IdLists {
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Writes the lists of all active pairs of sets that are out of date.
+    /// Writes the lists of all active pairs of sets that are out of date. Those among owned points
+    /// are written while halos are under way.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short on one, or
     /// a set has no positions or radii.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
-        let found = self.find_locally();
+        let found = self.find_locally()?;
         self.comm.agree(found, &mut [])
     }
 
-    /// Writes lists, without agreeing.
-    pub(crate) fn find_locally(&mut self) -> Result<(), Refusal> {
-        for set in 0..self.sets.len() {
-            self.placed(RankedSet(set))?;
+    /// Writes lists, without agreeing; the inner error is one of this rank.
+    pub(crate) fn find_locally(&mut self) -> Result<Result<(), Refusal>, Fault> {
+        let placed = (0..self.sets.len()).try_for_each(|set| self.placed(RankedSet(set)).map(drop));
+        let owned = placed.and_then(|()| {
+            self.switch_pairs()?;
+            Ok(self.clock.interior(|| self.engine.find_neighbors())?)
+        });
+        if owned.is_err() {
+            return Ok(owned);
         }
-        Ok(self.engine.find_neighbors()?)
+        let settled = self.settle()?;
+        Ok(settled.and_then(|()| {
+            self.switch_pairs()?;
+            let begin = Instant::now();
+            self.engine.find_neighbors()?;
+            self.clock.border(begin.elapsed());
+            Ok(())
+        }))
     }
 
     /// The lists of the points of `targets` that this rank owns; costs nothing. Not collective.
@@ -115,17 +188,29 @@ impl<T: Scalar> RankedEngine<T> {
         sources: RankedSet,
     ) -> Result<RankedLists<'_>, Error> {
         self.lists(targets, sources)
-            .map_err(|refusal| Refusal::read(self.rank(), &refusal.to_bytes()))
+            .map_err(|refusal| refusal.by(self.rank()))
     }
 
     fn lists(&self, targets: RankedSet, sources: RankedSet) -> Result<RankedLists<'_>, Refusal> {
-        let (targets, sources) = (self.placed(targets)?, self.placed(sources)?);
+        let (of, among) = (self.placed(targets)?, self.placed(sources)?);
+        if self.inactive.contains(&[targets.0, sources.0]) {
+            return Err(Refusal::new(format!(
+                "point set {} does not search set {}: switch the pair on with set_active",
+                targets.0, sources.0
+            )));
+        }
+        let owned = self.engine.neighbors(of.names.owned, among.names.owned)?;
+        let halo = if of.meets(among) {
+            Some(self.engine.neighbors(of.names.border, among.names.halo)?)
+        } else {
+            None
+        };
         Ok(RankedLists {
-            lists: self.engine.neighbors(targets.id, sources.id)?,
-            targets: &targets.local.owned,
-            target_ids: &targets.local.ids,
-            source_ids: &sources.local.ids,
-            source_is_owned: &sources.local.is_owned,
+            owned,
+            halo,
+            border: &of.border,
+            ids: [&of.owned().ids, &among.owned().ids, &among.halo.ids],
+            half: self.settings.lists == ListKind::Half && targets == sources,
         })
     }
 
@@ -140,54 +225,60 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<IdLists, Error> {
         let checked = self.lists(targets, sources).map(drop);
         self.comm.agree(checked, &mut [])?;
-        let (of, from) = (&self.sets[targets.0], &self.sets[sources.0]);
-        let lists = self.engine.neighbors(of.id, from.id);
-        let lists = self.comm.agree(lists.map_err(Refusal::from), &mut [])?;
-        of.routes
-            .post_back(&mut self.comm, RESULTS, |place, message| {
-                let list = lists.of(place);
-                message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
-                for source in list {
-                    let id = from.local.ids[*source as usize];
-                    message.extend_from_slice(&id.to_ne_bytes());
+        let arrived = match &self.sets[targets.0].routes.owned {
+            None => self.lists(targets, sources).and_then(|lists| {
+                let mut arrived = Spans::with_room(lists.len())?;
+                for k in 0..lists.len() {
+                    arrived.put(k, lists.ids_of(k))?;
                 }
-            })?;
-        // Points arrive owner after owner; first where each list is, then all in order.
-        let points = of.home.ids.len();
-        let mut spans = vec![0..0; points];
-        let mut arrived: Vec<u64> = Vec::new();
-        of.routes
-            .own(self.comm.rank(), Part::Owned, |index, place| {
-                let begin = arrived.len();
-                let ids = lists
-                    .of(place)
-                    .iter()
-                    .map(|source| from.local.ids[*source as usize]);
-                arrived.extend(ids);
-                spans[index] = begin..arrived.len();
-            });
-        of.routes
-            .collect_back(&mut self.comm, RESULTS, |index, rest| {
-                let (numbers, _) = rest.as_chunks();
-                let (count, ids) = numbers.split_first()?;
-                let count = u64::from_ne_bytes(*count) as usize;
-                let begin = arrived.len();
-                arrived.extend(ids.get(..count)?.iter().map(|id| u64::from_ne_bytes(*id)));
-                spans[index] = begin..arrived.len();
-                Some(8 + 8 * count)
-            })?;
-        let written = || {
-            let mut lists = IdLists::default();
-            make_room(&mut lists.offsets, points + 1, "offsets of lists")?;
-            make_room(&mut lists.ids, arrived.len(), "lists of global ids")?;
-            lists.offsets.push(0);
-            for span in spans {
-                lists.ids.extend_from_slice(&arrived[span]);
-                lists.offsets.push(lists.ids.len() as u64);
-            }
-            Ok(lists)
+                Ok(arrived)
+            }),
+            Some(_) => self.send_lists(targets, sources)?,
         };
-        self.comm.agree(written(), &mut [])
+        let written = arrived.and_then(Spans::in_order);
+        self.comm.agree(written, &mut [])
+    }
+
+    /// Brings lists to callers that do not own their points.
+    fn send_lists(
+        &mut self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<Result<Spans, Refusal>, Error> {
+        let lists = self.lists(targets, sources);
+        let points = self.sets[targets.0].home.len();
+        let room = Spans::with_room(points).map_err(Refusal::from);
+        // Owned sets are borrowed from the engine, so the messages are packed first.
+        let packed = lists.and_then(|lists| {
+            let ids = (0..lists.len()).map(|k| lists.ids_of(k).collect::<Vec<u64>>());
+            Ok((ids.collect::<Vec<_>>(), room?))
+        });
+        let (ids, mut arrived) = self.comm.agree(packed, &mut [])?;
+        let Some(way) = &self.sets[targets.0].routes.owned else {
+            return Ok(Ok(arrived));
+        };
+        way.post_back(&mut self.comm, RESULTS, |place, message| {
+            let list = &ids[place];
+            message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
+            message.extend_from_slice(bytemuck::cast_slice(list));
+        })?;
+        let mut put = Ok(());
+        way.own(self.comm.rank(), |index, place| {
+            if put.is_ok() {
+                put = arrived.put(index, ids[place].iter().copied());
+            }
+        });
+        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
+            let (numbers, _) = rest.as_chunks();
+            let (count, ids) = numbers.split_first()?;
+            let count = u64::from_ne_bytes(*count) as usize;
+            let ids = ids.get(..count)?.iter().map(|id| u64::from_ne_bytes(*id));
+            if put.is_ok() {
+                put = arrived.put(index, ids);
+            }
+            Some(8 + 8 * count)
+        })?;
+        Ok(put.map(|()| arrived))
     }
 
     /// Number of neighbours in `sources` of every point of `targets` that this rank gave, in the
@@ -201,27 +292,98 @@ impl<T: Scalar> RankedEngine<T> {
         targets: RankedSet,
         sources: RankedSet,
     ) -> Result<Vec<u32>, Error> {
-        let counted = || {
-            let (of, from) = (self.placed(targets)?, self.placed(sources)?);
-            let room = filled(of.home.ids.len(), 0, "counts of neighbours")?;
-            Ok((self.engine.count_neighbors(of.id, from.id)?, room))
+        let mut counted = || {
+            let (of, among) = (self.placed(targets)?, self.placed(sources)?);
+            let room = filled(of.home.len(), 0, "counts of neighbours")?;
+            let (owned, sources) = (of.names.owned, among.names.owned);
+            let engine = &self.engine;
+            let counts = self
+                .clock
+                .interior(|| engine.count_neighbors(owned, sources));
+            Ok((counts?, room))
         };
         let counted = counted();
+        let settled = self.settle()?;
+        let counted = counted.and_then(|(mut owned, room)| {
+            settled?;
+            let (of, among) = (&self.sets[targets.0], &self.sets[sources.0]);
+            if of.meets(among) {
+                let (engine, names) = (&self.engine, (of.names.border, among.names.halo));
+                let begin = Instant::now();
+                let more = engine.count_neighbors(names.0, names.1)?;
+                self.clock.border(begin.elapsed());
+                for (place, more) in of.border.iter().zip(more) {
+                    owned[*place as usize] += more;
+                }
+            }
+            Ok((owned, room))
+        });
         let (local, mut counts) = self.comm.agree(counted, &mut [])?;
         let of: &Set<T> = &self.sets[targets.0];
-        of.routes
-            .post_back(&mut self.comm, RESULTS, |place, message| {
-                message.extend_from_slice(&local[place].to_ne_bytes());
-            })?;
-        of.routes
-            .own(self.comm.rank(), Part::Owned, |index, place| {
-                counts[index] = local[place];
-            });
-        of.routes
-            .collect_back(&mut self.comm, RESULTS, |index, rest| {
-                counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);
-                Some(4)
-            })?;
+        let Some(way) = &of.routes.owned else {
+            return Ok(local);
+        };
+        way.post_back(&mut self.comm, RESULTS, |place, message| {
+            message.extend_from_slice(&local[place].to_ne_bytes());
+        })?;
+        way.own(self.comm.rank(), |index, place| {
+            counts[index] = local[place];
+        });
+        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
+            counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);
+            Some(4)
+        })?;
         Ok(counts)
+    }
+}
+
+/// Lists that have come owner after owner.
+struct Spans {
+    /// By point of the caller: where its list is.
+    spans: Vec<std::ops::Range<usize>>,
+    ids: Vec<u64>,
+}
+
+/// The purpose of the memory, for messages.
+const WHAT: &str = "lists of global ids";
+
+impl Spans {
+    /// No list yet, for `points` points.
+    fn with_room(points: usize) -> Result<Self, Refusal> {
+        Ok(Self {
+            spans: filled(points, 0..0, "offsets of lists")?,
+            ids: Vec::new(),
+        })
+    }
+
+    /// Takes the list of a point.
+    fn put(&mut self, index: usize, ids: impl ExactSizeIterator<Item = u64>) -> Result<(), Refusal> {
+        let begin = self.ids.len();
+        let room = self.ids.try_reserve(ids.len());
+        room.map_err(|_| nearfield_grid::memory::Shortage::of::<u64>(begin + ids.len(), WHAT))?;
+        self.ids.extend(ids);
+        self.spans[index] = begin..self.ids.len();
+        Ok(())
+    }
+
+    /// All lists in the order of the points.
+    fn in_order(self) -> Result<IdLists, Refusal> {
+        let mut lists = IdLists::default();
+        make_room(&mut lists.offsets, self.spans.len() + 1, "offsets of lists")?;
+        lists.offsets.push(0);
+        let mut end = 0;
+        for span in &self.spans {
+            end += span.len() as u64;
+            lists.offsets.push(end);
+        }
+        if self.spans.is_sorted_by_key(|span| span.start) {
+            lists.ids = self.ids;
+            return Ok(lists);
+        }
+        make_room(&mut lists.ids, self.ids.len(), WHAT)?;
+        for span in self.spans {
+            lists.ids.extend_from_slice(&self.ids[span]);
+        }
+        Ok(lists)
     }
 }

@@ -1,34 +1,30 @@
 //! The ways of a set's values between the caller's arrays and the ranks that need them.
 //!
-//! A rank sends the values of a point straight to all ranks that see it: to the owner, and to the
-//! ranks for which the point is one of the halo. So points whose caller is not their owner take one
-//! message, and if all callers own their points only halos travel. Results go back the same way,
-//! from the owner to the caller.
+//! Values go straight from the rank that gives a point to its owner, and to the ranks whose halo it
+//! is in. These are two [ways](Way). Once every caller owns its points the first one is not there:
+//! the owner works on the caller's arrays, and halos alone travel. Results go back on the first
+//! way.
 //!
-//! Points that stay on their rank are copied from array to array ([`Routes::own`]), without a
-//! message.
+//! Points that stay on their rank are copied from array to array ([`Way::own`]), without a message.
 //!
-//! **Invariant:** what rank a sends to rank b is, point by point and in order, what b expects of a:
-//! owned points first, halo points behind, each in the order of the caller's arrays. The number of
-//! values is known on both ends, so an exchange needs no message without values.
+//! **Invariants:** what rank a sends to rank b is, point by point and in order, what b expects of a.
+//! The number of values is known on both ends, so an exchange needs no message without values. All
+//! ranks have the first way, or none has it.
 
 use crate::{
     communicator::Communicator,
-    domains::Domains,
-    scalar::Scalar,
+    seen::{Seen, Special},
     transport::{Fault, Tag},
 };
-use nearfield_grid::memory::{Shortage, make_room_for_one};
+use nearfield_grid::memory::{Shortage, make_room_for_one, with_room};
 
 /// Points that go to a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Send {
     /// The rank.
     pub(crate) rank: usize,
-    /// Places in the caller's arrays, those that the rank owns first.
+    /// Places in the caller's arrays.
     pub(crate) indices: Vec<u32>,
-    /// How many it owns.
-    pub(crate) owned: usize,
 }
 
 /// Points that come from a rank.
@@ -38,106 +34,142 @@ pub(crate) struct Source {
     pub(crate) rank: usize,
     /// How many.
     pub(crate) points: usize,
-    /// How many of them are owned here; the others are halo points.
-    pub(crate) owned: usize,
 }
 
-/// Which points of a message travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Those that the receiver owns.
-    Owned,
-    /// Those and the halo.
-    All,
-}
-
-/// Both ends of a set's values.
+/// Both ends of values that travel.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Routes {
+pub(crate) struct Way {
     /// By rank, ascending.
     pub(crate) sends: Vec<Send>,
-    /// By rank, ascending.
+    /// In any order.
     pub(crate) sources: Vec<Source>,
-    /// The local index of every point that comes, source after source.
+    /// Where every value that comes is put, source after source.
     pub(crate) places: Vec<u32>,
 }
 
-/// This rank's `positions` by the rank that gets them.
-///
-/// # Errors
-/// [`Shortage`].
-pub(crate) fn sends<T: Scalar>(
-    domains: &Domains,
-    positions: &[[T; 3]],
-    ranks: usize,
-) -> Result<Vec<Send>, Shortage> {
-    let what = "points that go to other ranks";
-    let mut owned = vec![Vec::new(); ranks];
-    let mut seen = vec![Vec::new(); ranks];
-    domains.for_each(positions, |index, owner, all| {
-        let index = index as u32;
-        make_room_for_one(&mut owned[owner as usize], what)?;
-        owned[owner as usize].push(index);
-        for rank in all.iter().filter(|rank| **rank != owner) {
-            make_room_for_one(&mut seen[*rank as usize], what)?;
-            seen[*rank as usize].push(index);
-        }
-        Ok(())
-    })?;
-    let both = owned.into_iter().zip(seen).enumerate();
-    let send = |(rank, (mut indices, seen)): (usize, (Vec<u32>, Vec<u32>))| {
-        let owned = indices.len();
-        let room = indices.try_reserve_exact(seen.len());
-        room.map_err(|_| Shortage::of::<u32>(owned + seen.len(), what))?;
-        indices.extend_from_slice(&seen);
-        Ok(Send {
-            rank,
-            indices,
-            owned,
-        })
-    };
-    let sends: Result<Vec<Send>, Shortage> = both.map(send).collect();
-    Ok(sends?
-        .into_iter()
-        .filter(|send| !send.indices.is_empty())
-        .collect())
+/// The ways of a set.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Routes {
+    /// From callers to owners; none if every caller owns its points, in the order of its arrays.
+    pub(crate) owned: Option<Way>,
+    /// From callers to halos.
+    pub(crate) halo: Way,
 }
 
-impl Send {
-    /// The places in the caller's arrays of the points that travel.
-    fn part(&self, part: Part) -> &[u32] {
-        match part {
-            Part::Owned => &self.indices[..self.owned],
-            Part::All => &self.indices,
+/// Where the points of a caller are needed, apart from those that this rank alone needs.
+#[derive(Debug, Default)]
+pub(crate) struct Departures {
+    /// Points that other ranks own.
+    pub(crate) leaving: Vec<Send>,
+    /// Points that are in the halo of a rank.
+    pub(crate) seen: Vec<Send>,
+    /// Points that this rank owns and others see, ascending.
+    pub(crate) border: Vec<u32>,
+    /// Those, and the points of this rank that are near them, if these are wanted.
+    pub(crate) near: Vec<u32>,
+}
+
+/// The purpose of the memory, for messages.
+const WHAT: &str = "points that go to other ranks";
+
+impl Departures {
+    /// By rank, the points of a survey that have to go there.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn new(
+        special: &[Special],
+        seen: &Seen,
+        [rank, ranks]: [usize; 2],
+    ) -> Result<Self, Shortage> {
+        let mut departures = Self::default();
+        let mut leaving = vec![Vec::new(); ranks];
+        let mut viewed = vec![Vec::new(); ranks];
+        let push = |list: &mut Vec<u32>, index| {
+            make_room_for_one(list, WHAT)?;
+            list.push(index);
+            Ok(())
+        };
+        for Special { index, class } in special {
+            let class = seen.class(*class);
+            if class.owner as usize != rank {
+                push(&mut leaving[class.owner as usize], *index)?;
+            } else if class.ranks.len() > 1 {
+                push(&mut departures.border, *index)?;
+                push(&mut departures.near, *index)?;
+            } else if class.near {
+                push(&mut departures.near, *index)?;
+            }
+            for viewer in class.ranks.iter().filter(|viewer| **viewer != class.owner) {
+                push(&mut viewed[*viewer as usize], *index)?;
+            }
         }
+        (departures.leaving, departures.seen) = (sends(leaving), sends(viewed));
+        Ok(departures)
+    }
+
+    /// The ranks that get points.
+    pub(crate) fn ranks(&self) -> Vec<usize> {
+        let both = self.leaving.iter().chain(&self.seen);
+        let mut ranks: Vec<usize> = both.map(|send| send.rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// The way to the owners: what leaves, and the other ones of `points` points, which stay.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn with_own(&self, points: usize, rank: usize) -> Result<Vec<Send>, Shortage> {
+        let left = self.leaving.iter().map(|send| send.indices.len()).sum();
+        let mut gone: Vec<u32> = with_room(left, WHAT)?;
+        for send in &self.leaving {
+            gone.extend_from_slice(&send.indices);
+        }
+        gone.sort_unstable();
+        let mut indices = with_room(points - gone.len(), WHAT)?;
+        let mut first = 0;
+        for end in gone.into_iter().chain([points as u32]) {
+            indices.extend(first..end);
+            first = end + 1;
+        }
+        let mut sends = self.leaving.clone();
+        let at = sends.partition_point(|send| send.rank < rank);
+        sends.insert(at, Send { rank, indices });
+        Ok(sends)
     }
 }
 
-impl Source {
-    /// How many points travel.
-    fn part(&self, part: Part) -> usize {
-        match part {
-            Part::Owned => self.owned,
-            Part::All => self.points,
-        }
-    }
+/// Those ranks that get anything.
+fn sends(by_rank: Vec<Vec<u32>>) -> Vec<Send> {
+    let all = by_rank.into_iter().enumerate();
+    all.filter(|(_, indices)| !indices.is_empty())
+        .map(|(rank, indices)| Send { rank, indices })
+        .collect()
 }
 
-impl Routes {
-    /// Sends values of the caller's points to other ranks; `pack` appends those of a
-    /// point to a message.
+/// What goes to a rank.
+pub(crate) fn to(sends: &[Send], rank: usize) -> &[u32] {
+    let at = sends.binary_search_by_key(&rank, |send| send.rank);
+    at.map_or(&[], |at| &sends[at].indices)
+}
+
+impl Way {
+    /// Sends values of the caller's points to other ranks; `pack` appends those of a point, of
+    /// `width` bytes, to a message.
     pub(crate) fn post(
         &self,
         comm: &mut Communicator,
         tag: Tag,
-        part: Part,
+        width: usize,
         pack: impl Fn(usize, &mut Vec<u8>),
     ) -> Result<(), Fault> {
-        for send in &self.sends {
-            let indices = send.part(part);
-            if !indices.is_empty() && send.rank != comm.rank() {
-                let mut message = Vec::new();
-                for index in indices {
+        let me = comm.rank();
+        for send in self.sends.iter().filter(|send| send.rank != me) {
+            if !send.indices.is_empty() && width != 0 {
+                let mut message = Vec::with_capacity(width * send.indices.len());
+                for index in &send.indices {
                     pack(*index as usize, &mut message);
                 }
                 comm.post(send.rank, tag, message)?;
@@ -146,15 +178,14 @@ impl Routes {
         Ok(())
     }
 
-    /// Calls `copy` with the place in the caller's arrays and the local index of every point that
-    /// stays on this rank.
-    pub(crate) fn own(&self, rank: usize, part: Part, mut copy: impl FnMut(usize, usize)) {
-        let send = self.sends.iter().find(|send| send.rank == rank);
+    /// Calls `copy` with the place in the caller's arrays and the place at the other end of every
+    /// point that stays on this rank.
+    pub(crate) fn own(&self, rank: usize, mut copy: impl FnMut(usize, usize)) {
         let mut first = 0;
         for source in &self.sources {
-            if let Some(send) = send.filter(|_| source.rank == rank) {
-                let places = &self.places[first..];
-                for (index, place) in send.part(part).iter().zip(places) {
+            if source.rank == rank {
+                let places = &self.places[first..first + source.points];
+                for (index, place) in to(&self.sends, rank).iter().zip(places) {
                     copy(*index as usize, *place as usize);
                 }
             }
@@ -162,19 +193,18 @@ impl Routes {
         }
     }
 
-    /// Waits for the values of local points that other ranks gave, of `width` bytes each; `take`
-    /// gets the local index and the bytes.
+    /// Waits for values that other ranks gave, of `width` bytes each; `take` gets the place and the
+    /// bytes.
     pub(crate) fn collect(
         &self,
         comm: &mut Communicator,
         tag: Tag,
-        part: Part,
         width: usize,
         mut take: impl FnMut(usize, &[u8]),
     ) -> Result<(), Fault> {
         let mut first = 0;
         for source in &self.sources {
-            let points = source.part(part);
+            let points = source.points;
             if points != 0 && width != 0 && source.rank != comm.rank() {
                 let message = comm.receive_exactly(source.rank, tag, points * width)?;
                 let places = &self.places[first..first + points];
@@ -182,13 +212,27 @@ impl Routes {
                     take(*place as usize, value);
                 }
             }
-            first += source.points;
+            first += points;
         }
         Ok(())
     }
 
-    /// Sends results of owned points to their callers on other ranks; `pack` appends those of a
-    /// local point.
+    /// Waits for the values that [`collect`](Self::collect) would take, and drops them.
+    pub(crate) fn drain(
+        &self,
+        comm: &mut Communicator,
+        tag: Tag,
+        width: usize,
+    ) -> Result<(), Fault> {
+        for source in &self.sources {
+            if source.points != 0 && width != 0 && source.rank != comm.rank() {
+                comm.receive_exactly(source.rank, tag, source.points * width)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends results back to callers on other ranks; `pack` appends those of a point by its place.
     pub(crate) fn post_back(
         &self,
         comm: &mut Communicator,
@@ -197,9 +241,10 @@ impl Routes {
     ) -> Result<(), Fault> {
         let mut first = 0;
         for source in &self.sources {
-            if source.owned != 0 && source.rank != comm.rank() {
+            let places = &self.places[first..first + source.points];
+            if !places.is_empty() && source.rank != comm.rank() {
                 let mut message = Vec::new();
-                for place in &self.places[first..first + source.owned] {
+                for place in places {
                     pack(*place as usize, &mut message);
                 }
                 comm.post(source.rank, tag, message)?;
@@ -219,11 +264,11 @@ impl Routes {
         mut take: impl FnMut(usize, &[u8]) -> Option<usize>,
     ) -> Result<(), Fault> {
         let me = comm.rank();
-        let others = |send: &&Send| send.owned != 0 && send.rank != me;
+        let others = |send: &&Send| !send.indices.is_empty() && send.rank != me;
         for send in self.sends.iter().filter(others) {
             let message = comm.receive(send.rank, tag)?;
             let mut at = 0;
-            for index in send.part(Part::Owned) {
+            for index in &send.indices {
                 let rest = message.get(at..).unwrap_or_default();
                 match take(*index as usize, rest) {
                     Some(used) => at += used,

@@ -1,22 +1,26 @@
 //! Traversals with a pair kernel.
 //!
-//! Fields are the caller's. Those of targets go to the owners, those of sources to owners and
-//! halos, each rank evaluates the kernel for the points it owns, all agree that this has succeeded
-//! everywhere, and results go back to the callers. Lists that deterministic sums need are found
-//! while fields are on their way.
+//! Fields are the caller's. Those of points that the caller does not own go to the owners. Those of
+//! sources are posted to halos, and while they are under way the kernel is evaluated for owned
+//! points among owned points; what the halo gives to those at the border is added when it has come.
+//! All agree that this has succeeded everywhere, and results go back to callers elsewhere.
+//!
+//! Deterministic sums run over lists. Sums of the border are then taken anew over
+//! [lists that have everything](crate::complete) in the order of the ids.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
     communicator::{FIELDS, RESULTS},
     error::Refusal,
-    routes::Part,
-    set::Set,
+    fields::{LocalFields, check, pack, width},
+    transport::Fault,
 };
 use nearfield::{
     PairKernel,
     kernels::{Channels, Field, FieldsOf},
 };
-use nearfield_grid::memory::{Shortage, filled};
+use nearfield_grid::memory::{filled, with_room};
+use std::time::Instant;
 
 /// A traversal, made by [`RankedEngine::traverse`] and started by [`run`](Self::run).
 #[must_use = "a traversal does nothing until it is run"]
@@ -58,98 +62,6 @@ impl<T: Scalar> RankedEngine<T> {
     }
 }
 
-/// Fields of the points that a rank sees, each packed.
-struct LocalFields {
-    /// Channels of each field.
-    channels: Vec<usize>,
-    values: Vec<Vec<f32>>,
-}
-
-impl LocalFields {
-    /// Room for the `fields` of `points` points.
-    fn with_room(fields: &[Field<'_>], points: usize) -> Result<Self, Shortage> {
-        let channels: Vec<usize> = fields.iter().map(Field::channels).collect();
-        let values = channels
-            .iter()
-            .map(|channels| filled(channels * points, 0.0, "fields of the points of a rank"));
-        Ok(Self {
-            values: values.collect::<Result<_, _>>()?,
-            channels,
-        })
-    }
-
-    /// Bytes of a point.
-    fn width(&self) -> usize {
-        size_of::<f32>() * self.channels.iter().sum::<usize>()
-    }
-
-    /// Copies the values of points that stay on this rank, field by field; `each` calls its
-    /// argument with the places of every such point, in `fields` and here.
-    fn copy(&mut self, fields: &[Field<'_>], each: impl Fn(&mut dyn FnMut(usize, usize))) {
-        for (field, values) in fields.iter().zip(&mut self.values) {
-            let channels = field.channels();
-            each(&mut |point, place| {
-                for channel in 0..channels {
-                    values[place * channels + channel] = field.value(point, channel);
-                }
-            });
-        }
-    }
-
-    /// Takes the values of a local point from a message.
-    fn take(&mut self, place: usize, bytes: &[u8]) {
-        let mut rest = bytes;
-        for (values, &channels) in self.values.iter_mut().zip(&self.channels) {
-            let (here, behind) = rest.split_at(size_of::<f32>() * channels);
-            let to = &mut values[place * channels..][..channels];
-            bytemuck::cast_slice_mut::<f32, u8>(to).copy_from_slice(here);
-            rest = behind;
-        }
-    }
-
-    /// The fields as a kernel reads them.
-    fn fields(&self, points: usize) -> Result<Vec<Field<'_>>, Refusal> {
-        let mut fields = Vec::with_capacity(self.values.len());
-        for (values, &channels) in self.values.iter().zip(&self.channels) {
-            let (bytes, stride) = (bytemuck::cast_slice(values), size_of::<f32>() * channels);
-            let field = Field::strided(bytes, 0, stride, points, channels);
-            fields.push(field.map_err(Refusal::new)?);
-        }
-        Ok(fields)
-    }
-}
-
-/// Appends the values of a point to a message.
-fn pack(fields: &[Field<'_>], point: usize, message: &mut Vec<u8>) {
-    for field in fields {
-        for channel in 0..field.channels() {
-            message.extend_from_slice(&field.value(point, channel).to_ne_bytes());
-        }
-    }
-}
-
-/// Refuses fields that do not have one element per point, or other channels than the kernel reads.
-fn check(fields: &[Field<'_>], points: usize, channels: usize, whose: &str) -> Result<(), Refusal> {
-    if fields.iter().any(Field::is_indices) {
-        return Err(Refusal::new(format!(
-            "a {whose} has no index that is the same on all ranks: give numbers of your own"
-        )));
-    }
-    if let Some(field) = fields.iter().find(|field| field.len() != points) {
-        let found = field.len();
-        return Err(Refusal::new(format!(
-            "a field of the {whose} has {found} elements for {points} points"
-        )));
-    }
-    let found: usize = fields.iter().map(Field::channels).sum();
-    if found != channels {
-        return Err(Refusal::new(format!(
-            "the fields of the {whose} have {found} channels, but the kernel reads {channels}"
-        )));
-    }
-    Ok(())
-}
-
 impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
     /// The fields that the kernel reads of every target, in the caller's order, of the points that
     /// this rank gave; see [`nearfield::Traversal::targets`].
@@ -172,110 +84,255 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if fields do not fit on some rank, the
     /// kernel reaches beyond the radius, or memory is short.
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
-        let [t, s] = self.of;
-        let (engine, targets, sources) = (self.engine, self.targets, self.sources);
-        let room = || {
-            let (of, from) = (engine.placed(t)?, engine.placed(s)?);
-            check(&targets, of.home.ids.len(), K::Target::COUNT, "targets")?;
-            check(&sources, from.home.ids.len(), K::Source::COUNT, "sources")?;
-            let blank = K::Output::read(|_| 0.0);
-            Ok((
-                LocalFields::with_room(&targets, of.local.ids.len())?,
-                LocalFields::with_room(&sources, from.local.ids.len())?,
-                filled(of.home.ids.len(), blank, "the results of a traversal")?,
-            ))
-        };
-        let room = room();
-        let (mut of_targets, mut of_sources, mut values) = engine.comm.agree(room, &mut [])?;
-        let fields = [(t, Part::Owned, &targets), (s, Part::All, &sources)];
-        for (set, part, fields) in fields.into_iter().filter(|field| !field.2.is_empty()) {
-            let routes = &engine.sets[set.0].routes;
-            let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-            routes.post(&mut engine.comm, FIELDS, part, pack)?;
-        }
-        let me = engine.comm.rank();
-        let lists = engine.lists_for_sums(t, s);
-        let locals = [&mut of_targets, &mut of_sources];
-        for ((set, part, given), fields) in fields.into_iter().zip(locals) {
-            let (routes, width) = (&engine.sets[set.0].routes, fields.width());
-            fields.copy(given, |copy| routes.own(me, part, copy));
-            routes.collect(&mut engine.comm, FIELDS, part, width, |place, bytes| {
-                fields.take(place, bytes);
-            })?;
-        }
-        let evaluated = lists.and_then(|restore| {
-            let evaluated = engine.evaluate(self.kernel, self.of, [&of_targets, &of_sources]);
-            if restore {
-                let (t, s) = (engine.sets[t.0].id, engine.sets[s.0].id);
-                engine.engine.set_active(t, s, false)?;
-            }
-            evaluated
+        let room = self.room();
+        let (engine, kernel, of) = (self.engine, self.kernel, self.of);
+        let given = [self.targets.as_slice(), self.sources.as_slice()];
+        let Room {
+            mut brought,
+            mut owned,
+            results,
+        } = engine.comm.agree(room, &mut [])?;
+        engine.post_fields(of, given)?;
+        let posted = Instant::now();
+        engine.bring_fields(of, given, &mut brought)?;
+        let lists = engine.lists_for_sums(of)?;
+        let fields = owned_fields(&brought, given);
+        let evaluated = lists.and(fields).and_then(|fields| {
+            engine.evaluate_owned(kernel, of, &fields, &mut owned)?;
+            Ok(fields)
         });
-        let local = engine.comm.agree(evaluated, &mut [])?;
-        engine.send_back::<K>(t, &local, &mut values)?;
-        Ok(values)
+        let settled = engine.settle()?;
+        let halo = engine.collect_halo(of[1], given[1], posted)?;
+        let evaluated = evaluated.and_then(|fields| {
+            settled?;
+            engine.evaluate_border(kernel, of, &fields, &halo?, &mut owned)
+        });
+        engine.comm.agree(evaluated, &mut [])?;
+        engine.send_back::<K>(of[0], owned, results)
+    }
+
+    /// Room for everything that has a size by now, if the fields fit.
+    fn room(&self) -> Result<Room<K::Output>, Refusal> {
+        let [t, s] = self.of;
+        let (of, from) = (self.engine.placed(t)?, self.engine.placed(s)?);
+        let given = [&self.targets, &self.sources];
+        check(given[0], of.home.len(), K::Target::COUNT, "targets")?;
+        check(given[1], from.home.len(), K::Source::COUNT, "sources")?;
+        let (blank, what) = (K::Output::read(|_| 0.0), "the results of a traversal");
+        let mut brought = [None, None];
+        for ((set, given), brought) in [of, from].into_iter().zip(given).zip(&mut brought) {
+            if set.routes.owned.is_some() {
+                *brought = Some(LocalFields::with_room(given, set.owned().len())?);
+            }
+        }
+        Ok(Room {
+            owned: filled(of.owned().len(), blank, what)?,
+            results: match of.routes.owned {
+                Some(_) => filled(of.home.len(), blank, what)?,
+                None => Vec::new(),
+            },
+            brought,
+        })
     }
 }
 
+/// Memory of a traversal.
+struct Room<V> {
+    /// Fields of targets and sources that this rank owns, if the caller's arrays have others.
+    brought: [Option<LocalFields>; 2],
+    /// Results of the points that this rank owns.
+    owned: Vec<V>,
+    /// Results in the caller's order, if these are others.
+    results: Vec<V>,
+}
+
+/// Fields of the targets and the sources that a rank owns.
+type OwnedFields<'a> = [Vec<Field<'a>>; 2];
+
+/// The fields that were brought, and the caller's where none were.
+fn owned_fields<'a>(
+    brought: &'a [Option<LocalFields>; 2],
+    given: [&'a [Field<'a>]; 2],
+) -> Result<OwnedFields<'a>, Refusal> {
+    let side = |side: usize| match &brought[side] {
+        Some(brought) => brought.fields(),
+        None => Ok(given[side].to_vec()),
+    };
+    Ok([side(0)?, side(1)?])
+}
+
 impl<T: Scalar> RankedEngine<T> {
-    /// Finds the lists that deterministic sums are taken over; returns true if the pair of sets was
-    /// switched on for that.
-    fn lists_for_sums(&mut self, targets: RankedSet, sources: RankedSet) -> Result<bool, Refusal> {
-        if !self.settings.deterministic {
-            return Ok(false);
+    /// Sends fields to owners, and those of sources to halos.
+    fn post_fields(&mut self, of: [RankedSet; 2], given: [&[Field<'_>]; 2]) -> Result<(), Fault> {
+        let comm = &mut self.comm;
+        for (set, fields) in of.into_iter().zip(given) {
+            if let Some(way) = &self.sets[set.0].routes.owned {
+                let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
+                way.post(comm, FIELDS, width(fields), pack)?;
+            }
         }
-        let (t, s) = (self.sets[targets.0].id, self.sets[sources.0].id);
-        let active = self.engine.is_active(t, s)?;
-        if !active {
-            self.engine.set_active(t, s, true)?;
-        }
-        self.find_locally()?;
-        Ok(!active)
+        let fields = given[1];
+        let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
+        let way = &self.sets[of[1].0].routes.halo;
+        way.post(comm, FIELDS, width(fields), pack)
     }
 
-    /// Evaluates a kernel for all points that this rank sees; only results of owned ones count.
-    fn evaluate<K: PairKernel>(
-        &self,
+    /// Waits for the fields of points that other ranks gave and this one owns.
+    fn bring_fields(
+        &mut self,
+        of: [RankedSet; 2],
+        given: [&[Field<'_>]; 2],
+        brought: &mut [Option<LocalFields>; 2],
+    ) -> Result<(), Fault> {
+        let comm = &mut self.comm;
+        let me = comm.rank();
+        for ((set, given), fields) in of.into_iter().zip(given).zip(brought) {
+            if let (Some(way), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
+                fields.copy(given, |copy| way.own(me, copy));
+                let take = |place: usize, bytes: &[u8]| fields.take(place, bytes);
+                way.collect(comm, FIELDS, width(given), take)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the fields of the halo. The inner error is one of this rank, which has then taken
+    /// all messages all the same.
+    fn collect_halo(
+        &mut self,
+        set: RankedSet,
+        given: &[Field<'_>],
+        posted: Instant,
+    ) -> Result<Result<LocalFields, Refusal>, Fault> {
+        let (comm, own) = (&mut self.comm, &self.sets[set.0]);
+        let (me, waited, way) = (comm.rank(), comm.waited, &own.routes.halo);
+        let room = match &own.broken {
+            None => LocalFields::with_room(given, own.halo.len()).map_err(Refusal::from),
+            Some(error) => Err(Refusal::new(error)),
+        };
+        let mut fields = match room {
+            Ok(fields) => fields,
+            Err(refusal) => {
+                way.drain(comm, FIELDS, width(given))?;
+                return Ok(Err(refusal));
+            }
+        };
+        fields.copy(given, |copy| way.own(me, copy));
+        way.collect(comm, FIELDS, width(given), |place, bytes| {
+            fields.take(place, bytes);
+        })?;
+        if width(given) != 0 && comm.ranks() > 1 {
+            self.clock.exchanged(posted, comm.waited - waited);
+        }
+        Ok(Ok(fields))
+    }
+
+    /// Finds the lists that deterministic sums are taken over.
+    fn lists_for_sums(&mut self, of: [RankedSet; 2]) -> Result<Result<(), Refusal>, Fault> {
+        if !self.settings.deterministic {
+            return Ok(Ok(()));
+        }
+        self.summed.insert(of.map(|set| set.0));
+        self.find_locally()
+    }
+
+    /// Evaluates a kernel for owned points among owned points.
+    fn evaluate_owned<K: PairKernel>(
+        &mut self,
         kernel: &K,
-        [targets, sources]: [RankedSet; 2],
-        [of_targets, of_sources]: [&LocalFields; 2],
-    ) -> Result<Vec<K::Output>, Refusal> {
-        let set = |set: RankedSet| -> &Set<T> { &self.sets[set.0] };
-        let (of, from) = (set(targets), set(sources));
-        let of_targets = of_targets.fields(of.local.ids.len())?;
-        let of_sources = of_sources.fields(from.local.ids.len())?;
-        let traversal = self.engine.traverse(kernel, of.id, from.id);
+        of: [RankedSet; 2],
+        fields: &OwnedFields<'_>,
+        values: &mut [K::Output],
+    ) -> Result<(), Refusal> {
+        let [of, from] = of.map(|set| self.sets[set.0].names.owned);
+        let traversal = self.engine.traverse(kernel, of, from);
         let traversal = traversal
-            .targets(of_targets.as_slice())
-            .sources(of_sources.as_slice());
+            .targets(fields[0].as_slice())
+            .sources(fields[1].as_slice());
         let traversal = if self.settings.deterministic {
             traversal.over_lists()
         } else {
             traversal
         };
-        Ok(traversal.run()?)
+        Ok(self.clock.interior(|| traversal.run_into(values))?)
     }
 
-    /// Brings results of owned points to their callers.
+    /// Completes the results of points at the border.
+    fn evaluate_border<K: PairKernel>(
+        &mut self,
+        kernel: &K,
+        of: [RankedSet; 2],
+        fields: &OwnedFields<'_>,
+        halo: &LocalFields,
+        values: &mut [K::Output],
+    ) -> Result<(), Refusal> {
+        let begin = Instant::now();
+        let [targets, sources] = of.map(|set| &self.sets[set.0]);
+        if !targets.meets(sources) {
+            return Ok(());
+        }
+        if let (Some(border), Some(around)) = (targets.names.complete, sources.names.complete) {
+            let (of, from) = (&targets.complete, &sources.complete);
+            let mut of_targets = LocalFields::with_room(&fields[0], of.members.len())?;
+            of_targets.copy(&fields[0], |copy| of.owned(copy));
+            let mut of_sources = LocalFields::with_room(&fields[1], from.members.len())?;
+            of_sources.copy(&fields[1], |copy| from.owned(copy));
+            of_sources.copy(&halo.fields()?, |copy| from.halo(copy));
+            let traversal = self.engine.traverse(kernel, border, around);
+            let traversal = traversal
+                .targets(of_targets.fields()?.as_slice())
+                .sources(of_sources.fields()?.as_slice());
+            let sums = traversal.over_lists().run()?;
+            for (at, place) in targets.border.iter().zip(&of.border) {
+                values[*at as usize] = sums[*place as usize];
+            }
+        } else {
+            let border = &targets.border;
+            let mut of_targets = LocalFields::with_room(&fields[0], border.len())?;
+            of_targets.copy(&fields[0], |copy| {
+                let places = border.iter().enumerate();
+                places.for_each(|(place, at)| copy(*at as usize, place));
+            });
+            let mut sums = with_room(border.len(), "the results of points at the border")?;
+            sums.extend(border.iter().map(|at| values[*at as usize]));
+            let (of, from) = (targets.names.border, sources.names.halo);
+            let traversal = self.engine.traverse(kernel, of, from);
+            let of_targets = of_targets.fields()?;
+            traversal
+                .targets(of_targets.as_slice())
+                .sources(halo.fields()?.as_slice())
+                .add_into(&mut sums)?;
+            for (at, sum) in border.iter().zip(sums) {
+                values[*at as usize] = sum;
+            }
+        }
+        self.clock.border(begin.elapsed());
+        Ok(())
+    }
+
+    /// Brings the results of `owned` points to their callers, whose arrays they are put into unless
+    /// these have the same points.
     fn send_back<K: PairKernel>(
         &mut self,
         set: RankedSet,
-        local: &[K::Output],
-        values: &mut [K::Output],
-    ) -> Result<(), Error> {
-        let routes = &self.sets[set.0].routes;
-        routes.post_back(&mut self.comm, RESULTS, |place, message| {
-            local[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
+        owned: Vec<K::Output>,
+        mut given: Vec<K::Output>,
+    ) -> Result<Vec<K::Output>, Error> {
+        let Some(way) = &self.sets[set.0].routes.owned else {
+            return Ok(owned);
+        };
+        way.post_back(&mut self.comm, RESULTS, |place, message| {
+            owned[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
         })?;
-        routes.own(self.comm.rank(), Part::Owned, |index, place| {
-            values[index] = local[place]
+        way.own(self.comm.rank(), |index, place| {
+            given[index] = owned[place];
         });
         let width = size_of::<f32>() * K::Output::COUNT;
-        routes.collect_back(&mut self.comm, RESULTS, |index, rest| {
+        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
             let (numbers, _) = rest.get(..width)?.as_chunks();
-            values[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
+            given[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
             Some(width)
         })?;
-        Ok(())
+        Ok(given)
     }
 }

@@ -58,8 +58,12 @@ fn check(
                 lists.ids_of(k).eq(expected[id as usize].iter().copied()),
                 "point {id}"
             );
-            let mut sources = lists.of(k).iter().copied();
-            assert!(sources.all(|source| lists.source_id(source) != id));
+            let owned = lists.owned_of(k).iter().map(|at| lists.owned_id(*at));
+            let halo = lists.halo_of(k).iter().map(|at| lists.halo_id(*at));
+            let mut apart: Vec<u64> = owned.chain(halo).collect();
+            apart.sort_unstable();
+            assert_eq!(apart, expected[id as usize], "point {id}");
+            assert_eq!(lists.count_of(k), apart.len());
         }
         let [owned, _] = engine.points(set)?;
         assert_eq!(owned, lists.len());
@@ -227,7 +231,7 @@ fn space_is_divided_anew_by_the_work_there_is() {
 fn owned_pairs(engine: &mut RankedEngine, set: RankedSet) -> Result<usize, Error> {
     engine.find_neighbors()?;
     let lists = engine.neighbors(set, set)?;
-    Ok((0..lists.len()).map(|k| lists.of(k).len()).sum())
+    Ok((0..lists.len()).map(|k| lists.count_of(k)).sum())
 }
 
 #[test]

@@ -1,0 +1,377 @@
+//! Points on their way to owners and halos.
+//!
+//! 1. Every rank checks its positions, and all agree: a bad one on any rank is refused on all,
+//!    before anything has changed. The same reduction finds the extent of all points.
+//! 2. The lattice follows from the extent. If it has changed, domains are cut anew.
+//! 3. Every rank finds out who owns and sees its points, and all agree on memory and partners.
+//! 4. Points go to owners and halos, from the caller straight to each rank that needs them.
+//! 5. If all callers own their points the engine takes the caller's, and the halo is left under way
+//!    until a search or traversal has done what can be done without it. Otherwise everything is
+//!    awaited at once. All agree on the outcome.
+//!
+//! **Invariant:** all sets are placed by the same domains, or are marked as broken and refused. All
+//! decisions that concern the order of messages follow from reduced numbers, so ranks never
+//! disagree about the next message.
+
+use crate::{
+    Error, RankedEngine, RankedSet, Scalar,
+    cut::Work,
+    domains::Domains,
+    error::Refusal,
+    points::{self, Arrived, Points},
+    routes::{Departures, Way, to},
+    seen::Special,
+    set::{Set, put},
+    transport::Fault,
+};
+use nearfield_grid::{Bounds, Lattice};
+use std::time::Instant;
+
+impl<T: Scalar> RankedEngine<T> {
+    /// The extent of points of this rank, which are those of set `at`.
+    fn extent(&self, at: usize, ids: &[u64], positions: &[[T; 3]]) -> Result<Bounds, Refusal> {
+        Bounds::of(T::positions(positions), &self.domain).map_err(|error| {
+            let index = match error.kind() {
+                nearfield_grid::ErrorKind::NotFinite { index, .. }
+                | nearfield_grid::ErrorKind::TooFarFromBox { index, .. }
+                | nearfield_grid::ErrorKind::TooFarFromTiltedBox { index, .. } => Some(*index),
+                _ => None,
+            };
+            Refusal::of_point(format!("point set {at}: {error}"), index, ids)
+        })
+    }
+
+    /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and
+    /// the lattice that follows for set `at` and the others.
+    fn agree_extent(
+        &mut self,
+        at: usize,
+        extent: Result<Bounds, Refusal>,
+    ) -> Result<([Bounds; 2], Lattice), Error> {
+        let own = extent.clone().unwrap_or(Bounds::EMPTY);
+        let mut ends = [0.0; 6];
+        for axis in 0..3 {
+            (ends[axis], ends[axis + 3]) = (own.min[axis], -own.max[axis]);
+        }
+        self.comm.agree(extent, &mut ends)?;
+        let all = Bounds {
+            min: [ends[0], ends[1], ends[2]],
+            max: [-ends[3], -ends[4], -ends[5]],
+        };
+        let lattice = Lattice::new(self.radius, self.domain, 1, &self.bounds_with(at, &all));
+        // All ranks have the same numbers, so it is the same refusal on all.
+        let lattice = lattice.map_err(|error| Refusal::new(error).by(0))?;
+        Ok(([own, all], lattice))
+    }
+
+    /// The extent of all sets if that of set `at` is `bounds`.
+    fn bounds_with(&self, at: usize, bounds: &Bounds) -> Bounds {
+        let others = self.sets.iter().enumerate().filter(|(set, _)| *set != at);
+        others.fold(*bounds, |all, (_, set)| all.union(&set.bounds))
+    }
+
+    /// Takes the caller's points of a set, and brings them to owners and halos. After an error the
+    /// set has the points it had.
+    pub(crate) fn take_in(&mut self, at: usize, home: Points<T>) -> Result<(), Error> {
+        self.clock.moved(self.comm.agreed);
+        let extent = self.extent(at, &home.ids, &home.positions);
+        let ([own, all], lattice) = self.agree_extent(at, extent)?;
+        let set = &mut self.sets[at];
+        let before = (set.bounds, set.own_bounds, set.ascending);
+        set.ascending = home.ids.is_sorted();
+        (set.bounds, set.own_bounds) = (all, own);
+        let old = std::mem::replace(&mut set.home, home);
+        // Before the first points there is nothing to divide.
+        let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
+        let placed = match &self.domains {
+            Some(domains) if had_points && *domains.lattice() == lattice => {
+                self.place_set(at, None)
+            }
+            _ => self.cut(self.undivided(lattice)),
+        };
+        placed.inspect_err(|_| {
+            let set = &mut self.sets[at];
+            set.home = old;
+            (set.bounds, set.own_bounds, set.ascending) = before;
+        })
+    }
+
+    /// Takes new positions of the caller's points, without bringing them anywhere. Returns the
+    /// domains to be cut if the old ones do not serve any more.
+    pub(crate) fn accept(
+        &mut self,
+        set: RankedSet,
+        positions: &[[T; 3]],
+    ) -> Result<Option<Domains>, Error> {
+        self.clock.moved(self.comm.agreed);
+        let extent = self.known(set).and_then(|own| {
+            let (found, expected) = (positions.len(), own.home.len());
+            if found != expected {
+                return Err(Refusal::new(format!(
+                    "{found} positions for {expected} points: give other points to replace()"
+                )));
+            }
+            self.extent(set.0, &own.home.ids, positions)
+        });
+        let ([own, all], lattice) = self.agree_extent(set.0, extent)?;
+        let taken = &mut self.sets[set.0];
+        taken.home.positions.copy_from_slice(positions);
+        (taken.bounds, taken.own_bounds) = (all, own);
+        let kept = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
+        Ok((!kept).then(|| self.undivided(lattice)))
+    }
+
+    /// Domains that are still to be cut.
+    fn undivided(&self, lattice: Lattice) -> Domains {
+        let all = self.bounds_with(usize::MAX, &Bounds::EMPTY);
+        Domains::new(lattice, &all, self.ranks())
+    }
+
+    /// Puts other domains in the place of the ones there are.
+    fn divide(&mut self, domains: Domains) {
+        self.domains = Some(domains);
+        self.seen.forget();
+    }
+
+    /// Divides space by the number of points, then by the work of cells, which only owners know.
+    pub(crate) fn cut(&mut self, mut domains: Domains) -> Result<(), Error> {
+        self.domains = None;
+        if self.ranks() == 1 {
+            self.divide(domains);
+            return self.place_all();
+        }
+        let homes: Vec<&[[T; 3]]> = (self.sets.iter())
+            .map(|set| set.home.positions.as_slice())
+            .collect();
+        let work = Work::of_points(&domains, &homes).map_err(Refusal::from);
+        let work = self.comm.agree(work, &mut [])?;
+        domains.set_cuts(work.cuts(&mut self.comm)?);
+        self.divide(domains);
+        self.place_all()?;
+        self.cut_by_work(1.0)
+    }
+
+    /// Divides space by the work of the cells that every rank owns, which takes this rank `cost`
+    /// per unit.
+    pub(crate) fn cut_by_work(&mut self, cost: f64) -> Result<(), Error> {
+        let Some(mut domains) = self.domains.clone().filter(|_| self.ranks() > 1) else {
+            return Ok(());
+        };
+        let work = self.work(&domains, cost);
+        let work = self.comm.agree(work, &mut [])?;
+        let cuts = work.cuts(&mut self.comm)?;
+        if cuts == domains.cuts() {
+            return Ok(());
+        }
+        domains.set_cuts(cuts);
+        self.divide(domains);
+        self.place_all()
+    }
+
+    /// The work of the cells that this rank owns, times `cost`.
+    pub(crate) fn work(&self, domains: &Domains, cost: f64) -> Result<Work, Refusal> {
+        let owned = self.sets.iter().map(|set| &set.owned().positions);
+        let mut owned = owned.flatten().copied();
+        Ok(Work::of_cells(domains, &mut owned, cost)?)
+    }
+
+    /// Brings the points of all sets to their owners and halos. After an error no set can be used
+    /// until it is updated.
+    pub(crate) fn place_all(&mut self) -> Result<(), Error> {
+        for at in 0..self.sets.len() {
+            self.sets[at].links.renew();
+            self.sets[at].fresh = true;
+            if let Err(error) = self.place_set(at, None) {
+                for set in &mut self.sets {
+                    set.broken = Some(error.to_string());
+                }
+                self.domains = None;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the caller's points of a set to owners and halos, and updates the engine. Once points
+    /// have travelled an error leaves the set broken, on all ranks. `surveyed` are the points that
+    /// are not inside this rank's domain, if these are known.
+    pub(crate) fn place_set(
+        &mut self,
+        at: usize,
+        surveyed: Option<Vec<Special>>,
+    ) -> Result<(), Error> {
+        self.discard(at)?;
+        let found = self.departures(at, surveyed);
+        let (comm, set) = (&mut self.comm, &mut self.sets[at]);
+        let leaves = |departures: &Departures| !departures.leaving.is_empty();
+        let home = set.ascending && !found.as_ref().is_ok_and(leaves);
+        let mut all_home = [if home { 1.0 } else { 0.0 }];
+        let links = &mut set.links;
+        let departures = links.agree(comm, found, Departures::ranks, &mut all_home)?;
+        points::post(comm, &set.links, &set.home, &departures, set.has_radii)?;
+        self.clock.posted();
+        let placed = if all_home[0] == 1.0 {
+            self.place_at_home(at, departures)
+        } else {
+            self.place_abroad(at, &departures)?
+        };
+        match self.comm.agree(placed, &mut []) {
+            Ok(()) => self.sets[at].broken = None,
+            Err(error) => {
+                self.sets[at].broken = Some(error.to_string());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the caller's points of a set have to go.
+    pub(crate) fn departures(
+        &mut self,
+        at: usize,
+        surveyed: Option<Vec<Special>>,
+    ) -> Result<Departures, Refusal> {
+        let Some(domains) = &self.domains else {
+            return Err(Refusal::new(
+                "space is not divided among the ranks since an update failed: update all sets",
+            ));
+        };
+        let ranks = [self.comm.rank(), self.comm.ranks()];
+        if ranks[1] == 1 {
+            return Ok(Departures::default());
+        }
+        let set = &self.sets[at];
+        let special = match surveyed {
+            Some(special) => special,
+            None => (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?,
+        };
+        Ok(Departures::new(&special, &self.seen, ranks)?)
+    }
+
+    /// The caller's points are those that this rank owns; the halo stays under way.
+    fn place_at_home(&mut self, at: usize, departures: Departures) -> Result<(), Refusal> {
+        let set = &mut self.sets[at];
+        (set.owned, set.routes.owned) = (None, None);
+        (set.border, set.near) = (departures.border, departures.near);
+        set.routes.halo = Way {
+            sends: departures.seen,
+            ..Way::default()
+        };
+        set.pending = (self.comm.ranks() > 1).then_some(set.has_radii);
+        put(&mut self.engine, set.names.owned, &set.home)
+    }
+
+    /// Callers and owners differ: waits for all points, and tells border from interior anew. The
+    /// inner error is one of this rank.
+    fn place_abroad(
+        &mut self,
+        at: usize,
+        departures: &Departures,
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (comm, set) = (&mut self.comm, &mut self.sets[at]);
+        let waited = comm.waited;
+        let received = points::receive(comm, &set.links, set.has_radii)?;
+        self.clock.came(comm.waited - waited);
+        let Some(domains) = &self.domains else {
+            return Ok(Err(Refusal::new("space is not divided among the ranks")));
+        };
+        let ranks = [comm.rank(), comm.ranks()];
+        let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
+        let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
+            for short in [&owned.short, &halo.short].into_iter().flatten() {
+                return Err(Refusal::new(short));
+            }
+            let sends = departures.with_own(set.home.len(), ranks[0])?;
+            points::stay(&mut owned, &set.home, to(&sends, ranks[0]), ranks[0])?;
+            let viewed = to(&departures.seen, ranks[0]);
+            points::stay(&mut halo, &set.home, viewed, ranks[0])?;
+            let way = Way {
+                sends,
+                ..Way::default()
+            };
+            set.take_owned(engine, owned, way)?;
+            set.routes.halo.sends = departures.seen.clone();
+            (set.border, set.near) = (Vec::new(), Vec::new());
+            if ranks[1] > 1 {
+                let positions = &set.owned().positions;
+                let bounds = Bounds::of(T::positions(positions), domain).map_err(Refusal::new)?;
+                let special = seen.survey(domains, positions, &bounds)?;
+                let around = Departures::new(&special, seen, ranks)?;
+                (set.border, set.near) = (around.border, around.near);
+            }
+            set.take_halo(engine, halo)
+        };
+        Ok(take(received))
+    }
+
+    /// Waits for the halo of a set that is under way, and drops it: there are newer points.
+    pub(crate) fn discard(&mut self, at: usize) -> Result<(), Fault> {
+        let set = &mut self.sets[at];
+        if let Some(radii) = set.pending.take() {
+            drop(points::receive::<T>(&mut self.comm, &set.links, radii)?);
+        }
+        Ok(())
+    }
+
+    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
+    /// one of this rank; the set cannot be used then.
+    pub(crate) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+        let (comm, mut arrived) = (&mut self.comm, Vec::new());
+        let waited = comm.waited;
+        for (at, set) in self.sets.iter_mut().enumerate() {
+            if let Some(radii) = set.pending.take() {
+                let [_, halo] = points::receive(comm, &set.links, radii)?;
+                arrived.push((at, halo));
+            }
+        }
+        if !arrived.is_empty() {
+            self.clock.came(comm.waited - waited);
+        }
+        let begin = Instant::now();
+        let mut settled = Ok(());
+        for (at, arrived) in arrived {
+            let set: &mut Set<T> = &mut self.sets[at];
+            // Known also if the points cannot be kept: fields will come from the same ranks.
+            set.routes.halo.sources.clone_from(&arrived.sources);
+            let taken = match arrived.short {
+                Some(shortage) => Err(shortage.into()),
+                None => set.take_halo(&mut self.engine, arrived),
+            };
+            if let Err(refusal) = taken {
+                set.broken = Some(refusal.message.clone());
+                settled = Err(refusal);
+            }
+        }
+        self.clock.border(begin.elapsed());
+        Ok(settled)
+    }
+
+    /// Switches the pairs of parts on that lists are to be written for now: the owned points of
+    /// pairs of sets that are active, and the border among halos that have come.
+    pub(crate) fn switch_pairs(&mut self) -> Result<(), Refusal> {
+        for (t, targets) in self.sets.iter().enumerate() {
+            for (s, sources) in self.sets.iter().enumerate() {
+                let active = !self.inactive.contains(&[t, s]);
+                let come = targets.pending.is_none() && sources.pending.is_none();
+                let border = come && targets.meets(sources);
+                let summed = self.summed.contains(&[t, s]);
+                for a in targets.names.all() {
+                    for b in sources.names.all() {
+                        let (of, among) = (targets.names, sources.names);
+                        let wanted = if (a, b) == (of.owned, among.owned) {
+                            active || summed
+                        } else if (a, b) == (of.border, among.halo) {
+                            active && border
+                        } else {
+                            summed && border && (Some(a), Some(b)) == (of.complete, among.complete)
+                        };
+                        if self.engine.is_active(a, b)? != wanted {
+                            self.engine.set_active(a, b, wanted)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

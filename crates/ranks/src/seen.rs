@@ -1,0 +1,315 @@
+//! What a rank knows of the cells around its points: who owns them, and who sees them.
+//!
+//! Cells fall into few *classes*: those inside the domain of a rank, and for every group of ranks
+//! that meet somewhere, the cells that all of them see. A survey of points returns those outside of
+//! the commonest class, the interior of this rank; the others cost a look into a table.
+//!
+//! **Invariant:** what is known belongs to one state of the domains. It is forgotten whenever these
+//! change.
+
+use crate::{curve, domains::Domains, scalar::Scalar};
+use nearfield_grid::{
+    Bounds, Cell,
+    memory::{Shortage, filled, make_room_for_one},
+};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+/// Cells with the same owner, seen by the same ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Class {
+    /// The rank that owns the points.
+    pub(crate) owner: u32,
+    /// The ranks that see them, ascending, the owner among them.
+    pub(crate) ranks: Vec<u32>,
+    /// Seen by one rank, but within reach of points that others see. Found out on demand.
+    pub(crate) near: bool,
+}
+
+/// A point outside of the interior of this rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Special {
+    /// Its place in the array.
+    pub(crate) index: u32,
+    /// Its class.
+    pub(crate) class: u32,
+}
+
+/// The class of cells that this rank owns and no other rank sees.
+const INTERIOR: u32 = 0;
+/// A cell of the table that was not met yet.
+const UNKNOWN: u32 = u32::MAX;
+/// Bricks along the edge of a block, as a power of 2.
+const BLOCK: u32 = 2;
+/// Cells of the table per point, and cells that any table may have.
+const CELLS_PER_POINT: usize = 4;
+const FEW_CELLS: usize = 1 << 12;
+/// The purpose of the memory, for messages.
+const WHAT: &str = "cells at the borders of ranks";
+
+/// A map whose keys no adversary chooses to collide, which would cost time only.
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+
+/// Classes of the cells that were met.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    classes: Vec<Class>,
+    numbers: Map<Class, u32>,
+    /// 1, or 2 where [`Class::near`] is wanted: how many times the offsets of the lattice count.
+    reach: i64,
+    /// Classes of the cells of a box, x fastest.
+    table: Vec<u32>,
+    low: Cell,
+    size: [usize; 3],
+    /// Classes of other cells.
+    cells: Map<Cell, u32>,
+    /// By block: the owner, if its surroundings have the same one.
+    blocks: Map<Cell, Option<u32>>,
+    /// Owners of bricks: the way to a place along the curve is long, and every brick is asked for
+    /// by all around it.
+    owners: Map<u64, u32>,
+}
+
+impl Seen {
+    /// Nothing is known yet by `rank`. `near` says whether [`Class::near`] is wanted.
+    pub(crate) fn new(rank: usize, near: bool) -> Self {
+        let interior = Class {
+            owner: rank as u32,
+            ranks: vec![rank as u32],
+            near: false,
+        };
+        Self {
+            classes: vec![interior.clone()],
+            numbers: [(interior, INTERIOR)].into_iter().collect(),
+            reach: if near { 2 } else { 1 },
+            table: Vec::new(),
+            low: [0; 3],
+            size: [0; 3],
+            cells: Map::default(),
+            blocks: Map::default(),
+            owners: Map::default(),
+        }
+    }
+
+    /// Forgets everything: the domains have changed.
+    pub(crate) fn forget(&mut self) {
+        let rank = self.classes[INTERIOR as usize].owner as usize;
+        *self = Self::new(rank, self.reach > 1);
+    }
+
+    /// A class by its number.
+    pub(crate) fn class(&self, number: u32) -> &Class {
+        &self.classes[number as usize]
+    }
+
+    /// The points that are not in the interior of this rank, ascending. `bounds` hold all
+    /// positions.
+    ///
+    /// # Errors
+    /// [`Shortage`] of memory for points or cells.
+    pub(crate) fn survey<T: Scalar>(
+        &mut self,
+        domains: &Domains,
+        positions: &[[T; 3]],
+        bounds: &Bounds,
+    ) -> Result<Vec<Special>, Shortage> {
+        self.fit_table(domains, positions.len(), bounds)?;
+        self.classify(domains, positions)
+    }
+
+    /// The same of few points, for which no table is made.
+    ///
+    /// # Errors
+    /// As [`survey`](Self::survey).
+    pub(crate) fn classify<T: Scalar>(
+        &mut self,
+        domains: &Domains,
+        positions: &[[T; 3]],
+    ) -> Result<Vec<Special>, Shortage> {
+        let mut special = Vec::new();
+        for (index, at) in (0..).zip(positions) {
+            let cell = T::cell(domains.lattice(), *at);
+            let class = match self.slot(cell) {
+                Some(slot) if self.table[slot] != UNKNOWN => self.table[slot],
+                Some(slot) => {
+                    let class = self.find(domains, cell)?;
+                    self.table[slot] = class;
+                    class
+                }
+                None => self.elsewhere(domains, cell)?,
+            };
+            if class != INTERIOR {
+                make_room_for_one(&mut special, WHAT)?;
+                special.push(Special { index, class });
+            }
+        }
+        Ok(special)
+    }
+
+    /// The class of a cell outside of the table.
+    fn elsewhere(&mut self, domains: &Domains, cell: Cell) -> Result<u32, Shortage> {
+        if let Some(class) = self.cells.get(&cell) {
+            return Ok(*class);
+        }
+        let class = self.find(domains, cell)?;
+        let room = self.cells.try_reserve(1);
+        room.map_err(|_| Shortage::of::<[u64; 4]>(self.cells.len() + 1, WHAT))?;
+        self.cells.insert(cell, class);
+        Ok(class)
+    }
+
+    /// Where the table has a cell.
+    #[inline(always)]
+    fn slot(&self, cell: Cell) -> Option<usize> {
+        let [x, y, z] = [0, 1, 2].map(|axis| cell[axis].wrapping_sub(self.low[axis]) as usize);
+        let [width, depth, height] = self.size;
+        (x < width && y < depth && z < height).then(|| (z * depth + y) * width + x)
+    }
+
+    /// Makes a table for points within `bounds`, unless there is one or it would be too large for
+    /// so few points. Cells outside of it are not kept for ever either: points that move through
+    /// space would leave them behind.
+    fn fit_table(
+        &mut self,
+        domains: &Domains,
+        points: usize,
+        bounds: &Bounds,
+    ) -> Result<(), Shortage> {
+        let max = CELLS_PER_POINT * points + FEW_CELLS;
+        if self.cells.len() + self.blocks.len() + self.owners.len() > 8 * max {
+            self.forget();
+        }
+        if points == 0 {
+            return Ok(());
+        }
+        let within = domains.lattice().cells_within(bounds);
+        let has = |axis: usize| {
+            let end = self.low[axis] + self.size[axis] as i64;
+            (self.low[axis]..end).contains(&within.low[axis]) && within.high[axis] < end
+        };
+        if (0..3).all(has) {
+            return Ok(());
+        }
+        // A cell more on every side, so that slow points do not leave it soon.
+        let low = within.low.map(|cell| cell - 1);
+        let size: [usize; 3] =
+            std::array::from_fn(|axis| (within.high[axis] - low[axis] + 2) as usize);
+        let cells = (size[0].checked_mul(size[1])).and_then(|area| area.checked_mul(size[2]));
+        (self.table, self.size) = (Vec::new(), [0; 3]);
+        if let Some(cells) = cells.filter(|cells| *cells <= max) {
+            self.table = filled(cells, UNKNOWN, WHAT)?;
+            (self.low, self.size) = (low, size);
+        }
+        Ok(())
+    }
+
+    /// Finds out the class of a cell.
+    fn find(&mut self, domains: &Domains, cell: Cell) -> Result<u32, Shortage> {
+        if let Some(owner) = self.owner_of_block(domains, cell)? {
+            return self.number(Class {
+                owner,
+                ranks: vec![owner],
+                near: false,
+            });
+        }
+        let owner = self.owner(domains, domains.brick(cell));
+        let ranks = self.owners_around(domains, [cell; 2], 1);
+        let near = ranks.len() == 1
+            && self.reach > 1
+            && self.owners_around(domains, [cell; 2], self.reach).len() > 1;
+        self.number(Class { owner, ranks, near })
+    }
+
+    /// The number of a class, a new one if it was not met yet.
+    fn number(&mut self, class: Class) -> Result<u32, Shortage> {
+        if let Some(number) = self.numbers.get(&class) {
+            return Ok(*number);
+        }
+        let number = self.classes.len() as u32;
+        make_room_for_one(&mut self.classes, WHAT)?;
+        let room = self.numbers.try_reserve(1);
+        room.map_err(|_| Shortage::of::<Class>(self.numbers.len() + 1, WHAT))?;
+        self.classes.push(class.clone());
+        self.numbers.insert(class, number);
+        Ok(number)
+    }
+
+    /// The owner of the block around a cell, if its surroundings have the same one.
+    fn owner_of_block(&mut self, domains: &Domains, cell: Cell) -> Result<Option<u32>, Shortage> {
+        let shift = domains.shift() + BLOCK;
+        let block = cell.map(|cell| cell >> shift);
+        if let Some(known) = self.blocks.get(&block) {
+            return Ok(*known);
+        }
+        let low = block.map(|block| block << shift);
+        let high = low.map(|cell| cell + (1 << shift) - 1);
+        let owners = self.owners_around(domains, [low, high], self.reach);
+        let owner = match owners.as_slice() {
+            [owner] => Some(*owner),
+            _ => None,
+        };
+        let room = self.blocks.try_reserve(1);
+        room.map_err(|_| Shortage::of::<[u64; 4]>(self.blocks.len() + 1, WHAT))?;
+        self.blocks.insert(block, owner);
+        Ok(owner)
+    }
+
+    /// The owners of all cells within `reach` times the offsets of the lattice around some cells,
+    /// ascending.
+    fn owners_around(&mut self, domains: &Domains, cells: [Cell; 2], reach: i64) -> Vec<u32> {
+        let mut owners = Vec::new();
+        domains.bricks_around(cells, reach, |brick| {
+            let owner = self.owner(domains, brick);
+            if !owners.contains(&owner) {
+                owners.push(owner);
+            }
+        });
+        owners.sort_unstable();
+        owners
+    }
+
+    /// The owner of a brick. It is not kept if memory is short.
+    fn owner(&mut self, domains: &Domains, brick: [u32; 3]) -> u32 {
+        let key = key(brick);
+        if let Some(owner) = self.owners.get(&key) {
+            return *owner;
+        }
+        let owner = domains.owner(brick);
+        if self.owners.try_reserve(1).is_ok() {
+            self.owners.insert(key, owner);
+        }
+        owner
+    }
+}
+
+/// A brick as one number.
+fn key(brick: [u32; 3]) -> u64 {
+    let join = |key, k: &u32| key << curve::BITS | u64::from(*k);
+    brick.iter().fold(0, join)
+}
+
+/// A hash of a few numbers in as many multiplications.
+#[derive(Default)]
+pub(crate) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(8) {
+            let mut number = [0; 8];
+            number[..bytes.len()].copy_from_slice(bytes);
+            self.write_u64(u64::from_ne_bytes(number));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd constant near 2⁶⁴ over the golden ratio; the high bits are the mixed ones.
+        let product = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}

@@ -1,12 +1,11 @@
 //! Which rank owns which cell, and which ranks see a point.
 //!
 //! Cells are those of one lattice that all ranks have: it follows from the radius, the box and the
-//! extent of the points of all ranks. Cells are gathered into bricks of 2ˢ cells along each edge, single cells where these are not too
-//! many,
-//! bricks are ordered along a [curve](crate::curve), and a rank owns a range of the curve.
-//! Ownership is a function of the integer cell, so no point has two owners or none, wherever it
-//! lies, also on a corner where several ranks meet. Bricks beyond the extent that the curve was
-//! laid through belong to the nearest one on its border.
+//! extent of the points of all ranks. Cells are gathered into bricks of 2ˢ cells along each edge,
+//! single cells where these are not too many, bricks are ordered along a [curve](crate::curve), and
+//! a rank owns a range of the curve. Ownership is a function of the integer cell, so no point has
+//! two owners or none, wherever it lies, also on a corner where several ranks meet. Bricks beyond
+//! the extent that the curve was laid through belong to the nearest one on its border.
 //!
 //! # Who sees a point
 //!
@@ -18,10 +17,10 @@
 //!
 //! # Cost
 //!
-//! [`Seen`] knows the class of every cell that a rank has met: who owns it, and who sees it. Classes
-//! stay until the domains change, so that a step looks up one number per point, in a table over the
-//! cells of the rank where these lie close enough. Blocks of cells whose surroundings belong to one
-//! rank are found out at once.
+//! [`Seen`](crate::seen::Seen) knows the class of every cell that a rank has met: its owner, and
+//! the ranks that see it. Classes stay until the domains change, so that a step looks up one number
+//! per point, in a table over the cells of the rank where these lie close enough. Blocks of cells
+//! whose surroundings belong to one rank are found out at once.
 
 use crate::{curve, scalar::Scalar};
 use nearfield_grid::{Bounds, Cell, Lattice};

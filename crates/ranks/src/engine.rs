@@ -39,7 +39,7 @@ pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) sets: Vec<Set<T>>,
     /// None before the first set.
     pub(crate) domains: Option<Domains>,
-    /// What is known of the cells of `domains`.
+    /// Classes of the cells of `domains`.
     pub(crate) seen: Seen,
     /// Pairs of sets that are switched off.
     pub(crate) inactive: HashSet<[usize; 2]>,
@@ -172,8 +172,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// [`ErrorKind::Refused`] naming rank and point; the set then keeps its positions. If memory is
     /// short on a rank after positions have travelled, the set cannot be used until it gets
-    /// positions that can. Halos are awaited by the call that needs them, which then returns such an
-    /// error.
+    /// positions that can. The call that needs the halo awaits it, and may return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
             None => self.place_set(set.0, None),

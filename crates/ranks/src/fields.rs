@@ -76,7 +76,12 @@ pub(crate) fn pack(fields: &[Field<'_>], point: usize, message: &mut Vec<u8>) {
 }
 
 /// Refuses fields that do not have one element per point, or other channels than the kernel reads.
-pub(crate) fn check(fields: &[Field<'_>], points: usize, channels: usize, whose: &str) -> Result<(), Refusal> {
+pub(crate) fn check(
+    fields: &[Field<'_>],
+    points: usize,
+    channels: usize,
+    whose: &str,
+) -> Result<(), Refusal> {
     if fields.iter().any(Field::is_indices) {
         return Err(Refusal::new(format!(
             "a {whose} has no index that is the same on all ranks: give numbers of your own"

@@ -7,7 +7,11 @@ use nearfield_grid::memory::{copied, make_room};
 
 impl<T: Scalar> RankedEngine<T> {
     /// The caller's points, numbered if there are no `ids`.
-    pub(crate) fn home(&mut self, positions: &[[T; 3]], ids: Option<&[u64]>) -> Result<Points<T>, Error> {
+    pub(crate) fn home(
+        &mut self,
+        positions: &[[T; 3]],
+        ids: Option<&[u64]>,
+    ) -> Result<Points<T>, Error> {
         let checked = match ids {
             Some(ids) if ids.len() != positions.len() => Err(Refusal::new(format!(
                 "{} ids for {} points: give one to each, or none at all",

@@ -247,7 +247,7 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<Result<Spans, Refusal>, Error> {
         let lists = self.lists(targets, sources);
         let points = self.sets[targets.0].home.len();
-        let room = Spans::with_room(points).map_err(Refusal::from);
+        let room = Spans::with_room(points);
         // Owned sets are borrowed from the engine, so the messages are packed first.
         let packed = lists.and_then(|lists| {
             let ids = (0..lists.len()).map(|k| lists.ids_of(k).collect::<Vec<u64>>());
@@ -357,7 +357,11 @@ impl Spans {
     }
 
     /// Takes the list of a point.
-    fn put(&mut self, index: usize, ids: impl ExactSizeIterator<Item = u64>) -> Result<(), Refusal> {
+    fn put(
+        &mut self,
+        index: usize,
+        ids: impl ExactSizeIterator<Item = u64>,
+    ) -> Result<(), Refusal> {
         let begin = self.ids.len();
         let room = self.ids.try_reserve(ids.len());
         room.map_err(|_| nearfield_grid::memory::Shortage::of::<u64>(begin + ids.len(), WHAT))?;

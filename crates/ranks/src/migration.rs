@@ -1,7 +1,7 @@
 //! Points that change their rank, and arrays of the caller that follow them.
 //!
-//! Only points that leave are in messages. What stays and what comes is merged by id, in runs of
-//! points that stay together, so a step in which few points leave copies arrays in large pieces.
+//! Only points that leave are in messages. Points that stay are merged by id with those that come,
+//! in runs that stay together, so a step in which few points leave copies arrays in large pieces.
 //! The plan outlives the set's own routes, so any number of arrays can follow.
 
 use crate::{
@@ -57,9 +57,16 @@ fn merged(
     departures: &Departures,
     came: &[u64],
 ) -> Result<Vec<Piece>, Shortage> {
-    let left = departures.leaving.iter().map(|send| send.indices.len()).sum();
+    let left = departures
+        .leaving
+        .iter()
+        .map(|send| send.indices.len())
+        .sum();
     let mut gone: Vec<u32> = with_room(left, WHAT)?;
-    departures.leaving.iter().for_each(|send| gone.extend_from_slice(&send.indices));
+    departures
+        .leaving
+        .iter()
+        .for_each(|send| gone.extend_from_slice(&send.indices));
     gone.sort_unstable();
     let mut pieces = Pieces(Vec::new());
     let order = order_by_id(came)?;
@@ -187,7 +194,10 @@ impl Migration {
                     "{found} values for {expected} points: bring arrays in the order before"
                 )));
             }
-            let came = self.moved.as_ref().map_or(0, |moved| moved.way.places.len());
+            let came = self
+                .moved
+                .as_ref()
+                .map_or(0, |moved| moved.way.places.len());
             Ok(zeroed(came, "an array of points that have come")?)
         };
         let comm = &mut engine.comm;
@@ -297,7 +307,11 @@ impl<T: Scalar> RankedEngine<T> {
         }
         let (home, ascending) = (&self.sets[at].home, self.sets[at].ascending);
         let pieces = merged(&home.ids, ascending, &departures, &points.ids)?;
-        let left: usize = departures.leaving.iter().map(|send| send.indices.len()).sum();
+        let left: usize = departures
+            .leaving
+            .iter()
+            .map(|send| send.indices.len())
+            .sum();
         let now = home.len() - left + points.len();
         let mut places = Vec::new();
         make_room(&mut places, points.len(), WHAT)?;

@@ -278,7 +278,7 @@ impl<T: Scalar> RankedEngine<T> {
         let ranks = [comm.rank(), comm.ranks()];
         let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
         let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
-            for short in [&owned.short, &halo.short].into_iter().flatten() {
+            if let Some(short) = owned.short.as_ref().or(halo.short.as_ref()) {
                 return Err(Refusal::new(short));
             }
             let sends = departures.with_own(set.home.len(), ranks[0])?;

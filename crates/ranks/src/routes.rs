@@ -7,9 +7,9 @@
 //!
 //! Points that stay on their rank are copied from array to array ([`Way::own`]), without a message.
 //!
-//! **Invariants:** what rank a sends to rank b is, point by point and in order, what b expects of a.
-//! The number of values is known on both ends, so an exchange needs no message without values. All
-//! ranks have the first way, or none has it.
+//! **Invariants:** rank a sends to rank b, point by point and in order, the values that b expects
+//! of a. The number of values is known on both ends, so an exchange needs no message without
+//! values. All ranks have the first way, or none has it.
 
 use crate::{
     communicator::Communicator,
@@ -149,7 +149,7 @@ fn sends(by_rank: Vec<Vec<u32>>) -> Vec<Send> {
         .collect()
 }
 
-/// What goes to a rank.
+/// The points that go to a rank.
 pub(crate) fn to(sends: &[Send], rank: usize) -> &[u32] {
     let at = sends.binary_search_by_key(&rank, |send| send.rank);
     at.map_or(&[], |at| &sends[at].indices)

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The times of a step on this rank, from [`RankedEngine::last_step`](crate::RankedEngine::last_step).
+/// The times of a step on this rank, from
+/// [`RankedEngine::last_step`](crate::RankedEngine::last_step).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct StepTimes {
@@ -38,8 +39,6 @@ pub(crate) struct Clock {
     agreed: Duration,
     /// True once the points of the step were searched: the next positions begin another.
     searched: bool,
-    /// When the domains were last compared, and the time spent in waiting until then.
-    since: (Instant, Duration),
     /// When halos of points were posted.
     posted: Option<Instant>,
 }
@@ -51,7 +50,6 @@ impl Clock {
             times: StepTimes::default(),
             agreed: Duration::ZERO,
             searched: false,
-            since: (Instant::now(), Duration::ZERO),
             posted: None,
         }
     }
@@ -101,11 +99,5 @@ impl Clock {
     /// Work among the halo took so long.
     pub(crate) fn border(&mut self, time: Duration) {
         self.times.border += time;
-    }
-
-    /// The time since the last call that was not spent in waiting; `idle` is all of that so far.
-    pub(crate) fn busy(&mut self, idle: Duration) -> Duration {
-        let (since, before) = std::mem::replace(&mut self.since, (Instant::now(), idle));
-        since.elapsed().saturating_sub(idle.saturating_sub(before))
     }
 }

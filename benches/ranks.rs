@@ -2,8 +2,10 @@
 //!
 //! `cargo bench -p nearfield-ranks --bench ranks -- --points 1e6 --ranks 1,2,4` times in turn one
 //! engine with as many threads as there are ranks, and ranks of one thread each, which have
-//! migrated. It prints the least time of either, their ratio, and the halo points of all ranks as a
-//! share of the points. Ranks need as many idle cores.
+//! migrated. It prints the least time of either, their ratio, the halo points of all ranks as a
+//! share of the points, and the least share of the halo's time that a rank hid behind work. With
+//! `--weak` there are so many points for each rank. `--side one` and `--side many` run one side, to
+//! count its instructions. Ranks need as many idle cores.
 
 use nearfield::{kernels::SphDensity, prelude::*};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::threads};
@@ -41,8 +43,9 @@ fn one(points: &[[f32; 3]], threads: usize) -> Result<Duration, nearfield::Error
     Ok(times.into_iter().skip(1).min().unwrap_or_default())
 }
 
-/// The least time of a step on ranks, and the number of halo points of all ranks.
-fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Duration, usize), Error> {
+/// The least time of a step on ranks, the number of halo points of all ranks, and the least share
+/// of the halo's time that was hidden.
+fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Duration, usize, f64), Error> {
     let found = threads::run(ranks, |transport| {
         let builder = RankedEngine::builder(RADIUS).device(Device::Cpu).threads(1);
         let mut engine = builder.build::<f32>(transport)?;
@@ -53,12 +56,14 @@ fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Duration, usize), Error> {
         let moved = engine.migrate(set, mine)?;
         let mine = moved.bring(&mut engine, mine)?;
         let times = steps(&mut engine, set, &mine)?;
-        Ok::<_, Error>((times, engine.points(set)?[1]))
+        let hidden = engine.last_step().hidden();
+        Ok::<_, Error>((times, engine.points(set)?[1], hidden))
     });
-    let mut whole = (vec![Duration::ZERO; STEPS], 0);
+    let mut whole = (vec![Duration::ZERO; STEPS], 0, 1.0f64);
     for rank in found {
-        let (times, halo) = rank.map_err(Error::from)??;
+        let (times, halo, hidden) = rank.map_err(Error::from)??;
         whole.1 += halo;
+        whole.2 = whole.2.min(hidden);
         for (slowest, time) in whole.0.iter_mut().zip(times) {
             *slowest = time.max(*slowest);
         }
@@ -66,6 +71,7 @@ fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Duration, usize), Error> {
     Ok((
         whole.0.into_iter().skip(1).min().unwrap_or_default(),
         whole.1,
+        whole.2,
     ))
 }
 
@@ -87,25 +93,36 @@ fn steps(
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let points = flag("--points", "1e6").parse::<f64>()? as usize;
-    let points = Cloud::by_name("lattice", points, 1)?;
+    let each = flag("--points", "1e6").parse::<f64>()? as usize;
+    let (weak, side) = (
+        std::env::args().any(|flag| flag == "--weak"),
+        flag("--side", "both"),
+    );
     for ranks in flag("--ranks", "1,2").split(',') {
         let ranks: usize = ranks.parse()?;
+        let points = if weak { each * ranks } else { each };
+        let points = Cloud::by_name("lattice", points, 1)?;
         let mut least = [Duration::MAX; 2];
-        let mut halo = 0;
+        let (mut halo, mut hidden) = (0, 1.0f64);
         for _ in 0..TURNS {
-            let found = many(&points, ranks)?;
-            halo = found.1;
-            least = [least[0].min(one(&points, ranks)?), least[1].min(found.0)];
+            if side != "one" {
+                let found = many(&points, ranks)?;
+                least[1] = least[1].min(found.0);
+                (halo, hidden) = (found.1, hidden.min(found.2));
+            }
+            if side != "many" {
+                least[0] = least[0].min(one(&points, ranks)?);
+            }
         }
         let [one, many] = least.map(|time| time.as_secs_f64());
         println!(
-            "{} points: {ranks} threads of one engine {:.1} ms, {ranks} ranks {:.1} ms, ratio {:.2}, halo {:.1} %",
+            "{} points: {ranks} threads of one engine {:.1} ms, {ranks} ranks {:.1} ms, ratio {:.3}, halo {:.1} %, hidden {:.1} %",
             points.len(),
             1e3 * one,
             1e3 * many,
             many / one,
             100.0 * halo as f64 / points.len() as f64,
+            100.0 * hidden,
         );
     }
     Ok(())

@@ -46,12 +46,10 @@ impl Work {
         Ok(Self(work).merged())
     }
 
-    /// The work of the cells that hold `positions`, which are all points of these cells, at `cost`
-    /// per unit.
+    /// The work of the cells that hold `positions`, which are all points of these cells.
     pub(crate) fn of_cells<T: Scalar>(
         domains: &Domains,
         positions: &mut dyn Iterator<Item = [T; 3]>,
-        cost: f64,
     ) -> Result<Self, Shortage> {
         let mut cells: HashMap<Cell, (u64, f64)> = HashMap::new();
         for at in positions {
@@ -63,7 +61,7 @@ impl Work {
         }
         let mut work = Vec::new();
         nearfield_grid::memory::make_room(&mut work, cells.len(), "the work of cells")?;
-        let of = |n: f64| cost * (CELLS * n * n + PER_POINT * n);
+        let of = |n: f64| CELLS * n * n + PER_POINT * n;
         work.extend(
             cells
                 .into_values()
@@ -101,12 +99,28 @@ impl Work {
     /// Where every rank but the first begins, so that all ranks have about equal work. The same on
     /// every rank; all ranks must call it.
     pub(crate) fn cuts(&self, comm: &mut Communicator) -> Result<Vec<u64>, Fault> {
-        let ranks = comm.ranks();
+        self.cuts_by(comm, |work| vec![1.0 / work.len() as f64; work.len()])
+    }
+
+    /// The same with other `shares`, which add up to 1, by the work that the ranks have now.
+    pub(crate) fn cuts_by(
+        &self,
+        comm: &mut Communicator,
+        shares: impl FnOnce(&[f64]) -> Vec<f64>,
+    ) -> Result<Vec<u64>, Fault> {
+        let (rank, ranks) = (comm.rank(), comm.ranks());
         let sums = self.sums();
         let before = |place: u64| sums[self.0.partition_point(|(at, _)| *at < place)];
-        let mut whole = [before(u64::MAX)];
-        comm.sum(&mut whole)?;
-        let share = |cut: usize| whole[0] * (cut + 1) as f64 / ranks as f64;
+        let mut all = vec![0.0; ranks];
+        all[rank] = before(u64::MAX);
+        comm.sum(&mut all)?;
+        let whole: f64 = all.iter().sum();
+        let mut wanted = shares(&all);
+        let mut sum = 0.0;
+        for share in &mut wanted {
+            sum += whole * *share;
+            *share = sum;
+        }
         let mut lows = vec![0; ranks - 1];
         let mut width = curve::END;
         while width > 1 {
@@ -117,7 +131,7 @@ impl Work {
             let found = work.chunks_exact(FAN as usize - 1).enumerate();
             for ((cut, work), low) in found.zip(&mut lows) {
                 // The range that holds the last place with at most the share before it.
-                *low += width * work.partition_point(|work| *work <= share(cut)) as u64;
+                *low += width * work.partition_point(|work| *work <= wanted[cut]) as u64;
             }
         }
         Ok(lows)

@@ -7,6 +7,7 @@
 
 use crate::{
     Error, RankedBuilder, Scalar, StepTimes,
+    balance::Balance,
     communicator::Communicator,
     domains::Domains,
     error::Refusal,
@@ -17,7 +18,10 @@ use crate::{
 };
 use nearfield::{Engine, ListKind, RadiusRule};
 use nearfield_grid::{Radius, memory::copied};
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 /// Names a point set of a [`RankedEngine`]; the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +50,10 @@ pub struct RankedEngine<T: Scalar = f32> {
     /// Pairs of sets that deterministic sums were taken over: these have lists at the border.
     pub(crate) summed: HashSet<[usize; 2]>,
     pub(crate) clock: Clock,
+    /// Decides when domains move.
+    pub(crate) balance: Balance,
+    /// When times were last compared, and the time spent in waiting until then.
+    pub(crate) measured: Option<(Instant, Duration)>,
 }
 
 /// The rank, the number of ranks and the engine of this rank.
@@ -115,6 +123,8 @@ impl<T: Scalar> RankedEngine<T> {
             inactive: HashSet::new(),
             summed: HashSet::new(),
             clock: Clock::new(),
+            balance: Balance::default(),
+            measured: None,
         })
     }
 
@@ -241,16 +251,6 @@ impl<T: Scalar> RankedEngine<T> {
             let own = &mut self.sets[set.0];
             (own.home.radii, own.has_radii) = (before, had);
         })
-    }
-
-    /// Divides space among the ranks anew, by the work that the points as they are will take. The
-    /// caller's arrays stay; [`migrate`](Self::migrate) takes them along.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Refused`] if a rank is short of memory. Sets that have not got to their new
-    /// owners cannot be used then until they get new positions.
-    pub fn rebalance(&mut self) -> Result<(), Error> {
-        self.cut_by_work(1.0)
     }
 
     /// Global ids of the points of a set that this rank gave, in the caller's order.

@@ -50,6 +50,7 @@
 //! panics or leaves is a [fault](ErrorKind::Fault) on every rank. No call hangs, and none has a
 //! time limit.
 
+mod balance;
 mod builder;
 mod communicator;
 mod complete;
@@ -62,8 +63,10 @@ mod fields;
 mod ids;
 mod lists;
 mod migration;
+mod moving;
 mod placing;
 mod points;
+mod query;
 mod routes;
 mod scalar;
 mod seen;

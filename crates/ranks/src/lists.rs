@@ -9,7 +9,11 @@
 //! the point's own id.
 
 use crate::{
-    Error, RankedEngine, RankedSet, Scalar, communicator::RESULTS, error::Refusal, set::Set,
+    Error, RankedEngine, RankedSet, Scalar,
+    communicator::{Communicator, RESULTS},
+    error::Refusal,
+    routes::Way,
+    set::Set,
     transport::Fault,
 };
 use nearfield::{ListKind, NeighborLists};
@@ -257,27 +261,7 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(way) = &self.sets[targets.0].routes.owned else {
             return Ok(Ok(arrived));
         };
-        way.post_back(&mut self.comm, RESULTS, |place, message| {
-            let list = &ids[place];
-            message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
-            message.extend_from_slice(bytemuck::cast_slice(list));
-        })?;
-        let mut put = Ok(());
-        way.own(self.comm.rank(), |index, place| {
-            if put.is_ok() {
-                put = arrived.put(index, ids[place].iter().copied());
-            }
-        });
-        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
-            let (numbers, _) = rest.as_chunks();
-            let (count, ids) = numbers.split_first()?;
-            let count = u64::from_ne_bytes(*count) as usize;
-            let ids = ids.get(..count)?.iter().map(|id| u64::from_ne_bytes(*id));
-            if put.is_ok() {
-                put = arrived.put(index, ids);
-            }
-            Some(8 + 8 * count)
-        })?;
+        let put = arrived.bring(&mut self.comm, way, &ids)?;
         Ok(put.map(|()| arrived))
     }
 
@@ -338,7 +322,7 @@ impl<T: Scalar> RankedEngine<T> {
 }
 
 /// Lists that have come owner after owner.
-struct Spans {
+pub(crate) struct Spans {
     /// By point of the caller: where its list is.
     spans: Vec<std::ops::Range<usize>>,
     ids: Vec<u64>,
@@ -349,7 +333,7 @@ const WHAT: &str = "lists of global ids";
 
 impl Spans {
     /// No list yet, for `points` points.
-    fn with_room(points: usize) -> Result<Self, Refusal> {
+    pub(crate) fn with_room(points: usize) -> Result<Self, Refusal> {
         Ok(Self {
             spans: filled(points, 0..0, "offsets of lists")?,
             ids: Vec::new(),
@@ -370,8 +354,40 @@ impl Spans {
         Ok(())
     }
 
+    /// Brings lists back to the ranks that asked for them, by the way of the questions. The inner
+    /// error is one of this rank.
+    pub(crate) fn bring(
+        &mut self,
+        comm: &mut Communicator,
+        way: &Way,
+        lists: &[Vec<u64>],
+    ) -> Result<Result<(), Refusal>, Fault> {
+        way.post_back(comm, RESULTS, |place, message| {
+            let list = &lists[place];
+            message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
+            message.extend_from_slice(bytemuck::cast_slice(list));
+        })?;
+        let mut put = Ok(());
+        way.own(comm.rank(), |index, place| {
+            if put.is_ok() {
+                put = self.put(index, lists[place].iter().copied());
+            }
+        });
+        way.collect_back(comm, RESULTS, |index, rest| {
+            let (numbers, _) = rest.as_chunks();
+            let (count, ids) = numbers.split_first()?;
+            let count = u64::from_ne_bytes(*count) as usize;
+            let ids = ids.get(..count)?.iter().map(|id| u64::from_ne_bytes(*id));
+            if put.is_ok() {
+                put = self.put(index, ids);
+            }
+            Some(8 + 8 * count)
+        })?;
+        Ok(put)
+    }
+
     /// All lists in the order of the points.
-    fn in_order(self) -> Result<IdLists, Refusal> {
+    pub(crate) fn in_order(self) -> Result<IdLists, Refusal> {
         let mut lists = IdLists::default();
         make_room(&mut lists.offsets, self.spans.len() + 1, "offsets of lists")?;
         lists.offsets.push(0);

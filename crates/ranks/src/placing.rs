@@ -28,8 +28,13 @@ use nearfield_grid::{Bounds, Lattice};
 use std::time::Instant;
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The extent of points of this rank, which are those of set `at`.
-    fn extent(&self, at: usize, ids: &[u64], positions: &[[T; 3]]) -> Result<Bounds, Refusal> {
+    /// The extent of points of this rank. `whose` they are is said in refusals.
+    pub(crate) fn extent(
+        &self,
+        whose: &str,
+        ids: &[u64],
+        positions: &[[T; 3]],
+    ) -> Result<Bounds, Refusal> {
         Bounds::of(T::positions(positions), &self.domain).map_err(|error| {
             let index = match error.kind() {
                 nearfield_grid::ErrorKind::NotFinite { index, .. }
@@ -37,13 +42,13 @@ impl<T: Scalar> RankedEngine<T> {
                 | nearfield_grid::ErrorKind::TooFarFromTiltedBox { index, .. } => Some(*index),
                 _ => None,
             };
-            Refusal::of_point(format!("point set {at}: {error}"), index, ids)
+            Refusal::of_point(format!("{whose}: {error}"), index, ids)
         })
     }
 
     /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and
     /// the lattice that follows for set `at` and the others.
-    fn agree_extent(
+    pub(crate) fn agree_extent(
         &mut self,
         at: usize,
         extent: Result<Bounds, Refusal>,
@@ -58,10 +63,19 @@ impl<T: Scalar> RankedEngine<T> {
             min: [ends[0], ends[1], ends[2]],
             max: [-ends[3], -ends[4], -ends[5]],
         };
-        let lattice = Lattice::new(self.radius, self.domain, 1, &self.bounds_with(at, &all));
-        // All ranks have the same numbers, so it is the same refusal on all.
-        let lattice = lattice.map_err(|error| Refusal::new(error).by(0))?;
+        let lattice = self.lattice_of(&self.bounds_with(at, &all))?;
         Ok(([own, all], lattice))
+    }
+
+    /// The lattice for points within bounds that all ranks know, so it is the same on all.
+    pub(crate) fn lattice_of(&self, bounds: &Bounds) -> Result<Lattice, Error> {
+        let lattice = Lattice::new(self.radius, self.domain, 1, bounds);
+        lattice.map_err(|error| Refusal::new(error).by(0))
+    }
+
+    /// The extent of all sets.
+    pub(crate) fn bounds_of_sets(&self) -> Bounds {
+        self.bounds_with(usize::MAX, &Bounds::EMPTY)
     }
 
     /// The extent of all sets if that of set `at` is `bounds`.
@@ -74,7 +88,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// set has the points it had.
     pub(crate) fn take_in(&mut self, at: usize, home: Points<T>) -> Result<(), Error> {
         self.clock.moved(self.comm.agreed);
-        let extent = self.extent(at, &home.ids, &home.positions);
+        let extent = self.extent(&format!("point set {at}"), &home.ids, &home.positions);
         let ([own, all], lattice) = self.agree_extent(at, extent)?;
         let set = &mut self.sets[at];
         let before = (set.bounds, set.own_bounds, set.ascending);
@@ -111,7 +125,7 @@ impl<T: Scalar> RankedEngine<T> {
                     "{found} positions for {expected} points: give other points to replace()"
                 )));
             }
-            self.extent(set.0, &own.home.ids, positions)
+            self.extent(&format!("point set {}", set.0), &own.home.ids, positions)
         });
         let ([own, all], lattice) = self.agree_extent(set.0, extent)?;
         let taken = &mut self.sets[set.0];
@@ -122,9 +136,8 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// Domains that are still to be cut.
-    fn undivided(&self, lattice: Lattice) -> Domains {
-        let all = self.bounds_with(usize::MAX, &Bounds::EMPTY);
-        Domains::new(lattice, &all, self.ranks())
+    pub(crate) fn undivided(&self, lattice: Lattice) -> Domains {
+        Domains::new(lattice, &self.bounds_of_sets(), self.ranks())
     }
 
     /// Puts other domains in the place of the ones there are.
@@ -148,31 +161,30 @@ impl<T: Scalar> RankedEngine<T> {
         domains.set_cuts(work.cuts(&mut self.comm)?);
         self.divide(domains);
         self.place_all()?;
-        self.cut_by_work(1.0)
+        self.rebalance()
     }
 
-    /// Divides space by the work of the cells that every rank owns, which takes this rank `cost`
-    /// per unit.
-    pub(crate) fn cut_by_work(&mut self, cost: f64) -> Result<(), Error> {
+    /// Divides space by the work of the cells that every rank owns. `shares` are those of the ranks
+    /// by the work that they have now, the same on all.
+    pub(crate) fn cut_by_work(
+        &mut self,
+        shares: impl FnOnce(&[f64]) -> Vec<f64>,
+    ) -> Result<(), Error> {
         let Some(mut domains) = self.domains.clone().filter(|_| self.ranks() > 1) else {
             return Ok(());
         };
-        let work = self.work(&domains, cost);
+        let owned = self.sets.iter().map(|set| &set.owned().positions);
+        let mut owned = owned.flatten().copied();
+        let work = Work::of_cells(&domains, &mut owned).map_err(Refusal::from);
+        drop(owned);
         let work = self.comm.agree(work, &mut [])?;
-        let cuts = work.cuts(&mut self.comm)?;
+        let cuts = work.cuts_by(&mut self.comm, shares)?;
         if cuts == domains.cuts() {
             return Ok(());
         }
         domains.set_cuts(cuts);
         self.divide(domains);
         self.place_all()
-    }
-
-    /// The work of the cells that this rank owns, times `cost`.
-    pub(crate) fn work(&self, domains: &Domains, cost: f64) -> Result<Work, Refusal> {
-        let owned = self.sets.iter().map(|set| &set.owned().positions);
-        let mut owned = owned.flatten().copied();
-        Ok(Work::of_cells(domains, &mut owned, cost)?)
     }
 
     /// Brings the points of all sets to their owners and halos. After an error no set can be used

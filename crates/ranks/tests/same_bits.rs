@@ -80,8 +80,8 @@ fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize) -> Found {
     all.into_iter().map(|(_, found)| found).collect()
 }
 
-fn all_cases<T: Precise>() {
-    for case in T::cases(Level::Quick).cases() {
+fn all_cases<T: Precise>(level: Level) {
+    for case in T::cases(level).cases() {
         let expected = by_one(case);
         for ranks in RANKS {
             let found = by_ranks(case, ranks);
@@ -101,10 +101,33 @@ fn all_cases<T: Precise>() {
 
 #[test]
 fn lists_and_sums_have_the_bits_of_one_engine() {
-    within(1200, all_cases::<f32>);
+    within(1200, || all_cases::<f32>(Level::Quick));
 }
 
 #[test]
 fn lists_and_sums_in_double_have_the_bits_of_one_engine() {
-    within(1200, all_cases::<f64>);
+    within(1200, || all_cases::<f64>(Level::Quick));
+}
+
+/// `cargo test --release -p nearfield-ranks --test same_bits -- --ignored full`
+#[test]
+#[ignore = "takes many minutes: the full set of cases"]
+fn full_cases_have_the_bits_of_one_engine() {
+    within(7200, || {
+        all_cases::<f32>(Level::Full);
+        all_cases::<f64>(Level::Full);
+    });
+}
+
+/// `cargo test --release -p nearfield-ranks --test same_bits -- --ignored hangs`
+#[test]
+#[ignore = "takes many minutes: the cases fifty times"]
+fn no_run_of_twelve_ranks_hangs() {
+    for _ in 0..50 {
+        within(600, || {
+            for case in f32::cases(Level::Quick).cases() {
+                by_ranks(case, 12);
+            }
+        });
+    }
 }

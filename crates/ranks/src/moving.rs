@@ -1,0 +1,111 @@
+//! Domains that move: by the work that is predicted, and by times that were measured.
+
+use crate::{Error, RankedEngine, Scalar, balance::shares, error::Refusal};
+use std::time::{Duration, Instant};
+
+impl<T: Scalar> RankedEngine<T> {
+    /// Divides space among the ranks anew, by the work that the points as they are will take on
+    /// equal ranks. The caller's arrays stay; [`migrate`](Self::migrate) takes them along.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if a rank is short of memory. Sets that
+    /// have not got to their new owners cannot be used then until they get new positions.
+    pub fn rebalance(&mut self) -> Result<(), Error> {
+        self.cut_by_work(|work| vec![1.0 / work.len() as f64; work.len()])
+    }
+
+    /// Moves domains if the times of the ranks say that it pays; returns true if it did. To be
+    /// called once a step, at the same place.
+    ///
+    /// The time of a rank is what has passed since the last call, less what it spent in waiting for
+    /// others. So everything that a program does between two calls counts, its own loops and both
+    /// backends of the rank included. The first call begins to measure.
+    ///
+    /// The caller's arrays stay; [`migrate`](Self::migrate) takes them along, and should follow, as
+    /// work on points of other ranks needs more messages.
+    ///
+    /// # Errors
+    /// As [`rebalance`](Self::rebalance).
+    pub fn balance(&mut self) -> Result<bool, Error> {
+        let idle = self.comm.waited + self.comm.agreed;
+        let measured = self.measured.replace((Instant::now(), idle));
+        let all = match measured {
+            // All ranks have called as often.
+            None => return Ok(false),
+            Some((since, before)) => since.elapsed().saturating_sub(idle - before),
+        };
+        self.balance_by(all)
+    }
+
+    /// As [`balance`](Self::balance), with the time that this rank took for the last step, measured
+    /// by the caller.
+    ///
+    /// # Errors
+    /// As [`rebalance`](Self::rebalance).
+    pub fn balance_by(&mut self, time: Duration) -> Result<bool, Error> {
+        let times = self.comm.gather_number(time.as_nanos() as u64)?;
+        let seconds: Vec<f64> = times.iter().map(|time| *time as f64 * 1e-9).collect();
+        let Some(factors) = self.balance.next(&seconds) else {
+            return Ok(false);
+        };
+        let begin = Instant::now();
+        self.cut_by_work(|work| shares(work, &factors))?;
+        // The slowest rank counts, and all have to know the same.
+        let took = self.comm.gather_number(begin.elapsed().as_nanos() as u64)?;
+        let took = took.into_iter().max().unwrap_or(0) as f64 * 1e-9;
+        self.balance.moved(&factors, took);
+        if self.measured.is_some() {
+            // The move itself belongs to no step.
+            self.measured = Some((Instant::now(), self.comm.waited + self.comm.agreed));
+        }
+        Ok(true)
+    }
+
+    /// Changes the search radius, rounded as that of [`builder`](RankedEngine::builder); all points
+    /// are brought to owners and halos anew. Radii of single points stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if the radius cannot be used,
+    /// or a point has a larger one of its own; the old one then stays. If memory is short sets
+    /// cannot be used until they get new positions.
+    pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
+        let radius = radius.into();
+        let before = self.radius.value_f64();
+        let mut changed = || {
+            let checked = T::radius(radius).map_err(Refusal::new)?;
+            let largest = checked.value();
+            for set in &self.sets {
+                if let Some(index) = set.home.radii.iter().position(|own| *own > largest) {
+                    let own = set.home.radii[index];
+                    let message = format!(
+                        "point {index} has the radius {own}, more than {largest}: give it another"
+                    );
+                    return Err(Refusal::of_point(message, Some(index), &set.home.ids));
+                }
+            }
+            self.engine.set_radius(radius)?;
+            Ok(checked)
+        };
+        let changed = changed();
+        let agreed = self.comm.agree(changed.clone(), &mut []);
+        let checked = match agreed {
+            Ok(checked) => checked,
+            Err(error) => {
+                // Others have refused: back to the radius there was, which fitted.
+                let back = changed.map(|_| self.engine.set_radius(before));
+                if let Ok(Err(lost)) = back {
+                    for set in &mut self.sets {
+                        set.broken = Some(lost.to_string());
+                    }
+                }
+                return Err(error);
+            }
+        };
+        (self.radius, self.settings.radius) = (checked, radius);
+        if self.sets.is_empty() {
+            return Ok(());
+        }
+        let lattice = self.lattice_of(&self.bounds_of_sets())?;
+        self.cut(self.undivided(lattice))
+    }
+}

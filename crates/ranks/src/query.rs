@@ -1,0 +1,123 @@
+//! Neighbours of positions that are no points of any set, anywhere in space.
+//!
+//! The rank that owns the cell of a position has every point within the radius of it, among its own
+//! points or in its halo. So positions go to these ranks, are searched for there, and the ids that
+//! were found come back.
+
+use crate::{
+    Error, IdLists, RankedEngine, RankedSet, Scalar,
+    communicator::Links,
+    error::Refusal,
+    lists::Spans,
+    points::{self, Points},
+    routes::{Departures, Send, Way, to},
+};
+use nearfield_grid::memory::{Shortage, copied, make_room, make_room_for_one};
+
+impl<T: Scalar> RankedEngine<T> {
+    /// Global ids of the neighbours in `sources` of positions that are no points of any set: list i
+    /// has those of position i, ascending, one entry per image. A point at the position itself is a
+    /// neighbour of it. Each rank gives any positions, or none; lists are full.
+    ///
+    /// Positions far outside of all points may need other cells, which divides space anew.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a position on one cannot
+    /// be used, memory is short, or points have radii of their own.
+    pub fn query(&mut self, positions: &[[T; 3]], sources: RankedSet) -> Result<IdLists, Error> {
+        let extent = self.placed(sources).map(|set| set.has_radii);
+        let extent = extent.and_then(|has_radii| {
+            if has_radii {
+                return Err(Refusal::new(
+                    "positions have no radii of their own, but points have: query a set without",
+                ));
+            }
+            self.extent("position", &[], positions)
+        });
+        let (_, lattice) = self.agree_extent(usize::MAX, extent)?;
+        if self
+            .domains
+            .as_ref()
+            .is_none_or(|domains| *domains.lattice() != lattice)
+        {
+            self.cut(self.undivided(lattice))?;
+        }
+        let settled = self.settle()?;
+        let asked =
+            settled.and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions)?)));
+        let mut links = Links::new();
+        let ranks = |(departures, _): &(Departures, Points<T>)| departures.ranks();
+        let (departures, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
+        points::post(&mut self.comm, &links, &asked, &departures, false)?;
+        let [mut arrived, _] = points::receive::<T>(&mut self.comm, &links, false)?;
+        let (me, sends) = (self.rank(), departures.leaving);
+        let own = points::stay(&mut arrived, &asked, to(&sends, me), me);
+        let found = match arrived.short.or(own.err()) {
+            Some(shortage) => Err(shortage.into()),
+            None => self.search(&arrived.points.positions, sources),
+        };
+        let spans = Spans::with_room(positions.len());
+        let found = found.and_then(|found| Ok((found, spans?)));
+        let (found, mut spans) = self.comm.agree(found, &mut [])?;
+        let way = Way {
+            places: (0..arrived.points.len() as u32).collect(),
+            sources: arrived.sources,
+            sends,
+        };
+        let put = spans.bring(&mut self.comm, &way, &found)?;
+        let written = put.and_then(|()| spans.in_order());
+        self.comm.agree(written, &mut [])
+    }
+
+    /// Positions by the ranks that own their cells.
+    fn by_owner(&self, positions: &[[T; 3]]) -> Result<Departures, Refusal> {
+        let Some(domains) = &self.domains else {
+            return Err(Refusal::new("there are no points: add a point set"));
+        };
+        let mut by_rank: Vec<Vec<u32>> = vec![Vec::new(); self.ranks()];
+        for (index, at) in (0..).zip(positions) {
+            let cell = T::cell(domains.lattice(), *at);
+            let list = &mut by_rank[domains.owner(domains.brick(cell)) as usize];
+            make_room_for_one(list, "positions of a query")?;
+            list.push(index);
+        }
+        let by_rank = by_rank.into_iter().enumerate();
+        let sends = by_rank.map(|(rank, indices)| Send { rank, indices });
+        Ok(Departures {
+            leaving: sends.filter(|send| !send.indices.is_empty()).collect(),
+            ..Departures::default()
+        })
+    }
+
+    /// The positions as points whose ids are their places.
+    fn numbered(positions: &[[T; 3]]) -> Result<Points<T>, Shortage> {
+        let what = "positions of a query";
+        let mut points = Points {
+            positions: copied(positions, what)?,
+            ..Points::default()
+        };
+        make_room(&mut points.ids, positions.len(), what)?;
+        points.ids.extend(0..positions.len() as u64);
+        Ok(points)
+    }
+
+    /// By position, the ids of the points of this rank and its halo within the radius, ascending.
+    fn search(&self, positions: &[[T; 3]], sources: RankedSet) -> Result<Vec<Vec<u64>>, Refusal> {
+        let set = self.placed(sources)?;
+        let mut found: Vec<Vec<u64>> = vec![Vec::new(); positions.len()];
+        let parts = [(set.names.owned, set.owned()), (set.names.halo, &set.halo)];
+        for (name, points) in parts {
+            if points.len() == 0 || positions.is_empty() {
+                continue;
+            }
+            let lists = self.engine.query(T::positions(positions), name)?;
+            for (found, list) in found.iter_mut().zip(lists.iter()) {
+                let room = found.try_reserve(list.len());
+                room.map_err(|_| Shortage::of::<u64>(list.len(), "lists of global ids"))?;
+                found.extend(list.iter().map(|at| points.ids[*at as usize]));
+            }
+        }
+        found.iter_mut().for_each(|ids| ids.sort_unstable());
+        Ok(found)
+    }
+}

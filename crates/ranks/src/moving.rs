@@ -71,7 +71,8 @@ impl<T: Scalar> RankedEngine<T> {
     pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         let radius = radius.into();
         let before = self.radius.value_f64();
-        let mut changed = || {
+        // Before any engine changes: engines would refuse points of the halo, by other names.
+        let checked = || {
             let checked = T::radius(radius).map_err(Refusal::new)?;
             let largest = checked.value();
             for set in &self.sets {
@@ -83,24 +84,19 @@ impl<T: Scalar> RankedEngine<T> {
                     return Err(Refusal::of_point(message, Some(index), &set.home.ids));
                 }
             }
-            self.engine.set_radius(radius)?;
             Ok(checked)
         };
-        let changed = changed();
-        let agreed = self.comm.agree(changed.clone(), &mut []);
-        let checked = match agreed {
-            Ok(checked) => checked,
-            Err(error) => {
-                // Others have refused: back to the radius there was, which fitted.
-                let back = changed.map(|_| self.engine.set_radius(before));
-                if let Ok(Err(lost)) = back {
-                    for set in &mut self.sets {
-                        set.broken = Some(lost.to_string());
-                    }
+        let checked = self.comm.agree(checked(), &mut [])?;
+        let changed = self.engine.set_radius(radius).map_err(Refusal::from);
+        if let Err(error) = self.comm.agree(changed.clone(), &mut []) {
+            // Memory was short on some rank: back to the radius there was.
+            if let Err(lost) = changed.and_then(|()| Ok(self.engine.set_radius(before)?)) {
+                for set in &mut self.sets {
+                    set.broken.get_or_insert(lost.message.clone());
                 }
-                return Err(error);
             }
-        };
+            return Err(error);
+        }
         (self.radius, self.settings.radius) = (checked, radius);
         if self.sets.is_empty() {
             return Ok(());

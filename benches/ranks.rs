@@ -4,7 +4,7 @@
 //! engine with as many threads as there are ranks, and ranks of one thread each, which have
 //! migrated. It prints the least time of either, their ratio, the halo points of all ranks as a
 //! share of the points, and the least share of the halo's time that a rank hid behind work. With
-//! `--weak` there are so many points for each rank. `--side one` and `--side many` run one side, to
+//! `--weak` the number of points is that of each rank. `--side one` and `--side many` run one side, to
 //! count its instructions. Ranks need as many idle cores.
 
 use nearfield::{kernels::SphDensity, prelude::*};

@@ -97,7 +97,7 @@ impl Balance {
         Some(believed.into_iter().map(factor).collect())
     }
 
-    /// Domains have moved in so many `seconds`; shares have changed by `factors`.
+    /// Domains have moved, which took `seconds`; shares have changed by `factors`.
     pub(crate) fn moved(&mut self, factors: &[f64], seconds: f64) {
         self.stayed = 0;
         self.cost = seconds;

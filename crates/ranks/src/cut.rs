@@ -13,10 +13,13 @@
 //! a cell's points are spread over ranks no rank knows n, and every point counts 1.
 
 use crate::{
-    communicator::Communicator, curve, domains::Domains, scalar::Scalar, transport::Fault,
+    communicator::Communicator, curve, domains::Domains, scalar::Scalar, seen::Map,
+    transport::Fault,
 };
-use nearfield_grid::{Cell, memory::Shortage};
-use std::collections::HashMap;
+use nearfield_grid::{
+    Cell,
+    memory::{Shortage, with_room},
+};
 
 /// Candidates whose test takes as long as what a point costs whatever its neighbours: a guess, the
 /// number of candidates of a target in a cell of about two points.
@@ -36,37 +39,35 @@ impl Work {
     /// One unit for every position.
     pub(crate) fn of_points<T: Scalar>(
         domains: &Domains,
-        positions: &[&[[T; 3]]],
+        positions: impl Iterator<Item = [T; 3]>,
     ) -> Result<Self, Shortage> {
-        let mut work = Vec::new();
-        let points = positions.iter().map(|points| points.len()).sum();
-        nearfield_grid::memory::make_room(&mut work, points, "the work of points")?;
-        let all = positions.iter().copied().flatten();
-        work.extend(all.map(|at| (domains.place(*at), 1.0)));
-        Ok(Self(work).merged())
+        Self::new(domains, positions, |points| points)
     }
 
     /// The work of the cells that hold `positions`, which are all points of these cells.
     pub(crate) fn of_cells<T: Scalar>(
         domains: &Domains,
-        positions: &mut dyn Iterator<Item = [T; 3]>,
+        positions: impl Iterator<Item = [T; 3]>,
     ) -> Result<Self, Shortage> {
-        let mut cells: HashMap<Cell, (u64, f64)> = HashMap::new();
+        let of = |n: f64| CELLS * n * n + PER_POINT * n;
+        Self::new(domains, positions, of)
+    }
+
+    /// The work of cells, `of` their number of points.
+    fn new<T: Scalar>(
+        domains: &Domains,
+        positions: impl Iterator<Item = [T; 3]>,
+        of: impl Fn(f64) -> f64,
+    ) -> Result<Self, Shortage> {
+        let (mut cells, what) = (Map::<Cell, f64>::default(), "the work of cells");
         for at in positions {
             let room = cells.try_reserve(1);
-            room.map_err(|_| Shortage::of::<[u64; 5]>(cells.len() + 1, "the work of cells"))?;
-            let cell = T::cell(domains.lattice(), at);
-            let entry = cells.entry(cell);
-            entry.or_insert_with(|| (domains.place(at), 0.0)).1 += 1.0;
+            room.map_err(|_| Shortage::of::<[u64; 5]>(cells.len() + 1, what))?;
+            *cells.entry(T::cell(domains.lattice(), at)).or_insert(0.0) += 1.0;
         }
-        let mut work = Vec::new();
-        nearfield_grid::memory::make_room(&mut work, cells.len(), "the work of cells")?;
-        let of = |n: f64| CELLS * n * n + PER_POINT * n;
-        work.extend(
-            cells
-                .into_values()
-                .map(|(place, points)| (place, of(points))),
-        );
+        let mut work = with_room(cells.len(), what)?;
+        let cells = cells.into_iter();
+        work.extend(cells.map(|(cell, points)| (domains.place(cell), of(points))));
         Ok(Self(work).merged())
     }
 

@@ -22,7 +22,7 @@
 //! per point, in a table over the cells of the rank where these lie close enough. Blocks of cells
 //! whose surroundings belong to one rank are found out at once.
 
-use crate::{curve, scalar::Scalar};
+use crate::curve;
 use nearfield_grid::{Bounds, Cell, Lattice};
 
 /// The curve, where it is cut, and the lattice under it.
@@ -94,9 +94,9 @@ impl Domains {
         std::array::from_fn(|axis| self.brick_along(axis, cell[axis]))
     }
 
-    /// The place along the curve of the brick that holds a position.
-    pub(crate) fn place<T: Scalar>(&self, position: [T; 3]) -> u64 {
-        curve::place(self.brick(T::cell(&self.lattice, position)))
+    /// The place along the curve of the brick that holds a cell.
+    pub(crate) fn place(&self, cell: Cell) -> u64 {
+        curve::place(self.brick(cell))
     }
 
     /// The rank that owns a brick.

@@ -153,10 +153,8 @@ impl<T: Scalar> RankedEngine<T> {
             self.divide(domains);
             return self.place_all();
         }
-        let homes: Vec<&[[T; 3]]> = (self.sets.iter())
-            .map(|set| set.home.positions.as_slice())
-            .collect();
-        let work = Work::of_points(&domains, &homes).map_err(Refusal::from);
+        let homes = self.sets.iter().map(|set| &set.home.positions);
+        let work = Work::of_points(&domains, homes.flatten().copied()).map_err(Refusal::from);
         let work = self.comm.agree(work, &mut [])?;
         domains.set_cuts(work.cuts(&mut self.comm)?);
         self.divide(domains);
@@ -174,9 +172,7 @@ impl<T: Scalar> RankedEngine<T> {
             return Ok(());
         };
         let owned = self.sets.iter().map(|set| &set.owned().positions);
-        let mut owned = owned.flatten().copied();
-        let work = Work::of_cells(&domains, &mut owned).map_err(Refusal::from);
-        drop(owned);
+        let work = Work::of_cells(&domains, owned.flatten().copied()).map_err(Refusal::from);
         let work = self.comm.agree(work, &mut [])?;
         let cuts = work.cuts_by(&mut self.comm, shares)?;
         if cuts == domains.cuts() {

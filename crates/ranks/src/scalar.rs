@@ -32,8 +32,10 @@ impl Scalar for f32 {
         points.into()
     }
 
-    fn cell(lattice: &Lattice, position: [Self; 3]) -> Cell {
-        lattice.cell(position)
+    #[inline(always)]
+    fn cell(lattice: &Lattice, [x, y, z]: [Self; 3]) -> Cell {
+        // Spelt out: `map` is not always inlined, and every point of a step comes here.
+        lattice.cell_f64([f64::from(x), f64::from(y), f64::from(z)])
     }
 
     fn radius(radius: f64) -> Result<Radius, Error> {
@@ -48,6 +50,7 @@ impl Scalar for f64 {
         points.into()
     }
 
+    #[inline(always)]
     fn cell(lattice: &Lattice, position: [Self; 3]) -> Cell {
         lattice.cell_f64(position)
     }

@@ -50,7 +50,7 @@ const FEW_CELLS: usize = 1 << 12;
 const WHAT: &str = "cells at the borders of ranks";
 
 /// A map whose keys no adversary chooses to collide, which would cost time only.
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
 /// Classes of the cells that were met.
 #[derive(Debug)]
@@ -129,17 +129,17 @@ impl Seen {
         positions: &[[T; 3]],
     ) -> Result<Vec<Special>, Shortage> {
         let mut special = Vec::new();
+        let lattice = domains.lattice();
         for (index, at) in (0..).zip(positions) {
-            let cell = T::cell(domains.lattice(), *at);
-            let class = match self.slot(cell) {
-                Some(slot) if self.table[slot] != UNKNOWN => self.table[slot],
-                Some(slot) => {
-                    let class = self.find(domains, cell)?;
-                    self.table[slot] = class;
-                    class
-                }
-                None => self.elsewhere(domains, cell)?,
-            };
+            let cell = T::cell(lattice, *at);
+            let slot = self.slot(cell);
+            let mut class = slot.map_or(UNKNOWN, |slot| self.table[slot]);
+            if class == INTERIOR {
+                continue;
+            }
+            if class == UNKNOWN {
+                class = self.learn(domains, cell, slot)?;
+            }
             if class != INTERIOR {
                 make_room_for_one(&mut special, WHAT)?;
                 special.push(Special { index, class });
@@ -148,8 +148,19 @@ impl Seen {
         Ok(special)
     }
 
-    /// The class of a cell outside of the table.
-    fn elsewhere(&mut self, domains: &Domains, cell: Cell) -> Result<u32, Shortage> {
+    /// The class of a cell that the table does not have, though it may have a `slot` for it.
+    #[cold]
+    fn learn(
+        &mut self,
+        domains: &Domains,
+        cell: Cell,
+        slot: Option<usize>,
+    ) -> Result<u32, Shortage> {
+        if let Some(slot) = slot {
+            let class = self.find(domains, cell)?;
+            self.table[slot] = class;
+            return Ok(class);
+        }
         if let Some(class) = self.cells.get(&cell) {
             return Ok(*class);
         }
@@ -163,7 +174,11 @@ impl Seen {
     /// Where the table has a cell.
     #[inline(always)]
     fn slot(&self, cell: Cell) -> Option<usize> {
-        let [x, y, z] = [0, 1, 2].map(|axis| cell[axis].wrapping_sub(self.low[axis]) as usize);
+        let [x, y, z] = [
+            cell[0].wrapping_sub(self.low[0]) as usize,
+            cell[1].wrapping_sub(self.low[1]) as usize,
+            cell[2].wrapping_sub(self.low[2]) as usize,
+        ];
         let [width, depth, height] = self.size;
         (x < width && y < depth && z < height).then(|| (z * depth + y) * width + x)
     }

@@ -44,7 +44,7 @@ fn positions_anywhere_are_answered_by_the_ranks_that_know() {
                     let ids: Vec<u64> = mine.iter().map(|index| *index as u64).collect();
                     let set = engine.add_point_set(&at(&points, &mine), Some(&ids))?;
                     // One rank asks for nothing; halos are under way in one round.
-                    for _ in 0..2 {
+                    for _round in 0..2 {
                         let asked = match rank {
                             1 => Vec::new(),
                             _ => dealt(positions.len(), rank, ranks),
@@ -53,11 +53,9 @@ fn positions_anywhere_are_answered_by_the_ranks_that_know() {
                         for (k, index) in asked.iter().enumerate() {
                             assert_eq!(found.of(k), expected[*index], "position {index}");
                         }
-                        let here = at(&points, &mine);
-                        if engine.ids(set)?.len() == here.len() && engine.ids(set)? == ids {
-                            let moved = engine.migrate(set, &here)?;
-                            drop(moved);
-                        }
+                        let here = engine.ids(set)?.iter().map(|id| *id as usize);
+                        let here = at(&points, &here.collect::<Vec<_>>());
+                        let _ = engine.migrate(set, &here)?;
                     }
                     Ok(())
                 });
@@ -216,7 +214,7 @@ fn unbalanced_clouds_are_in_balance_after_ten_steps() {
     within(120, || {
         let clouds = [("pool-spray", 2.0), ("clusters", 0.7), ("plummer", 0.05)];
         for (name, radius) in clouds {
-            let points = Cloud::by_name(name, 60_000, 5).unwrap();
+            let points = Cloud::by_name(name, 40_000, 5).unwrap();
             let [after, before] = settled(16, radius, &points, |_| 1.0);
             println!("{name}: {before:.3} became {after:.3}");
             assert!(after < 1.08, "{name}: {before:.3} became {after:.3}");

@@ -113,7 +113,8 @@ fn another_radius_is_that_of_one_engine_and_a_bad_one_changes_nothing() {
             let before = count(&mut engine)?;
             for (radius, text) in [
                 (f32::NAN, "NaN"),
-                (1.4, "has the radius 1.5, more than 1.4"),
+                // The lowest rank whose points have larger ones is named, with one of these.
+                (1.4, "rank 2: point 0 has the radius 1.4166666, more than"),
             ] {
                 let error = engine.set_radius(radius).unwrap_err();
                 assert!(error.to_string().contains(text), "{error}");

@@ -4,8 +4,8 @@
 //! engine with as many threads as there are ranks, and ranks of one thread each, which have
 //! migrated. It prints the least time of either, their ratio, the halo points of all ranks as a
 //! share of the points, and the least share of the halo's time that a rank hid behind work. With
-//! `--weak` the number of points is that of each rank. `--side one` and `--side many` run one side, to
-//! count its instructions. Ranks need as many idle cores.
+//! `--weak` the number of points is that of each rank. `--side one` and `--side many` run one side,
+//! to count its instructions. Ranks need as many idle cores.
 
 use nearfield::{kernels::SphDensity, prelude::*};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::threads};
@@ -116,7 +116,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let [one, many] = least.map(|time| time.as_secs_f64());
         println!(
-            "{} points: {ranks} threads of one engine {:.1} ms, {ranks} ranks {:.1} ms, ratio {:.3}, halo {:.1} %, hidden {:.1} %",
+            "{} points: {ranks} threads of one engine {:.1} ms, {ranks} ranks {:.1} ms, ratio {:.3}, \
+             halo {:.1} %, hidden {:.1} %",
             points.len(),
             1e3 * one,
             1e3 * many,

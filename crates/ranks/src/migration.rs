@@ -234,7 +234,14 @@ impl<T: Scalar> RankedEngine<T> {
         if let Some(domains) = self.accept(set, positions)? {
             self.cut(domains)?;
         }
-        let at = set.0;
+        let migrated = self.migrate_home(set.0);
+        // The engine may have other positions than the caller's arrays.
+        self.sets[set.0].broken = migrated.as_ref().err().map(Error::to_string);
+        migrated
+    }
+
+    /// Makes owners the callers of a set's points, and brings halos.
+    fn migrate_home(&mut self, at: usize) -> Result<Migration, Error> {
         self.discard(at)?;
         let before = self.sets[at].home.len();
         let surveyed = self.survey(at);

@@ -200,14 +200,20 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the caller's points of a set to owners and halos, and updates the engine. Once points
-    /// have travelled an error leaves the set broken, on all ranks. `surveyed` are the points that
-    /// are not inside this rank's domain, if these are known.
+    /// Brings the caller's points of a set to owners and halos, and updates the engine. An error
+    /// leaves the set broken, on all ranks: positions or halos are not those of now. `surveyed` are
+    /// the points that are not inside this rank's domain, if these are known.
     pub(crate) fn place_set(
         &mut self,
         at: usize,
         surveyed: Option<Vec<Special>>,
     ) -> Result<(), Error> {
+        let placed = self.try_to_place(at, surveyed);
+        self.sets[at].broken = placed.as_ref().err().map(Error::to_string);
+        placed
+    }
+
+    fn try_to_place(&mut self, at: usize, surveyed: Option<Vec<Special>>) -> Result<(), Error> {
         self.discard(at)?;
         let found = self.departures(at, surveyed);
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
@@ -223,14 +229,7 @@ impl<T: Scalar> RankedEngine<T> {
         } else {
             self.place_abroad(at, &departures)?
         };
-        match self.comm.agree(placed, &mut []) {
-            Ok(()) => self.sets[at].broken = None,
-            Err(error) => {
-                self.sets[at].broken = Some(error.to_string());
-                return Err(error);
-            }
-        }
-        Ok(())
+        self.comm.agree(placed, &mut [])
     }
 
     /// Where the caller's points of a set have to go.

@@ -172,6 +172,68 @@ fn a_step_tells_where_its_time_went() {
     });
 }
 
+#[test]
+fn sets_may_move_while_halos_of_others_are_under_way() {
+    within(60, || {
+        let fluid = Cloud::by_name("lattice", 1000, 1).unwrap();
+        let wall: Vec<[f32; 3]> = (0..300)
+            .map(|k| [(k % 20) as f32 * 0.5, (k / 20) as f32 * 0.5, -0.5])
+            .collect();
+        // Half of the fluid changes its place with the other half, so that all of it leaves.
+        let turned: Vec<[f32; 3]> = (fluid.iter())
+            .map(|[x, y, z]| [9.0 - x, 9.0 - y, 9.0 - z])
+            .collect();
+        let builder = Engine::builder(1.5).list_order(ListOrder::Ascending);
+        let mut one = builder.threads(1).build().unwrap();
+        let sets = [&turned, &wall].map(|points| one.add_point_set(points).unwrap());
+        one.find_neighbors().unwrap();
+        for ranks in [2, 5] {
+            on_ranks(ranks, |transport| {
+                let rank = transport.rank();
+                let mut engine = RankedEngine::builder(1.5)
+                    .threads(1)
+                    .build::<f32>(transport)?;
+                let mut names = Vec::new();
+                for points in [&fluid, &wall] {
+                    let mine = dealt(points.len(), rank, ranks);
+                    let ids: Vec<u64> = mine.iter().map(|index| *index as u64).collect();
+                    let set = engine.add_point_set(&at(points, &mine), Some(&ids))?;
+                    let _ = engine.migrate(set, &at(points, &mine))?;
+                    names.push(set);
+                }
+                let here = |engine: &RankedEngine, set: usize, points: &[[f32; 3]]| {
+                    let ids = engine.ids(names[set]).unwrap().iter();
+                    at(points, &ids.map(|id| *id as usize).collect::<Vec<_>>())
+                };
+                // The halo of either set is under way when the other one travels far.
+                let walls = here(&engine, 1, &wall);
+                engine.update(names[1], &walls)?;
+                let away = here(&engine, 0, &turned);
+                engine.update(names[0], &away)?;
+                engine.update(names[1], &walls)?;
+                let _ = engine.migrate(names[0], &away)?;
+                engine.update(names[1], &walls)?;
+                engine.find_neighbors()?;
+                for (t, s) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let expected = one.neighbors(sets[t], sets[s]).unwrap();
+                    let found = engine.lists_by_id(names[t], names[s])?;
+                    for (k, id) in engine.ids(names[t])?.iter().enumerate() {
+                        let expected = expected.of(*id as usize).iter();
+                        assert!(
+                            found
+                                .of(k)
+                                .iter()
+                                .copied()
+                                .eq(expected.map(|j| u64::from(*j)))
+                        );
+                    }
+                }
+                Ok(())
+            });
+        }
+    });
+}
+
 /// The time that a rank would take if each pair and each point took as long everywhere.
 fn emulated(engine: &mut RankedEngine, set: RankedSet, slowness: f64) -> Result<f64, Error> {
     engine.find_neighbors()?;

@@ -33,6 +33,9 @@ pub(crate) const FIELDS: Tag = Tag(Tag::FIRST_FREE + 2);
 pub(crate) const RESULTS: Tag = Tag(Tag::FIRST_FREE + 3);
 /// Ids on their way to the rank that checks them.
 pub(crate) const IDS: Tag = Tag(Tag::FIRST_FREE + 4);
+/// Positions of the first set on their way; those of the others have the tags behind it. The halo
+/// of one set may still be under way when the points of another one travel.
+const SETS: u16 = Tag::FIRST_FREE + 1000;
 
 /// This rank among all ranks.
 pub(crate) struct Communicator {
@@ -150,6 +153,8 @@ impl Communicator {
 /// The ranks that a kind of exchange goes between.
 #[derive(Debug)]
 pub(crate) struct Links {
+    /// Tells their messages from those of other links.
+    pub(crate) tag: Tag,
     /// Ascending.
     partners: Vec<usize>,
     /// True if all ranks find their partners anew at the next exchange.
@@ -157,9 +162,20 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// No partners yet.
+    /// No partners yet, of an exchange that ends before another one begins.
     pub(crate) fn new() -> Self {
+        Self::tagged(PLACE)
+    }
+
+    /// No partners yet, of the points of a set.
+    pub(crate) fn of_set(at: usize) -> Self {
+        // Far more sets than an engine has memory for would use a tag twice.
+        Self::tagged(Tag(SETS + (at % 20_000) as u16))
+    }
+
+    fn tagged(tag: Tag) -> Self {
         Self {
+            tag,
             partners: Vec::new(),
             renew: true,
         }

@@ -160,7 +160,7 @@ impl<T: Scalar> RankedEngine<T> {
         let placed = self
             .comm
             .agree(names, &mut [])
-            .map(|names| self.sets.push(Set::new(names)))
+            .map(|names| self.sets.push(Set::new(names, at)))
             .and_then(|()| self.home(positions, ids))
             .and_then(|home| self.take_in(at, home));
         if let Err(error) = placed {

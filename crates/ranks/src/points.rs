@@ -7,7 +7,7 @@
 //! both, and it is the order of one engine that holds all points by ascending ids.
 
 use crate::{
-    communicator::{Communicator, Links, PLACE},
+    communicator::{Communicator, Links},
     error::Refusal,
     routes::{Departures, Source, to},
     scalar::Scalar,
@@ -183,7 +183,7 @@ pub(crate) fn post<T: Scalar>(
                 points.pack(indices, radii, &mut message);
             }
         }
-        comm.post(*partner, PLACE, message)?;
+        comm.post(*partner, links.tag, message)?;
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ pub(crate) fn receive<T: Scalar>(
     let mut arrived = [Arrived::default(), Arrived::default()];
     let (me, width) = (comm.rank(), width::<T>(radii));
     for partner in links.partners().iter().filter(|partner| **partner != me) {
-        let message = comm.receive(*partner, PLACE)?;
+        let message = comm.receive(*partner, links.tag)?;
         let Some((owned, items)) = message.split_first_chunk() else {
             if message.is_empty() {
                 continue;

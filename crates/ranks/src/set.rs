@@ -106,8 +106,8 @@ pub(crate) struct Set<T> {
 }
 
 impl<T: Scalar> Set<T> {
-    /// A set without points.
-    pub(crate) fn new(names: Names) -> Self {
+    /// A set without points, the `at`-th.
+    pub(crate) fn new(names: Names, at: usize) -> Self {
         Self {
             names,
             home: Points::default(),
@@ -115,7 +115,7 @@ impl<T: Scalar> Set<T> {
             bounds: Bounds::EMPTY,
             own_bounds: Bounds::EMPTY,
             has_radii: false,
-            links: Links::new(),
+            links: Links::of_set(at),
             fresh: true,
             routes: Routes::default(),
             owned: None,

@@ -43,26 +43,36 @@ fn by_one<T: Precise>(case: &Case<T>) -> Found {
     ids.into_iter().zip(sums.into_iter().map(Some)).collect()
 }
 
-/// The same on ranks, in the order of one engine.
-fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize) -> Found {
+/// The same on ranks, in the order of one engine. At `home` every rank gives the points that it
+/// owns; otherwise most points are given by another one.
+fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize, home: bool) -> Found {
     let full = case.list == ListKind::Full;
     let shares = on_ranks(ranks, |transport| {
         let mut engine = many(case).deterministic(full).build::<T>(transport)?;
         let sets = add_sets(&mut engine, case)?;
         let (targets, sources) = (sets[case.target], sets[case.source]);
+        let mut given = Vec::new();
+        for (set, points) in sets.iter().zip(&case.sets) {
+            let mine = dealt(points.len(), engine.rank(), ranks);
+            if home {
+                let _ = engine.migrate(*set, &at(points, &mine))?;
+            }
+            let ids = engine.ids(*set)?.iter();
+            given.push(ids.map(|id| *id as usize).collect::<Vec<_>>());
+        }
         engine.find_neighbors()?;
         let lists = engine.lists_by_id(targets, sources)?;
         let counts = engine.count_neighbors(targets, sources)?;
-        let mine = dealt(case.targets().len(), engine.rank(), ranks);
+        let mine = given[case.target].clone();
         if full {
             let lengths = (0..mine.len()).map(|k| lists.of(k).len() as u32);
             assert_eq!(counts, lengths.collect::<Vec<_>>(), "{}", case.name);
         }
         let sums = if full {
-            let others = dealt(case.sources().len(), engine.rank(), ranks);
+            let others = &given[case.source];
             let of_targets = at(&fields(case.targets().len()).0, &mine);
             let (_, velocities, masses) = fields(case.sources().len());
-            let (velocities, masses) = (at(&velocities, &others), at(&masses, &others));
+            let (velocities, masses) = (at(&velocities, others), at(&masses, others));
             let traversal = engine.traverse(&Uneven, targets, sources);
             let traversal = traversal
                 .targets(&of_targets)
@@ -83,13 +93,20 @@ fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize) -> Found {
 fn all_cases<T: Precise>(level: Level) {
     for case in T::cases(level).cases() {
         let expected = by_one(case);
-        for ranks in RANKS {
-            let found = by_ranks(case, ranks);
+        let at_home = |k: usize| match level {
+            Level::Quick => vec![k % 2 == 1],
+            Level::Full => vec![false, true],
+        };
+        let runs = RANKS.into_iter().enumerate();
+        let runs =
+            runs.flat_map(|(k, ranks)| at_home(k).into_iter().map(move |home| (ranks, home)));
+        for (ranks, home) in runs {
+            let found = by_ranks(case, ranks, home);
             if found != expected {
                 let differs = |k: &usize| found.get(*k) != expected.get(*k);
                 let k = (0..expected.len()).find(differs).unwrap_or(expected.len());
                 panic!(
-                    "{} on {ranks} ranks: point {k} has {:?} instead of {:?}",
+                    "{} on {ranks} ranks, {home}: point {k} has {:?} instead of {:?}",
                     case.name,
                     found.get(k),
                     expected.get(k)
@@ -126,7 +143,7 @@ fn no_run_of_twelve_ranks_hangs() {
     for _ in 0..50 {
         within(600, || {
             for case in f32::cases(Level::Quick).cases() {
-                by_ranks(case, 12);
+                by_ranks(case, 12, true);
             }
         });
     }

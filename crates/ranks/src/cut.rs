@@ -67,7 +67,7 @@ impl Work {
         }
         let mut work = with_room(cells.len(), what)?;
         let cells = cells.into_iter();
-        work.extend(cells.map(|(cell, points)| (domains.place(cell), of(points))));
+        work.extend(cells.map(|(cell, points)| (domains.place(domains.brick(cell)), of(points))));
         Ok(Self(work).merged())
     }
 

@@ -5,7 +5,8 @@
 //! single cells where these are not too many, bricks are ordered along a [curve](crate::curve), and
 //! a rank owns a range of the curve. Ownership is a function of the integer cell, so no point has
 //! two owners or none, wherever it lies, also on a corner where several ranks meet. Bricks beyond
-//! the extent that the curve was laid through belong to the nearest one on its border.
+//! the extent that the curve was laid through belong to the nearest one on its border; the curve is
+//! laid anew whenever it is cut.
 //!
 //! # Who sees a point
 //!
@@ -35,6 +36,8 @@ pub(crate) struct Domains {
     offsets: [i64; 3],
     /// The first brick along each axis.
     low: [i64; 3],
+    /// Bricks along each axis, at least 1.
+    bricks: [u32; 3],
     /// Bricks have 2 to the power of this cells along an edge.
     shift: u32,
     /// Rank k owns the places from `cuts[k − 1]` to before `cuts[k]`.
@@ -58,10 +61,12 @@ impl Domains {
             |shift: &u32| (0..3).all(|k| (high[k] >> shift) - (low[k] >> shift) < 1 << curve::BITS);
         // Cells are within ±2⁴³, so a shift that fits is found.
         let shift = (0..=43).find(fits).unwrap_or(43);
+        let along = |k: usize| (high[k] >> shift) - (low[k] >> shift) + 1;
         Self {
             cells: std::array::from_fn(|axis| lattice.scale(axis).cells),
             offsets: lattice.max_offsets(),
             low: low.map(|cell| cell >> shift),
+            bricks: std::array::from_fn(|k| along(k).clamp(1, 1 << curve::BITS) as u32),
             shift,
             cuts: vec![curve::END; ranks.saturating_sub(1)],
             lattice,
@@ -78,14 +83,9 @@ impl Domains {
         self.cuts = cuts;
     }
 
-    /// Where ranks begin along the curve.
-    pub(crate) fn cuts(&self) -> &[u64] {
-        &self.cuts
-    }
-
     /// The brick's number along an axis, of a cell.
     fn brick_along(&self, axis: usize, cell: i64) -> u32 {
-        let last = (1i64 << curve::BITS) - 1;
+        let last = i64::from(self.bricks[axis]) - 1;
         ((cell >> self.shift) - self.low[axis]).clamp(0, last) as u32
     }
 
@@ -94,14 +94,20 @@ impl Domains {
         std::array::from_fn(|axis| self.brick_along(axis, cell[axis]))
     }
 
-    /// The place along the curve of the brick that holds a cell.
-    pub(crate) fn place(&self, cell: Cell) -> u64 {
-        curve::place(self.brick(cell))
+    /// The place along the curve of a brick.
+    ///
+    /// The bricks along an axis are spread over a power of two, so that the halves, quarters and so
+    /// on of the curve are those of the extent: ranks then meet in faces that are flat.
+    pub(crate) fn place(&self, brick: [u32; 3]) -> u64 {
+        curve::place(std::array::from_fn(|axis| {
+            let bricks = u64::from(self.bricks[axis]);
+            (u64::from(brick[axis]) * bricks.next_power_of_two() / bricks) as u32
+        }))
     }
 
     /// The rank that owns a brick.
     pub(crate) fn owner(&self, brick: [u32; 3]) -> u32 {
-        let place = curve::place(brick);
+        let place = self.place(brick);
         self.cuts.partition_point(|cut| *cut <= place) as u32
     }
 

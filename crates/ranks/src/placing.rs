@@ -168,17 +168,18 @@ impl<T: Scalar> RankedEngine<T> {
         &mut self,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let Some(mut domains) = self.domains.clone().filter(|_| self.ranks() > 1) else {
+        let Some(before) = self.domains.as_ref().filter(|_| self.ranks() > 1) else {
             return Ok(());
         };
+        let mut domains = self.undivided(before.lattice().clone());
         let owned = self.sets.iter().map(|set| &set.owned().positions);
         let work = Work::of_cells(&domains, owned.flatten().copied()).map_err(Refusal::from);
         let work = self.comm.agree(work, &mut [])?;
         let cuts = work.cuts_by(&mut self.comm, shares)?;
-        if cuts == domains.cuts() {
+        domains.set_cuts(cuts);
+        if self.domains.as_ref() == Some(&domains) {
             return Ok(());
         }
-        domains.set_cuts(cuts);
         self.divide(domains);
         self.place_all()
     }

@@ -434,13 +434,14 @@ fill_values(float* out, u64 count, float value) {
     if (i < count) out[i] = value;
 }
 
-// Numbers of points, `width` each, to where every point has `stride`.
+// Channels of points, `channels` of them at every `stride`th number, to where every point has
+// `room` numbers. Without an array the one channel of a point is its index.
 extern "C" __global__ void __launch_bounds__(THREADS)
-interleave(const float* __restrict__ in, u32 width, u32 stride, u64 numbers, float* __restrict__ out) {
-    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    if (i >= numbers) return;
-    const u64 point = i / width;
-    out[point * stride + (i - point * width)] = in[i];
+interleave(const float* __restrict__ in, u32 stride, u32 channels, u64 numbers, float* __restrict__ out, u32 room) {
+    const u64 k = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (k >= numbers) return;
+    const u64 point = k / channels, channel = k - point * channels;
+    out[point * room + channel] = in ? in[point * stride + channel] : __uint_as_float(static_cast<u32>(point));
 }
 
 // Values of the caller, `channels` a point, into sorted order.

@@ -1,19 +1,20 @@
-//! Steps whose data live on a GPU on named clouds: build, counts, density and lists, medians of 20
-//! in milliseconds, by events on the device, for several numbers of cells to a radius.
+//! Steps whose data live on a GPU on named clouds: build, counts, density, force and lists, medians
+//! of 20 in milliseconds, by events on the device, for several numbers of cells to a radius.
 //!
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
 //! arguments the clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box
 //! that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
-//! `--strategies` times density by all of them.
+//! `--strategies` times density and force by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
     Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, DeviceResults,
     Error, GpuBackend, Measured, PairCall, PairOfPoints, PairProgram, PairScratch, Strategy,
+    cudarc::driver::{CudaSlice, DriverError},
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
-use nearfield_pairs::{ListKind, SphDensity, WendlandC2};
+use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
 use nearfield_testkit::cloud::{Cloud, drift};
 use std::env;
 
@@ -211,33 +212,8 @@ fn measure(
     }
     let build = median(backend, || backend.sort_again(&mut set, &lattice))?;
     backend.finish(&mut set, &lattice, &subject.bounds)?;
-    let kernel = SphDensity {
-        kernel: WendlandC2::with_support(subject.radius),
-    };
-    let (program, uniforms) = PairProgram::of(&kernel)?;
-    let mut scratch = PairScratch::default();
-    let failed = |error| Error::driver("allocating fields", error);
-    let mass = vec![1.0f32; subject.points.len()];
-    let mass = backend.stream().clone_htod(&mass).map_err(failed)?;
-    let mut sums = backend
-        .stream()
-        .alloc_zeros::<f32>(subject.points.len())
-        .map_err(failed)?;
-    let mut density = |of: PairOfPoints<'_>, strategy| {
-        let fields = DeviceFields {
-            targets: None,
-            sources: Some(DeviceField::new(mass.as_view(), 1)),
-        };
-        let call = PairCall {
-            program: &program,
-            uniforms: &uniforms,
-        };
-        let results = DeviceResults {
-            values: &mut sums.as_view_mut(),
-            deliver: Deliver::Write,
-        };
-        backend.evaluate_on_device(of, call, &fields, results, strategy, &mut scratch)
-    };
+    let mut density = Sums::of_density(backend, subject)?;
+    let mut force = Sums::of_force(backend, subject)?;
     print!("{label} cells {:>9}  build {build:.4}", set.cells());
     for strategy in Strategy::ALL {
         let other = strategy != Strategy::Flat;
@@ -245,25 +221,111 @@ fn measure(
         if other && (!strategies || slow || cells[1] > 1) {
             continue;
         }
-        let of = itself(&lattice, &set);
-        let milliseconds = median(backend, || density(of, strategy))?;
-        print!("  {strategy} density {milliseconds:.4}");
+        for (name, sums) in [("density", &mut density), ("force", &mut force)] {
+            let of = itself(&lattice, &set);
+            let milliseconds = median(backend, || sums.evaluate(backend, of, strategy))?;
+            print!("  {strategy} {name} {milliseconds:.4}");
+        }
     }
     let mut step = || {
         backend.sort_again(&mut set, &lattice)?;
-        density(itself(&lattice, &set), Strategy::Flat)
+        density.evaluate(backend, itself(&lattice, &set), Strategy::Flat)
     };
     print!("  | build + density {:.4}", median(backend, &mut step)?);
     let mut counts = (backend.stream())
         .alloc_zeros::<u32>(subject.points.len())
-        .map_err(failed)?;
+        .map_err(allocating)?;
+    let scratch = &mut density.scratch;
     let mut step = || {
         backend.sort_again(&mut set, &lattice)?;
         let (of, counts) = (itself(&lattice, &set), &mut counts.as_view_mut());
-        backend.count_on_device(of, ListKind::Full, Strategy::Flat, counts, &mut scratch)
+        backend.count_on_device(of, ListKind::Full, Strategy::Flat, counts, scratch)
     };
     print!("  counts {:.4}", median(backend, &mut step)?);
     time_lists(backend, &lattice, &mut set)
+}
+
+/// A pair kernel with its fields and its results on the device.
+struct Sums {
+    program: PairProgram,
+    uniforms: Vec<f32>,
+    /// Channels of every point.
+    fields: CudaSlice<f32>,
+    channels: usize,
+    /// Whether the kernel reads those of a target too.
+    of_targets: bool,
+    results: CudaSlice<f32>,
+    scratch: PairScratch,
+}
+
+impl Sums {
+    /// A mass of every source.
+    fn of_density(backend: &GpuBackend, subject: &Subject) -> Result<Self, Error> {
+        let kernel = SphDensity {
+            kernel: WendlandC2::with_support(subject.radius),
+        };
+        Self::new(backend, &kernel, [1.0].repeat(subject.points.len()), false)
+    }
+
+    /// Velocity, density, pressure and mass of every point.
+    fn of_force(backend: &GpuBackend, subject: &Subject) -> Result<Self, Error> {
+        let kernel = SphForce {
+            kernel: WendlandC2::with_support(subject.radius),
+            h: 0.5 * subject.radius,
+            alpha_c: 0.1,
+        };
+        let of_point = |&[x, y, z]: &[f32; 3]| [y, -x, 0.1 * z, 1.0 + 0.001 * x, 2.0, 1.0];
+        let fields = subject.points.iter().flat_map(of_point).collect();
+        Self::new(backend, &kernel, fields, true)
+    }
+
+    fn new<K: PairKernel>(
+        backend: &GpuBackend,
+        kernel: &K,
+        fields: Vec<f32>,
+        of_targets: bool,
+    ) -> Result<Self, Error> {
+        let (program, uniforms) = PairProgram::of(kernel)?;
+        let channels = K::Source::COUNT;
+        let results = fields.len() / channels * K::Output::COUNT;
+        let stream = backend.stream();
+        Ok(Self {
+            program,
+            uniforms,
+            fields: stream.clone_htod(&fields).map_err(allocating)?,
+            channels,
+            of_targets,
+            results: stream.alloc_zeros(results).map_err(allocating)?,
+            scratch: PairScratch::default(),
+        })
+    }
+
+    /// Puts the sums of all targets on the stream.
+    fn evaluate(
+        &mut self,
+        backend: &GpuBackend,
+        of: PairOfPoints<'_>,
+        strategy: Strategy,
+    ) -> Result<(), Error> {
+        let field = || DeviceField::new(self.fields.as_view(), self.channels);
+        let fields = DeviceFields {
+            targets: self.of_targets.then(field).into_iter().collect(),
+            sources: vec![field()],
+        };
+        let call = PairCall {
+            program: &self.program,
+            uniforms: &self.uniforms,
+        };
+        let results = DeviceResults {
+            values: &mut self.results.as_view_mut(),
+            deliver: Deliver::Write,
+        };
+        backend.evaluate_on_device(of, call, &fields, results, strategy, &mut self.scratch)
+    }
+}
+
+fn allocating(error: DriverError) -> Error {
+    Error::driver("allocating arrays", error)
 }
 
 /// Prints how long sorting and writing lists take.

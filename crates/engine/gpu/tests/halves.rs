@@ -388,7 +388,7 @@ fn sums_are_added_once_to_what_was_there() {
         let before: Vec<f32> = (0..expected.len()).map(|k| (k % 5) as f32).collect();
         let mut results = stream.clone_htod(&before).unwrap();
         let (program, uniforms) = PairProgram::of(&Signed).unwrap();
-        let field = || Some(DeviceField::new(on_device.as_view(), 1));
+        let field = || vec![DeviceField::new(on_device.as_view(), 1)];
         let fields = DeviceFields {
             targets: field(),
             sources: field(),

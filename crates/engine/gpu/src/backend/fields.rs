@@ -15,6 +15,7 @@
 //! A field that targets and sources both read arrives once.
 
 use super::{
+    device_fields::Part,
     gpu::GpuBackend,
     pairs::{Channels, PairCall, PairScratch},
     walk::PairOfPoints,
@@ -25,7 +26,7 @@ use crate::{
     memory::{Arrivals, Buffer, Destination, Queue, kept_buffers},
     traversal::Strategy,
 };
-use cudarc::driver::{CudaEvent, sys::CUdeviceptr};
+use cudarc::driver::CudaEvent;
 
 kept_buffers! {
     /// Fields that were brought to the device one behind the other, kept between steps for the
@@ -163,13 +164,13 @@ impl GpuBackend {
         }
         let evaluated = (|| {
             let arrived = &staged.arrived;
-            let of_sources = self.side_by_side(arrived, sources, &mut staged.sources)?;
+            let of_sources = self.put_together(arrived, sources, &mut staged.sources)?;
             // Kernels read the channels that come first.
             let shared = of.same_set && sources.fields.starts_with(targets.fields);
             let of_targets = if shared && !targets.fields.is_empty() {
                 of_sources
             } else {
-                self.side_by_side(arrived, targets, &mut staged.targets)?
+                self.put_together(arrived, targets, &mut staged.targets)?
             };
             let channels = Channels {
                 targets: of_targets,
@@ -182,33 +183,22 @@ impl GpuBackend {
     }
 
     /// Puts the channels of every point side by side, where they are not, and returns where they
-    /// are. A single field is left where it arrived.
-    fn side_by_side(
+    /// are.
+    fn put_together(
         &self,
         arrived: &Buffer<f32>,
         side: Side<'_>,
         to: &mut Buffer<f32>,
     ) -> Result<StridedChannels, Error> {
-        let stride = side.channels as u32;
-        let behind =
-            |address: CUdeviceptr, first: usize| address + (first * size_of::<f32>()) as u64;
-        if let [field] = side.fields {
-            let address = behind(arrived.address(), field.first);
-            return Ok(StridedChannels { address, stride });
-        }
-        to.reserve(&self.stream, side.points * side.channels)?;
-        let mut first = 0;
-        for field in side.fields {
-            let from = behind(arrived.address(), field.first);
-            let (width, numbers) = (field.channels as u32, side.points * field.channels);
-            let out = behind(to.address(), first);
-            (self.shared.grid).interleave(&self.stream, from, width, stride, numbers, out)?;
-            first += field.channels;
-        }
-        Ok(StridedChannels {
-            address: to.address(),
-            stride,
-        })
+        let part = |field: &StagedField| Part {
+            from: Some(StridedChannels {
+                address: arrived.address() + (field.first * size_of::<f32>()) as u64,
+                stride: field.channels as u32,
+            }),
+            channels: field.channels,
+        };
+        let parts: Vec<Part> = side.fields.iter().map(part).collect();
+        self.join(&parts, side.points, to)
     }
 }
 

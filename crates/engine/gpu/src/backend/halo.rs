@@ -15,8 +15,9 @@
 //! Both halves of a step write different targets, so their order does not matter.
 
 use super::{
+    device_fields::{DeviceField, SideOfFields},
     gpu::GpuBackend,
-    pairs::{Deliver, DeviceField, DeviceResults},
+    pairs::{Deliver, DeviceResults},
     share::DeviceShare,
 };
 use crate::{
@@ -34,6 +35,8 @@ kept_buffers! {
     pub struct HaloScratch {
         /// Channels of the halo's points, one after the other.
         fields: f32 = "fields of a halo",
+        /// Channels of all points of a set that has several fields.
+        joined: f32 = "fields of a set",
         /// Indices of targets that another backend has computed.
         targets: u32 = "targets of a halo",
         /// Their results.
@@ -48,13 +51,13 @@ impl HaloScratch {
     }
 }
 
-/// A field of a set on the device, to be fetched for the points of a share.
+/// Fields of a set on the device, to be fetched for the points of a share.
 #[derive(Debug, Clone, Copy)]
 pub struct HaloField<'a> {
     /// Name in messages.
     pub what: &'static str,
-    /// Values of all points of the set; None for a kernel that reads none.
-    pub values: Option<&'a DeviceField<'a>>,
+    /// Of all points of the set; none for a kernel that reads none.
+    pub values: &'a [DeviceField<'a>],
     /// Points of the set.
     pub points: usize,
 }
@@ -103,12 +106,15 @@ impl GpuBackend {
         if to.is_empty() {
             return Ok(());
         }
-        let Some(values) = values else {
-            return fits(what, 0, points.saturating_mul(channels));
+        let side = SideOfFields {
+            what,
+            fields: values,
+            points,
+            channels,
         };
-        values.check(self, what, points, channels)?;
+        let placed = side.place(self)?;
+        let values = self.join(&placed.parts, points, &mut scratch.joined)?;
         scratch.fields.reserve(stream, to.len())?;
-        let (values, _held) = values.place(stream)?;
         self.shared.share()?.fields(
             stream,
             HaloGather {

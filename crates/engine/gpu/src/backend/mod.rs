@@ -34,6 +34,7 @@ mod all_pairs;
 mod catalogue;
 mod counts;
 mod delivery;
+mod device_fields;
 mod fields;
 mod gpu;
 mod halo;
@@ -51,14 +52,13 @@ mod walk;
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use catalogue::programs;
 pub use delivery::Delivered;
+pub use device_fields::{DeviceField, DeviceFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
-pub use pairs::{
-    Deliver, DeviceField, DeviceFields, DeviceResults, PairCall, PairFields, PairScratch,
-};
+pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{Measured, Settled};

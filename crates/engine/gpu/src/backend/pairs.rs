@@ -23,19 +23,17 @@
 //! kernel.
 
 use super::{
+    device_fields::DeviceFields,
     gpu::{GpuBackend, elapsed},
     walk::{PairOfPoints, Scratch},
 };
 use crate::{
-    error::{Error, ErrorKind, fits},
+    error::{Error, fits},
     launch::{Outlet, StridedChannels},
     memory::{Arrivals, Buffer, Destination, kept_buffers},
     traversal::{PairProgram, Strategy, Work},
 };
-use cudarc::driver::{
-    CudaEvent, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice,
-    sys::CUdeviceptr,
-};
+use cudarc::driver::{CudaEvent, CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUdeviceptr};
 use nearfield_kernels::constants::READ_AHEAD;
 
 /// A pair kernel that a traversal evaluates: its program, and the numbers that this call passes to
@@ -56,102 +54,6 @@ pub struct PairFields<'a> {
     pub targets: &'a [f32],
     /// Of every source.
     pub sources: &'a [f32],
-}
-
-/// Values on the device, a fixed number per point, in the caller's order.
-#[derive(Debug)]
-pub struct DeviceField<'a> {
-    /// From the first channel of the first point on.
-    values: CudaView<'a, f32>,
-    /// Numbers from one point's channels to the next point's.
-    stride: usize,
-}
-
-impl<'a> DeviceField<'a> {
-    /// The values of a point begin `stride` numbers behind those of the one before. A kernel reads
-    /// as many of them, from the first on, as it has channels; to read others, let `values` begin
-    /// there.
-    pub fn new(values: CudaView<'a, f32>, stride: usize) -> Self {
-        Self { values, stride }
-    }
-
-    /// Where the channels are, and a guard that tells the array's stream that it is in use until
-    /// the guard is dropped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::FieldLength`] when the stride has more than 32 bits.
-    pub(super) fn place<'s>(
-        &'s self,
-        stream: &'s CudaStream,
-    ) -> Result<(StridedChannels, impl Drop + use<'s>), Error> {
-        let stride = u32::try_from(self.stride).map_err(|_| {
-            Error::from(ErrorKind::FieldLength {
-                what: "numbers of a point",
-                found: self.stride,
-                expected: u32::MAX as usize,
-            })
-        })?;
-        let (address, held) = self.values.device_ptr(stream);
-        Ok((StridedChannels { address, stride }, held))
-    }
-
-    /// Refuses a field of another GPU, and one too short for `channels` of each of `points`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OtherDevice`] and [`ErrorKind::FieldLength`], which call the field `what`.
-    pub(super) fn check(
-        &self,
-        backend: &GpuBackend,
-        what: &'static str,
-        points: usize,
-        channels: usize,
-    ) -> Result<(), Error> {
-        backend.holds(what, self.values.stream().context().ordinal())?;
-        let needed = match points {
-            0 => 0,
-            points => ((points - 1).saturating_mul(self.stride)).saturating_add(channels),
-        };
-        if self.values.len() >= needed && self.stride >= channels {
-            return Ok(());
-        }
-        Err(Error::from(ErrorKind::FieldLength {
-            what,
-            found: self.values.len(),
-            expected: needed,
-        }))
-    }
-}
-
-/// Channels on the device.
-#[derive(Debug, Default)]
-pub struct DeviceFields<'a> {
-    /// Of every target; None where the kernel reads none.
-    pub targets: Option<DeviceField<'a>>,
-    /// Of every source.
-    pub sources: Option<DeviceField<'a>>,
-}
-
-/// Where the channels of one side are, with the guard of their array; nowhere if the kernel reads
-/// none.
-///
-/// # Errors
-/// Those of [`DeviceField::check`] and [`DeviceField::place`], and [`ErrorKind::FieldLength`] if a
-/// field is missing.
-fn placed<'s>(
-    backend: &'s GpuBackend,
-    what: &'static str,
-    field: Option<&'s DeviceField<'_>>,
-    points: usize,
-    channels: usize,
-) -> Result<(StridedChannels, Option<impl Drop + use<'s>>), Error> {
-    let field = field.filter(|_| channels > 0);
-    let Some(field) = field else {
-        fits(what, 0, points * channels)?;
-        return Ok((StridedChannels::default(), None));
-    };
-    field.check(backend, what, points, channels)?;
-    let (place, guard) = field.place(&backend.stream)?;
-    Ok((place, Some(guard)))
 }
 
 /// Use of results that are on the device already.
@@ -194,10 +96,10 @@ struct ResultsAt {
 kept_buffers! {
     /// Buffers of a traversal that evaluates a pair kernel, kept between steps.
     pub struct PairScratch {
-        /// Channels of the targets from the host.
-        target_fields: f32 = "fields of targets",
-        /// Channels of the sources from the host.
-        source_fields: f32 = "fields of sources",
+        /// Channels of the targets: from the host, or from several fields of the device.
+        pub(super) target_fields: f32 = "fields of targets",
+        /// Channels of the sources, likewise.
+        pub(super) source_fields: f32 = "fields of sources",
         /// Position and first channel of every sorted source.
         sources: [f32; 4] = "sorted fields",
         /// Further channels of the sorted sources, four at a time.
@@ -220,7 +122,7 @@ impl PairScratch {
     /// mark; what comes before and after is copies and sorting. Waits for it.
     ///
     /// # Errors
-    /// [`ErrorKind::Driver`].
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     pub fn traversed(&self, since: &CudaEvent) -> Result<Option<[f32; 2]>, Error> {
         let Some([begin, end]) = &self.marks else {
             return Ok(None);
@@ -278,7 +180,7 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and
+    /// [`ErrorKind::Compile`](crate::ErrorKind::Compile) with the kernel's own line numbers, [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength) and
     /// those of running a program.
     pub fn evaluate(
         &self,
@@ -311,7 +213,7 @@ impl GpuBackend {
     /// Evaluates from channels on the device, and delivers the results to the host.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when `to` has another length than the results, and those of
+    /// [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength) when `to` has another length than the results, and those of
     /// running a program.
     pub(super) fn evaluate_to_host<'r>(
         &self,
@@ -358,8 +260,8 @@ impl GpuBackend {
     ///     sums: &mut CudaSlice<f32>,
     /// ) -> Result<(), Error> {
     ///     let fields = DeviceFields {
-    ///         targets: None,
-    ///         sources: Some(DeviceField::new(charges.as_view(), 1)),
+    ///         targets: Vec::new(),
+    ///         sources: vec![DeviceField::new(charges.as_view(), 1)],
     ///     };
     ///     let results = DeviceResults {
     ///         values: &mut sums.as_view_mut(),
@@ -371,7 +273,7 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
+    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`](crate::ErrorKind::OtherDevice).
     pub fn evaluate_on_device(
         &self,
         of: PairOfPoints<'_>,
@@ -386,22 +288,8 @@ impl GpuBackend {
         self.holds("results", values.stream().context().ordinal())?;
         fits("results", values.len(), of.targets.len() * program.outputs)?;
         // The guards tell the streams that own the arrays how long they are in use here.
-        let (targets, sources) = (of.targets.len(), of.sources.len());
-        let (targets, _targets) = placed(
-            self,
-            "fields of targets",
-            fields.targets.as_ref(),
-            targets,
-            program.targets,
-        )?;
-        let (sources, _sources) = placed(
-            self,
-            "fields of sources",
-            fields.sources.as_ref(),
-            sources,
-            program.sources,
-        )?;
-        let channels = Channels { targets, sources };
+        let placed = fields.place(self, of, program)?;
+        let channels = self.side_by_side(&placed, of, scratch)?;
         let (address, _held) = values.device_ptr_mut(stream);
         let results = ResultsAt { address, deliver };
         self.evaluate_at(of, call, channels, results, strategy, scratch)

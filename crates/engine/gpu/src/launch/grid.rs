@@ -14,7 +14,7 @@
 
 use super::{
     kernel::{Argument, Kernel, LaunchShape, one_each, scan_tiles},
-    layout::{Lattice, Points},
+    layout::{Lattice, Points, StridedChannels},
 };
 use crate::{
     error::Error,
@@ -412,24 +412,32 @@ impl GridKernels {
         }
     }
 
-    /// Spreads `numbers` numbers, `width` of them per point side by side, to the first `width` of
-    /// the `stride` numbers that every point has at `to`.
+    /// Copies `channels` channels of each of `points` points, or its index in place of one, to the
+    /// first of the numbers that every point has at `to`.
     pub(crate) fn interleave(
         &self,
         queue: &Queue,
-        from: CUdeviceptr,
-        width: u32,
-        stride: u32,
-        numbers: usize,
-        to: CUdeviceptr,
+        from: Option<StridedChannels>,
+        channels: u32,
+        points: usize,
+        to: StridedChannels,
     ) -> Result<(), Error> {
-        let count = numbers as u64;
-        // SAFETY: as interleave declares; `to` has `stride` numbers per point.
+        // Without an array the kernel writes indices.
+        let from = from.unwrap_or_default();
+        let numbers = points as u64 * u64::from(channels);
+        // SAFETY: as interleave declares; both have `channels` numbers per point within a stride.
         unsafe {
             self.interleave.start(
                 queue,
-                one_each(numbers),
-                &[&from, &width, &stride, &count, &to],
+                one_each(numbers as usize),
+                &[
+                    &from.address,
+                    &from.stride,
+                    &channels,
+                    &numbers,
+                    &to.address,
+                    &to.stride,
+                ],
             )
         }
     }

@@ -255,7 +255,7 @@ pub(crate) struct Status {
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
 /// kernels take the two numbers one by one.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StridedChannels {
     /// First channel of the first point.
     pub(crate) address: CUdeviceptr,

@@ -207,13 +207,13 @@ impl Halos {
         let of = gathered.of;
         let of_targets = FieldOfSet {
             what: "fields of targets",
-            field: fields.targets.as_ref(),
+            fields: &fields.targets,
             points: of.targets.len(),
             channels: channels[0],
         };
         let of_sources = FieldOfSet {
             what: "fields of sources",
-            field: fields.sources.as_ref(),
+            fields: &fields.sources,
             points: of.sources.len(),
             channels: channels[1],
         };
@@ -297,13 +297,13 @@ impl Halo {
     }
 }
 
-/// The field of a set on the device, which is gathered for a halo.
+/// The fields of a set on the device, which are gathered for a halo.
 #[derive(Clone, Copy)]
 struct FieldOfSet<'a> {
     /// In a message.
     what: &'static str,
-    /// None for a kernel that reads no field of the set.
-    field: Option<&'a DeviceField<'a>>,
+    /// None for a kernel that reads none of the set.
+    fields: &'a [DeviceField<'a>],
     /// Points of the whole set.
     points: usize,
     /// Numbers that the kernel reads of a point.
@@ -323,7 +323,7 @@ impl HaloFields {
         let values = room(backend, &mut self.values, self.points * of.channels)?;
         let field = HaloField {
             what: of.what,
-            values: of.field,
+            values: of.fields,
             points: of.points,
         };
         backend

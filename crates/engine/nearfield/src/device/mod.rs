@@ -56,6 +56,9 @@
 //! | lists: starts, lengths | 1 per target | the caller's |
 //! | lists: entries | 1 per neighbour, and room behind them | by target, as its start says |
 //!
+//! A kernel that reads [indices](crate::kernels::Indices) of points gets them without an array, and
+//! one side may have several fields; both are put together on the device for the traversal.
+//!
 //! All are `f32`, but for counts, lengths and entries (`u32`) and starts (`u64`). Positions are
 //! copied by [`update`](DeviceEngine::update), so the array may be overwritten by work that is put
 //! on the stream afterwards. Fields and results are read and written in place by the work that
@@ -95,6 +98,7 @@
 
 mod builder;
 mod engine;
+mod fields;
 mod halo;
 mod helper;
 mod lent;
@@ -106,6 +110,7 @@ mod traverse;
 
 pub use builder::DeviceEngineBuilder;
 pub use engine::{DeviceEngine, Progress};
+pub use fields::DeviceFieldsOf;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;

@@ -1,8 +1,8 @@
 //! A traversal on the device being put together.
 //!
-//! It looks like a [`Traversal`](crate::Traversal) of host data and takes other things: one array
-//! of the device per side, with the channels of a point side by side, and results as numbers
-//! instead of values of the kernel's type. Nothing of the kernel but its CUDA text and the number
+//! It looks like a [`Traversal`](crate::Traversal) of host data and takes other things: arrays of
+//! the device, with the channels of a point side by side, and results as numbers instead of values
+//! of the kernel's type. Nothing of the kernel but its CUDA text and the number
 //! of its channels is used, except by a helper, which evaluates the kernel itself.
 //!
 //! A builder has no place to return an error from, so a kernel that has no CUDA text, or reaches
@@ -13,13 +13,13 @@
 //! with a helper borrows it exclusively, since it settles the engine's sorts.
 
 use super::{
+    DeviceFieldsOf,
     engine::{DeviceEngine, pair},
     helper::{CpuHelper, CpuKernel, Helped},
 };
 use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, DeviceResults, PairCall, PairProgram,
-    cudarc::driver::CudaViewMut,
+    Deliver, DeviceFields, DeviceResults, PairCall, PairProgram, cudarc::driver::CudaViewMut,
 };
 use std::fmt;
 
@@ -174,17 +174,24 @@ impl<'a> DeviceTraversal<'a> {
     }
 
     /// The channels of [`PairKernel::Target`](crate::PairKernel::Target), those of a point side by
-    /// side, in the caller's order. Not needed for a kernel that reads none. Integers, such as
-    /// indices, are channels that hold their bits.
-    pub fn targets(mut self, field: DeviceField<'a>) -> Self {
-        self.fields.targets = Some(field);
+    /// side, in the caller's order: one field, or several in the order of the channels.
+    /// [`DeviceFieldsOf`] lists what serves. Not needed for a kernel that reads none. Integers are
+    /// channels that hold their bits; [`Indices`](crate::kernels::Indices) stands for an array of
+    /// them that the traversal makes.
+    ///
+    /// Several fields are put together on the device for the run: 4 bytes per point and channel,
+    /// kept for the next.
+    pub fn targets(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.fields.targets.clear();
+        fields.append_to(&mut self.fields.targets);
         self
     }
 
     /// The channels of [`PairKernel::Source`](crate::PairKernel::Source), as
     /// [`targets`](Self::targets) takes those of a target.
-    pub fn sources(mut self, field: DeviceField<'a>) -> Self {
-        self.fields.sources = Some(field);
+    pub fn sources(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.fields.sources.clear();
+        fields.append_to(&mut self.fields.sources);
         self
     }
 

@@ -7,8 +7,8 @@ use nearfield::{kernels::WendlandC2, prelude::*};
 /// Mass density ρ_i = Σ_j m_j W(d_ij, h_i): every point sums over the support of its own radius.
 /// Kernels are not told the radii, so the target's comes in as a field. W of support r follows from
 /// that of support 1: W(d, r) = W(d/r, 1)/r³.
-struct Density {
-    unit: WendlandC2,
+pub(crate) struct Density {
+    pub(crate) unit: WendlandC2,
 }
 
 #[nearfield::pair_kernel]

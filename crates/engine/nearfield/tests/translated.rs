@@ -2,6 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, reason = "its program is not run")]
+#[path = "../../../../examples/06_adaptive_radii.rs"]
+mod adaptive_radii;
+#[path = "common/functions.rs"]
+mod functions;
 #[path = "common/with_text.rs"]
 mod with_text;
 
@@ -350,4 +355,21 @@ impl Visit for AsCpp {
 #[test]
 fn kernels_of_the_library_give_what_their_texts_give() {
     with_text::each(&mut AsCpp);
+}
+
+/// Engines with a radius per point are the CPU backend's, so no GPU runs the text.
+#[test]
+fn the_kernel_of_adaptive_radii_gives_the_same_bits_as_its_text() {
+    let unit = nearfield::kernels::WendlandC2::with_support(1.0);
+    let kernel = adaptive_radii::Density { unit };
+    Conformance::new(&kernel).pairs(100_000).as_cpp().unwrap();
+}
+
+#[test]
+fn functions_are_as_accurate_as_stated() {
+    for (name, error) in functions::errors_of_rust(500_000) {
+        assert!(error <= functions::ON_CPU, "{name}: {error} units");
+    }
+    let text = functions::compared(functions::ON_CPU, 500_000);
+    text.as_cpp().unwrap();
 }

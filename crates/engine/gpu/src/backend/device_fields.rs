@@ -5,14 +5,20 @@
 //! fields, and the indices of points, are brought together first, by a pass for each over memory
 //! that is kept between steps: 4 bytes per point and channel.
 //!
+//! ```text
+//!   indices               0  1  2 …
+//!   velocity, stride 3    x0 y0 z0  x1 y1 z1 …
+//!   mass, stride 4        m0 .  .  .  m1 .  .  .  …
+//!   joined, stride 5      0 x0 y0 z0 m0  1 x1 y1 z1 m1 …
+//! ```
+//!
+//! Traversals could read several arrays themselves. Each array would be an argument more, and each
+//! number of arrays a program of its own.
+//!
 //! **Invariant:** fields are checked against the points and the kernel before anything is started,
 //! so a kernel reads within the arrays for every set of fields.
 
-use super::{
-    gpu::GpuBackend,
-    pairs::{Channels, PairScratch},
-    walk::PairOfPoints,
-};
+use super::{gpu::GpuBackend, walk::PairOfPoints};
 use crate::{
     error::{Error, ErrorKind, fits},
     launch::StridedChannels,
@@ -161,6 +167,15 @@ impl DeviceFields<'_> {
     }
 }
 
+/// Channels of both sides of a traversal, on the device: where a kernel reads those of a point.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Channels {
+    /// Of every target.
+    pub(super) targets: StridedChannels,
+    /// Of every source.
+    pub(super) sources: StridedChannels,
+}
+
 /// The fields of one side, what a kernel reads of it, and its name in messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SideOfFields<'a> {
@@ -229,8 +244,9 @@ pub(super) struct Part {
 }
 
 impl GpuBackend {
-    /// Puts the channels of every target and source side by side, those of a set that is both once
-    /// if the kernel reads the same of it.
+    /// Puts the channels of every target and source side by side, where they are not: in the
+    /// buffers `to`, of targets and of sources. A set that is both is put together once, if the
+    /// kernel reads of a target what it reads of a source, from the first channel on.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
@@ -238,16 +254,15 @@ impl GpuBackend {
         &self,
         [targets, sources]: &[Placed<'_>; 2],
         of: PairOfPoints<'_>,
-        scratch: &mut PairScratch,
+        to: [&mut Buffer<f32>; 2],
     ) -> Result<Channels, Error> {
-        let of_sources = self.join(&sources.parts, of.sources.len(), &mut scratch.source_fields)?;
-        // Kernels read the channels that come first.
+        let [to_targets, to_sources] = to;
+        let of_sources = self.join(&sources.parts, of.sources.len(), to_sources)?;
         let shared = of.same_set && sources.parts.starts_with(&targets.parts);
         let of_targets = if shared && !targets.parts.is_empty() {
             of_sources
         } else {
-            let to = &mut scratch.target_fields;
-            self.join(&targets.parts, of.targets.len(), to)?
+            self.join(&targets.parts, of.targets.len(), to_targets)?
         };
         Ok(Channels {
             targets: of_targets,

@@ -15,9 +15,9 @@
 //! A field that targets and sources both read arrives once.
 
 use super::{
-    device_fields::Part,
+    device_fields::{Channels, Part},
     gpu::GpuBackend,
-    pairs::{Channels, PairCall, PairScratch},
+    pairs::{PairCall, PairScratch},
     walk::PairOfPoints,
 };
 use crate::{

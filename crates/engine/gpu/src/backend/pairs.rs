@@ -23,7 +23,7 @@
 //! kernel.
 
 use super::{
-    device_fields::DeviceFields,
+    device_fields::{Channels, DeviceFields},
     gpu::{GpuBackend, elapsed},
     walk::{PairOfPoints, Scratch},
 };
@@ -75,15 +75,6 @@ pub struct DeviceResults<'a, 'v> {
     pub deliver: Deliver,
 }
 
-/// Channels of both sides of a traversal, on the device.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Channels {
-    /// Of every target.
-    pub(super) targets: StridedChannels,
-    /// Of every source.
-    pub(super) sources: StridedChannels,
-}
-
 /// Where a traversal puts results.
 #[derive(Debug, Clone, Copy)]
 struct ResultsAt {
@@ -97,9 +88,9 @@ kept_buffers! {
     /// Buffers of a traversal that evaluates a pair kernel, kept between steps.
     pub struct PairScratch {
         /// Channels of the targets: from the host, or from several fields of the device.
-        pub(super) target_fields: f32 = "fields of targets",
+        target_fields: f32 = "fields of targets",
         /// Channels of the sources, likewise.
-        pub(super) source_fields: f32 = "fields of sources",
+        source_fields: f32 = "fields of sources",
         /// Position and first channel of every sorted source.
         sources: [f32; 4] = "sorted fields",
         /// Further channels of the sorted sources, four at a time.
@@ -122,7 +113,9 @@ impl PairScratch {
     /// mark; what comes before and after is copies and sorting. Waits for it.
     ///
     /// # Errors
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
+    /// [`ErrorKind::Driver`].
+    ///
+    /// [`ErrorKind::Driver`]: crate::ErrorKind::Driver
     pub fn traversed(&self, since: &CudaEvent) -> Result<Option<[f32; 2]>, Error> {
         let Some([begin, end]) = &self.marks else {
             return Ok(None);
@@ -180,8 +173,11 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Compile`](crate::ErrorKind::Compile) with the kernel's own line numbers, [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength) and
+    /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and
     /// those of running a program.
+    ///
+    /// [`ErrorKind::Compile`]: crate::ErrorKind::Compile
+    /// [`ErrorKind::FieldLength`]: crate::ErrorKind::FieldLength
     pub fn evaluate(
         &self,
         of: PairOfPoints<'_>,
@@ -213,8 +209,10 @@ impl GpuBackend {
     /// Evaluates from channels on the device, and delivers the results to the host.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength) when `to` has another length than the results, and those of
+    /// [`ErrorKind::FieldLength`] when `to` has another length than the results, and those of
     /// running a program.
+    ///
+    /// [`ErrorKind::FieldLength`]: crate::ErrorKind::FieldLength
     pub(super) fn evaluate_to_host<'r>(
         &self,
         of: PairOfPoints<'_>,
@@ -273,7 +271,9 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`](crate::ErrorKind::OtherDevice).
+    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
+    ///
+    /// [`ErrorKind::OtherDevice`]: crate::ErrorKind::OtherDevice
     pub fn evaluate_on_device(
         &self,
         of: PairOfPoints<'_>,
@@ -289,7 +289,8 @@ impl GpuBackend {
         fits("results", values.len(), of.targets.len() * program.outputs)?;
         // The guards tell the streams that own the arrays how long they are in use here.
         let placed = fields.place(self, of, program)?;
-        let channels = self.side_by_side(&placed, of, scratch)?;
+        let to = [&mut scratch.target_fields, &mut scratch.source_fields];
+        let channels = self.side_by_side(&placed, of, to)?;
         let (address, _held) = values.device_ptr_mut(stream);
         let results = ResultsAt { address, deliver };
         self.evaluate_at(of, call, channels, results, strategy, scratch)

@@ -5,7 +5,7 @@
 
 use libloading::Library;
 use nearfield_gpu::{Compiler, Search};
-use nearfield_pairs::device::{DeviceFunction, DeviceValue, text_of};
+use nearfield_pairs::device::{DeviceFunction, DeviceValue, assembled};
 use nearfield_testkit::{
     kernels::{SHIM, odd_or_random},
     random::Random,
@@ -129,7 +129,8 @@ impl Case {
         A: Tried + DeviceValue + Debug + 'static,
         R: DeviceValue + Debug + 'static,
     {
-        let (called, text) = text_of::<F>().expect("a function calls itself");
+        let function = assembled(F::device).expect("a function calls itself");
+        let (called, text) = (function.added, function.text);
         let mut types = nearfield_pairs::device::Types::default();
         let arguments = A::name(&mut types);
         let count = arguments_of(&arguments);

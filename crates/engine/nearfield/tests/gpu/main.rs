@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/functions.rs"]
+mod functions;
 #[path = "../on_gpu/mod.rs"]
 mod on_gpu;
 #[path = "../common/with_text.rs"]

@@ -39,7 +39,7 @@
 pub mod fast;
 mod value;
 
-pub use value::{DeviceValue, Types};
+pub use value::{DeviceTable, DeviceValue, Types};
 
 pub use crate::{Cuda, Field, FieldsOf};
 
@@ -175,17 +175,17 @@ impl Function {
         }
     }
 
-    /// An array of `self` that is indexed, as the variable `name`.
-    pub fn table<T: DeviceValue, const N: usize>(
+    /// An array or a vector of `self` that is indexed, as the variable `name`.
+    pub fn table<T: DeviceTable>(
         &mut self,
         device: &mut Device,
         name: &str,
         key: &'static str,
-        value: [T; N],
+        value: T,
     ) {
         let at = device.place(key, value) - self.start;
         if self.wanted {
-            let ty = <[T; N]>::name(&mut device.types);
+            let ty = T::Elements::name(&mut device.types);
             let _ = writeln!(
                 self.declarations,
                 "    const nf::table<{ty}> {name} = {{uniform + {at}}};"
@@ -391,12 +391,27 @@ impl Method {
     }
 }
 
-/// The text of one function and all that it needs, for tests of the translator; None if it calls
-/// itself.
-pub fn text_of<F: DeviceFunction>() -> Option<(String, String)> {
+/// The text of some functions and all that they need, with the values of the fields that they read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assembled<T> {
+    /// The value that `added` returned.
+    pub added: T,
+    /// Prelude, structs and functions.
+    pub text: String,
+    /// Values that `uniform` points to.
+    pub uniforms: Vec<f32>,
+}
+
+/// Assembles the functions that `added` adds, for tests of the translator; None if one of them
+/// calls itself.
+pub fn assembled<T>(added: impl FnOnce(&mut Device) -> T) -> Option<Assembled<T>> {
     let mut device = Device::new(true);
-    let name = F::device(&mut device);
-    (!device.refused).then(|| (name, device.assembled()))
+    let added = added(&mut device);
+    (!device.refused).then(|| Assembled {
+        added,
+        text: device.assembled(),
+        uniforms: device.uniforms,
+    })
 }
 
 /// Texts by the address of the code that writes them; each is made once per process and type.

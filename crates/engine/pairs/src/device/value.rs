@@ -82,6 +82,20 @@ pub trait DeviceValue: Copy {
     fn literal(self, types: &mut Types) -> String;
 }
 
+/// A value whose elements are read by an index where it lies: an array or a vector.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not indexed on the GPU",
+    note = "fields that a kernel indexes are arrays, glam::Vec2 and glam::Vec3"
+)]
+pub trait DeviceTable: DeviceValue {
+    /// An array of the elements.
+    type Elements: DeviceValue;
+}
+
+impl<T: DeviceValue, const N: usize> DeviceTable for [T; N] {
+    type Elements = Self;
+}
+
 impl DeviceValue for f32 {
     const NUMBERS: usize = 1;
 
@@ -156,6 +170,10 @@ impl<T: DeviceValue, const N: usize> DeviceValue for [T; N] {
 
 macro_rules! vectors {
     ($($vector:ty: $name:literal, $count:literal;)*) => {$(
+        impl DeviceTable for $vector {
+            type Elements = [f32; $count];
+        }
+
         impl DeviceValue for $vector {
             const NUMBERS: usize = $count;
 

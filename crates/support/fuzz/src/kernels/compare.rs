@@ -1,47 +1,47 @@
 //! Functions compiled as Rust and as the C++ that they are translated to, and run for the same
 //! arguments.
 
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "methods of kernels and structs are not among the functions made here"
-)]
-#[path = "../../../../engine/macros/src/translate/mod.rs"]
-mod translate;
-
-use super::generate::{ARGUMENTS, CONSTANTS, Made, Ty};
+use super::{
+    assemble::{self, Batch, CONSTANTS},
+    generate::{ARGUMENTS, Called, Made, Ty},
+    glam,
+    subject::{self, Kernel},
+};
 use nearfield_testkit::{
     kernels::{SHIM, compile, odd_or_random},
     random::Random,
 };
-use std::{env, fs, path::Path, process::Command};
-use translate::{Piece, Role};
+use std::{fmt::Write, fs, path::Path, process::Command};
 
 /// Argument lists that every function gets.
 const CALLS: usize = 200;
-/// Words of an argument list: one for each number.
-const WORDS: usize = 10;
-
 /// Rust in front of the functions.
 const RUST: &str = "#![allow(warnings, arithmetic_overflow, unconditional_panic)]
-const HALF: f32 = 0.5;
-const TINY: f32 = f32::from_bits(0x1234);
-const MASK: u32 = 0xffff_0000;
-const MINUS: i32 = -7;
+use glam::{Vec2, Vec3};
 fn sane(x: f32) -> f32 { if x.is_nan() { 1.0 } else { x } }
+fn sane3(v: Vec3) -> Vec3 { Vec3::new(sane(v.x), sane(v.y), sane(v.z)) }
 ";
 
-/// The main functions of both programs, before and behind the calls. A call's numbers are words.
+/// C++ in front of them.
+const CPP: &str = "
+inline float sane(float x) { return x != x ? 1.0f : x; }
+inline nf::Vec3 sane3(nf::Vec3 v) { return {sane(v.x), sane(v.y), sane(v.z)}; }
+";
+
+/// The main functions of both programs, before and behind the calls: files of words go in and out,
+/// first those of the kernel and then those of one call after the other.
 const RUST_MAIN: [&str; 2] = [
     "fn main() {
     let files: Vec<String> = std::env::args().collect();
     let bytes = std::fs::read(&files[1]).unwrap();
     let words: Vec<u32> = bytes.chunks(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let kernel = Kernel::of(&words[..KERNEL]);
     let mut out: Vec<u32> = Vec::new();
-    for w in words.chunks(10) {
+    for w in words[KERNEL..].chunks(CALL) {
         let f = |k: usize| f32::from_bits(w[k]);
         let t = (f(8), w[9]);
         let (a, b, c, d, e, v) = (f(0), f(1), w[2], w[3] as i32, w[4] & 1 == 1, [f(5), f(6), f(7)]);
+        let (p, q, r) = (Vec3::new(f(10), f(11), f(12)), Vec2::new(f(13), f(14)), Point::of(&w[15..20]));
 ",
     "    }
     std::fs::write(&files[2], out.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>()).unwrap();
@@ -50,24 +50,28 @@ const RUST_MAIN: [&str; 2] = [
 ];
 const CPP_MAIN: [&str; 2] = [
     "
-#include <cstdio>
 template <class T>
 void put(std::FILE* out, const T& value) {
-    float numbers[4];
+    float numbers[8];
     nf::write(numbers, value);
     std::fwrite(numbers, 4, nf::layout<T>::COUNT, out);
 }
 int main(int, char** files) {
     std::FILE* in = std::fopen(files[1], \"rb\");
     std::FILE* out = std::fopen(files[2], \"wb\");
-    float w[10];
-    while (std::fread(w, 4, 10, in) == 10) {
+    float uniform[sizeof bits_of_uniforms / 4], kernel[KERNEL], w[CALL];
+    std::memcpy(uniform, bits_of_uniforms, sizeof uniform);
+    if (std::fread(kernel, 4, KERNEL, in) != KERNEL) return 1;
+    while (std::fread(w, 4, CALL, in) == CALL) {
         const float a = w[0], b = w[1];
         const nf::u32 c = nf::read<nf::u32>(w + 2);
         const nf::i32 d = nf::read<nf::i32>(w + 3);
         const bool e = nf::both(nf::read<nf::u32>(w + 4), nf::u32(1)) == nf::u32(1);
         const auto v = nf::read<nf::array<float, 3>>(w + 5);
         const auto t = nf::read<nf::tuple<float, nf::u32>>(w + 8);
+        const auto p = nf::read<nf::Vec3>(w + 10);
+        const auto q = nf::read<nf::Vec2>(w + 13);
+        const auto r = nf::read<Point>(w + 15);
 ",
     "    }
     return std::fclose(out);
@@ -82,13 +86,13 @@ int main(int, char** files) {
 /// refuses its text.
 pub(super) fn compare(functions: &[Made]) -> Result<(), String> {
     // A function that is refused takes those along that call it.
-    let mut kept: Vec<(&Made, String)> = Vec::new();
+    let mut kept = Vec::new();
     let mut refused: Vec<&str> = Vec::new();
     for made in functions {
         let calls = refused
             .iter()
             .any(|name| made.text.contains(&format!("{name}(")));
-        match translated(made) {
+        match assemble::translated(made) {
             Ok(text) if !calls => kept.push((made, text)),
             _ => refused.push(&made.name),
         }
@@ -96,18 +100,28 @@ pub(super) fn compare(functions: &[Made]) -> Result<(), String> {
     if kept.is_empty() {
         return Ok(());
     }
+    let of_kernel = kernel_words(kept.len() as u64);
+    let batch = Batch {
+        functions: kept,
+        kernel: Kernel::of(&of_kernel),
+    };
+    let functions: Vec<&Made> = batch.functions.iter().map(|function| function.0).collect();
+    let rust_text = rust_program(&functions);
+    let cpp_text = cpp_program(&batch);
+    let both = |message: &str| format!("{message}\n{rust_text}\n{cpp_text}");
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let cpp = folder.path().join("translated");
-    if !compile(&cpp_program(&kept), &cpp).map_err(|error| with_functions(&error, &kept))? {
+    if !compile(&cpp_text, &cpp).map_err(|error| both(&error))? {
         return Ok(());
     }
     let rust = folder.path().join("functions");
-    compile_rust(&rust_program(&kept), &rust)?;
-    let arguments = arguments();
-    let (expected, found) = (run(&rust, &arguments)?, run(&cpp, &arguments)?);
+    compile_rust(&rust_text, &rust)?;
+    let mut input = of_kernel;
+    input.extend(arguments());
+    let (expected, found) = (run(&rust, &input)?, run(&cpp, &input)?);
     let mut at = 0;
-    for call in arguments.chunks(WORDS) {
-        for (made, text) in &kept {
+    for call in input[subject::WORDS..].chunks(words_of_call()) {
+        for made in &functions {
             let count = words(made.gives);
             let results = [&expected, &found].map(|all| all.get(at..at + count));
             at += count;
@@ -116,100 +130,88 @@ pub(super) fn compare(functions: &[Made]) -> Result<(), String> {
             {
                 continue;
             }
-            return Err(format!(
-                "{}\n{text}for the words {call:x?} Rust gives {:x?} and the text {:x?}; all functions:\n{}",
-                made.text,
-                results[0],
-                results[1],
-                with_functions("", &kept),
-            ));
+            return Err(both(&format!(
+                "{}\nfor the words {call:x?} Rust gives {:x?} and the text {:x?}; of {:?}; both programs:",
+                made.text, results[0], results[1], batch.kernel,
+            )));
         }
     }
     Ok(())
 }
 
-/// A message, and the functions it is about.
-fn with_functions(message: &str, functions: &[(&Made, String)]) -> String {
-    let all: Vec<_> = functions
-        .iter()
-        .map(|(made, text)| format!("{}{text}", made.text))
+/// Words of all arguments of a call.
+fn words_of_call() -> usize {
+    ARGUMENTS.map(words).iter().sum()
+}
+
+/// Numbers of words, as both languages declare them.
+fn sizes(declare: impl Fn(&str, usize) -> String) -> String {
+    declare("KERNEL", subject::WORDS) + &declare("CALL", words_of_call())
+}
+
+fn cpp_program(batch: &Batch<'_>) -> String {
+    let assembled = assemble::text(batch);
+    let sizes = sizes(|name, size| format!("constexpr int {name} = {size};\n"));
+    let mut text = format!(
+        "{SHIM}#include <cstdio>\n#include <cstring>\n{}\n{sizes}",
+        assembled.text.replacen(
+            nearfield_kernels::pairs::SUBSET,
+            &format!("{}{CPP}", nearfield_kernels::pairs::SUBSET),
+            1
+        ),
+    );
+    let bits = assembled.uniforms.iter().chain(&[0.0]);
+    let bits: Vec<_> = bits
+        .map(|value| format!("{:#x}", value.to_bits()))
         .collect();
-    format!("{message}\n{}", all.join("\n"))
-}
-
-/// The text of a function.
-///
-/// # Errors
-/// The translator's message where it refuses the function.
-pub(super) fn translated(made: &Made) -> Result<String, String> {
-    let function: syn::ItemFn = syn::parse_str(&made.text).expect("functions are Rust");
-    let krate = syn::parse_quote!(nearfield_pairs);
-    let translated = translate::function(&function.sig, &function.block, &krate, &[], Role::Called);
-    let translated = translated.map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    for piece in translated.pieces {
-        match piece {
-            Piece::Text(part) => text.push_str(&part),
-            Piece::Name => text.push_str(&made.name),
-            Piece::Declarations => {
-                for (name, path) in &translated.constants {
-                    let path = path.to_string().replace(' ', "");
-                    let known = CONSTANTS.iter().find(|known| known.0 == path);
-                    let &(_, ty, bits) = known.expect("a constant of this generator");
-                    text.push_str(&match ty {
-                        Ty::F32 => format!("    const float {name} = nf::from_bits({bits:#x}u);\n"),
-                        Ty::I32 => format!("    const nf::i32 {name} = nf::i32::of({bits:#x}u);\n"),
-                        _ => format!("    const nf::u32 {name} = nf::u32({bits:#x}u);\n"),
-                    });
-                }
-            }
-            // The functions here call each other and use no types that have to be asked for.
-            Piece::Hole(hole) => {
-                let hole = hole.to_string();
-                let called = hole
-                    .strip_prefix('<')
-                    .and_then(|rest| rest.split(" as ").next());
-                text.push_str(called.expect("a called function").trim());
-            }
-        }
-    }
-    Ok(text)
-}
-
-fn cpp_program(functions: &[(&Made, String)]) -> String {
-    let sane = "inline float sane(float x) { return x != x ? 1.0f : x; }\n";
-    let mut text = format!("{SHIM}{}{sane}", nearfield_kernels::pairs::SUBSET);
-    functions
-        .iter()
-        .for_each(|(_, function)| text.push_str(function));
+    let _ = write!(
+        text,
+        "const unsigned bits_of_uniforms[] = {{{}}};",
+        bits.join(", ")
+    );
     text.push_str(CPP_MAIN[0]);
-    for (made, _) in functions {
-        text.push_str(&format!(
-            "        put(out, {}(a, b, c, d, e, v, t));\n",
-            made.name
-        ));
+    for call in &assembled.added {
+        let _ = writeln!(
+            text,
+            "        put(out, {call}a, b, c, d, e, v, t, p, q, r));"
+        );
     }
     text + CPP_MAIN[1]
 }
 
-fn rust_program(functions: &[(&Made, String)]) -> String {
-    let mut text = RUST.to_owned();
-    functions
-        .iter()
-        .for_each(|(made, _)| text.push_str(&made.text));
+fn rust_program(functions: &[&Made]) -> String {
+    let sizes = sizes(|name, size| format!("const {name}: usize = {size};\n"));
+    let mut text = format!("{RUST}{CONSTANTS}{}{sizes}", subject::RUST);
+    for made in functions {
+        match made.called {
+            Called::Free => text.push_str(&made.text),
+            Called::Method => {
+                let _ = writeln!(text, "impl Kernel {{\n{}}}", made.text);
+            }
+        }
+    }
     text.push_str(RUST_MAIN[0]);
-    for (made, _) in functions {
+    for made in functions {
         let pushed = match made.gives {
             Ty::F32 => "out.push(r.to_bits());",
             Ty::U32 => "out.push(r);",
             Ty::I32 | Ty::Bool => "out.push(r as u32);",
             Ty::Array => "out.extend(r.map(f32::to_bits));",
             Ty::Tuple => "out.extend([r.0.to_bits(), r.1]);",
+            Ty::Vec3 | Ty::Vec2 => "out.extend(r.to_array().map(f32::to_bits));",
+            Ty::Point => {
+                "out.extend([r.x.to_bits(), r.n]); out.extend(r.v.to_array().map(f32::to_bits));"
+            }
         };
-        text.push_str(&format!(
-            "        let r = {}(a, b, c, d, e, v, t); {pushed}\n",
+        let on = match made.called {
+            Called::Free => "",
+            Called::Method => "kernel.",
+        };
+        let _ = writeln!(
+            text,
+            "        {{ let r = {on}{}(a, b, c, d, e, v, t, p, q, r); {pushed} }}",
             made.name
-        ));
+        );
     }
     text + RUST_MAIN[1]
 }
@@ -218,9 +220,13 @@ fn rust_program(functions: &[(&Made, String)]) -> String {
 fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
     let source = program.with_extension("rs");
     fs::write(&source, text).map_err(|error| error.to_string())?;
-    let compiler = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let compiler = glam::rustc();
+    let mut glam = std::ffi::OsString::from("glam=");
+    glam.push(glam::library()?);
     let output = Command::new(&compiler)
-        .args(["--edition", "2024", "-O", "-o"])
+        .args(["--edition", "2024", "-O", "--extern"])
+        .arg(glam)
+        .arg("-o")
         .arg(program)
         .arg(&source)
         .output()
@@ -236,30 +242,72 @@ fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
     ))
 }
 
+/// The words of a kernel.
+fn kernel_words(seed: u64) -> Vec<u32> {
+    let random = &mut Random::new(seed);
+    let float = Ty::F32;
+    let parts = [
+        float,
+        Ty::U32,
+        Ty::I32,
+        Ty::Bool,
+        Ty::Array,
+        Ty::Tuple,
+        Ty::Vec3,
+        Ty::Vec2,
+        Ty::Point,
+    ];
+    let tables = [float; 8 + 12];
+    let mut words = Vec::new();
+    for ty in parts.into_iter().chain(tables) {
+        draw(ty, random, &mut words);
+    }
+    words
+}
+
 /// Argument lists, the same in every run.
 fn arguments() -> Vec<u32> {
     let random = &mut Random::new(9);
     let mut words = Vec::new();
     for _ in 0..CALLS {
         for ty in ARGUMENTS {
-            let mut float = || odd_or_random(random).to_bits();
-            match ty {
-                Ty::F32 => words.push(float()),
-                Ty::Array => words.extend([float(), float(), float()]),
-                Ty::Tuple => words.extend([float(), float()]),
-                Ty::Bool => words.push(random.below(2) as u32),
-                Ty::U32 | Ty::I32 => {
-                    let odd = [0, 1, 2, 31, 32, 33, u32::MAX, 1 << 31, (1 << 31) + 1];
-                    words.push(match random.below(4) {
-                        0 => odd[random.below(9) as usize],
-                        1 => random.below(64) as u32,
-                        _ => random.below(1 << 32) as u32,
-                    });
-                }
-            }
+            draw(ty, random, &mut words);
         }
     }
     words
+}
+
+/// Draws a value of a type.
+fn draw(ty: Ty, random: &mut Random, words: &mut Vec<u32>) {
+    let mut floats = |count, random: &mut Random| {
+        words.extend((0..count).map(|_| odd_or_random(random).to_bits()));
+    };
+    match ty {
+        Ty::F32 => floats(1, random),
+        Ty::Vec2 => floats(2, random),
+        Ty::Array | Ty::Vec3 => floats(3, random),
+        Ty::Bool => words.push(random.below(2) as u32),
+        Ty::U32 | Ty::I32 => words.push(odd_integer(random)),
+        Ty::Tuple => {
+            floats(1, random);
+            words.push(odd_integer(random));
+        }
+        Ty::Point => {
+            floats(1, random);
+            words.push(odd_integer(random));
+            draw(Ty::Vec3, random, words);
+        }
+    }
+}
+
+/// Bits of an integer: random ones, small ones, and those where arithmetic is odd.
+fn odd_integer(random: &mut Random) -> u32 {
+    let odd = [0, 1, 2, 31, 32, 33, u32::MAX, 1 << 31, (1 << 31) + 1];
+    match random.below(4) {
+        0 => odd[random.below(9) as usize],
+        1 => random.below(64) as u32,
+        _ => random.below(1 << 32) as u32,
+    }
 }
 
 fn run(program: &Path, words: &[u32]) -> Result<Vec<u32>, String> {
@@ -279,8 +327,9 @@ fn run(program: &Path, words: &[u32]) -> Result<Vec<u32>, String> {
 /// Words of a result.
 fn words(ty: Ty) -> usize {
     match ty {
-        Ty::Array => 3,
-        Ty::Tuple => 2,
+        Ty::Point => 5,
+        Ty::Array | Ty::Vec3 => 3,
+        Ty::Tuple | Ty::Vec2 => 2,
         _ => 1,
     }
 }
@@ -289,8 +338,9 @@ fn words(ty: Ty) -> usize {
 fn same(ty: Ty, a: &[u32], b: &[u32]) -> bool {
     let nan = |bits: u32| f32::from_bits(bits).is_nan();
     let float = |k: usize| match ty {
-        Ty::F32 | Ty::Array => true,
+        Ty::F32 | Ty::Array | Ty::Vec3 | Ty::Vec2 => true,
         Ty::Tuple => k == 0,
+        Ty::Point => k != 1,
         _ => false,
     };
     a.iter()

@@ -6,8 +6,10 @@
 //! and `max` give are added to 0. Nothing panics: divisors of integers are at least 1, and indices
 //! are remainders.
 
+mod fields;
 mod statements;
 mod values;
+mod vectors;
 
 use arbitrary::Unstructured;
 
@@ -22,16 +24,23 @@ pub(super) enum Ty {
     Array,
     /// `(f32, u32)`
     Tuple,
+    Vec3,
+    Vec2,
+    /// A struct of channels.
+    Point,
 }
 
 impl Ty {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 9] = [
         Self::F32,
         Self::U32,
         Self::I32,
         Self::Bool,
         Self::Array,
         Self::Tuple,
+        Self::Vec3,
+        Self::Vec2,
+        Self::Point,
     ];
 
     /// In Rust.
@@ -43,12 +52,15 @@ impl Ty {
             Self::Bool => "bool",
             Self::Array => "[f32; 3]",
             Self::Tuple => "(f32, u32)",
+            Self::Vec3 => "Vec3",
+            Self::Vec2 => "Vec2",
+            Self::Point => "Point",
         }
     }
 }
 
 /// The types of the arguments of all functions.
-pub(super) const ARGUMENTS: [Ty; 7] = [
+pub(super) const ARGUMENTS: [Ty; 10] = [
     Ty::F32,
     Ty::F32,
     Ty::U32,
@@ -56,19 +68,27 @@ pub(super) const ARGUMENTS: [Ty; 7] = [
     Ty::Bool,
     Ty::Array,
     Ty::Tuple,
+    Ty::Vec3,
+    Ty::Vec2,
+    Ty::Point,
 ];
 
-/// Constants: path in Rust, type, and bits.
-pub(super) const CONSTANTS: [(&str, Ty, u32); 9] = [
-    ("HALF", Ty::F32, 0x3f00_0000),
-    ("TINY", Ty::F32, 0x0000_1234),
-    ("MASK", Ty::U32, 0xffff_0000),
-    ("MINUS", Ty::I32, 0xffff_fff9),
-    ("f32::MAX", Ty::F32, 0x7f7f_ffff),
-    ("f32::EPSILON", Ty::F32, 0x3400_0000),
-    ("f32::NEG_INFINITY", Ty::F32, 0xff80_0000),
-    ("std::f32::consts::PI", Ty::F32, 0x4049_0fdb),
-    ("u32::MAX", Ty::U32, 0xffff_ffff),
+/// Constants: path in Rust and type.
+const CONSTANTS: [(&str, Ty); 14] = [
+    ("HALF", Ty::F32),
+    ("TINY", Ty::F32),
+    ("MASK", Ty::U32),
+    ("MINUS", Ty::I32),
+    ("DOWN", Ty::Vec3),
+    ("f32::MAX", Ty::F32),
+    ("f32::EPSILON", Ty::F32),
+    ("f32::NEG_INFINITY", Ty::F32),
+    ("std::f32::consts::PI", Ty::F32),
+    ("u32::MAX", Ty::U32),
+    ("Vec3::ONE", Ty::Vec3),
+    ("Vec3::NEG_Y", Ty::Vec3),
+    ("Vec2::ONE", Ty::Vec2),
+    ("Vec2::X", Ty::Vec2),
 ];
 
 /// Names of arguments and variables, words of C++ among them.
@@ -77,10 +97,19 @@ const NAMES: [&str; 16] = [
     "x_2", "t1", "value", "auto",
 ];
 
+/// How a function is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    Free,
+    /// As a method of the kernel, whose fields it reads.
+    Method,
+}
+
 /// A function.
 #[derive(Debug, Clone)]
 pub(super) struct Made {
     pub(super) name: String,
+    pub(super) called: Called,
     pub(super) gives: Ty,
     /// As Rust.
     pub(super) text: String,
@@ -144,6 +173,7 @@ pub(super) fn functions(bytes: &[u8], most: usize) -> Vec<Made> {
         let mut maker = Maker {
             bytes: &mut bytes,
             known: &made,
+            called: Called::Free,
             scope: Vec::new(),
             loops: 0,
             cost: 1,
@@ -158,6 +188,7 @@ pub(super) fn functions(bytes: &[u8], most: usize) -> Vec<Made> {
 struct Maker<'a, 'b> {
     bytes: &'a mut Unstructured<'b>,
     known: &'a [Made],
+    called: Called,
     scope: Vec<Variable>,
     /// Loops around the present statement.
     loops: usize,
@@ -184,6 +215,10 @@ impl Maker<'_, '_> {
     fn function(&mut self, number: usize) -> Made {
         let first = self.below(NAMES.len());
         let mut parameters = Vec::new();
+        if self.below(3) > 0 {
+            self.called = Called::Method;
+            parameters.push("&self".to_owned());
+        }
         for (k, ty) in ARGUMENTS.into_iter().enumerate() {
             let name = NAMES[(first + k) % NAMES.len()].to_owned();
             parameters.push(format!("{name}: {}", ty.name()));
@@ -206,9 +241,10 @@ impl Maker<'_, '_> {
             gives.name(),
             last.0
         );
-        let cost = self.cost;
+        let (called, cost) = (self.called, self.cost);
         Made {
             name,
+            called,
             gives,
             text,
             cost,

@@ -1,18 +1,23 @@
 //! Random functions of the kernels' subset: what Rust computes is what their CUDA text computes.
 //!
-//! Bytes become functions ([`generate`]): every statement, operator and method of numbers, arrays
-//! and tuples that the translator has, nested at random. All functions of an input are compiled
-//! twice, by the Rust compiler and, translated, by the C++ compiler, and both programs get the same
-//! arguments ([`compare`]). The Rust compiler says what Rust means, so no interpreter of ours could
-//! be wrong in the same way as the translator. Its price is a second per input, which is why an
-//! input is a batch of functions. The translator runs inside the fuzz target, so libFuzzer's
-//! coverage leads to inputs that reach more of it.
+//! Bytes become functions ([`generate`]): every statement, operator and method of numbers, arrays,
+//! tuples, vectors and structs of channels that the translator has, nested at random. They are free
+//! functions, and methods of a kernel that read its fields ([`subject`]). All functions of an input
+//! are compiled twice, by the Rust compiler and, translated and assembled as the macros have it
+//! ([`assemble`]), by the C++ compiler, and both programs get the same arguments ([`compare`]). The
+//! Rust compiler says what Rust means, so no interpreter of ours could be wrong in the same way as
+//! the translator. Its price is a second per input, which is why an input is a batch of functions.
+//! The translator runs inside the fuzz target, so libFuzzer's coverage leads to inputs that reach
+//! more of it.
 //!
-//! Functions with an accuracy of their own (`exp`, `sin` and so on) are left out, and so are
-//! vectors, whose library the programs would have to link; tests of `nearfield-macros` have both.
+//! Functions with an accuracy of their own (`exp`, `sin` and so on) are left out; tests of
+//! `nearfield-macros` have them.
 
+mod assemble;
 mod compare;
 mod generate;
+mod glam;
+mod subject;
 
 /// Functions that an input becomes at most.
 const MOST: usize = 40;
@@ -51,7 +56,7 @@ mod tests {
             made += functions.len();
             translated += functions
                 .iter()
-                .filter(|made| compare::translated(made).is_ok())
+                .filter(|made| assemble::translated(made).is_ok())
                 .count();
         }
         assert!(made > 200, "{made} functions");

@@ -6,7 +6,7 @@ impl Maker<'_, '_> {
     /// A statement of a function that gives `gives`.
     pub(super) fn statement(&mut self, gives: Ty, depth: usize, text: &mut String) {
         let spaces = self.spaces();
-        let kinds = if depth == 0 { 5 } else { 11 };
+        let kinds = if depth == 0 { 6 } else { 12 };
         match self.below(kinds) {
             0 => {
                 let ty = self.one(&Ty::ALL);
@@ -45,8 +45,9 @@ impl Maker<'_, '_> {
                     mutable: false,
                 });
             }
-            3 | 4 => self.assignment(text),
-            5 | 6 => {
+            3 => self.taken_apart(text),
+            4 | 5 => self.assignment(text),
+            6 | 7 => {
                 let test = self.expression(Ty::Bool, 2);
                 text.push_str(&format!("{spaces}if {} {{\n", test.0));
                 self.block(gives, depth, text);
@@ -56,10 +57,28 @@ impl Maker<'_, '_> {
                 }
                 text.push_str(&format!("{spaces}}}\n"));
             }
-            7 => self.for_range(gives, depth, text),
-            8 => self.for_array(gives, depth, text),
-            9 => self.matched(gives, depth, text),
+            8 => self.for_range(gives, depth, text),
+            9 => self.for_array(gives, depth, text),
+            10 => self.matched(gives, depth, text),
             _ => self.leave(gives, text),
+        }
+    }
+
+    /// A struct, into its fields.
+    fn taken_apart(&mut self, text: &mut String) {
+        let value = self.expression(Ty::Point, 3);
+        let first = self.below(NAMES.len());
+        let names = [0, 1, 2].map(|k| NAMES[(first + k) % NAMES.len()]);
+        let [x, n, v] = names;
+        text.push_str(&format!(
+            "{}let Point {{ x: {x}, n: mut {n}, v: {v} }} = {};\n",
+            self.spaces(),
+            value.0
+        ));
+        let types = [(Ty::F32, false), (Ty::U32, true), (Ty::Vec3, false)];
+        for (name, (ty, mutable)) in names.into_iter().zip(types) {
+            let name = name.to_owned();
+            self.scope.push(Variable { name, ty, mutable });
         }
     }
 
@@ -169,7 +188,16 @@ impl Maker<'_, '_> {
     }
 
     pub(super) fn assignment(&mut self, text: &mut String) {
-        let ty = self.one(&[Ty::F32, Ty::U32, Ty::I32, Ty::Array, Ty::Tuple]);
+        let ty = self.one(&[
+            Ty::F32,
+            Ty::U32,
+            Ty::I32,
+            Ty::Array,
+            Ty::Tuple,
+            Ty::Vec3,
+            Ty::Vec2,
+            Ty::Point,
+        ]);
         let variables = self.variables(ty);
         let mutable: Vec<_> = variables.iter().filter(|one| one.mutable).collect();
         if mutable.is_empty() {
@@ -182,14 +210,27 @@ impl Maker<'_, '_> {
                 (format!("{name}[{index}]"), Ty::F32)
             }
             Ty::Tuple if self.below(2) == 0 => (format!("{name}.1"), Ty::U32),
+            Ty::Vec3 | Ty::Vec2 if self.below(2) == 0 => (format!("{name}.y"), Ty::F32),
+            Ty::Point => match self.below(4) {
+                0 => (name.clone(), ty),
+                1 => (format!("{name}.x"), Ty::F32),
+                2 => (format!("{name}.v"), Ty::Vec3),
+                _ => (format!("{name}.v.z"), Ty::F32),
+            },
             ty => (name.clone(), ty),
         };
         let operator = match ty {
             Ty::F32 => self.one(&["=", "+=", "-=", "*=", "/=", "%="]),
+            Ty::Vec3 | Ty::Vec2 => self.one(&["=", "+=", "-=", "*=", "/="]),
             Ty::U32 | Ty::I32 => self.one(&["=", "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>="]),
             _ => "=",
         };
-        let value = self.expression(ty, 3);
+        // Vectors are multiplied and divided by numbers too.
+        let of = match ty {
+            Ty::Vec3 | Ty::Vec2 if operator != "=" && self.below(2) == 0 => Ty::F32,
+            ty => ty,
+        };
+        let value = self.expression(of, 3);
         text.push_str(&format!(
             "{}{place} {operator} {};\n",
             self.spaces(),

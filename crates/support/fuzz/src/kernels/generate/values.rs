@@ -1,6 +1,6 @@
 //! Random expressions of a type.
 
-use super::{ARGUMENTS, CONSTANTS, Code, Level, MOST_COST, Maker, Ty, Variable};
+use super::{ARGUMENTS, CONSTANTS, Called, Code, Level, MOST_COST, Made, Maker, Ty, Variable};
 
 impl Maker<'_, '_> {
     /// An index of an array.
@@ -32,11 +32,18 @@ impl Maker<'_, '_> {
                     );
                     Code::atom(format!("({}, {})", a.0, b.0))
                 }
+                Ty::Vec3 | Ty::Vec2 => self.vector(ty, depth - 1),
+                Ty::Point => self.structure(depth - 1),
             },
         }
     }
 
-    fn leaf(&mut self, ty: Ty) -> Code {
+    pub(super) fn leaf(&mut self, ty: Ty) -> Code {
+        if self.below(4) == 0
+            && let Some(own) = self.own(ty)
+        {
+            return own;
+        }
         let variables = self.variables(ty);
         if !variables.is_empty() && self.below(3) > 0 {
             return Code::atom(variables[self.below(variables.len())].name.clone());
@@ -66,6 +73,19 @@ impl Maker<'_, '_> {
             Ty::Tuple => {
                 let (a, b) = (self.leaf(Ty::F32), self.leaf(Ty::U32));
                 Code::atom(format!("({}, {})", a.0, b.0))
+            }
+            Ty::Vec3 => {
+                let value = self.leaf(Ty::F32);
+                Code::atom(format!("Vec3::new(0.0, {}, -1.5)", value.0))
+            }
+            Ty::Vec2 => {
+                let value = self.leaf(Ty::F32);
+                Code::atom(format!("Vec2::new({}, 2.0)", value.0))
+            }
+            Ty::Point => {
+                let value = self.leaf(Ty::F32);
+                let text = format!("Point {{ x: {}, n: 3, v: Vec3::ONE }}", value.0);
+                Code(text, Level::Open)
             }
         }
     }
@@ -111,7 +131,11 @@ impl Maker<'_, '_> {
 
     /// A call of an earlier function.
     fn call(&mut self, ty: Ty, depth: usize) -> Code {
-        let known: Vec<_> = self.known.iter().filter(|made| made.gives == ty).collect();
+        let own = self.called;
+        let callable = |made: &&Made| {
+            made.gives == ty && (made.called == Called::Free || own == Called::Method)
+        };
+        let known: Vec<_> = self.known.iter().filter(callable).collect();
         if known.is_empty() {
             return self.leaf(ty);
         }
@@ -125,7 +149,11 @@ impl Maker<'_, '_> {
         let name = called.name;
         let depth = depth.min(1);
         let arguments = ARGUMENTS.map(|ty| self.expression(ty, depth).0);
-        Code::atom(format!("{name}({})", arguments.join(", ")))
+        let on = match called.called {
+            Called::Free => "",
+            Called::Method => "self.",
+        };
+        Code::atom(format!("{on}{name}({})", arguments.join(", ")))
     }
 
     /// Two operands and an operator that groups from the left.
@@ -151,7 +179,16 @@ impl Maker<'_, '_> {
 
     fn float(&mut self, depth: usize) -> Code {
         let receiver = |maker: &mut Self| maker.expression(Ty::F32, depth).at(Level::Atom);
-        match self.below(18) {
+        match self.below(22) {
+            18..20 => self.of_vector(depth),
+            20 => match self.element(Ty::F32, depth) {
+                Some(element) => element,
+                None => self.leaf(Ty::F32),
+            },
+            21 => {
+                let point = self.expression(Ty::Point, depth);
+                Code::atom(format!("{}.x", point.at(Level::Atom)))
+            }
             0..3 => {
                 let operator = self.one(&["+", "-"]);
                 self.binary(Ty::F32, operator, Level::Sum, depth)
@@ -304,6 +341,10 @@ impl Maker<'_, '_> {
                 Code::atom(format!("{}.1", tuple.at(Level::Atom)))
             }
             12 => self.leaf(ty),
+            13 if ty == Ty::U32 && self.below(2) == 0 => {
+                let point = self.expression(Ty::Point, depth);
+                Code::atom(format!("{}.n", point.at(Level::Atom)))
+            }
             _ if ty == Ty::U32 => {
                 let of = self.one(&[Ty::U32, Ty::I32]);
                 let (a, b) = (self.expression(of, depth), self.expression(of, depth));
@@ -314,7 +355,8 @@ impl Maker<'_, '_> {
     }
 
     fn bool(&mut self, depth: usize) -> Code {
-        match self.below(8) {
+        match self.below(9) {
+            8 => self.question_of_vector(depth),
             0..4 => {
                 let of = self.one(&[Ty::F32, Ty::U32, Ty::I32]);
                 let operator = self.one(&["<", "<=", ">", ">=", "==", "!="]);
@@ -353,7 +395,15 @@ impl Maker<'_, '_> {
     }
 
     fn array(&mut self, depth: usize) -> Code {
-        match self.below(3) {
+        match self.below(5) {
+            3 => {
+                let of = self.expression(Ty::Vec3, depth);
+                Code::atom(format!("{}.to_array()", of.at(Level::Atom)))
+            }
+            4 => match self.element(Ty::Array, depth) {
+                Some(element) => element,
+                None => self.leaf(Ty::Array),
+            },
             0 => {
                 let parts = [0; 3].map(|_| self.expression(Ty::F32, depth).0);
                 Code::atom(format!("[{}]", parts.join(", ")))

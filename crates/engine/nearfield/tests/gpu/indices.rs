@@ -157,13 +157,13 @@ fn kernels_read_indices_images_and_random_numbers_where_data_live_on_a_gpu() {
             for (sources, expected) in [(&a, &alone), (&b, &across)] {
                 for both in [false, true] {
                     let what = format!("seed {seed}, {vectors:?}, {strategy:?}, both: {both}");
-                    let mut helper = || Some(&mut helper).filter(|_| both);
+                    let mut with = both.then_some(&mut helper);
                     let kernel = Drawn::<true> { random, images };
-                    let found = a.sums(&mut engine, helper(), &kernel, sources);
+                    let found = a.sums(&mut engine, with.as_deref_mut(), &kernel, sources);
                     let expected_drawn = expected.iter().flat_map(|sums| sums.0);
                     assert!(found.into_iter().eq(expected_drawn), "{what}: drawn");
                     let kernel = Mirrored { random, images };
-                    let found = a.sums(&mut engine, helper(), &kernel, sources);
+                    let found = a.sums(&mut engine, with, &kernel, sources);
                     let expected_mirrored = expected.iter().flat_map(|sums| sums.1);
                     assert!(found.into_iter().eq(expected_mirrored), "{what}: mirrored");
                 }

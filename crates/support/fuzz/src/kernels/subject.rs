@@ -88,8 +88,9 @@ pub(super) const WORDS: usize = 39;
 macro_rules! places {
     ($call:ident) => {
         $call!(
-            scale; count; offset; wide; weights; both; both.0; both.1; origin; origin.y; slope;
-            slope.x; point; point.x; point.n; point.v; point.v.z; table; rows; half()
+            scale; count; offset; wide; weights; both; both.0; both.1; origin; origin.x; origin.y;
+            origin.z; slope; slope.x; slope.y; point; point.x; point.n; point.v; point.v.x;
+            point.v.y; point.v.z; half()
         )
     };
 }

@@ -129,8 +129,8 @@ impl Case {
         A: Tried + DeviceValue + Debug + 'static,
         R: DeviceValue + Debug + 'static,
     {
-        let function = assembled(F::device).expect("a function calls itself");
-        let (called, text) = (function.added, function.text);
+        let made = assembled(F::device).expect("a function calls itself");
+        let (called, text) = (made.added, made.text);
         let mut types = nearfield_pairs::device::Types::default();
         let arguments = A::name(&mut types);
         let count = arguments_of(&arguments);

@@ -125,7 +125,7 @@ impl PairKernel for Contact {
         let pressure = self.stiffness * (a.density / b.density);
         Push {
             force: n * (pressure * weight) + self.gravity * friction,
-            heat: -approach * friction,
+            heat: -approach * friction + self.gravity[2],
             sums,
         }
     }

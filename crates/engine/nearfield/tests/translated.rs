@@ -367,7 +367,7 @@ fn the_kernel_of_adaptive_radii_gives_the_same_bits_as_its_text() {
 
 #[test]
 fn functions_are_as_accurate_as_stated() {
-    functions::check_rust(500_000);
-    let text = functions::compared(functions::ON_CPU, 500_000);
+    functions::check_rust(200_000);
+    let text = functions::compared(functions::ON_CPU, 200_000);
     text.as_cpp().unwrap();
 }

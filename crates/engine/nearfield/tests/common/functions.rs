@@ -12,7 +12,7 @@ use nearfield_testkit::{
 /// Units that docs/adding/pair-kernel.md states for a GPU, …
 pub(crate) const ON_GPU: u32 = 4;
 
-/// … and for the CPU, …
+/// … and for the CPU.
 const STATED: [(&str, u32); 11] = [
     ("exp", 1),
     ("exp2", 1),
@@ -27,7 +27,7 @@ const STATED: [(&str, u32); 11] = [
     ("powf", 1),
 ];
 
-/// … of which this is the largest.
+/// The largest of these.
 pub(crate) const ON_CPU: u32 = 2;
 
 /// All functions of two numbers of a target.

@@ -195,9 +195,7 @@ fn fields_on_a_gpu_that_do_not_fit_the_kernel_are_refused_by_name() {
     needs_gpu!();
     let mut engine = DeviceEngine::builder(1.0).on_gpu(0).unwrap();
     let points = OnDevice::new(&mut engine, &Cloud::Uniform.points(100, 1));
-    let mut sums = (engine.stream())
-        .alloc_zeros::<f32>(points.points)
-        .unwrap();
+    let mut sums = (engine.stream()).alloc_zeros::<f32>(points.points).unwrap();
     let field = |stride| DeviceField::new(points.positions.as_view(), stride);
     // Each has too many channels, a stride shorter than its channels, or too few numbers.
     for fields in [

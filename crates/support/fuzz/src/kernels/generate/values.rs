@@ -84,7 +84,7 @@ impl Maker<'_, '_> {
             }
             Ty::Point => {
                 let value = self.leaf(Ty::F32);
-                let text = format!("Point {{ x: {}, n: 3, v: Vec3::ONE }}", value.0);
+                let text = format!("Point {{ x: {}, n: 3u32, v: Vec3::ONE }}", value.0);
                 Code(text, Level::Open)
             }
         }

@@ -171,7 +171,8 @@ impl Maker<'_, '_> {
         let ty = self.one(&[Ty::Vec3, Ty::Vec2]);
         let of = self.expression(ty, depth);
         match self.below(3) {
-            0 => {
+            // The translator refuses comparisons of what it knows to be a `Vec3`.
+            0 if ty == Ty::Vec2 => {
                 let operator = self.one(&["==", "!="]);
                 let other = self.expression(ty, depth).at(Level::BitOr);
                 let of = of.at(Level::BitOr);

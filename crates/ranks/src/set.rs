@@ -146,6 +146,11 @@ impl<T: Scalar> Set<T> {
     ) -> Result<(), Refusal> {
         let (halo, places) = arrived.points.sorted()?;
         let owned = self.owned.as_ref().unwrap_or(&self.home);
+        let points = owned.len() + halo.len();
+        if points >= u32::MAX as usize {
+            let many = nearfield_grid::ErrorKind::TooManyPoints(points);
+            return Err(Refusal::new(many));
+        }
         let mut border = Points::default();
         border.take(owned, &self.border)?;
         put(engine, self.names.border, &border)?;

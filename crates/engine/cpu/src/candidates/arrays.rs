@@ -56,6 +56,8 @@ const SHIFT: usize = 4;
 const RANK: usize = 7;
 /// Squared radius of the candidate's own; meaningful when sources have radii.
 const R2: usize = 8;
+/// Slot of the candidate; meaningful when proxies decide, which they do for one radius only.
+const SLOT: usize = R2;
 /// Boxes to be added to the target's own for the image; meaningful when [mixed](super::mixed).
 const BOXES: usize = 9;
 /// Number of arrays.
@@ -75,6 +77,8 @@ pub(crate) struct Arrays {
     pub(crate) tag: *mut u32,
     /// Squared radii.
     pub(crate) r2: *mut f32,
+    /// Slots, in the place of radii.
+    pub(crate) slot: *mut u32,
     /// Boxes along each axis.
     pub(crate) boxes: [*mut f32; 3],
 }
@@ -122,7 +126,7 @@ impl Candidates {
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, points: &DoublePoints) -> Result<(), Shortage> {
-        self.exact.grow(6 * self.stride)?;
+        self.make_exact_room()?;
         let (len, stride) = (self.len, self.stride);
         let slots = &self.data[TAG * stride..][..len];
         for (axis, from) in points.axes().into_iter().enumerate() {
@@ -136,6 +140,15 @@ impl Candidates {
         Ok(())
     }
 
+    /// Makes room for positions and image vectors in double precision.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    #[inline(always)]
+    pub(crate) fn make_exact_room(&mut self) -> Result<(), Shortage> {
+        self.exact.grow(6 * self.stride)
+    }
+
     /// Names candidates that are tagged by slot: the tag becomes the caller's index.
     ///
     /// After [`look_up`](Self::look_up), which needs the slots.
@@ -147,7 +160,8 @@ impl Candidates {
         }
     }
 
-    /// The image vector of consecutive candidates, in double precision.
+    /// The image vector of consecutive candidates, in double precision; there is
+    /// [room](Self::make_exact_room) for it.
     #[inline(always)]
     pub(crate) fn set_exact_shift(&mut self, candidates: Range<usize>, vector: [f64; 3]) {
         for axis in 0..3 {
@@ -208,6 +222,7 @@ impl Candidates {
             boxes: axes(BOXES),
             tag: at(TAG),
             r2: at(R2).cast(),
+            slot: at(SLOT),
         }
     }
 
@@ -324,6 +339,12 @@ impl Candidates {
     #[inline(always)]
     pub(crate) fn r2s(&self) -> &[f32] {
         self.floats(R2)
+    }
+
+    /// Slots, where proxies decide.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> &[u32] {
+        self.array(SLOT)
     }
 
     /// The numbers that half lists compare with the target's index.

@@ -15,7 +15,7 @@
 
 use super::{
     arrays::Arrays,
-    mode::{Mode, RADII, SHIFTED, Tag, has},
+    mode::{Mode, PROXIES, RADII, SHIFTED, Tag, has},
 };
 use crate::simd::vector::{Compress, Vector};
 use nearfield_grid::SortedPoints;
@@ -126,6 +126,10 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
             }
             if has(MODE, RADII) {
                 own_r2.compress(order, to.r2.add(len));
+            }
+            if has(MODE, PROXIES) {
+                let from = V::count_from(slot as u32);
+                V::compress_u32(from, order, to.slot.add(len));
             }
             V::compress_u32(tags, order, to.tag.add(len));
             len += near.count_ones() as usize;

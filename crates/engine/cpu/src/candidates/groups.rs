@@ -16,8 +16,10 @@
 //!
 //! # Double precision
 //!
-//! Candidates are gathered by their proxies in `f32`, under their slots. Then their positions as
-//! given are looked up, once for all targets of the group, and they get the names that lists take.
+//! Candidates are gathered by their proxies in `f32`, with their slots beside their names, and
+//! positions as given are looked up for the few that are [near the radius](super::near). Where
+//! these decide for all, candidates are gathered under their slots, positions are looked up once
+//! for all targets of the group, and then candidates get the names that lists take.
 //!
 //! # Code per level
 //!
@@ -34,7 +36,7 @@
 use super::{
     arrays::Candidates,
     gather::{Gather, gather},
-    mode::{Mode, RADII, SHIFTED, Tag, has, with_mode},
+    mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode, with_open_mode},
     pieces::{Collecting, Images},
     scan::STREAMS,
     scratch::Scratch,
@@ -59,6 +61,8 @@ pub(crate) struct Group {
     pub(crate) batch: Batch,
     /// The bits of the arrays that candidates carry.
     pub(crate) mode: Mode,
+    /// Largest squared radius of the targets, or bound of the filter in double precision.
+    pub(crate) max_r2: f32,
 }
 
 /// Which of the candidates of a group were gathered.
@@ -142,6 +146,17 @@ struct CellTargets {
     more: i64,
     /// The targets.
     slots: Range<usize>,
+}
+
+/// Targets for which candidates are gathered.
+#[derive(Clone, Copy)]
+struct Searched<'a> {
+    /// The targets.
+    slots: &'a Range<usize>,
+    /// Their largest squared radius, or bound of the filter.
+    max_r2: f32,
+    /// The bits of what candidates are to carry.
+    mode: Mode,
 }
 
 /// Targets whose pieces were collected: all of the same wrap, unless candidates are mixed.
@@ -396,7 +411,7 @@ impl<'a> Groups<'a> {
         if let (Images::Mixed, Some(mixing)) = (collected.images, &walk.mixing) {
             let slots = collected.targets;
             // SAFETY: the caller guarantees the level.
-            let itself = with_mode!(walk.common_mode(), MODE => unsafe {
+            let itself = with_mode!(walk.mixed_mode(), MODE => unsafe {
                 walk.gather_mixed::<S::Single, MODE>(mixing, &slots, scratch)?
             });
             return self
@@ -404,12 +419,24 @@ impl<'a> Groups<'a> {
                 .map(Some);
         }
         let shifted = collected.images != Images::Central;
-        let mode = walk.common_mode() | if shifted { SHIFTED } else { 0 };
+        let max_r2 = walk.max_r2(&collected.targets);
+        let mode = walk.mode(max_r2) | if shifted { SHIFTED } else { 0 };
+        let searched = Searched {
+            slots: &collected.targets,
+            max_r2,
+            mode,
+        };
         // SAFETY: the caller guarantees the level.
-        let group = with_mode!(mode, MODE => unsafe {
-            walk.gather_pieces::<S, MODE>(collected, scratch)?
+        let itself = with_gather_mode!(mode, MODE => unsafe {
+            walk.gather_pieces::<S, MODE>(searched, scratch)?
         });
-        Ok(Some(group))
+        Ok(Some(Group {
+            slots: collected.targets,
+            itself,
+            batch: collected.batch,
+            mode,
+            max_r2,
+        }))
     }
 
     /// The first of the targets whose candidates were gathered together, and those after it that
@@ -436,7 +463,8 @@ impl<'a> Groups<'a> {
             slots: slots.start..end,
             itself,
             batch: Batch::Whole,
-            mode: walk.common_mode() | SHIFTED,
+            mode: walk.mixed_mode() | SHIFTED,
+            max_r2: f32::INFINITY,
         })
     }
 
@@ -501,16 +529,16 @@ impl<'a> Groups<'a> {
 impl Walk<'_> {
     /// The arguments for gathering the candidates of the targets `slots`.
     #[inline(always)]
-    fn gather_args(&self, slots: &Range<usize>) -> Gather<'_> {
-        let (low, high) = self.bounds(slots);
+    fn gather_args(&self, of: Searched<'_>) -> Gather<'_> {
+        let (low, high) = self.bounds(of.slots);
         Gather {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
-            tag: self.gathered_tag(),
+            tag: self.gathered_tag(of.mode),
             shift: [0.0; 3],
             low,
             high,
-            r2: self.max_r2(slots),
+            r2: of.max_r2,
         }
     }
 
@@ -554,34 +582,38 @@ impl Walk<'_> {
         itself: Option<usize>,
         scratch: &mut Scratch,
     ) -> Result<Group, Shortage> {
+        let max_r2 = self.max_r2(&slots);
+        let mode = self.mode(max_r2);
+        let searched = Searched {
+            slots: &slots,
+            max_r2,
+            mode,
+        };
         // SAFETY: the caller guarantees the level.
-        unsafe {
-            if self.radii.sources.is_some() {
-                self.gather_open::<S, RADII>(runs, &slots, scratch)?;
-            } else {
-                self.gather_open::<S, 0>(runs, &slots, scratch)?;
-            }
-        }
+        with_open_mode!(mode, MODE => unsafe {
+            self.gather_open::<S, MODE>(runs, searched, scratch)?;
+        });
         Ok(Group {
             slots,
             itself,
             batch: Batch::Whole,
-            mode: self.common_mode(),
+            mode,
+            max_r2,
         })
     }
 
     /// Gathers the candidates of the targets `slots` from `runs`, all of the central image.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says whether sources have radii.
+    /// The processor has the level `S`, and `MODE` says what of the mode gathering knows.
     #[inline(always)]
     unsafe fn gather_open<S: Simd, const MODE: Mode>(
         &self,
         runs: &[Run],
-        slots: &Range<usize>,
+        of: Searched<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Shortage> {
-        let args = self.gather_args(slots);
+        let args = self.gather_args(of);
         let candidates = &mut scratch.candidates;
         candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
         let to = candidates.arrays_mut();
@@ -593,22 +625,26 @@ impl Walk<'_> {
         // SAFETY: `gather` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
-        self.look_up(candidates)
+        if has(of.mode, EXACT) {
+            self.look_up(candidates)?;
+        }
+        Ok(())
     }
 
     /// Gathers the candidates of targets that are all of the same wrap, from the pieces collected
-    /// for them.
+    /// for them; returns the number of the first target among them, where the targets are
+    /// candidates.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what the candidates carry.
+    /// The processor has the level `S`, and `MODE` says what of the mode gathering knows.
     #[inline(always)]
     unsafe fn gather_pieces<S: Simd, const MODE: Mode>(
         &self,
-        collected: Collected,
+        of: Searched<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Group, Shortage> {
-        let slots = collected.targets;
-        let mut args = self.gather_args(&slots);
+    ) -> Result<Option<usize>, Shortage> {
+        let slots = of.slots;
+        let mut args = self.gather_args(of);
         let candidates = &mut scratch.candidates;
         let max = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
         candidates.clear(has(MODE, SHIFTED), max)?;
@@ -633,8 +669,13 @@ impl Walk<'_> {
         // SAFETY: `gather` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
-        self.look_up(candidates)?;
+        if has(of.mode, EXACT) {
+            self.look_up(candidates)?;
+        }
         if has(MODE, SHIFTED) {
+            if has(MODE, PROXIES) {
+                candidates.make_exact_room()?;
+            }
             let mut begin = 0;
             for piece in &scratch.pieces {
                 if self.ranked {
@@ -646,11 +687,6 @@ impl Walk<'_> {
                 begin = piece.end;
             }
         }
-        Ok(Group {
-            slots,
-            itself,
-            batch: collected.batch,
-            mode: MODE | self.common_mode(),
-        })
+        Ok(itself)
     }
 }

@@ -44,7 +44,7 @@ use super::{
     arrays::{Arrays, Seen},
     gather::{Gather, splat, squared},
     mixing::Mixing,
-    mode::{Mode, RADII, Tag, has},
+    mode::{EXACT, Mode, RADII, Tag, has},
     scratch::{Piece, Scratch},
     walk::Walk,
 };
@@ -79,6 +79,13 @@ impl Walk<'_> {
         let points = self.sources.points();
         let changes = points.all_wraps().changes(0..points.len());
         self.mixing.is_some() && changes > points.len() / RARE
+    }
+
+    /// The bits of the mode of mixed candidates besides [`SHIFTED`](super::mode::SHIFTED). In double
+    /// precision positions always decide: image vectors are those of `f64` then.
+    #[inline(always)]
+    pub(super) fn mixed_mode(&self) -> Mode {
+        self.mode(f32::INFINITY)
     }
 
     /// Bounding box of the targets after they are moved into the box, enlarged by the slack: its
@@ -123,7 +130,7 @@ impl Walk<'_> {
         let args = Gather {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
-            tag: self.gathered_tag(),
+            tag: self.gathered_tag(self.mixed_mode()),
             shift: [0.0; 3],
             low,
             high,
@@ -152,7 +159,9 @@ impl Walk<'_> {
         // SAFETY: `moved` has written `len` candidates.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
-        self.look_up(candidates)?;
+        if has(self.mixed_mode(), EXACT) {
+            self.look_up(candidates)?;
+        }
         Ok(itself)
     }
 

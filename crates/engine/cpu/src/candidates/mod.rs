@@ -37,6 +37,7 @@ pub(crate) mod groups;
 pub(crate) mod mixed;
 pub(crate) mod mixing;
 pub(crate) mod mode;
+pub(crate) mod near;
 pub(crate) mod pieces;
 pub(crate) mod scan;
 pub(crate) mod scratch;

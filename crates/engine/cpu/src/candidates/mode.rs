@@ -11,9 +11,9 @@
 //! lists do not change what candidates carry, and kernels are never evaluated over half lists
 //! here), list loops know all eight, and the loops of symmetric kernels three, because radii of
 //! single points are searched so in open domains only. In double precision there are no radii of
-//! single points, so lists know four modes more, and kernels two.
+//! single points, so lists know eight modes more, kernels two, and gathering two.
 
-/// A set of [`SHIFTED`], [`HALF`], [`RADII`] and [`EXACT`].
+/// A set of [`SHIFTED`], [`HALF`], [`RADII`], [`EXACT`] and [`PROXIES`].
 pub(crate) type Mode = u8;
 /// Candidates carry image vectors.
 pub(crate) const SHIFTED: Mode = 1;
@@ -24,6 +24,9 @@ pub(crate) const RADII: Mode = 4;
 
 /// Candidates carry positions in double precision, which decide.
 pub(crate) const EXACT: Mode = 8;
+/// Candidates carry their slots, by which positions in double precision are looked up where proxies
+/// cannot [decide](super::near).
+pub(crate) const PROXIES: Mode = 16;
 
 /// Returns true if `mode` has the bit `bit`.
 #[inline(always)]
@@ -58,6 +61,46 @@ macro_rules! with_mode {
     }};
 }
 pub(crate) use with_mode;
+
+/// As [`with_mode`] for gathering, which also knows [`PROXIES`].
+macro_rules! with_gather_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::candidates::mode::{PROXIES, SHIFTED, has, with_mode};
+        match (has($mode, PROXIES), has($mode, SHIFTED)) {
+            (true, true) => with_mode!(@ PROXIES | SHIFTED, $constant, $body),
+            (true, false) => with_mode!(@ PROXIES, $constant, $body),
+            (false, _) => with_mode!($mode, $constant => $body),
+        }
+    }};
+}
+pub(crate) use with_gather_mode;
+
+/// As [`with_mode`] for gathering candidates of the central image.
+macro_rules! with_open_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::candidates::mode::{PROXIES, RADII, has, with_mode};
+        match (has($mode, RADII), has($mode, PROXIES)) {
+            (false, false) => with_mode!(@ 0, $constant, $body),
+            (true, _) => with_mode!(@ RADII, $constant, $body),
+            (_, true) => with_mode!(@ PROXIES, $constant, $body),
+        }
+    }};
+}
+pub(crate) use with_open_mode;
+
+/// As [`with_mode`] for lists in double precision, where the bits are [`SHIFTED`] and one of
+/// [`EXACT`] and [`PROXIES`].
+macro_rules! with_double_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::candidates::mode::{PROXIES, SHIFTED, has, with_exact_mode, with_mode};
+        match (has($mode, PROXIES), has($mode, SHIFTED)) {
+            (true, true) => with_mode!(@ PROXIES | SHIFTED, $constant, $body),
+            (true, false) => with_mode!(@ PROXIES, $constant, $body),
+            (false, _) => with_exact_mode!($mode, $constant => $body),
+        }
+    }};
+}
+pub(crate) use with_double_mode;
 
 /// As [`with_mode`] in double precision, where the bits are [`EXACT`] and [`SHIFTED`].
 macro_rules! with_exact_mode {

@@ -74,7 +74,6 @@ impl Walk<'_> {
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
-    ///
     #[inline(always)]
     pub(crate) fn collect_pieces(
         &self,
@@ -93,9 +92,14 @@ impl Walk<'_> {
                 pieces.extend(runs.iter().map(Piece::whole));
                 return Ok(Images::Mixed);
             }
+            make_room(pieces, pieces.len() + runs.len(), WHAT)?;
             for run in runs {
                 let image = image_of(run.image, wraps, [0; 3]);
-                self.split(run.slots.clone(), image, pieces)?;
+                if self.sources.points().any_wrapped() {
+                    self.split(run.slots.clone(), image, pieces)?;
+                } else {
+                    self.push(run.slots.clone(), image, pieces);
+                }
             }
             // Sums of both points of a pair lie beside all candidates of the group.
             if !self.ahead || of.walked.is_all() {
@@ -117,7 +121,6 @@ impl Walk<'_> {
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Shortage> {
         let points = self.sources.points();
-        let lattice = self.sources.lattice();
         let mut begin = slots.start;
         while begin < slots.end {
             let wraps = points.wraps(begin);
@@ -128,24 +131,33 @@ impl Walk<'_> {
                 b - i64::from(wraps[1]),
                 c - i64::from(wraps[2]),
             ];
-            // Away from the faces of the box all runs have one image.
-            let (image_vector, shift) = match pieces.last() {
-                Some(last) if last.image == image => (last.image_vector, last.shift),
-                _ => {
-                    let image_vector = lattice.domain().image_vector_f64(image);
-                    (image_vector, lattice.image_shift(image_vector))
-                }
-            };
             make_room_for_one(pieces, WHAT)?;
-            pieces.push(Piece {
-                slots: begin..end,
-                image,
-                image_vector,
-                shift,
-                end: 0,
-            });
+            self.push(begin..end, image, pieces);
             begin = end;
         }
         Ok(())
+    }
+
+    /// Adds a piece, for which there is room.
+    #[inline(always)]
+    fn push(&self, slots: Range<usize>, image: Image, pieces: &mut Vec<Piece>) {
+        let lattice = self.sources.lattice();
+        // Away from the faces of the box all runs have one image, and rows that are cut by a face
+        // have two in turn.
+        let earlier = pieces.iter().rev().take(2);
+        let (image_vector, shift) = match earlier.into_iter().find(|piece| piece.image == image) {
+            Some(piece) => (piece.image_vector, piece.shift),
+            None => {
+                let image_vector = lattice.domain().image_vector_f64(image);
+                (image_vector, lattice.image_shift(image_vector))
+            }
+        };
+        pieces.push(Piece {
+            slots,
+            image,
+            image_vector,
+            shift,
+            end: 0,
+        });
     }
 }

@@ -7,7 +7,7 @@
 //! before it waits for that one; with four streams in turn the same work takes 0.6 of the time on
 //! long lists.
 //!
-//! The loop has no branch that depends on data. A target is no neighbour of itself; that is decided
+//! The loop has no branch that depends on data, but for one that proxies take near the radius. A target is no neighbour of itself; that is decided
 //! by its tag, or by its number among the candidates where these are shifted, because other images
 //! of the target have the same tag.
 //!
@@ -16,9 +16,11 @@
 //!
 //! # Double precision
 //!
-//! With [`EXACT`] the distances are those of the positions as given, in `f64` by the operations of
-//! the contract, a few vectors of `f64` for one of `f32`. The proxies in `f32` only chose the
-//! candidates: whenever the contract finds a pair, the proxies pass the box test of gathering,
+//! With [`PROXIES`] the proxies decide, except near the radius ([`super::near`]): the squared
+//! distance is compared with an inner bound too, and a branch that is hardly ever taken leads to
+//! scalar code. With [`EXACT`], where geometry is kept or proxies are coarse, the distances are
+//! those of the positions as given, in `f64` by the operations of the contract, a few vectors of
+//! `f64` for one of `f32`. The proxies in `f32` only chose the candidates then: whenever the contract finds a pair, the proxies pass the box test of gathering,
 //! whose radius is enlarged by the largest error of two proxies
 //! ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So the set of pairs does not depend
 //! on proxies, only the number of candidates does.
@@ -32,7 +34,8 @@
 use super::{
     arrays::Candidates,
     gather::{splat, squared},
-    mode::{EXACT, HALF, Mode, RADII, SHIFTED, has},
+    mode::{EXACT, HALF, Mode, PROXIES, RADII, SHIFTED, has},
+    near::Near,
 };
 use crate::simd::{
     LANES,
@@ -44,7 +47,7 @@ pub(crate) const STREAMS: usize = 4;
 
 /// One target, and what keeps a candidate out of its list besides the distance.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Select {
+pub(crate) struct Select<'a> {
     /// Position of the target.
     pub(crate) target: [f32; 3],
     /// Squared radius; for [`RADII`] the larger of this and the candidate's own counts.
@@ -56,6 +59,8 @@ pub(crate) struct Select {
     pub(crate) own_candidate: usize,
     /// Position and squared radius in double precision, which decide for [`EXACT`].
     pub(crate) exact: ExactSelect,
+    /// What decides near the radius for [`PROXIES`].
+    pub(crate) near: Near<'a>,
 }
 
 /// One target in double precision.
@@ -179,10 +184,16 @@ impl<V: Compress> Keep<V> for Packed {
 /// room for all candidates and [`LANES`](crate::simd::LANES) more.
 #[inline(always)]
 pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGETS: usize>(
-    args: &[Select; TARGETS],
+    args: &[Select<'_>; TARGETS],
     candidates: &Candidates,
     mut to: [K; TARGETS],
 ) -> [K; TARGETS] {
+    const {
+        assert!(
+            !(K::GEOMETRY && has(MODE, PROXIES)),
+            "proxies have no geometry that could be kept"
+        );
+    }
     let sources = Sources::new(candidates);
     // SAFETY: the caller guarantees the level and the room. Candidate arrays are padded by LANES.
     unsafe {
@@ -194,17 +205,27 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
         let mut k = 0;
         while k < candidates.len() {
             let block = sources.load::<V, MODE>(k);
+            let proxies = by_proxies::<V, MODE, TARGETS>(&targets, args, candidates, &block);
             for t in 0..TARGETS {
                 let (d, d2, near);
-                if has(MODE, EXACT) {
-                    near = exact::<V, MODE, K>(&args[t].exact, candidates, k, &mut found);
+                if has(MODE, PROXIES) {
+                    // No geometry is kept.
+                    (d, d2, near) = (block.position, block.r2, proxies[t]);
+                } else if has(MODE, EXACT) {
+                    let exact = &args[t].exact;
+                    let within = if K::GEOMETRY {
+                        found_exactly::<V, MODE, true>(exact, candidates, k, &mut found)
+                    } else {
+                        found_exactly::<V, MODE, false>(exact, candidates, k, &mut found)
+                    };
                     (d, d2) = found.narrow();
+                    near = within & targets[t].others::<MODE>(&block);
                 } else {
                     d = targets[t].difference::<MODE>(&block);
                     d2 = squared(d);
-                    near = targets[t].within::<MODE>(&block, d2);
+                    let within = targets[t].within::<MODE>(&block, d2);
+                    near = within & targets[t].others::<MODE>(&block);
                 }
-                let near = near & targets[t].others::<MODE>(&block);
                 let count = near.count_ones() as usize;
                 to[t].keep(&block, d, d2, V::order(near), count);
             }
@@ -214,13 +235,53 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
     to
 }
 
+/// Which candidates of a block are neighbours of each target with [`PROXIES`], a bit per lane; zeros
+/// without.
+///
+/// All targets are tested before any of their candidates is decided one by one, so that there is
+/// one branch per block, and the vectors of the targets stay in registers.
+///
+/// # Safety
+/// The processor has the level, and candidates carry what `MODE` says.
+#[inline(always)]
+unsafe fn by_proxies<V: Compress, const MODE: Mode, const TARGETS: usize>(
+    targets: &[Target<V>; TARGETS],
+    args: &[Select<'_>; TARGETS],
+    candidates: &Candidates,
+    block: &Block<V>,
+) -> [u32; TARGETS] {
+    let (mut near, mut between, mut any) = ([0; TARGETS], [0; TARGETS], 0);
+    if !has(MODE, PROXIES) {
+        return near;
+    }
+    // SAFETY: guaranteed by the caller; only lanes of candidates pass a test.
+    unsafe {
+        for t in 0..TARGETS {
+            let d2 = squared(targets[t].difference::<MODE>(block));
+            let within = targets[t].within::<MODE>(block, d2);
+            near[t] = within & targets[t].others::<MODE>(block);
+            between[t] = near[t] & !d2.le(targets[t].inner_r2);
+            any |= between[t];
+        }
+        if any != 0 {
+            for t in 0..TARGETS {
+                let wrong = args[t]
+                    .near
+                    .refused::<MODE>(candidates, block.first, between[t]);
+                near[t] &= !wrong;
+            }
+        }
+    }
+    near
+}
+
 /// Writes the tags of the neighbours of each target to its list and returns how many they are.
 ///
 /// # Safety
 /// As for [`scan`], with the lists in the place of `to`.
 #[inline(always)]
 pub(crate) unsafe fn select<V: Compress, const MODE: Mode, const TARGETS: usize>(
-    args: &[Select; TARGETS],
+    args: &[Select<'_>; TARGETS],
     candidates: &Candidates,
     lists: [*mut u32; TARGETS],
 ) -> [usize; TARGETS] {
@@ -344,6 +405,8 @@ struct Target<V: Compress> {
     position: [V; 3],
     /// Its squared radius in all lanes.
     r2: V,
+    /// Squared distance of proxies that are those of neighbours, in all lanes.
+    inner_r2: V,
     /// Its own tag.
     own_tag: u32,
     /// Its own number among the candidates.
@@ -354,12 +417,19 @@ impl<V: Compress> Target<V> {
     /// # Safety
     /// The processor has the vector's level.
     #[inline(always)]
-    unsafe fn new(args: &Select) -> Self {
+    unsafe fn new(args: &Select<'_>) -> Self {
         // SAFETY: guaranteed by the caller.
-        let (position, r2) = unsafe { (splat(args.target), V::splat(args.r2)) };
+        let (position, r2, inner_r2) = unsafe {
+            (
+                splat(args.target),
+                V::splat(args.r2),
+                V::splat(args.near.inner_r2),
+            )
+        };
         Self {
             position,
             r2,
+            inner_r2,
             own_tag: args.own_tag,
             own_candidate: args.own_candidate,
         }
@@ -459,15 +529,58 @@ impl Found {
     }
 }
 
+/// Geometry of [`LANES`] candidates in double precision, each number rounded once.
+pub(crate) struct ExactBlock {
+    /// Displacements along each axis.
+    pub(crate) d: [[f32; LANES]; 3],
+    /// Squared distances.
+    pub(crate) d2: [f32; LANES],
+    /// Which of them are within the radius, a bit per candidate.
+    pub(crate) within: u32,
+}
+
+impl ExactBlock {
+    /// The candidates from `first` on.
+    ///
+    /// # Safety
+    /// The processor has the vector's level, and candidates carry what `MODE` says and go on for
+    /// [`LANES`].
+    #[inline(always)]
+    pub(crate) unsafe fn of<V: Compress, const MODE: Mode>(
+        target: &ExactSelect,
+        candidates: &Candidates,
+        first: usize,
+    ) -> Self {
+        let mut found = Found::ZERO;
+        let (mut d, mut d2, mut within) = ([[0.0; LANES]; 3], [0.0; LANES], 0);
+        let mut lane = 0;
+        while lane < LANES {
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                let k = first + lane;
+                let near = found_exactly::<V, MODE, true>(target, candidates, k, &mut found);
+                within |= near << lane;
+                let (part, part2) = found.narrow::<V>();
+                for axis in 0..3 {
+                    part[axis].store(d[axis].as_mut_ptr().add(lane));
+                }
+                part2.store(d2.as_mut_ptr().add(lane));
+            }
+            lane += V::LANES;
+        }
+        Self { d, d2, within }
+    }
+}
+
 /// Which of a vector of candidates from `k` on are within the radius of a target in double
-/// precision, a bit per lane; geometry goes to `found` if `K` keeps it.
+/// precision, a bit per lane; with `GEOMETRY` that goes to `found`.
 ///
 /// A vector of `f32` is a few vectors of `f64`, one after the other.
 ///
 /// # Safety
 /// The processor has the level, and candidates carry what `MODE` says and go on for a vector.
 #[inline(always)]
-unsafe fn exact<V: Compress, const MODE: Mode, K: Keep<V>>(
+unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
     of: &ExactSelect,
     candidates: &Candidates,
     k: usize,
@@ -490,7 +603,7 @@ unsafe fn exact<V: Compress, const MODE: Mode, K: Keep<V>>(
             }
             let d2 = squared(d);
             near |= d2.le(r2) << lane;
-            if K::GEOMETRY {
+            if GEOMETRY {
                 for axis in 0..3 {
                     d[axis].store(found.d[axis].as_mut_ptr().add(lane));
                 }

@@ -17,7 +17,7 @@
 
 use super::{
     mixing::Mixing,
-    mode::{EXACT, Mode, RADII, Tag},
+    mode::{EXACT, Mode, RADII, Tag, has},
     scan::ExactSelect,
 };
 use crate::{
@@ -58,6 +58,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) images: bool,
     /// How points are moved into the box where they may be [mixed](super::mixed).
     pub(crate) mixing: Option<Mixing>,
+    /// No geometry is asked for, so that in double precision [proxies may decide](super::near).
+    pub(crate) proxies: bool,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
 }
@@ -140,6 +142,7 @@ impl<'a> Walk<'a> {
             radii: sets.radii.into(),
             ahead: false,
             images: false,
+            proxies: false,
             mixing: Mixing::of(sets.targets, sets.sources),
             share: sets.share,
         };
@@ -148,6 +151,17 @@ impl<'a> Walk<'a> {
             Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),
             Some(_) => Ok(walk.filtering()),
         }
+    }
+
+    /// The walk of a search for lists or their lengths, with candidates called by the caller's
+    /// index.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of_lists(sets: PairOfSets<'a>, kind: ListKind) -> Result<Self, Error> {
+        let mut walk = Self::new(sets, Tag::Index, kind)?;
+        walk.proxies = true;
+        Ok(walk)
     }
 
     /// The walk over candidates that are decided in double precision.
@@ -204,24 +218,25 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The bits of the mode that are the same for all groups.
-    pub(crate) fn common_mode(&self) -> Mode {
-        let exact = if self.double().is_some() { EXACT } else { 0 };
-        let radii = if self.radii.sources.is_some() {
+    /// The bits of the mode of a group of targets with this largest squared radius, or filter bound
+    /// in double precision, whatever images its candidates are seen through.
+    #[inline(always)]
+    pub(crate) fn mode(&self, max_r2: f32) -> Mode {
+        if self.radii.sources.is_some() {
             RADII
         } else {
-            0
-        };
-        exact | radii
+            self.decided(max_r2)
+        }
     }
 
-    /// The name that candidates are gathered by. In double precision they are gathered by slot,
-    /// and named once their positions have been looked up.
+    /// The name that candidates of a group are gathered by. Those that are to carry their positions
+    /// in double precision are gathered by slot, and named once these have been looked up.
     #[inline(always)]
-    pub(super) fn gathered_tag(&self) -> Tag {
-        match self.double() {
-            None => self.tag,
-            Some(_) => Tag::Slot,
+    pub(super) fn gathered_tag(&self, mode: Mode) -> Tag {
+        if has(mode, EXACT) {
+            Tag::Slot
+        } else {
+            self.tag
         }
     }
 }

@@ -22,8 +22,7 @@
 //!
 //! Displacements and squared distances are computed and compared in `f64`, by half vectors, and
 //! rounded to `f32` as they are packed; kernels compute in `f32`. Far from the origin, where `f32`
-//! coordinates of neighbours may be equal, the rounded displacement still has 24 bits. Pairs are
-//! evaluated from either side, also for symmetric kernels.
+//! coordinates of neighbours may be equal, the rounded displacement still has 24 bits.
 
 use super::{
     fields::{gather_channels, room, target_value},
@@ -34,6 +33,7 @@ use crate::{
         arrays::Candidates,
         groups::Group,
         mode::{Mode, RADII, SHIFTED, has, with_exact_mode, with_mode},
+        near::Near,
         scan::{Channels as Arrays, Packed, Select, scan},
         scratch::Scratch,
         walk::Walk,
@@ -142,6 +142,7 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
                 own_tag: if walk.same_set { slot as u32 } else { u32::MAX },
                 own_candidate: self.group.candidate_of(k),
                 exact: walk.exact_select(slot),
+                near: Near::default(),
             };
             // SAFETY: the caller guarantees the level; the mode matches the candidates.
             let sums = unsafe {

@@ -22,11 +22,16 @@
 //!
 //! * for kernels that do not say they are symmetric, or between two sets;
 //! * under rules that are not symmetric, and for shares around periodic boxes;
-//! * in double precision;
 //! * where sources lie in many different periodic boxes ([`mixed`](crate::candidates::mixed));
 //! * where a target's candidates come in batches, because all sums of a group lie beside its
 //!   candidates;
 //! * for large sets whose windows would be so large that only few tasks are left.
+//!
+//! # Double precision
+//!
+//! The differences of two positions, and with them the distance, are the same from either side but
+//! for their sign, so one side decides for both. They are computed and compared in `f64` and
+//! rounded to `f32` for the kernel, as where pairs are evaluated per target.
 //!
 //! # Around periodic boxes
 //!
@@ -45,8 +50,8 @@ use crate::{
     candidates::{
         arrays::Candidates,
         groups::Group,
-        mode::{Mode, RADII, SHIFTED, has},
-        scan::Channels as Arrays,
+        mode::{EXACT, Mode, RADII, SHIFTED, has},
+        scan::{Channels as Arrays, ExactBlock},
         scratch::Scratch,
         walk::Walk,
     },
@@ -91,7 +96,8 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let (lattice, mut sweep) = (walk.sources.lattice(), walk.sources.sweep());
     let mut sample = Vec::new();
     for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
-        let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot)?;
+        let cell = lattice.cell_f64(points.position_f64(slot));
+        let runs = sweep.runs_ahead(cell, 0, slot)?;
         let mut reached = with_room(runs.len(), "a sample of candidates")?;
         reached.extend(runs.iter().map(|run| run.slots.clone()));
         sample.push(reached);
@@ -122,7 +128,7 @@ fn is_worth_it(walk: &Walk<'_>, share: &Share<'_>) -> bool {
     let lattice = walk.sources.lattice();
     let (mut cells, mut own) = (0u64, 0u64);
     for slot in (0..points.len()).step_by(STEP) {
-        let cell = lattice.cell(points.position(slot));
+        let cell = lattice.cell_f64(points.position_f64(slot));
         if !share.has(cell) {
             continue;
         }
@@ -276,11 +282,14 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
             gather_channels(self.symmetric.channels, self.candidates, self.gathered);
             self.clear_sums::<S>();
             for k in 0..self.group.slots.len() {
-                // Points have radii of their own in open domains only.
-                match (has(self.group.mode, RADII), has(self.group.mode, SHIFTED)) {
-                    (false, false) => self.target::<S, 0>(k),
-                    (false, true) => self.target::<S, SHIFTED>(k),
-                    (true, _) => self.target::<S, RADII>(k),
+                // Points have radii of their own in open domains and single precision only.
+                let mode = self.group.mode;
+                match (has(mode, EXACT), has(mode, RADII), has(mode, SHIFTED)) {
+                    (false, false, false) => self.target::<S, 0>(k),
+                    (false, false, true) => self.target::<S, SHIFTED>(k),
+                    (false, true, _) => self.target::<S, RADII>(k),
+                    (true, _, false) => self.target::<S, EXACT>(k),
+                    (true, _, true) => self.target::<S, { EXACT | SHIFTED }>(k),
                 }
             }
         }
@@ -317,6 +326,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         let slot = self.group.slots.start + own;
         let position = self.symmetric.walk.targets.points().position(slot);
         let r2 = self.symmetric.walk.r2(slot);
+        let exact = self.symmetric.walk.exact_select(slot);
         let [x, y, z] = self.candidates.axes();
         let [sx, sy, sz] = self.candidates.shifts();
         let source_r2 = self.candidates.r2s();
@@ -334,27 +344,45 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
             for block in own / LANES..self.candidates.len().div_ceil(LANES) {
                 let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                 let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                // Without a closure, which would not be compiled for the level.
+                let found = if has(MODE, EXACT) {
+                    let first = block * LANES;
+                    Some(ExactBlock::of::<S::Single, MODE>(
+                        &exact,
+                        self.candidates,
+                        first,
+                    ))
+                } else {
+                    None
+                };
                 // The kernel for sixteen pairs: both contributions go to local blocks.
                 for lane in 0..LANES {
                     let k = block * LANES + lane;
-                    let mut d = [
-                        *x.get_unchecked(k) - position[0],
-                        *y.get_unchecked(k) - position[1],
-                        *z.get_unchecked(k) - position[2],
-                    ];
-                    if has(MODE, SHIFTED) {
-                        d[0] += *sx.get_unchecked(k);
-                        d[1] += *sy.get_unchecked(k);
-                        d[2] += *sz.get_unchecked(k);
-                    }
-                    let d2 = squared(d);
-                    let r2 = if has(MODE, RADII) {
-                        r2.max(*source_r2.get_unchecked(k))
+                    let (pair, within) = if let Some(found) = &found {
+                        let [x, y, z] = &found.d;
+                        let d = [x[lane], y[lane], z[lane]];
+                        let d2 = found.d2[lane];
+                        (Pair { d, d2 }, found.within >> lane & 1 != 0)
                     } else {
-                        r2
+                        let mut d = [
+                            *x.get_unchecked(k) - position[0],
+                            *y.get_unchecked(k) - position[1],
+                            *z.get_unchecked(k) - position[2],
+                        ];
+                        if has(MODE, SHIFTED) {
+                            d[0] += *sx.get_unchecked(k);
+                            d[1] += *sy.get_unchecked(k);
+                            d[2] += *sz.get_unchecked(k);
+                        }
+                        let d2 = squared(d);
+                        let r2 = if has(MODE, RADII) {
+                            r2.max(*source_r2.get_unchecked(k))
+                        } else {
+                            r2
+                        };
+                        (Pair { d, d2 }, d2 <= r2)
                     };
-                    let near = (d2 <= r2) & (k as u32 > own as u32);
-                    let pair = Pair { d, d2 };
+                    let near = within & (k as u32 > own as u32);
                     let (on_target, on_source) = kernel.symmetric(pair, own_values, self.values(k));
                     on_target.write(|channel, value| {
                         let value = if near { value } else { K::REDUCE.identity() };

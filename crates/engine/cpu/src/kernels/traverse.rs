@@ -1,8 +1,7 @@
 //! Fused traversal: a pair kernel evaluated for all neighbours, no list stored.
 //!
 //! Checks the caller's arrays and chooses between two ways: pairs evaluated once for both points
-//! ([`symmetric`]), and pairs evaluated per target ([`evaluate`](super::evaluate)), which is also
-//! the one of double precision.
+//! ([`symmetric`]), and pairs evaluated per target ([`evaluate`](super::evaluate)).
 //!
 //! # Order of the sums
 //!
@@ -137,10 +136,12 @@ impl CpuBackend {
 /// many boxes, which costs more than it saves.
 fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
-    let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
-    let single = walk.double().is_none() && (open || walk.share.is_none());
+    // In double precision the radii of targets are bounds of the filter.
+    let uniform =
+        walk.double().is_some() || walk.radii.sources.is_none() && walk.radii.targets.is_none();
+    let whole = open || walk.share.is_none();
     let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
-    if symmetric && walk.same_set && single && !walk.may_be_long() && !walk.is_mostly_mixed() {
+    if symmetric && walk.same_set && whole && !walk.may_be_long() && !walk.is_mostly_mixed() {
         return symmetric::task_size(walk);
     }
     Ok(None)

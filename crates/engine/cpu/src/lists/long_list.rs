@@ -20,8 +20,9 @@
 use super::{sink::ListSink, wanted::Listed};
 use crate::{
     candidates::{
+        arrays::Candidates,
         groups::{Group, Groups},
-        mode::{HALF, with_exact_mode, with_mode},
+        mode::{HALF, Mode, with_double_mode, with_mode},
         scan::select,
         scratch::Scratch,
         walk::Walk,
@@ -168,21 +169,40 @@ impl Task for SelectBatch<'_, '_> {
     unsafe fn run<S: Simd>(self) {
         let (walk, batch, to) = (self.walk, self.batch, self.to);
         let candidates = &self.scratch.candidates;
-        let args = [walk.select_args(batch, 0)];
         // SAFETY: the caller guarantees the level and the room; the mode is what the candidates
         // carry.
-        let [found] = unsafe {
+        let found = unsafe {
             match (walk.double().is_some(), self.half) {
                 (false, false) => with_mode!(batch.mode, MODE =>
-                    select::<S::Single, MODE, 1>(&args, candidates, [to])),
+                    walk.select_batch::<S, MODE>(batch, candidates, to)),
                 (false, true) => with_mode!(batch.mode, MODE =>
-                    select::<S::Single, { MODE | HALF }, 1>(&args, candidates, [to])),
-                (true, false) => with_exact_mode!(batch.mode, MODE =>
-                    select::<S::Single, MODE, 1>(&args, candidates, [to])),
-                (true, true) => with_exact_mode!(batch.mode, MODE =>
-                    select::<S::Single, { MODE | HALF }, 1>(&args, candidates, [to])),
+                    walk.select_batch::<S, { MODE | HALF }>(batch, candidates, to)),
+                (true, false) => with_double_mode!(batch.mode, MODE =>
+                    walk.select_batch::<S, MODE>(batch, candidates, to)),
+                (true, true) => with_double_mode!(batch.mode, MODE =>
+                    walk.select_batch::<S, { MODE | HALF }>(batch, candidates, to)),
             }
         };
         *self.found = found;
+    }
+}
+
+impl Walk<'_> {
+    /// Writes the neighbours among a batch of candidates to `to` and returns how many they are.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, `to` has room for all neighbours and [`LANES`] more, and
+    /// `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn select_batch<S: Simd, const MODE: Mode>(
+        &self,
+        batch: &Group,
+        candidates: &Candidates,
+        to: *mut u32,
+    ) -> usize {
+        let args = [self.select_args::<MODE>(batch, 0)];
+        // SAFETY: guaranteed by the caller.
+        let [found] = unsafe { select::<S::Single, MODE, 1>(&args, candidates, [to]) };
+        found
     }
 }

@@ -27,7 +27,7 @@ use super::{
     wanted::Wanted,
 };
 use crate::{
-    candidates::{mode::Tag, walk::Walk},
+    candidates::walk::Walk,
     error::{Error, ErrorKind},
     pool::CpuBackend,
     sets::PairOfSets,
@@ -131,7 +131,7 @@ impl CpuBackend {
         let span = tracing::debug_span!("cpu.measure", targets, pairs = Empty).entered();
         let mut lengths = zeroed(targets, "the lengths of neighbour lists")?;
         let shared = SharedMut::new(&mut lengths);
-        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let walk = Walk::of_lists(sets, kind)?;
         let index = sets.targets.points().index();
         self.for_each_task(targets, &|slots, scratch| {
             let mut next = Next::new(index, slots.clone());
@@ -165,7 +165,7 @@ impl CpuBackend {
         slots: Range<usize>,
         put: impl Fn(usize, &[u32]) + Sync + Send,
     ) -> Result<(), Error> {
-        let walk = Walk::new(sets, Tag::Index, wanted.kind)?;
+        let walk = Walk::of_lists(sets, wanted.kind)?;
         let index = sets.targets.points().index();
         self.for_each_task(slots.len(), &|task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;

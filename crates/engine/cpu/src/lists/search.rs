@@ -23,7 +23,7 @@ use super::{
     writer::{Beyond, Chunk, ListWriter, Room},
 };
 use crate::{
-    candidates::{mode::Tag, scan::STREAMS, walk::Walk},
+    candidates::{scan::STREAMS, walk::Walk},
     error::{Error, ErrorKind},
     pool::{CpuBackend, tasks::TASK},
     sets::PairOfSets,
@@ -70,7 +70,7 @@ impl CpuBackend {
         let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
         let span = span.entered();
         sets.check_whole()?;
-        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let walk = Walk::of_lists(sets, kind)?;
         walk.record_work(&span);
         // A set without points: nothing is dealt out.
         if targets == 0 || sets.sources.points().is_empty() {
@@ -116,7 +116,7 @@ impl CpuBackend {
         let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
         let span = span.entered();
         sets.check_whole()?;
-        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let walk = Walk::of_lists(sets, kind)?;
         walk.record_work(&span);
         if targets == 0 || sets.sources.points().is_empty() {
             lists.find_none(targets)?;
@@ -190,7 +190,7 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         let targets = sets.targets.given();
         let span = tracing::debug_span!("cpu.search", targets, work = Empty).entered();
-        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let walk = Walk::of_lists(sets, kind)?;
         walk.record_work(&span);
         let order = ListOrder::Unspecified;
         found.fill(targets, room, self.streams(targets), |writer| {
@@ -224,7 +224,7 @@ impl CpuBackend {
             .into());
         }
         let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
-        let walk = Walk::new(sets, Tag::Index, ListKind::Full)?;
+        let walk = Walk::of_lists(sets, ListKind::Full)?;
         walk.record_work(&span);
         let wanted = Wanted::lengths(ListKind::Full);
         let counts = SharedMut::new(counts);

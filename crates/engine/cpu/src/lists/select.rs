@@ -14,8 +14,9 @@
 //!
 //! # Double precision
 //!
-//! Candidates carry their positions in `f64` there, and the same loops compare those. The modes
-//! are compiled for either precision, so that searches in `f32` test no flag.
+//! The same loops compare proxies there, with an inner bound beside the outer one, or the positions
+//! in `f64` that candidates carry ([`crate::candidates::near`]). The modes are compiled for either
+//! precision, so that searches in `f32` test no flag.
 //!
 //! # Counting
 //!
@@ -36,8 +37,9 @@ use super::{
 use crate::{
     candidates::{
         groups::Group,
-        mode::{HALF, Mode, with_exact_mode, with_mode},
-        scan::{Block, Keep, STREAMS, Select, scan, select},
+        mode::{EXACT, HALF, Mode, PROXIES, has, with_double_mode, with_mode},
+        near::Near,
+        scan::{Block, ExactSelect, Keep, STREAMS, Select, scan, select},
         scratch::Scratch,
         walk::Walk,
     },
@@ -121,10 +123,10 @@ impl<L: ListSink> Task for ListTask<'_, L> {
                 if !group.is_whole() {
                     long_list::<S>(&mut groups, group, Listed { half, sort }, scratch, sink);
                 } else if walk.double().is_some() && half {
-                    with_exact_mode!(group.mode, MODE =>
+                    with_double_mode!(group.mode, MODE =>
                         walk.put::<S, { MODE | HALF }>(&group, sort, scratch, sink));
                 } else if walk.double().is_some() {
-                    with_exact_mode!(group.mode, MODE =>
+                    with_double_mode!(group.mode, MODE =>
                         walk.put::<S, MODE>(&group, sort, scratch, sink));
                 } else if half {
                     with_mode!(group.mode, MODE =>
@@ -182,9 +184,9 @@ impl Walk<'_> {
         sink: &mut impl ListSink,
     ) {
         let candidates = &scratch.candidates;
-        let mut args = [self.select_args(group, first); TARGETS];
+        let mut args = [self.select_args::<MODE>(group, first); TARGETS];
         for t in 1..TARGETS {
-            args[t] = self.select_args(group, first + t);
+            args[t] = self.select_args::<MODE>(group, first + t);
         }
         let target_of = |t: usize| self.targets.points().index()[group.slots.start + first + t];
         if sink.counts_only() {
@@ -220,7 +222,7 @@ impl Walk<'_> {
     /// The arguments for selecting the neighbours of target `k` of a group. Lists name candidates
     /// by the caller's index, so that is the name by which a target knows itself.
     #[inline(always)]
-    pub(super) fn select_args(&self, group: &Group, k: usize) -> Select {
+    pub(super) fn select_args<const MODE: Mode>(&self, group: &Group, k: usize) -> Select<'_> {
         let points = self.targets.points();
         let slot = group.slots.start + k;
         Select {
@@ -232,7 +234,16 @@ impl Walk<'_> {
                 u32::MAX
             },
             own_candidate: group.candidate_of(k),
-            exact: self.exact_select(slot),
+            exact: if has(MODE, EXACT) {
+                self.exact_select(slot)
+            } else {
+                ExactSelect::default()
+            },
+            near: if has(MODE, PROXIES) {
+                self.near(group, k)
+            } else {
+                Near::default()
+            },
         }
     }
 }

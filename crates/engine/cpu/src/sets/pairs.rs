@@ -22,6 +22,7 @@ use crate::{
         aligned::Aligned,
         groups::Group,
         mode::{EXACT, Mode, SHIFTED, Tag, has, with_exact_mode, with_mode},
+        near::Near,
         scan::{Numbers, Select, scan},
         scratch::Scratch,
         walk::Walk,
@@ -211,6 +212,7 @@ impl Walk<'_> {
             own_tag: if self.same_set { slot as u32 } else { u32::MAX },
             own_candidate: group.candidate_of(slot - group.slots.start),
             exact: self.exact_select(slot),
+            near: Near::default(),
         };
         let begin = passed.as_mut_ptr();
         let to = [Numbers { end: begin }];

@@ -189,25 +189,24 @@ impl Domain {
         // Spelt out: `map` is not always inlined, and this is asked for every run of candidates.
         let [x, y, z] = n;
         let n = [x.into() as f64, y.into() as f64, z.into() as f64];
-        let boxes = |axis: usize| match self.lengths[axis] {
-            Some(_) => n[axis],
-            None => 0.0,
+        let Some(tilt) = &self.tilt else {
+            let mut vector = [0.0; 3];
+            for axis in 0..3 {
+                if let Some(length) = self.lengths[axis] {
+                    vector[axis] = n[axis] * length;
+                }
+            }
+            return vector;
         };
-        match &self.tilt {
-            None => std::array::from_fn(|axis| match self.lengths[axis] {
-                Some(length) => n[axis] * length,
-                None => 0.0,
-            }),
-            Some(tilt) => {
-                let vectors = [0, 1, 2].map(|k| match self.lengths[k] {
-                    Some(_) => tilt.vectors[k],
-                    // Adds no zero below zero, as the negative parts of a vector across the others
-                    // would.
-                    None => [0.0; 3],
-                });
-                sum(vectors, [boxes(0), boxes(1), boxes(2)])
+        // An open axis adds no zero below zero, as the negative parts of a vector across the others
+        // would.
+        let (mut vectors, mut boxes) = ([[0.0; 3]; 3], [0.0; 3]);
+        for k in 0..3 {
+            if self.lengths[k].is_some() {
+                (vectors[k], boxes[k]) = (tilt.vectors[k], n[k]);
             }
         }
+        sum(vectors, boxes)
     }
 
     /// The image vectors of many images at once, in either precision.
@@ -243,10 +242,12 @@ impl Domain {
             }
             return;
         };
-        let vectors = [0, 1, 2].map(|k| match self.lengths[k] {
-            Some(_) => tilt.vectors[k],
-            None => [0.0; 3],
-        });
+        let mut vectors = [[0.0; 3]; 3];
+        for k in 0..3 {
+            if self.lengths[k].is_some() {
+                vectors[k] = tilt.vectors[k];
+            }
+        }
         for (axis, to) in [x, y, z].into_iter().enumerate() {
             let [a, b, c] = [vectors[0][axis], vectors[1][axis], vectors[2][axis]];
             for (((to, na), nb), nc) in to.iter_mut().zip(nx).zip(ny).zip(nz) {

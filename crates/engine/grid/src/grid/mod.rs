@@ -51,7 +51,7 @@ use crate::{
     },
 };
 use kept::Kept;
-use points::SortedPoints;
+use points::{Slots, SortedPoints};
 use rayon::prelude::*;
 use std::ops::Range;
 use tracing::field::Empty;
@@ -309,10 +309,14 @@ impl Grid {
         len: usize,
         cells: CellBox,
         lattice: &Lattice,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Error>
+    where
+        SortedPoints: Slots<P::Stored>,
+    {
         let count = cells.cells().unwrap_or(usize::MAX);
         let key = |index| cells.key(lattice.cell_at(source.place(index)));
-        self.scratch.reserve(len, Order::of(len, count, key))?;
+        let order = Order::of(len, count, key);
+        self.scratch.reserve::<P::Stored>(len, order)?;
         let mut starts = match &mut self.table {
             CellTable::Dense(table) => std::mem::take(&mut table.starts),
             CellTable::Hashed(_) => Vec::new(),
@@ -324,7 +328,6 @@ impl Grid {
             return Err(error);
         }
         starts.resize(count + 1, 0);
-        self.points.resize(len);
         sort::by_counting(
             len,
             |index| source.stored(index),
@@ -339,7 +342,7 @@ impl Grid {
             },
             &mut self.scratch,
             &mut starts,
-            self.points.slots(),
+            self.points.slots(len),
         );
         self.table = CellTable::Dense(DenseTable { cells, starts });
         Ok(())
@@ -353,7 +356,10 @@ impl Grid {
         packing: Packing,
         scratch_of: fn(&mut WideScratches) -> &mut WideScratch<K>,
         lattice: &Lattice,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Error>
+    where
+        SortedPoints: Slots<P::Stored>,
+    {
         let scratch = scratch_of(&mut self.wide);
         scratch.reserve(len)?;
         (0..len)
@@ -370,8 +376,7 @@ impl Grid {
                 self.table = CellTable::Hashed(table);
             }
         }
-        self.points.resize(len);
-        let slots = self.points.slots();
+        let slots: sort::Sorted<'_, P::Stored> = self.points.slots(len);
         (slots.x, slots.y, slots.z, slots.index, sorted)
             .into_par_iter()
             .with_min_len(1 << 12)
@@ -428,17 +433,13 @@ impl Visitor<f64> for Build<'_> {
         let Some(frame) = self.lattice.frame() else {
             return Err(ErrorKind::Precision.into());
         };
-        let held = self.grid.points.double.take();
-        let was_double = held.is_some();
-        let mut double = held.unwrap_or_default();
-        let placed = Double { source, frame };
-        let built = double.reserve(self.len).and_then(|()| self.sort(placed));
-        let points = &mut self.grid.points;
-        if built.is_ok() {
-            double.fill(placed, &points.index[..points.len]);
-        }
+        let was_double = self.grid.points.double.is_some();
+        let double = self.grid.points.double.get_or_insert_default();
+        let built = (double.reserve(self.len)).and_then(|()| self.sort(Double { source, frame }));
         // After a failure the points are still those from before, which may be single.
-        points.double = (built.is_ok() || was_double).then_some(double);
+        if built.is_err() && !was_double {
+            self.grid.points.double = None;
+        }
         built
     }
 }
@@ -452,7 +453,10 @@ impl Build<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
-    fn sort<P: Placed>(&mut self, points: P) -> Result<(), Error> {
+    fn sort<P: Placed>(&mut self, points: P) -> Result<(), Error>
+    where
+        SortedPoints: Slots<P::Stored>,
+    {
         let Self {
             grid,
             len,
@@ -461,7 +465,7 @@ impl Build<'_> {
         } = self;
         let len = *len;
         if len == 0 {
-            grid.points.resize(0);
+            Slots::<P::Stored>::slots(&mut grid.points, 0);
             grid.points.wraps.clear();
             grid.table = CellTable::Dense(DenseTable::default());
             return Ok(());
@@ -478,6 +482,9 @@ impl Build<'_> {
             } else {
                 grid.build_hashed::<u128, _>(points, len, packing, |of| &mut of.wide, lattice)?;
             }
+        }
+        if let Some(frame) = lattice.frame() {
+            grid.points.compute_proxies(frame);
         }
         // The corners of the bounds may lie outside a tilted box that holds all points.
         if inside || !any_wrapped(points, len, lattice) {

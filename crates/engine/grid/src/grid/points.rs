@@ -18,10 +18,13 @@ use crate::{
     Error, PADDING,
     error::reserve,
     grid::wraps::Wraps,
-    input::positions::Source,
+    lattice::Frame,
     memory,
     parallel::PoolLoops,
-    sort::{Sorted, keys::Double},
+    sort::{
+        Coordinate, Sorted,
+        widest::{Loops, widest},
+    },
 };
 use rayon::prelude::*;
 
@@ -54,7 +57,8 @@ pub struct SortedPoints {
 /// lattice share. Whenever the contract finds a pair within the radius through some image, the
 /// squared distance of the proxies (moved by [`Lattice::image_shift`](crate::Lattice::image_shift))
 /// as computed in `f32` is at most the target's [`filter_r2`](Self::filter_r2). The converse does
-/// not hold: what passes is to be decided by [`position`](Self::position).
+/// not hold: what passes is to be decided by [`position`](Self::position), unless the squared
+/// distance is at most [`Lattice::inner_r2`](crate::Lattice::inner_r2) of that bound.
 #[derive(Debug, Clone, Default)]
 pub struct DoublePoints {
     /// Coordinates along each axis as they were given.
@@ -93,22 +97,92 @@ impl DoublePoints {
         reserve(&mut self.filter_r2, len, "filter radii")
     }
 
-    /// Takes the positions of the points whose indices are given in sorted order; room has been
-    /// reserved. In one pass: points in random order are far apart in memory.
-    pub(super) fn fill<S: Source<f64>>(&mut self, points: Double<'_, S>, index: &[u32]) {
-        let [x, y, z] = &mut self.axes;
-        for axis in [&mut *x, &mut *y, &mut *z] {
-            axis.resize(index.len(), 0.0);
+    /// Makes the arrays `len` points long; room has been reserved.
+    fn resize(&mut self, len: usize) {
+        for axis in &mut self.axes {
+            axis.resize(len, 0.0);
         }
-        self.filter_r2.resize(index.len(), 0.0);
-        (index, x, y, z, &mut self.filter_r2)
-            .into_par_iter()
-            .with_min_len(1 << 12)
-            .run(|(&index, x, y, z, r2)| {
-                let position = points.source.position(index as usize);
-                [*x, *y, *z] = position;
-                *r2 = points.frame.filter_r2(position);
-            });
+        self.filter_r2.resize(len, 0.0);
+    }
+}
+
+/// Where a sort leaves positions of type `T` as they were given.
+pub(super) trait Slots<T: Coordinate> {
+    /// Makes the arrays `len` points long, and returns those that the sort fills.
+    fn slots(&mut self, len: usize) -> Sorted<'_, T>;
+}
+
+impl Slots<f32> for SortedPoints {
+    fn slots(&mut self, len: usize) -> Sorted<'_, f32> {
+        self.resize(len);
+        Sorted {
+            x: &mut self.x[..len],
+            y: &mut self.y[..len],
+            z: &mut self.z[..len],
+            index: &mut self.index[..len],
+        }
+    }
+}
+
+impl Slots<f64> for SortedPoints {
+    fn slots(&mut self, len: usize) -> Sorted<'_, f64> {
+        self.resize(len);
+        let double = self.double.get_or_insert_default();
+        double.resize(len);
+        let [x, y, z] = &mut double.axes;
+        let index = &mut self.index[..len];
+        Sorted { x, y, z, index }
+    }
+}
+
+/// Points whose proxies are computed together.
+const CHUNK: usize = 1 << 12;
+
+/// Points of a block, whose loops become vectors.
+const BLOCK: usize = 16;
+
+/// Computes proxies and filter radii of consecutive sorted points from their positions.
+struct Proxies<'a> {
+    /// From positions to proxies.
+    frame: &'a Frame,
+    /// Positions along each axis.
+    from: [&'a [f64]; 3],
+    /// Proxies along each axis.
+    to: [&'a mut [f32]; 3],
+    /// Filter radii.
+    filter_r2: &'a mut [f32],
+}
+
+impl Loops for Proxies<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (frame, [x, y, z]) = (self.frame, self.from);
+        let [to_x, to_y, to_z] = self.to;
+        let (x, last_x) = x.as_chunks::<BLOCK>();
+        let (y, last_y) = y.as_chunks::<BLOCK>();
+        let (z, last_z) = z.as_chunks::<BLOCK>();
+        let (to_x, last_to_x) = to_x.as_chunks_mut::<BLOCK>();
+        let (to_y, last_to_y) = to_y.as_chunks_mut::<BLOCK>();
+        let (to_z, last_to_z) = to_z.as_chunks_mut::<BLOCK>();
+        let (r2, last_r2) = self.filter_r2.as_chunks_mut::<BLOCK>();
+        let from = x.iter().zip(y).zip(z);
+        let to = to_x.iter_mut().zip(to_y).zip(to_z).zip(r2);
+        for (((x, y), z), (((to_x, to_y), to_z), r2)) in from.zip(to) {
+            frame.proxies([x, y, z], [to_x, to_y, to_z], r2);
+        }
+        let from = last_x.as_chunks::<1>().0.iter();
+        let from = from
+            .zip(last_y.as_chunks::<1>().0)
+            .zip(last_z.as_chunks::<1>().0);
+        let to = last_to_x.as_chunks_mut::<1>().0.iter_mut();
+        let to = to.zip(last_to_y.as_chunks_mut::<1>().0);
+        let to = to.zip(last_to_z.as_chunks_mut::<1>().0);
+        let to = to.zip(last_r2.as_chunks_mut::<1>().0);
+        for (((x, y), z), (((to_x, to_y), to_z), r2)) in from.zip(to) {
+            frame.proxies([x, y, z], [to_x, to_y, to_z], r2);
+        }
     }
 }
 
@@ -221,13 +295,34 @@ impl SortedPoints {
         self.index[len..].fill(u32::MAX);
     }
 
-    /// The arrays without their padding, for a sort to fill.
-    pub(super) fn slots(&mut self) -> Sorted<'_> {
-        Sorted {
-            x: &mut self.x[..self.len],
-            y: &mut self.y[..self.len],
-            z: &mut self.z[..self.len],
-            index: &mut self.index[..self.len],
-        }
+    /// Computes proxies and filter radii from the positions in double precision, once these are
+    /// sorted. By vectors, which is why positions are sorted first, and proxies are not sorted with
+    /// them.
+    pub(super) fn compute_proxies(&mut self, frame: &Frame) {
+        let len = self.len;
+        let Some(double) = &mut self.double else {
+            return;
+        };
+        let [x, y, z] = &double.axes;
+        let from = (
+            x.par_chunks(CHUNK),
+            y.par_chunks(CHUNK),
+            z.par_chunks(CHUNK),
+        );
+        let to = (
+            self.x[..len].par_chunks_mut(CHUNK),
+            self.y[..len].par_chunks_mut(CHUNK),
+            self.z[..len].par_chunks_mut(CHUNK),
+        );
+        let filter_r2 = double.filter_r2.par_chunks_mut(CHUNK);
+        let chunks = (from.into_par_iter(), to.into_par_iter(), filter_r2).into_par_iter();
+        chunks.run(|((x, y, z), (to_x, to_y, to_z), filter_r2)| {
+            widest(Proxies {
+                frame,
+                from: [x, y, z],
+                to: [to_x, to_y, to_z],
+                filter_r2,
+            });
+        });
     }
 }

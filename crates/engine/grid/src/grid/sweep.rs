@@ -54,6 +54,9 @@ const WHAT: &str = "the candidates of a cell";
 
 /// Maximum number of runs that [`Sweep::next_runs`] gives at a time.
 pub const MAX_RUNS: usize = 1 << 16;
+/// Rows that are walked at a time where the box cuts none of them, however many points they hold, as
+/// in an open domain.
+const MAX_ROWS: usize = 1 << 8;
 /// Maximum number of points in all runs of [`Sweep::next_runs`] but the last.
 pub const MAX_POINTS: usize = 1 << 19;
 
@@ -74,8 +77,10 @@ pub struct Sweep<'a> {
     of: Option<[i64; 2]>,
     /// The rows that were found.
     rows: Vec<FoundRow>,
-    /// Largest offset along x of the rows, if all of them are of the central image.
-    central: Option<i64>,
+    /// Largest offset along x of the rows.
+    reach: i64,
+    /// All rows are of the central image.
+    central: bool,
     /// The runs of the last cell.
     runs: Vec<Run>,
 }
@@ -157,7 +162,8 @@ impl Grid {
             grid: self,
             of: None,
             rows: Vec::new(),
-            central: None,
+            reach: 0,
+            central: false,
             runs: Vec::new(),
         }
     }
@@ -232,7 +238,8 @@ impl Sweep<'_> {
 
     /// Some of what [`runs`](Self::runs) or, ahead of a sorted point,
     /// [`runs_ahead`](Self::runs_ahead) give for `cell`: those that follow what has been `walked`,
-    /// not more than fill some megabytes with their points. For periodic domains.
+    /// not more than fill some megabytes with their points, unless they are all of the runs of a
+    /// few whole rows. For periodic domains.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
@@ -245,9 +252,29 @@ impl Sweep<'_> {
     ) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
+        if !walked.is_begun() && self.is_inside_along_x(x) {
+            // Whole rows, each of one image.
+            match ahead_of {
+                None => self.collect_open(x, 0),
+                Some(from) => self.collect_open_ahead(x, 0, from),
+            }
+            walked.all = true;
+            return Ok(&self.runs);
+        }
         let which = ahead_of.map_or(Which::All, Which::Ahead);
         self.collect(x, 0, which, Limit::BATCH, walked)?;
         Ok(&self.runs)
+    }
+
+    /// Returns true if no row that was found is cut by the ends of the box when it is walked around
+    /// cell `x`, and there are few rows.
+    #[inline(always)]
+    fn is_inside_along_x(&self, x: i64) -> bool {
+        let ends = match self.grid.lattice().period(0) {
+            None => true,
+            Some(period) => x >= self.reach && x + self.reach < period,
+        };
+        ends && self.rows.len() <= MAX_ROWS
     }
 
     /// The last cell of the row of `cell`, itself or after it along x, whose candidates and those
@@ -262,12 +289,12 @@ impl Sweep<'_> {
     pub fn inside_until(&mut self, cell: Cell) -> Result<Option<i64>, Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
-        Ok(match (self.central, self.grid.lattice().period(0)) {
-            (Some(_), None) => Some(i64::MAX),
-            (Some(reach), Some(period)) if x >= reach && x + reach < period => {
-                Some(period - 1 - reach)
-            }
-            _ => None,
+        let reach = self.reach;
+        Ok(match self.grid.lattice().period(0) {
+            _ if !self.central => None,
+            None => Some(i64::MAX),
+            Some(period) if x >= reach && x + reach < period => Some(period - 1 - reach),
+            Some(_) => None,
         })
     }
 
@@ -373,9 +400,11 @@ impl Sweep<'_> {
         for row in &self.rows {
             if row.ahead {
                 let mut slots = table.run(row.cells, x - row.reach, x + more + row.reach);
-                slots.start = slots.start.max(from);
+                if row.own {
+                    slots.start = slots.start.max(from);
+                }
                 if !slots.is_empty() {
-                    let image = [0; 3];
+                    let image = [0, row.image_y, row.image_z];
                     self.runs.push(Run { slots, image });
                 }
             }
@@ -480,8 +509,8 @@ impl Sweep<'_> {
             }
         }
         let is_central = |row: &FoundRow| (row.image_y, row.image_z) == (0, 0);
-        let reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
-        self.central = self.rows.iter().all(is_central).then_some(reach);
+        self.reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
+        self.central = self.rows.iter().all(is_central);
         self.of = Some([y, z]);
         Ok(())
     }
@@ -492,6 +521,10 @@ impl Sweep<'_> {
 fn wrap(cell: i64, period: Option<i64>) -> (i64, i32) {
     match period {
         None => (cell, 0),
+        // Most cells are inside or in the next box, and a division takes longer than the rest.
+        Some(period) if 0 <= cell && cell < period => (cell, 0),
+        Some(period) if -period <= cell && cell < 0 => (cell + period, -1),
+        Some(period) if period <= cell && cell < 2 * period => (cell - period, 1),
         Some(period) => (cell.rem_euclid(period), cell.div_euclid(period) as i32),
     }
 }

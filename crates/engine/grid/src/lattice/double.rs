@@ -2,7 +2,8 @@
 //!
 //! Every point has a proxy, its position relative to a centre that all sets share, rounded to
 //! `f32`, and a squared *filter radius*. Vector code compares proxies; what passes is decided in
-//! `f64` by the contract. So two things must hold:
+//! `f64` by the contract, unless the proxies are so near that they are below the *inner radius*
+//! too. So three things must hold:
 //!
 //! **1. The cells of a pair that the contract finds are among the rows of the lattice.** Cells are
 //! computed in `f64`, on open axes from `x − centre` (so clouds far from the origin lose nothing),
@@ -33,8 +34,21 @@
 //!   is beyond [`FARTHEST_IMAGE`] and squares could overflow, proxies and image vectors are 0: such
 //!   an axis is not filtered.
 //! * So `|e| ≤ r + Σ 2⁻²¹·M`, and its square as computed (three roundings in `f32`) at most
-//!   `1 + 2⁻²²` times that squared; [`Frame::filter_r2`] is larger by `2⁻²⁰`, which its own
+//!   `1 + 2⁻²²` times that squared; the bound of [`Frame::proxies`] is larger by `2⁻²⁰`, which its own
 //!   rounding does not use up. No square overflows: differences are at most 2⁶².
+//!
+//! **3. The contract finds a pair whose proxies are within the inner radius.** The errors above
+//! bound `|d|` by `|e|` as they bound `|e|` by `|d|`, as long as no proxy is clamped or 0; with `|e|
+//! ≤ r` both points of such a pair are within `M` as well. Let E be the sum of the errors, so that
+//! the filter radius is at least `r + E`, and the inner radius `r − E` at most.
+//!
+//! * It is given only where `E ≤ r/2`, and `r ≤ 2³⁹`: then `|x − centre| ≤ 2²⁰·r ≤ 2⁵⁹` on open axes,
+//!   and proxies that are clamped are at least `2⁶⁰` away, farther than r. It is not given where an
+//!   axis is not filtered.
+//! * The square as computed is at least `1 − 2⁻²²` times `|e|²`. The bound is smaller than `(r −
+//!   E)²` by `2⁻²⁰`, so `|e| ≤ (r − E)(1 − 2⁻²²)` and `|d| ≤ r(1 − 2⁻²³)`, because r − E is at
+//!   least r/2. The contract's own roundings are smaller by far, and so is what a square loses below
+//!   the smallest normal number, because `r ≥ 2⁻⁵⁰`.
 //!
 //! The filter radius of a *target* bounds the coordinates of its sources, so targets bring it along
 //! and an outlier far away makes the filter coarse for itself alone, never for the others. However
@@ -51,6 +65,9 @@ const FARTHEST_PROXY: f64 = (1u64 << 61) as f64;
 
 /// Points on periodic axes may be this far from the centre for the axis to be filtered.
 const FARTHEST_IMAGE: f64 = (1u64 << 60) as f64;
+
+/// Radius up to which proxies within the inner radius were not clamped.
+const LARGEST_INNER: f64 = (1u64 << 39) as f64;
 
 /// The error of the difference of two proxies, as a share of how large they may be.
 const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
@@ -72,6 +89,25 @@ pub(crate) struct Frame {
     /// box vector leans along an open axis, image vectors have components along all: none is open
     /// then.
     farthest: [Option<f64>; 3],
+    /// Proxies within the inner radius are those of a pair.
+    has_inner: bool,
+    /// The same for loops over points, without a case per axis.
+    scale: [AxisFrame; 3],
+    /// Filter radius of a target at the centre.
+    least_reach: f64,
+}
+
+/// From a coordinate to its proxy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct AxisFrame {
+    /// The centre on open axes, from which cells are computed; 0 on periodic ones.
+    anchor: f64,
+    /// The centre.
+    centre: f64,
+    /// Proxies are clamped to it; 0 where the axis is not filtered.
+    limit: f64,
+    /// Share of the distance from the centre by which the filter radius grows.
+    rounding: f64,
 }
 
 impl Frame {
@@ -80,33 +116,55 @@ impl Frame {
     pub(super) fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
         let radius = radius.value_f64();
         let centre = std::array::from_fn(|axis| centre(radius, bounds, axis));
+        let farthest: [Option<f64>; 3] = std::array::from_fn(|axis| {
+            let length = if domain.is_slanted() {
+                domain.lengths().into_iter().flatten().fold(0.0, f64::max)
+            } else {
+                domain.lengths()[axis]?
+            };
+            let [low, high] = [bounds.min[axis], bounds.max[axis]];
+            let farthest = if low <= high {
+                (low - centre[axis]).abs().max((high - centre[axis]).abs())
+            } else {
+                0.0
+            };
+            Some(power_of_two(farthest.max(2.0 * length)))
+        });
+        let is_filtered =
+            |farthest: &Option<f64>| farthest.is_none_or(|farthest| farthest <= FARTHEST_IMAGE);
+        let mut least_reach = radius;
+        let scale = std::array::from_fn(|axis| {
+            let (anchor, limit, rounding, least) = match farthest[axis] {
+                None => (centre[axis], FARTHEST_PROXY, ROUNDING, 0.0),
+                Some(farthest) if farthest <= FARTHEST_IMAGE => (0.0, f64::INFINITY, 0.0, farthest),
+                Some(_) => (0.0, 0.0, 0.0, -radius),
+            };
+            least_reach += ROUNDING * (least + radius);
+            let centre = centre[axis];
+            AxisFrame {
+                anchor,
+                centre,
+                limit,
+                rounding,
+            }
+        });
         Self {
             radius,
             centre,
-            farthest: std::array::from_fn(|axis| {
-                let length = if domain.is_slanted() {
-                    domain.lengths().into_iter().flatten().fold(0.0, f64::max)
-                } else {
-                    domain.lengths()[axis]?
-                };
-                let [low, high] = [bounds.min[axis], bounds.max[axis]];
-                let farthest = if low <= high {
-                    (low - centre[axis]).abs().max((high - centre[axis]).abs())
-                } else {
-                    0.0
-                };
-                Some(power_of_two(farthest.max(2.0 * length)))
-            }),
+            farthest,
+            scale,
+            least_reach,
+            has_inner: radius <= LARGEST_INNER && farthest.iter().all(is_filtered),
         }
     }
 
     /// Coordinates that cells are computed from.
     #[inline(always)]
     pub(crate) fn anchored(&self, position: [f64; 3]) -> [f64; 3] {
-        std::array::from_fn(|axis| match self.farthest[axis] {
-            None => position[axis] - self.centre[axis],
-            Some(_) => position[axis],
-        })
+        // Spelt out: closures are calls of their own in builds without optimisation across units.
+        let [x, y, z] = position;
+        let [of_x, of_y, of_z] = &self.scale;
+        [x - of_x.anchor, y - of_y.anchor, z - of_z.anchor]
     }
 
     /// Bounds of the [`anchored`](Self::anchored) coordinates of the points within `bounds`.
@@ -117,35 +175,53 @@ impl Frame {
         }
     }
 
-    /// The proxy of a position.
+    /// Proxies of `N` positions, and the filter's bound on the squared distance of proxies when a
+    /// point there searches.
     ///
-    /// Values beyond the range of the filter are clamped, which brings no pair farther apart.
+    /// Values beyond the range of the filter are clamped, which brings no pair farther apart. Arrays
+    /// and no slices, so that the compiler turns every loop into vectors.
     #[inline(always)]
-    pub(crate) fn proxy(&self, position: [f64; 3]) -> [f32; 3] {
-        std::array::from_fn(|axis| {
-            let from_centre = position[axis] - self.centre[axis];
-            match self.farthest[axis] {
-                None => from_centre.clamp(-FARTHEST_PROXY, FARTHEST_PROXY) as f32,
-                Some(farthest) if farthest <= FARTHEST_IMAGE => from_centre as f32,
-                Some(_) => 0.0,
+    pub(crate) fn proxies<const N: usize>(
+        &self,
+        positions: [&[f64; N]; 3],
+        proxies: [&mut [f32; N]; 3],
+        filter_r2: &mut [f32; N],
+    ) {
+        let mut reach = [self.least_reach; N];
+        for ((from, to), of) in positions.into_iter().zip(proxies).zip(&self.scale) {
+            for k in 0..N {
+                let from_centre = from[k] - of.centre;
+                let distance = from_centre.abs();
+                // Written so that NaN stays NaN.
+                let clamped = if distance > of.limit {
+                    of.limit.copysign(from_centre)
+                } else {
+                    from_centre
+                };
+                to[k] = clamped as f32;
+                let counted = if distance < FARTHEST_PROXY {
+                    distance
+                } else {
+                    FARTHEST_PROXY
+                };
+                reach[k] += of.rounding * counted;
             }
-        })
+        }
+        for k in 0..N {
+            filter_r2[k] = (reach[k] * reach[k] * (1.0 + 2f64.powi(-20))) as f32;
+        }
     }
 
-    /// The filter's bound on the squared distance of proxies when a point at `position` searches.
+    /// The bound on squared distances of proxies up to which the contract finds the pair, for a
+    /// target with this bound of the [filter](Self::proxies); below every square where there is none.
     #[inline(always)]
-    pub(crate) fn filter_r2(&self, position: [f64; 3]) -> f32 {
-        let mut reach = self.radius;
-        for axis in 0..3 {
-            let from_centre = (position[axis] - self.centre[axis]).abs();
-            let largest = match self.farthest[axis] {
-                None => from_centre.min(FARTHEST_PROXY),
-                Some(farthest) if farthest <= FARTHEST_IMAGE => farthest,
-                Some(_) => continue,
-            };
-            reach += ROUNDING * (largest + self.radius);
+    pub(super) fn inner_r2(&self, filter_r2: f32) -> f32 {
+        let inner = 2.0 * self.radius - f64::from(filter_r2).sqrt();
+        if self.has_inner && inner >= 0.5 * self.radius {
+            (inner * inner * (1.0 - 2f64.powi(-20))) as f32
+        } else {
+            -1.0
         }
-        (reach * reach * (1.0 + 2f64.powi(-20))) as f32
     }
 
     /// The vector added to the difference of two proxies in the image with `image_vector`.
@@ -192,6 +268,14 @@ pub(super) fn slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
 mod tests {
     use super::*;
 
+    /// Proxy and filter bound of a position.
+    fn proxy(frame: &Frame, position: [f64; 3]) -> ([f32; 3], f32) {
+        let [x, y, z] = position.map(|x| [x]);
+        let [mut px, mut py, mut pz, mut r2] = [[0.0]; 4];
+        frame.proxies([&x, &y, &z], [&mut px, &mut py, &mut pz], &mut r2);
+        ([px[0], py[0], pz[0]], r2[0])
+    }
+
     fn frame(radius: f64, low: f64, high: f64, length: Option<f64>) -> Frame {
         let radius = Radius::new_f64(radius).unwrap();
         let domain = Domain::new([length, None, None]).unwrap();
@@ -226,10 +310,11 @@ mod tests {
                 }
                 let frame = frame(9e18, -far, far, length);
                 for x in [-far, 0.0, far] {
-                    assert!(frame.proxy([x; 3]).iter().all(|p| p.is_finite()));
+                    let (proxy, filter_r2) = proxy(&frame, [x; 3]);
+                    assert!(proxy.iter().all(|p| p.is_finite()));
                     let most = 3.0 * 2f32.powi(124);
-                    assert!(frame.proxy([x; 3]).iter().all(|p| p * p <= most));
-                    assert!(frame.filter_r2([x; 3]).is_finite());
+                    assert!(proxy.iter().all(|p| p * p <= most));
+                    assert!(filter_r2.is_finite());
                     let shift = frame.proxy_shift([f32::INFINITY, 0.0, 0.0]);
                     assert!(length != Some(1e300) || far < 1e30 || shift == [0.0; 3]);
                 }
@@ -240,9 +325,26 @@ mod tests {
     #[test]
     fn an_outlier_does_not_make_the_filter_coarse_for_others() {
         let frame = frame(1.0, -50.0, 1e12, None);
-        let near = frame.filter_r2([10.0, -20.0, 30.0]);
+        let (_, near) = proxy(&frame, [10.0, -20.0, 30.0]);
         assert!((1.0..1.001).contains(&near), "{near}");
-        assert!(frame.filter_r2([1e12; 3]) > 1e10);
+        assert!(proxy(&frame, [1e12; 3]).1 > 1e10);
+    }
+
+    #[test]
+    fn the_inner_bound_is_near_the_radius_or_below_every_square() {
+        let near = frame(1.0, -50.0, 1e12, None);
+        let inner = near.inner_r2(proxy(&near, [10.0, -20.0, 30.0]).1);
+        assert!((0.999..1.0).contains(&inner), "{inner}");
+        // Of an outlier, whose proxy is coarse.
+        assert_eq!(near.inner_r2(proxy(&near, [1e12; 3]).1), -1.0);
+        for (radius, far, length) in [
+            (9e18, 1.0, None),
+            (1.0, 1e300, None),
+            (1.0, 1.0, Some(1e300)),
+        ] {
+            let frame = frame(radius, -far, far, length);
+            assert_eq!(frame.inner_r2(proxy(&frame, [far; 3]).1), -1.0);
+        }
     }
 
     #[test]

@@ -307,6 +307,14 @@ impl Lattice {
         }
     }
 
+    /// The bound on squared distances of proxies up to which the contract finds a pair whose target
+    /// has this [`filter_r2`](crate::DoublePoints::filter_r2); below every square where proxies
+    /// cannot tell, and in single precision.
+    #[inline(always)]
+    pub fn inner_r2(&self, filter_r2: f32) -> f32 {
+        (self.frame.as_ref()).map_or(-1.0, |frame| frame.inner_r2(filter_r2))
+    }
+
     /// [`image_shift`](Self::image_shift) of many images, as
     /// [`Domain::image_vectors`] takes and gives them.
     ///

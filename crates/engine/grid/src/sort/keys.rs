@@ -13,7 +13,11 @@
 //! points outside the bounds, because the sort indexes with it unchecked.
 
 use crate::{
-    Lattice, input::positions::Source, lattice::Frame, sort::widest::Loops, table::cells::CellBox,
+    Lattice,
+    input::positions::Source,
+    lattice::Frame,
+    sort::{Coordinate, widest::Loops},
+    table::cells::CellBox,
 };
 use std::ops::Range;
 
@@ -22,11 +26,14 @@ use std::ops::Range;
 ///
 /// A trait, so that the sort is compiled for each layout and precision without a branch per point.
 pub(crate) trait Placed: Copy + Send + Sync {
+    /// The precision that positions are stored in.
+    type Stored: Coordinate;
+
     /// Coordinates for [`Lattice::cell_at`] of point `index`.
     fn place(&self, index: usize) -> [f64; 3];
 
-    /// Sorted coordinates of point `index`.
-    fn stored(&self, index: usize) -> [f32; 3];
+    /// Position of point `index` as it was given.
+    fn stored(&self, index: usize) -> [Self::Stored; 3];
 }
 
 /// Positions in single precision, which are stored as they are.
@@ -34,6 +41,8 @@ pub(crate) trait Placed: Copy + Send + Sync {
 pub(crate) struct Single<S>(pub(crate) S);
 
 impl<S: Source<f32>> Placed for Single<S> {
+    type Stored = f32;
+
     #[inline(always)]
     fn place(&self, index: usize) -> [f64; 3] {
         // One by one: `map` is a call of its own in builds without optimisation across units.
@@ -47,7 +56,7 @@ impl<S: Source<f32>> Placed for Single<S> {
     }
 }
 
-/// Positions in double precision; their proxies are stored.
+/// Positions in double precision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Double<'a, S> {
     /// The positions as given.
@@ -57,14 +66,16 @@ pub(crate) struct Double<'a, S> {
 }
 
 impl<S: Source<f64>> Placed for Double<'_, S> {
+    type Stored = f64;
+
     #[inline(always)]
     fn place(&self, index: usize) -> [f64; 3] {
         self.frame.anchored(self.source.position(index))
     }
 
     #[inline(always)]
-    fn stored(&self, index: usize) -> [f32; 3] {
-        self.frame.proxy(self.source.position(index))
+    fn stored(&self, index: usize) -> [f64; 3] {
+        self.source.position(index)
     }
 }
 

@@ -35,7 +35,8 @@
 //!
 //! # Memory
 //!
-//! A sort holds an item per point: 8 bytes when nearly sorted, 20 when shuffled. Keys are written
+//! A sort holds an item per point: 8 bytes when nearly sorted, 20 when shuffled, 32 in double
+//! precision. Keys are written
 //! into the room of the sorted indices, which is free until the last pass. Histograms take four
 //! bytes per bucket and chunk, 2 MiB at most on 64 threads.
 
@@ -63,12 +64,12 @@ const FULL_BUCKET: usize = 512;
 /// streams as there are buckets.
 const AHEAD: usize = 6;
 
-/// Numbers of four bytes in a cache line.
-const LINE: usize = 16;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// One point on its way to its sorted position.
 ///
-/// Eight bytes, or twenty with the position.
+/// Eight bytes, or twenty with the position, 32 in double precision.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Item<P> {
     /// Number of its cell.
@@ -79,42 +80,76 @@ pub(crate) struct Item<P> {
     position: P,
 }
 
-/// The part of its position that an item carries.
-pub(crate) trait Carried: Copy + Default + Send + Sync {
+/// A coordinate of the points that are sorted.
+pub(crate) trait Coordinate: Copy + Default + Send + Sync {
+    /// Scratch for points in random order, in the memory of `items`.
+    fn shuffled(items: Vec<Item<[Self; 3]>>) -> SortScratch;
+    /// The items of that scratch.
+    fn items(scratch: &mut SortScratch) -> Option<&mut Vec<Item<[Self; 3]>>>;
+}
+
+impl Coordinate for f32 {
+    fn shuffled(items: Vec<Item<[Self; 3]>>) -> SortScratch {
+        SortScratch::Shuffled(items)
+    }
+
+    fn items(scratch: &mut SortScratch) -> Option<&mut Vec<Item<[Self; 3]>>> {
+        match scratch {
+            SortScratch::Shuffled(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+impl Coordinate for f64 {
+    fn shuffled(items: Vec<Item<[Self; 3]>>) -> SortScratch {
+        SortScratch::ShuffledDouble(items)
+    }
+
+    fn items(scratch: &mut SortScratch) -> Option<&mut Vec<Item<[Self; 3]>>> {
+        match scratch {
+            SortScratch::ShuffledDouble(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+/// The part of its position, in coordinates of type `T`, that an item carries.
+pub(crate) trait Carried<T>: Copy + Default + Send + Sync {
     /// Points come in random order, so that every store is far from the one before.
     const SCATTERED: bool;
 
     /// Takes what is carried when the item is made; `fetch` reads the caller's array.
-    fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self;
+    fn carry(fetch: impl FnOnce() -> [T; 3]) -> Self;
     /// The position, when the item has arrived.
-    fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3];
+    fn deliver(self, fetch: impl FnOnce() -> [T; 3]) -> [T; 3];
 }
 
 /// Nothing: it is fetched from the caller's array at the end, which is the cheapest where that is
 /// nearly sorted, as in the steady state.
-impl Carried for () {
+impl<T> Carried<T> for () {
     const SCATTERED: bool = false;
 
     #[inline(always)]
-    fn carry(_: impl FnOnce() -> [f32; 3]) -> Self {}
+    fn carry(_: impl FnOnce() -> [T; 3]) -> Self {}
 
     #[inline(always)]
-    fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3] {
+    fn deliver(self, fetch: impl FnOnce() -> [T; 3]) -> [T; 3] {
         fetch()
     }
 }
 
 /// All of it, so that input in random order is read in one stream.
-impl Carried for [f32; 3] {
+impl<T: Coordinate> Carried<T> for [T; 3] {
     const SCATTERED: bool = true;
 
     #[inline(always)]
-    fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self {
+    fn carry(fetch: impl FnOnce() -> [T; 3]) -> Self {
         fetch()
     }
 
     #[inline(always)]
-    fn deliver(self, _: impl FnOnce() -> [f32; 3]) -> [f32; 3] {
+    fn deliver(self, _: impl FnOnce() -> [T; 3]) -> [T; 3] {
         self
     }
 }
@@ -124,6 +159,7 @@ impl Carried for [f32; 3] {
 pub(crate) enum SortScratch {
     NearlySorted(Vec<Item<()>>),
     Shuffled(Vec<Item<[f32; 3]>>),
+    ShuffledDouble(Vec<Item<[f64; 3]>>),
 }
 
 impl Default for SortScratch {
@@ -134,24 +170,27 @@ impl Default for SortScratch {
 
 impl SortScratch {
     /// Makes room for `len` points that are, or are not, in random order.
-    pub(crate) fn reserve(&mut self, len: usize, order: Order) -> Result<(), Error> {
+    pub(crate) fn reserve<T: Coordinate>(&mut self, len: usize, order: Order) -> Result<(), Error> {
         const WHAT: &str = "points being sorted";
-        match (self, order) {
-            (Self::NearlySorted(items), Order::NearlySorted) => reserve(items, len, WHAT),
-            (Self::Shuffled(items), Order::Shuffled) => reserve(items, len, WHAT),
-            (scratch, Order::NearlySorted) => {
-                let mut items = Vec::new();
-                reserve(&mut items, len, WHAT)?;
-                *scratch = Self::NearlySorted(items);
-                Ok(())
-            }
-            (scratch, Order::Shuffled) => {
-                let mut items = Vec::new();
-                reserve(&mut items, len, WHAT)?;
-                *scratch = Self::Shuffled(items);
-                Ok(())
-            }
+        match order {
+            Order::NearlySorted => match self {
+                Self::NearlySorted(items) => reserve(items, len, WHAT)?,
+                _ => {
+                    let mut items = Vec::new();
+                    reserve(&mut items, len, WHAT)?;
+                    *self = Self::NearlySorted(items);
+                }
+            },
+            Order::Shuffled => match T::items(self) {
+                Some(items) => reserve(items, len, WHAT)?,
+                None => {
+                    let mut items = Vec::new();
+                    reserve(&mut items, len, WHAT)?;
+                    *self = T::shuffled(items);
+                }
+            },
         }
+        Ok(())
     }
 
     /// Bytes held.
@@ -159,6 +198,7 @@ impl SortScratch {
         match self {
             Self::NearlySorted(items) => items.capacity() * size_of::<Item<()>>(),
             Self::Shuffled(items) => items.capacity() * size_of::<Item<[f32; 3]>>(),
+            Self::ShuffledDouble(items) => items.capacity() * size_of::<Item<[f64; 3]>>(),
         }
     }
 }
@@ -196,13 +236,13 @@ fn buckets_for(len: usize) -> usize {
 }
 
 /// The arrays for sorted points.
-pub(crate) struct Sorted<'a> {
+pub(crate) struct Sorted<'a, T> {
     /// x of every slot.
-    pub(crate) x: &'a mut [f32],
+    pub(crate) x: &'a mut [T],
     /// y of every slot.
-    pub(crate) y: &'a mut [f32],
+    pub(crate) y: &'a mut [T],
     /// z of every slot.
-    pub(crate) z: &'a mut [f32],
+    pub(crate) z: &'a mut [T],
     /// The caller's index of every slot.
     pub(crate) index: &'a mut [u32],
 }
@@ -212,32 +252,31 @@ pub(crate) struct Sorted<'a> {
 /// `len`. `scratch` has room for them.
 ///
 /// Results depend on keys and indices alone.
-pub(crate) fn by_counting(
+pub(crate) fn by_counting<T: Coordinate>(
     len: usize,
-    position: impl Fn(usize) -> [f32; 3] + Sync,
+    position: impl Fn(usize) -> [T; 3] + Sync,
     fill_keys: impl Fn(Range<usize>, &mut [u32]) + Sync,
     scratch: &mut SortScratch,
     starts: &mut [u32],
-    sorted: Sorted<'_>,
+    sorted: Sorted<'_, T>,
 ) {
-    match scratch {
-        SortScratch::NearlySorted(items) => {
-            sort_items(len, position, fill_keys, items, starts, sorted);
-        }
-        SortScratch::Shuffled(items) => {
-            sort_items(len, position, fill_keys, items, starts, sorted);
-        }
+    if let SortScratch::NearlySorted(items) = scratch {
+        sort_items(len, position, fill_keys, items, starts, sorted);
+    } else if let Some(items) = T::items(scratch) {
+        sort_items(len, position, fill_keys, items, starts, sorted);
+    } else {
+        debug_assert!(false, "room was reserved for another precision");
     }
 }
 
 /// [`by_counting`] with items that carry `P`.
-fn sort_items<P: Carried>(
+fn sort_items<T: Coordinate, P: Carried<T>>(
     len: usize,
-    position: impl Fn(usize) -> [f32; 3] + Sync,
+    position: impl Fn(usize) -> [T; 3] + Sync,
     fill_keys: impl Fn(Range<usize>, &mut [u32]) + Sync,
     items: &mut Vec<Item<P>>,
     starts: &mut [u32],
-    sorted: Sorted<'_>,
+    sorted: Sorted<'_, T>,
 ) {
     let cells = starts.len() - 1;
     let width = cells.div_ceil(buckets_for(len)).next_power_of_two();
@@ -280,13 +319,13 @@ fn sort_items<P: Carried>(
 /// Counting sort inside each bucket, which also turns `starts` into the cell table: counts become
 /// first positions, and after the last item each stands at the end of its cell, which is the start
 /// of the next.
-fn sort_buckets<P: Carried>(
+fn sort_buckets<T: Coordinate, P: Carried<T>>(
     plan: &BucketPlan,
     items: &[Item<P>],
     starts: &mut [u32],
     shift: u32,
-    position: impl Fn(usize) -> [f32; 3] + Sync,
-    sorted: Sorted<'_>,
+    position: impl Fn(usize) -> [T; 3] + Sync,
+    sorted: Sorted<'_, T>,
 ) {
     let (x, y, z) = (
         SharedMut::new(sorted.x),
@@ -304,7 +343,7 @@ fn sort_buckets<P: Carried>(
             let first = (bucket << shift) as u32;
             if P::SCATTERED {
                 // Fetched while the cells are counted.
-                for place in range.clone().step_by(LINE) {
+                for place in range.clone().step_by(LINE / size_of::<T>()) {
                     x.expect(place);
                     y.expect(place);
                     z.expect(place);

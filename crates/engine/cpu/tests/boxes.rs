@@ -281,7 +281,7 @@ const OFF: [f64; 12] = [
     0.0, 2.3e-16, -2.3e-16, 1e-15, -1e-15, 1e-12, -1e-9, 5e-8, -5e-8, 1e-6, -1e-5, 1e-3,
 ];
 
-/// Pairs of points a radius apart but for a share of [`OFF`], the first points of which are given.
+/// The points, and a partner of each that is a radius away from it, but for a share of [`OFF`].
 fn at_the_radius(points: Vec<[f64; 3]>, radius: f64, random: &mut Random) -> Vec<[f64; 3]> {
     let directions = [
         [1.0, 0.0, 0.0],

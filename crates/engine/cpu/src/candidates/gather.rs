@@ -1,9 +1,17 @@
 //! Copies the candidates of a run that can be within the radius of any target in a box.
 //!
-//! The distance to the box along an axis is x − clamp(x, low, high). With an image vector S the
-//! contract rounds x − x_i before it adds S, so the loop computes the contract's difference to both
-//! faces of the box and takes the larger of fl(x − high) + S, −(fl(x − low) + S) and 0. Either way
-//! each operation is the pair test's own, and monotone: see [`crate::candidates`].
+//! The distance to the box along an axis is x − clamp(x, low, high), and its square is computed by
+//! the pair test's own operations, which are monotone: see [`crate::candidates`].
+//!
+//! # Images
+//!
+//! Candidates that are seen through an image vector S are compared with the box moved by −S
+//! ([`Gather::seen_through`]), which is enlarged by what rounding may add to the distance. Let u =
+//! 2⁻²⁴, L the farther of the box's ends from 0, and R the largest radius. Where the contract's
+//! difference c = fl(fl(x − x_i) + S) is at most R, it differs from (x − x_i) + S by less than
+//! 1.02u(|S| + 2R), and the ends of the moved box, rounded twice, by 2.02u(|S| + L). So a slack of
+//! 2⁻²¹(|S| + L + R) = 8u(…) makes the distance from the box at most |c|, and nothing is lost.
+//! Along axes where S is 0 nothing is moved.
 //!
 //! Vectors may reach beyond the end of a run; a mask of the lanes inside is combined with the test.
 //!
@@ -15,7 +23,7 @@
 
 use super::{
     arrays::Arrays,
-    mode::{Mode, PROXIES, RADII, SHIFTED, Tag, has},
+    mode::{Mode, PROXIES, RADII, Tag, has},
 };
 use crate::simd::vector::{Compress, Vector};
 use nearfield_grid::SortedPoints;
@@ -26,6 +34,7 @@ use std::ops::Range;
 /// `r2` is the largest squared radius of the targets: with radii of single points a candidate is
 /// kept if it is within the larger of that and its own radius, which prunes well where
 /// neighbouring points have similar radii.
+#[derive(Clone, Copy)]
 pub(crate) struct Gather<'a> {
     /// The sorted sources.
     pub(crate) points: &'a SortedPoints,
@@ -33,8 +42,6 @@ pub(crate) struct Gather<'a> {
     pub(crate) source_r2: &'a [f32],
     /// The name that candidates get.
     pub(crate) tag: Tag,
-    /// Image vector added to every difference; stored per candidate for [`SHIFTED`].
-    pub(crate) shift: [f32; 3],
     /// Lower corner of the box of the targets.
     pub(crate) low: [f32; 3],
     /// Upper corner.
@@ -42,6 +49,27 @@ pub(crate) struct Gather<'a> {
     /// Largest squared radius of any target in the box.
     pub(crate) r2: f32,
 }
+
+impl Gather<'_> {
+    /// The same for candidates that are seen through the image vector `shift`, where no radius is
+    /// larger than `max_radius`.
+    #[inline(always)]
+    pub(crate) fn seen_through(mut self, shift: [f32; 3], max_radius: f32) -> Self {
+        for axis in 0..3 {
+            let (low, high, shift) = (self.low[axis], self.high[axis], shift[axis]);
+            if shift != 0.0 {
+                let farthest = if -low > high { -low } else { high };
+                let slack = SLACK * (shift.abs() + farthest.abs() + max_radius);
+                self.low[axis] = (low - shift) - slack;
+                self.high[axis] = (high - shift) + slack;
+            }
+        }
+        self
+    }
+}
+
+/// Share of the coordinates by which a box that is moved is enlarged.
+const SLACK: f32 = 1.0 / (1 << 21) as f32;
 
 /// d² by the contract: one rounding per operation, fused multiply-add.
 ///
@@ -88,7 +116,6 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
     // so a vector from any slot can be loaded, and the caller made room for the run and LANES more.
     unsafe {
         let (low, high) = (splat::<V>(args.low), splat::<V>(args.high));
-        let shift = splat::<V>(args.shift);
         let zero = V::splat(0.0);
         let target_r2 = V::splat(args.r2);
         while slot < slots.end {
@@ -97,13 +124,7 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
             for axis in 0..3 {
                 let x = V::load(source[axis].add(slot));
                 position[axis] = x;
-                d[axis] = if has(MODE, SHIFTED) {
-                    let below = x.sub(high[axis]).add(shift[axis]);
-                    let above = x.sub(low[axis]).add(shift[axis]);
-                    below.max(zero.sub(above)).max(zero)
-                } else {
-                    x.sub(x.min(high[axis]).max(low[axis]))
-                };
+                d[axis] = x.sub(x.min(high[axis]).max(low[axis]));
             }
             let mut r2 = target_r2;
             let mut own_r2 = zero;
@@ -120,9 +141,6 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
             let order = V::order(near);
             for axis in 0..3 {
                 position[axis].compress(order, to.position[axis].add(len));
-                if has(MODE, SHIFTED) {
-                    shift[axis].store(to.shift[axis].add(len));
-                }
             }
             if has(MODE, RADII) {
                 own_r2.compress(order, to.r2.add(len));
@@ -137,4 +155,24 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
         }
     }
     len
+}
+
+/// Writes an image vector for the candidates `numbers`.
+///
+/// # Safety
+/// The processor has the vector's level, and the arrays have room for the candidates and
+/// [`LANES`](crate::simd::LANES) more.
+#[inline(always)]
+pub(crate) unsafe fn put_shifts<V: Compress>(shift: [f32; 3], numbers: Range<usize>, to: &Arrays) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let shift = splat::<V>(shift);
+        let mut number = numbers.start;
+        while number < numbers.end {
+            for axis in 0..3 {
+                shift[axis].store(to.shift[axis].add(number));
+            }
+            number += V::LANES;
+        }
+    }
 }

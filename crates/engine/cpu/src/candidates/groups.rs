@@ -35,8 +35,8 @@
 
 use super::{
     arrays::Candidates,
-    gather::{Gather, gather},
-    mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode, with_open_mode},
+    gather::{Gather, gather, put_shifts},
+    mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode},
     pieces::{Collecting, Images},
     scan::STREAMS,
     scratch::Scratch,
@@ -535,7 +535,6 @@ impl Walk<'_> {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
             tag: self.gathered_tag(of.mode),
-            shift: [0.0; 3],
             low,
             high,
             r2: of.max_r2,
@@ -590,7 +589,7 @@ impl Walk<'_> {
             mode,
         };
         // SAFETY: the caller guarantees the level.
-        with_open_mode!(mode, MODE => unsafe {
+        with_gather_mode!(mode, MODE => unsafe {
             self.gather_open::<S, MODE>(runs, searched, scratch)?;
         });
         Ok(Group {
@@ -644,25 +643,29 @@ impl Walk<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Shortage> {
         let slots = of.slots;
-        let mut args = self.gather_args(of);
+        let central = self.gather_args(of);
+        let max_radius = self.max_radius(of.max_r2);
         let candidates = &mut scratch.candidates;
         let max = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
-        candidates.clear(has(MODE, SHIFTED), max)?;
+        candidates.clear(has(of.mode, SHIFTED), max)?;
         let to = candidates.arrays_mut();
         let (mut len, mut itself) = (0, None);
         for piece in &mut scratch.pieces {
-            args.shift = piece.shift;
-            let mut rest = piece.slots.clone();
-            let central = piece.image == [0; 3];
+            let args = central.seen_through(piece.shift, max_radius);
+            let (begin, mut rest) = (len, piece.slots.clone());
+            let is_central = piece.image == [0; 3];
             // SAFETY: the caller guarantees the level; `clear` made room for all pieces.
             unsafe {
-                if self.same_set && central && rest.contains(&slots.start) {
+                if self.same_set && is_central && rest.contains(&slots.start) {
                     // All targets survive the box test, so they stay next to each other.
                     len = gather::<S::Single, MODE>(&args, rest.start..slots.start, &to, len);
                     itself = Some(len);
                     rest.start = slots.start;
                 }
                 len = gather::<S::Single, MODE>(&args, rest, &to, len);
+                if has(of.mode, SHIFTED) {
+                    put_shifts::<S::Single>(piece.shift, begin..len, &to);
+                }
             }
             piece.end = len;
         }
@@ -672,7 +675,7 @@ impl Walk<'_> {
         if has(of.mode, EXACT) {
             self.look_up(candidates)?;
         }
-        if has(MODE, SHIFTED) {
+        if has(of.mode, SHIFTED) {
             if has(MODE, PROXIES) {
                 candidates.make_exact_room()?;
             }

@@ -81,8 +81,8 @@ impl Walk<'_> {
         self.mixing.is_some() && changes > points.len() / RARE
     }
 
-    /// The bits of the mode of mixed candidates besides [`SHIFTED`](super::mode::SHIFTED). In double
-    /// precision positions always decide: image vectors are those of `f64` then.
+    /// The bits of the mode of mixed candidates besides [`SHIFTED`](super::mode::SHIFTED). In
+    /// double precision positions always decide: image vectors are those of `f64` then.
     #[inline(always)]
     pub(super) fn mixed_mode(&self) -> Mode {
         self.mode(f32::INFINITY)
@@ -131,7 +131,6 @@ impl Walk<'_> {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
             tag: self.gathered_tag(self.mixed_mode()),
-            shift: [0.0; 3],
             low,
             high,
             r2: self.max_r2(slots),

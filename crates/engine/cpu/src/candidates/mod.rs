@@ -17,7 +17,7 @@
 //! monotone: if |a| ≤ |b|, then fl(a) and fl(b) are in the same order, and so are their squares and
 //! sums. The box distance per axis is at most the distance to any target inside, so a candidate
 //! whose box distance exceeds the radius cannot pass the pair test of any target. Pruning is exact
-//! and needs no safety margin.
+//! and needs no safety margin, unless candidates are seen through an image ([`gather`]).
 //!
 //! # Order
 //!

@@ -7,11 +7,11 @@
 //!
 //! # Combinations
 //!
-//! In single precision three bits make eight modes. Gathering and kernels know four of them (half
-//! lists do not change what candidates carry, and kernels are never evaluated over half lists
-//! here), list loops know all eight, and the loops of symmetric kernels three, because radii of
-//! single points are searched so in open domains only. In double precision there are no radii of
-//! single points, so lists know eight modes more, kernels two, and gathering two.
+//! In single precision three bits make eight modes. Kernels know four of them, because they are
+//! never evaluated over half lists here, gathering two, list loops know all eight, and the loops of
+//! symmetric kernels three, because radii of single points are searched so in open domains only. In
+//! double precision there are no radii of single points, so lists know eight modes more, kernels
+//! two, and gathering one.
 
 /// A set of [`SHIFTED`], [`HALF`], [`RADII`], [`EXACT`] and [`PROXIES`].
 pub(crate) type Mode = u8;
@@ -62,21 +62,8 @@ macro_rules! with_mode {
 }
 pub(crate) use with_mode;
 
-/// As [`with_mode`] for gathering, which also knows [`PROXIES`].
+/// As [`with_mode`] for gathering, where the bits are [`RADII`] and [`PROXIES`].
 macro_rules! with_gather_mode {
-    ($mode:expr, $constant:ident => $body:expr) => {{
-        use $crate::candidates::mode::{PROXIES, SHIFTED, has, with_mode};
-        match (has($mode, PROXIES), has($mode, SHIFTED)) {
-            (true, true) => with_mode!(@ PROXIES | SHIFTED, $constant, $body),
-            (true, false) => with_mode!(@ PROXIES, $constant, $body),
-            (false, _) => with_mode!($mode, $constant => $body),
-        }
-    }};
-}
-pub(crate) use with_gather_mode;
-
-/// As [`with_mode`] for gathering candidates of the central image.
-macro_rules! with_open_mode {
     ($mode:expr, $constant:ident => $body:expr) => {{
         use $crate::candidates::mode::{PROXIES, RADII, has, with_mode};
         match (has($mode, RADII), has($mode, PROXIES)) {
@@ -86,7 +73,7 @@ macro_rules! with_open_mode {
         }
     }};
 }
-pub(crate) use with_open_mode;
+pub(crate) use with_gather_mode;
 
 /// As [`with_mode`] for lists in double precision, where the bits are [`SHIFTED`] and one of
 /// [`EXACT`] and [`PROXIES`].

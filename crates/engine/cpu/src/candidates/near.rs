@@ -15,57 +15,22 @@
 
 use super::{
     arrays::Candidates,
-    groups::Group,
-    mode::{EXACT, Mode, PROXIES, SHIFTED, has},
-    walk::Walk,
+    mode::{Mode, SHIFTED, has},
 };
 use crate::contract::{difference_f64, squared_f64};
 use nearfield_grid::DoublePoints;
 
-/// Share of the squared radius by which the inner bound of a group may be smaller for proxies to
-/// decide.
-const MAX_BETWEEN: f32 = 1.0 / 64.0;
-
-/// A target, and what decides about candidates near its radius.
+/// A target with the positions that decide about candidates near its radius.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Near<'a> {
     /// Squared distance up to which proxies are those of neighbours.
     pub(crate) inner_r2: f32,
     /// The sorted target.
-    slot: usize,
-    /// Targets and sources in double precision, with fl(r·r).
-    points: Option<([&'a DoublePoints; 2], f64)>,
-}
-
-impl<'a> Walk<'a> {
-    /// How the candidates of targets whose largest filter bound is `filter_r2` are decided in
-    /// double precision, as a bit of the mode; 0 in single precision.
-    #[inline(always)]
-    pub(super) fn decided(&self, filter_r2: f32) -> Mode {
-        if self.double().is_none() {
-            return 0;
-        }
-        let lattice = self.sources.lattice();
-        let least = lattice.radius().squared() * (1.0 - MAX_BETWEEN);
-        if self.proxies && lattice.inner_r2(filter_r2) >= least {
-            PROXIES
-        } else {
-            EXACT
-        }
-    }
-
-    /// What decides near the radius of target `k` of a group, for [`PROXIES`]. The bound is that of
-    /// the whole group.
-    #[inline(always)]
-    pub(crate) fn near(&self, group: &Group, k: usize) -> Near<'a> {
-        let lattice = self.sources.lattice();
-        let r2 = lattice.radius().squared_f64();
-        Near {
-            inner_r2: lattice.inner_r2(group.max_r2),
-            slot: group.slots.start + k,
-            points: self.double().map(|points| (points, r2)),
-        }
-    }
+    pub(super) slot: usize,
+    /// fl(r·r).
+    pub(super) r2: f64,
+    /// Targets and sources in double precision; `None` in single precision.
+    pub(super) points: Option<[&'a DoublePoints; 2]>,
 }
 
 impl Near<'_> {
@@ -81,7 +46,7 @@ impl Near<'_> {
         first: usize,
         mut between: u32,
     ) -> u32 {
-        let Some(([targets, sources], r2)) = self.points else {
+        let Some([targets, sources]) = self.points else {
             return 0;
         };
         let target = targets.position(self.slot);
@@ -113,7 +78,7 @@ impl Near<'_> {
                 };
                 difference_f64(target, source, vector)
             };
-            refused |= u32::from(squared_f64(d) > r2) << lane;
+            refused |= u32::from(squared_f64(d) > self.r2) << lane;
             between &= between - 1;
         }
         refused

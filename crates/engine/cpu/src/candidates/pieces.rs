@@ -93,9 +93,10 @@ impl Walk<'_> {
                 return Ok(Images::Mixed);
             }
             make_room(pieces, pieces.len() + runs.len(), WHAT)?;
+            let any_wrapped = self.sources.points().any_wrapped();
             for run in runs {
                 let image = image_of(run.image, wraps, [0; 3]);
-                if self.sources.points().any_wrapped() {
+                if any_wrapped {
                     self.split(run.slots.clone(), image, pieces)?;
                 } else {
                     self.push(run.slots.clone(), image, pieces);
@@ -144,10 +145,10 @@ impl Walk<'_> {
         let lattice = self.sources.lattice();
         // Away from the faces of the box all runs have one image, and rows that are cut by a face
         // have two in turn.
-        let earlier = pieces.iter().rev().take(2);
-        let (image_vector, shift) = match earlier.into_iter().find(|piece| piece.image == image) {
-            Some(piece) => (piece.image_vector, piece.shift),
-            None => {
+        let (image_vector, shift) = match pieces.as_slice() {
+            [.., last] if last.image == image => (last.image_vector, last.shift),
+            [.., other, _] if other.image == image => (other.image_vector, other.shift),
+            _ => {
                 let image_vector = lattice.domain().image_vector_f64(image);
                 (image_vector, lattice.image_shift(image_vector))
             }

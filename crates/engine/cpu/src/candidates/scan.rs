@@ -7,9 +7,9 @@
 //! before it waits for that one; with four streams in turn the same work takes 0.6 of the time on
 //! long lists.
 //!
-//! The loop has no branch that depends on data, but for one that proxies take near the radius. A target is no neighbour of itself; that is decided
-//! by its tag, or by its number among the candidates where these are shifted, because other images
-//! of the target have the same tag.
+//! The loop has no branch that depends on data, but for one that proxies take near the radius. A
+//! target is no neighbour of itself; that is decided by its tag, or by its number among the
+//! candidates where these are shifted, because other images of the target have the same tag.
 //!
 //! Everything is `#[inline(always)]` and free of closures, so that it becomes part of the function
 //! that [`Simd::call`](crate::simd::Simd::call) compiles for a level.
@@ -20,10 +20,10 @@
 //! distance is compared with an inner bound too, and a branch that is hardly ever taken leads to
 //! scalar code. With [`EXACT`], where geometry is kept or proxies are coarse, the distances are
 //! those of the positions as given, in `f64` by the operations of the contract, a few vectors of
-//! `f64` for one of `f32`. The proxies in `f32` only chose the candidates then: whenever the contract finds a pair, the proxies pass the box test of gathering,
-//! whose radius is enlarged by the largest error of two proxies
-//! ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So the set of pairs does not depend
-//! on proxies, only the number of candidates does.
+//! `f64` for one of `f32`. The proxies in `f32` only chose the candidates then: whenever the
+//! contract finds a pair, the proxies pass the box test of gathering, whose radius is enlarged by
+//! the largest error of two proxies ([`filter_r2`](nearfield_grid::DoublePoints::filter_r2)). So
+//! the set of pairs does not depend on proxies, only the number of candidates does.
 //!
 //! # Half lists and own images
 //!
@@ -41,6 +41,7 @@ use crate::simd::{
     LANES,
     vector::{Compress, Vector},
 };
+use nearfield_pairs::Pair;
 
 /// Targets that are searched together, each writing its list to a stream of its own.
 pub(crate) const STREAMS: usize = 4;
@@ -59,7 +60,7 @@ pub(crate) struct Select<'a> {
     pub(crate) own_candidate: usize,
     /// Position and squared radius in double precision, which decide for [`EXACT`].
     pub(crate) exact: ExactSelect,
-    /// What decides near the radius for [`PROXIES`].
+    /// Positions that decide near the radius for [`PROXIES`].
     pub(crate) near: Near<'a>,
 }
 
@@ -235,8 +236,8 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
     to
 }
 
-/// Which candidates of a block are neighbours of each target with [`PROXIES`], a bit per lane; zeros
-/// without.
+/// Which candidates of a block are neighbours of each target with [`PROXIES`], a bit per lane;
+/// zeros without.
 ///
 /// All targets are tested before any of their candidates is decided one by one, so that there is
 /// one branch per block, and the vectors of the targets stay in registers.
@@ -569,6 +570,15 @@ impl ExactBlock {
             lane += V::LANES;
         }
         Self { d, d2, within }
+    }
+
+    /// The pair with one of them, and whether it is within the radius.
+    #[inline(always)]
+    pub(crate) fn pair(&self, lane: usize) -> (Pair, bool) {
+        let [x, y, z] = &self.d;
+        let d = [x[lane], y[lane], z[lane]];
+        let d2 = self.d2[lane];
+        (Pair { d, d2 }, self.within >> lane & 1 != 0)
     }
 }
 

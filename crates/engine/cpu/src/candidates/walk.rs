@@ -17,7 +17,8 @@
 
 use super::{
     mixing::Mixing,
-    mode::{EXACT, Mode, RADII, Tag, has},
+    mode::{EXACT, Mode, PROXIES, RADII, Tag, has},
+    near::Near,
     scan::ExactSelect,
 };
 use crate::{
@@ -32,6 +33,10 @@ use crate::{
 use nearfield_grid::{DoublePoints, Grid, MAX_POINTS, MAX_RUNS};
 use nearfield_pairs::ListKind;
 use std::ops::Range;
+
+/// Share of the squared radius by which the inner bound of a group may be smaller for proxies to
+/// decide. At 1/64 one candidate in some forty lies between the bounds.
+const MAX_BETWEEN: f32 = 1.0 / 64.0;
 
 /// The state that all groups of a search share.
 #[derive(Debug, Clone, Copy)]
@@ -218,6 +223,16 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Largest distance of a neighbour, as compared, from targets with this largest squared radius.
+    #[inline(always)]
+    pub(super) fn max_radius(&self, max_r2: f32) -> f32 {
+        // The radius of the lattice is the largest of all points; in double precision the filter's
+        // is larger.
+        let radius = self.sources.lattice().radius().value();
+        let filter = max_r2.sqrt();
+        if filter > radius { filter } else { radius }
+    }
+
     /// The bits of the mode of a group of targets with this largest squared radius, or filter bound
     /// in double precision, whatever images its candidates are seen through.
     #[inline(always)]
@@ -226,6 +241,35 @@ impl<'a> Walk<'a> {
             RADII
         } else {
             self.decided(max_r2)
+        }
+    }
+
+    /// How the candidates of targets whose largest filter bound is `filter_r2` are decided in
+    /// double precision, as a bit of the mode; 0 in single precision.
+    #[inline(always)]
+    fn decided(&self, filter_r2: f32) -> Mode {
+        if self.double().is_none() {
+            return 0;
+        }
+        let lattice = self.sources.lattice();
+        let min_r2 = lattice.radius().squared() * (1.0 - MAX_BETWEEN);
+        if self.proxies && lattice.inner_r2(filter_r2) >= min_r2 {
+            PROXIES
+        } else {
+            EXACT
+        }
+    }
+
+    /// The positions that decide near the radius of the sorted target `slot`, for [`PROXIES`]. The
+    /// inner bound is that of its group, whose largest filter bound is `filter_r2`.
+    #[inline(always)]
+    pub(crate) fn near(&self, slot: usize, filter_r2: f32) -> Near<'a> {
+        let lattice = self.sources.lattice();
+        Near {
+            inner_r2: lattice.inner_r2(filter_r2),
+            slot,
+            r2: lattice.radius().squared_f64(),
+            points: self.double(),
         }
     }
 

@@ -324,12 +324,15 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     unsafe fn target<S: Simd, const MODE: Mode>(&self, own: usize) {
         let width = S::Single::LANES;
         let slot = self.group.slots.start + own;
-        let position = self.symmetric.walk.targets.points().position(slot);
-        let r2 = self.symmetric.walk.r2(slot);
-        let exact = self.symmetric.walk.exact_select(slot);
-        let [x, y, z] = self.candidates.axes();
-        let [sx, sy, sz] = self.candidates.shifts();
-        let source_r2 = self.candidates.r2s();
+        let walk = &self.symmetric.walk;
+        let exact = walk.exact_select(slot);
+        let single = Single {
+            target: walk.targets.points().position(slot),
+            r2: walk.r2(slot),
+            axes: self.candidates.axes(),
+            shifts: self.candidates.shifts(),
+            source_r2: self.candidates.r2s(),
+        };
         let kernel = self.symmetric.kernel;
         // SAFETY: targets are candidates.
         let own_values = unsafe { self.values(own) };
@@ -359,28 +362,9 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                 for lane in 0..LANES {
                     let k = block * LANES + lane;
                     let (pair, within) = if let Some(found) = &found {
-                        let [x, y, z] = &found.d;
-                        let d = [x[lane], y[lane], z[lane]];
-                        let d2 = found.d2[lane];
-                        (Pair { d, d2 }, found.within >> lane & 1 != 0)
+                        found.pair(lane)
                     } else {
-                        let mut d = [
-                            *x.get_unchecked(k) - position[0],
-                            *y.get_unchecked(k) - position[1],
-                            *z.get_unchecked(k) - position[2],
-                        ];
-                        if has(MODE, SHIFTED) {
-                            d[0] += *sx.get_unchecked(k);
-                            d[1] += *sy.get_unchecked(k);
-                            d[2] += *sz.get_unchecked(k);
-                        }
-                        let d2 = squared(d);
-                        let r2 = if has(MODE, RADII) {
-                            r2.max(*source_r2.get_unchecked(k))
-                        } else {
-                            r2
-                        };
-                        (Pair { d, d2 }, d2 <= r2)
+                        single.pair::<MODE>(k)
                     };
                     let near = within & (k as u32 > own as u32);
                     let (on_target, on_source) = kernel.symmetric(pair, own_values, self.values(k));
@@ -443,6 +427,51 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                 let value = unsafe { *self.sums.at(channel, k) };
                 sums[channel] = K::REDUCE.combine(sums[channel], value);
             }
+        }
+    }
+}
+
+/// A target and its candidates in single precision.
+struct Single<'a> {
+    /// Position of the target.
+    target: [f32; 3],
+    /// Its squared radius; for [`RADII`] the larger of this and the candidate's own counts.
+    r2: f32,
+    /// Coordinates of the candidates along each axis.
+    axes: [&'a [f32]; 3],
+    /// Their image vectors along each axis.
+    shifts: [&'a [f32]; 3],
+    /// Their squared radii.
+    source_r2: &'a [f32],
+}
+
+impl Single<'_> {
+    /// Geometry of the pair with candidate `k`, and whether it is within the radius.
+    ///
+    /// # Safety
+    /// `k` is below the length of the arrays, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn pair<const MODE: Mode>(&self, k: usize) -> (Pair, bool) {
+        let ([x, y, z], [sx, sy, sz]) = (self.axes, self.shifts);
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let mut d = [
+                *x.get_unchecked(k) - self.target[0],
+                *y.get_unchecked(k) - self.target[1],
+                *z.get_unchecked(k) - self.target[2],
+            ];
+            if has(MODE, SHIFTED) {
+                d[0] += *sx.get_unchecked(k);
+                d[1] += *sy.get_unchecked(k);
+                d[2] += *sz.get_unchecked(k);
+            }
+            let d2 = squared(d);
+            let r2 = if has(MODE, RADII) {
+                self.r2.max(*self.source_r2.get_unchecked(k))
+            } else {
+                self.r2
+            };
+            (Pair { d, d2 }, d2 <= r2)
         }
     }
 }

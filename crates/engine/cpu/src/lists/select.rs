@@ -240,7 +240,7 @@ impl Walk<'_> {
                 ExactSelect::default()
             },
             near: if has(MODE, PROXIES) {
-                self.near(group, k)
+                self.near(slot, group.max_r2)
             } else {
                 Near::default()
             },

@@ -16,7 +16,8 @@
 //! 3. Choose the table: dense while the box has at most eight cells per point (or 65,536 cells, so
 //!    that small sets never hash), hashed otherwise.
 //! 4. Sort, which fills the table as it goes.
-//! 5. Where some point lies outside a periodic box, keep the boxes between each point and its
+//! 5. In double precision compute the proxies that vectors compare, from the sorted positions.
+//! 6. Where some point lies outside a periodic box, keep the boxes between each point and its
 //!    image inside. Most simulations wrap coordinates, and then nothing is kept.
 //!
 //! # Slots

@@ -9,6 +9,10 @@
 //! compare, and the positions as given in `f64`, which decide. [`DoublePoints`] holds the latter,
 //! 28 bytes per point with the filter radius.
 //!
+//! The sort puts positions as they were given in order, and proxies and filter radii are computed
+//! from these afterwards, sixteen points at a time ([`Proxies`]). Computing them while the sort
+//! moves points one by one took longer than the whole sort.
+//!
 //! # Padding
 //!
 //! Vector loops load sixteen points from any slot. Behind the last point coordinates are infinite,
@@ -107,6 +111,9 @@ impl DoublePoints {
 }
 
 /// Where a sort leaves positions of type `T` as they were given.
+///
+/// In single precision that is where searches read them. In double precision it is
+/// [`DoublePoints`], and the coordinates that vectors compare are computed from there.
 pub(super) trait Slots<T: Coordinate> {
     /// Makes the arrays `len` points long, and returns those that the sort fills.
     fn slots(&mut self, len: usize) -> Sorted<'_, T>;
@@ -142,6 +149,9 @@ const CHUNK: usize = 1 << 12;
 const BLOCK: usize = 16;
 
 /// Computes proxies and filter radii of consecutive sorted points from their positions.
+///
+/// All arrays are of one length. Whole blocks go through loops of known length over arrays, which
+/// need no check whether arrays overlap; the last points go one by one.
 struct Proxies<'a> {
     /// From positions to proxies.
     frame: &'a Frame,
@@ -297,7 +307,9 @@ impl SortedPoints {
 
     /// Computes proxies and filter radii from the positions in double precision, once these are
     /// sorted. By vectors, which is why positions are sorted first, and proxies are not sorted with
-    /// them.
+    /// them. Nothing is done in single precision.
+    ///
+    /// Points do not depend on each other, so chunks of them go to all workers.
     pub(super) fn compute_proxies(&mut self, frame: &Frame) {
         let len = self.len;
         let Some(double) = &mut self.double else {

@@ -54,8 +54,8 @@ const WHAT: &str = "the candidates of a cell";
 
 /// Maximum number of runs that [`Sweep::next_runs`] gives at a time.
 pub const MAX_RUNS: usize = 1 << 16;
-/// Rows that are walked at a time where the box cuts none of them, however many points they hold, as
-/// in an open domain.
+/// Rows that are walked at a time where the box cuts none of them, however many points they hold,
+/// as in an open domain.
 const MAX_ROWS: usize = 1 << 8;
 /// Maximum number of points in all runs of [`Sweep::next_runs`] but the last.
 pub const MAX_POINTS: usize = 1 << 19;
@@ -268,6 +268,9 @@ impl Sweep<'_> {
 
     /// Returns true if no row that was found is cut by the ends of the box when it is walked around
     /// cell `x`, and there are few rows.
+    ///
+    /// Rows may be of any image along y and z: two in three cells near the faces of a box are near
+    /// none across x.
     #[inline(always)]
     fn is_inside_along_x(&self, x: i64) -> bool {
         let ends = match self.grid.lattice().period(0) {
@@ -517,6 +520,8 @@ impl Sweep<'_> {
 }
 
 /// A cell coordinate inside the box, and the image it came from.
+///
+/// Asked for at both ends of every run near a face.
 #[inline(always)]
 fn wrap(cell: i64, period: Option<i64>) -> (i64, i32) {
     match period {

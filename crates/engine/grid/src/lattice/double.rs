@@ -33,21 +33,21 @@
 //!   2 + 2)·M₀ + 2v·r`, with 1 % for terms of second order: `|e| ≤ |d| + 2⁻²¹·(M₀ + r)`. Where M₀
 //!   is beyond [`FARTHEST_IMAGE`] and squares could overflow, proxies and image vectors are 0: such
 //!   an axis is not filtered.
-//! * So `|e| ≤ r + Σ 2⁻²¹·M`, and its square as computed (three roundings in `f32`) at most
-//!   `1 + 2⁻²²` times that squared; the bound of [`Frame::proxies`] is larger by `2⁻²⁰`, which its own
+//! * So `|e| ≤ r + Σ 2⁻²¹·M`, and its square as computed (three roundings in `f32`) at most `1 +
+//!   2⁻²²` times that squared; the bound of [`Frame::proxies`] is larger by `2⁻²⁰`, which its own
 //!   rounding does not use up. No square overflows: differences are at most 2⁶².
 //!
 //! **3. The contract finds a pair whose proxies are within the inner radius.** The errors above
-//! bound `|d|` by `|e|` as they bound `|e|` by `|d|`, as long as no proxy is clamped or 0; with `|e|
-//! ≤ r` both points of such a pair are within `M` as well. Let E be the sum of the errors, so that
-//! the filter radius is at least `r + E`, and the inner radius `r − E` at most.
+//! bound `|d|` by `|e|` as they bound `|e|` by `|d|`, as long as no proxy is clamped or 0; with
+//! `|e| ≤ r` both points of such a pair are within `M` as well. Let E be the sum of the errors, so
+//! that the filter radius is at least `r + E`, and the inner radius `r − E` at most.
 //!
-//! * It is given only where `E ≤ r/2`, and `r ≤ 2³⁹`: then `|x − centre| ≤ 2²⁰·r ≤ 2⁵⁹` on open axes,
-//!   and proxies that are clamped are at least `2⁶⁰` away, farther than r. It is not given where an
-//!   axis is not filtered.
+//! * It is given only where `E ≤ r/2`, and `r ≤ 2³⁹`: then `|x − centre| ≤ 2²⁰·r ≤ 2⁵⁹` on open
+//!   axes, and proxies that are clamped are at least `2⁶⁰` away, farther than r. It is not given
+//!   where an axis is not filtered.
 //! * The square as computed is at least `1 − 2⁻²²` times `|e|²`. The bound is smaller than `(r −
 //!   E)²` by `2⁻²⁰`, so `|e| ≤ (r − E)(1 − 2⁻²²)` and `|d| ≤ r(1 − 2⁻²³)`, because r − E is at
-//!   least r/2. The contract's own roundings are smaller by far, and so is what a square loses below
+//!   least r/2. The contract's own roundings are below `2⁻⁵⁰`, and so is what a square loses below
 //!   the smallest normal number, because `r ≥ 2⁻⁵⁰`.
 //!
 //! The filter radius of a *target* bounds the coordinates of its sources, so targets bring it along
@@ -94,10 +94,11 @@ pub(crate) struct Frame {
     /// The same for loops over points, without a case per axis.
     scale: [AxisFrame; 3],
     /// Filter radius of a target at the centre.
-    least_reach: f64,
+    min_reach: f64,
 }
 
-/// From a coordinate to its proxy.
+/// From a coordinate along an axis to its proxy, by the same operations whether the axis is open,
+/// periodic, or not filtered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct AxisFrame {
     /// The centre on open axes, from which cells are computed; 0 on periodic ones.
@@ -132,14 +133,14 @@ impl Frame {
         });
         let is_filtered =
             |farthest: &Option<f64>| farthest.is_none_or(|farthest| farthest <= FARTHEST_IMAGE);
-        let mut least_reach = radius;
+        let mut min_reach = radius;
         let scale = std::array::from_fn(|axis| {
-            let (anchor, limit, rounding, least) = match farthest[axis] {
+            let (anchor, limit, rounding, largest) = match farthest[axis] {
                 None => (centre[axis], FARTHEST_PROXY, ROUNDING, 0.0),
                 Some(farthest) if farthest <= FARTHEST_IMAGE => (0.0, f64::INFINITY, 0.0, farthest),
                 Some(_) => (0.0, 0.0, 0.0, -radius),
             };
-            least_reach += ROUNDING * (least + radius);
+            min_reach += ROUNDING * (largest + radius);
             let centre = centre[axis];
             AxisFrame {
                 anchor,
@@ -153,7 +154,7 @@ impl Frame {
             centre,
             farthest,
             scale,
-            least_reach,
+            min_reach,
             has_inner: radius <= LARGEST_INNER && farthest.iter().all(is_filtered),
         }
     }
@@ -178,8 +179,8 @@ impl Frame {
     /// Proxies of `N` positions, and the filter's bound on the squared distance of proxies when a
     /// point there searches.
     ///
-    /// Values beyond the range of the filter are clamped, which brings no pair farther apart. Arrays
-    /// and no slices, so that the compiler turns every loop into vectors.
+    /// Values beyond the range of the filter are clamped, which brings no pair farther apart.
+    /// Arrays and no slices, so that the compiler turns every loop into vectors.
     #[inline(always)]
     pub(crate) fn proxies<const N: usize>(
         &self,
@@ -187,7 +188,7 @@ impl Frame {
         proxies: [&mut [f32; N]; 3],
         filter_r2: &mut [f32; N],
     ) {
-        let mut reach = [self.least_reach; N];
+        let mut reach = [self.min_reach; N];
         for ((from, to), of) in positions.into_iter().zip(proxies).zip(&self.scale) {
             for k in 0..N {
                 let from_centre = from[k] - of.centre;
@@ -213,7 +214,8 @@ impl Frame {
     }
 
     /// The bound on squared distances of proxies up to which the contract finds the pair, for a
-    /// target with this bound of the [filter](Self::proxies); below every square where there is none.
+    /// target with this bound of the [filter](Self::proxies); below every square where there is
+    /// none.
     #[inline(always)]
     pub(super) fn inner_r2(&self, filter_r2: f32) -> f32 {
         let inner = 2.0 * self.radius - f64::from(filter_r2).sqrt();

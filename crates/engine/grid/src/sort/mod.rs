@@ -81,8 +81,13 @@ pub(crate) struct Item<P> {
 }
 
 /// A coordinate of the points that are sorted.
+///
+/// Positions go through the sort in the precision they are stored in, so that each is read from the
+/// caller's array once, and that of shuffled points in one stream.
 pub(crate) trait Coordinate: Copy + Default + Send + Sync {
     /// Scratch for points in random order, in the memory of `items`.
+    ///
+    /// Scratch is kept for one precision at a time: an engine has one.
     fn shuffled(items: Vec<Item<[Self; 3]>>) -> SortScratch;
     /// The items of that scratch.
     fn items(scratch: &mut SortScratch) -> Option<&mut Vec<Item<[Self; 3]>>>;

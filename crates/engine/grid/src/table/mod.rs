@@ -96,7 +96,8 @@ impl CellTable {
         let (begin, end) = match self {
             Self::Dense(table) => {
                 let origin = table.cells.origin[0];
-                // Spelt out: `clamp` is a call of its own in builds without optimisation across units.
+                // Spelt out: `clamp` is a call of its own in builds without optimisation across
+                // units.
                 let clip = |x: i64| {
                     let place = if x < origin { 0 } else { (x - origin) as usize };
                     if place < row.len { place } else { row.len }

@@ -151,7 +151,9 @@ pub enum ErrorKind {
         boxes: i64,
     },
     /// The worker threads could not be started.
-    #[error("could not start {threads} worker threads: {reason}")]
+    #[error(
+        "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to take what there is"
+    )]
     Threads {
         /// Threads asked for, 0 for all cores.
         threads: usize,

@@ -284,3 +284,50 @@ fn lists_outside_their_entries_are_an_error() {
         assert!(matches!(error.kind(), ErrorKind::ListsOutside), "{error}");
     }
 }
+
+/// Set in a process whose threads would have a stack that no system has room for.
+const WITHOUT_THREADS: &str = "NEARFIELD_TEST_WITHOUT_THREADS";
+
+#[test]
+fn threads_that_were_asked_for_and_refused_are_an_error() {
+    if std::env::var_os(WITHOUT_THREADS).is_none() {
+        let name = "threads_that_were_asked_for_and_refused_are_an_error";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--test-threads", "1"])
+            .env(WITHOUT_THREADS, "1")
+            .env("RUST_MIN_STACK", (1u64 << 50).to_string())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(
+            child.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return;
+    }
+    let points = points(20_000);
+    let grid = grid(&points);
+    let (mut counts, mut lists) = (vec![0; points.len()], NeighborLists::default());
+    let sets = pair(&grid, &grid, true);
+    let asked = CpuBackend::new(3).unwrap();
+    for _ in 0..2 {
+        let error = asked.count(sets, &mut counts).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Threads { threads: 3, .. }),
+            "{error}"
+        );
+        let order = ListOrder::Unspecified;
+        let error = asked
+            .search(sets, ListKind::Full, order, &mut lists)
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Threads { threads: 3, .. }),
+            "{error}"
+        );
+    }
+    assert!(counts.iter().all(|&count| count == 0), "nothing was done");
+    let left_to_it = CpuBackend::new(0).unwrap();
+    left_to_it.count(sets, &mut counts).unwrap();
+    assert_eq!(left_to_it.threads(), 1);
+    assert!(counts.iter().any(|&count| count > 0));
+}

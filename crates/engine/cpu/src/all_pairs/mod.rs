@@ -50,7 +50,8 @@ impl CpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when there is not one weight per source,
-    /// [`ErrorKind::OutputLength`] when `results` is not as long as it has to be.
+    /// [`ErrorKind::OutputLength`] when `results` is not as long as it has to be, and
+    /// [`ErrorKind::Threads`] if the system does not start the threads that were asked for.
     pub fn sum_pairs<T: Real>(
         &self,
         settings: PairSumSettings<T>,
@@ -66,6 +67,7 @@ impl CpuBackend {
             sources = sources.points.len()
         )
         .entered();
+        self.start()?;
         // `Real` is f32 or f64, which differ in size; each is cast to itself.
         match size_of::<T>() {
             4 => {
@@ -122,6 +124,7 @@ impl CpuBackend {
             sources = sources.points.len()
         )
         .entered();
+        self.start()?;
         match size_of::<T>() {
             4 => {
                 let e = settings.softening.double() as f32;

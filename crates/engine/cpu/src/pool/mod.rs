@@ -57,8 +57,9 @@ impl CpuBackend {
     /// # Errors
     /// [`ErrorKind::Threads`] for more than 4096.
     ///
-    /// No thread is started yet: jobs start them once there has been work that is worth it, and go
-    /// on with the calling thread, and a warning in the trace, if the system refuses.
+    /// No thread is started yet: jobs start them once there has been work that is worth it. If the
+    /// system refuses, jobs fail with [`ErrorKind::Threads`] where `threads` says a number, and
+    /// otherwise go on with the calling thread, and a warning in the trace.
     pub fn new(threads: usize) -> Result<Self, Error> {
         if threads > MAX_THREADS {
             let reason = format!("at most {MAX_THREADS} are supported");
@@ -170,6 +171,15 @@ impl CpuBackend {
         let channels = channels.iter().map(|one| size_of::<f32>() * one.capacity());
         let windows: usize = crew.windows().iter().map(WindowSums::bytes).sum();
         scratch + channels.sum::<usize>() + windows
+    }
+
+    /// Starts the threads, unless they are, before work that is [installed](Self::install) and is
+    /// no job of this crate.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Threads`] if the system does not start the number that was asked for.
+    pub fn start(&self) -> Result<(), Error> {
+        self.workers.start()
     }
 
     /// Runs `work` on the workers; the [loops](nearfield_grid::parallel) inside use all of them.

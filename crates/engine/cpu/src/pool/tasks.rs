@@ -31,6 +31,8 @@ impl CpuBackend {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a task [says
     /// so](Scratch::failed); some tasks are then not done.
+    /// [`ErrorKind::Threads`](crate::ErrorKind::Threads) if the system does not start the threads
+    /// that were asked for; no task is done then.
     pub(crate) fn for_each_task(
         &self,
         len: usize,
@@ -44,7 +46,7 @@ impl CpuBackend {
                 let slots = begin..(begin + TASK).min(len);
                 refused.with_scratch(crew, |scratch| task(slots, scratch));
             });
-        });
+        })?;
         refused.into_result()
     }
 
@@ -70,7 +72,7 @@ impl CpuBackend {
                     (refused.with_scratch(crew, |scratch| task(slots, scratch))).unwrap_or_default()
                 })
                 .put_into(&mut results);
-        });
+        })?;
         refused.into_result().map(|()| results)
     }
 }

@@ -9,9 +9,13 @@
 //! Starting a thread takes about as long as searching some hundred points, and a program may make
 //! an engine for a single search of a few. So work is done on the calling thread until there has
 //! been as much of it as starting the threads costs ([`WORTH_A_THREAD`]). A crew has then spent at
-//! most twice what was necessary. Work that is one task, or too little to
-//! be divided ([`TOO_LITTLE`]), stays on the calling thread for good: waking a worker takes longer.
-//! Results do not depend on where work is done.
+//! most twice what was necessary. Work that is one task, or too little to be divided
+//! ([`TOO_LITTLE`]), stays on the calling thread for good: waking a worker takes longer. Results do
+//! not depend on where work is done.
+//!
+//! Where the system starts no threads, a number that was left to the backend becomes one: passes
+//! and jobs go on with the calling thread. A number that was asked for is what runs, so jobs fail
+//! then.
 //!
 //! While another thread drives a GPU, one core is left to it: work then runs on a second pool with
 //! one worker less, made when it is first needed. `beside` counts such work under way, and `stays`
@@ -25,7 +29,11 @@
 //! After a task that was refused memory its scratch is freed instead, because the memory is needed
 //! elsewhere.
 
-use crate::{candidates::scratch::Scratch, kernels::window::WindowSums};
+use crate::{
+    candidates::scratch::Scratch,
+    error::{Error, ErrorKind},
+    kernels::window::WindowSums,
+};
 use nearfield_grid::{PerProcess, parallel};
 use rayon::ThreadPool;
 use std::sync::{
@@ -65,6 +73,8 @@ pub(super) struct Crew {
     /// Empty until threads are worth it; None where the calling thread is the only worker, or the
     /// system started no other.
     pool: OnceLock<Option<ThreadPool>>,
+    /// The system's message where it started no threads.
+    refused: OnceLock<String>,
     /// Workers beside another backend, made when first needed; None for those of `pool`.
     beside_pool: OnceLock<Option<ThreadPool>>,
     /// Jobs under way that leave a core to another thread.
@@ -86,6 +96,7 @@ impl Crew {
             threads,
             begun: AtomicUsize::new(0),
             pool: OnceLock::new(),
+            refused: OnceLock::new(),
             beside_pool: OnceLock::new(),
             beside: AtomicUsize::new(0),
             stays: AtomicBool::new(false),
@@ -101,16 +112,19 @@ impl Crew {
             if self.threads == 1 {
                 return None;
             }
-            let started = parallel::start_some(self.threads, NAME);
-            let failed = |error: &String| {
-                tracing::warn!(
-                    threads = self.threads,
-                    error,
-                    "the workers of an engine cannot be started; its calls run on the calling \
-                     thread"
-                );
-            };
-            started.inspect_err(failed).ok()
+            match parallel::start_some(self.threads, NAME) {
+                Ok(started) => Some(started),
+                Err(error) => {
+                    tracing::warn!(
+                        threads = self.threads,
+                        error,
+                        "the workers of an engine cannot be started"
+                    );
+                    // Only this function sets it, once.
+                    let _ = self.refused.set(error);
+                    None
+                }
+            }
         };
         self.pool.get_or_init(start).as_ref()
     }
@@ -212,17 +226,44 @@ impl Workers {
     }
 
     /// Runs a job of `tasks` tasks for `targets` points on all workers, if it is worth it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Threads`] if a number of threads was asked for that the system does not start;
+    /// nothing was done then.
     pub(super) fn install_tasks<R: Send>(
         &self,
         tasks: usize,
         targets: usize,
         work: impl FnOnce(&Crew) -> R + Send,
-    ) -> R {
+    ) -> Result<R, Error> {
         let crew = self.crew();
         if tasks <= 1 {
-            return parallel::alone(|| work(crew));
+            return Ok(parallel::alone(|| work(crew)));
         }
-        self.within(crew, || crew.pool_for(targets), || work(crew))
+        let pool = self.chosen(crew, || crew.pool_for(targets));
+        self.check(crew, pool)?;
+        Ok(Self::run(pool, || work(crew)))
+    }
+
+    /// Starts the workers that work of unknown size runs on.
+    ///
+    /// # Errors
+    /// As [`install_tasks`](Self::install_tasks).
+    pub(super) fn start(&self) -> Result<(), Error> {
+        let crew = self.crew();
+        self.check(crew, self.chosen(crew, || crew.pool()))
+    }
+
+    /// Returns an error if `pool` is missing because the system started no threads, and a number
+    /// was asked for.
+    fn check(&self, crew: &Crew, pool: Option<&ThreadPool>) -> Result<(), Error> {
+        match (pool, crew.refused.get(), self.asked) {
+            (None, Some(reason), threads @ 1..) => {
+                let reason = reason.clone();
+                Err(ErrorKind::Threads { threads, reason }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Runs `work` on the workers of `pool`, or on those beside another backend if it is at work.
@@ -232,9 +273,23 @@ impl Workers {
         pool: impl FnOnce() -> Option<&'a ThreadPool>,
         work: impl FnOnce() -> R + Send,
     ) -> R {
+        Self::run(self.chosen(crew, pool), work)
+    }
+
+    /// The workers of `pool`, or those beside another backend if it is at work.
+    fn chosen<'a>(
+        &self,
+        crew: &'a Crew,
+        pool: impl FnOnce() -> Option<&'a ThreadPool>,
+    ) -> Option<&'a ThreadPool> {
         let beside = crew.stays.load(Ordering::Relaxed) || crew.beside.load(Ordering::Relaxed) > 0;
         let fewer = beside.then(|| self.fewer(crew)).flatten();
-        match fewer.or_else(pool) {
+        fewer.or_else(pool)
+    }
+
+    /// Runs `work` on workers, or on the calling thread.
+    fn run<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Send) -> R {
+        match pool {
             None => parallel::alone(work),
             // A span that begins on a worker is a child of the stage that waits for it here.
             some => {

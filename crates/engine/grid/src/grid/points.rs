@@ -101,7 +101,8 @@ impl DoublePoints {
         reserve(&mut self.filter_r2, len, "filter radii")
     }
 
-    /// Makes the arrays `len` points long; room has been reserved.
+    /// Makes the arrays `len` points long; room has been reserved. Values that are new are zero
+    /// until the sort has filled them.
     fn resize(&mut self, len: usize) {
         for axis in &mut self.axes {
             axis.resize(len, 0.0);

@@ -139,6 +139,7 @@ impl Engine {
             flow?;
             worker.collected.hand_out(&visit)
         };
+        self.backend.start()?;
         let flow = self.backend.install(|| {
             let mut tasks = 0..len.div_ceil(TASK);
             if parallel::is_shared() {

@@ -175,8 +175,9 @@ impl Builder {
     ///
     /// Threads are started by the first work that is worth it, about a thousand points a thread in
     /// one search or several, and end with the engine: a single search of few points runs on the
-    /// calling thread. Where the system refuses to start them, work stays there too, and a warning
-    /// in the trace says so.
+    /// calling thread. Where the system refuses to start as many as were asked for, searches and
+    /// traversals fail with [`ErrorKind::Cpu`]. With 0 they go on with the calling thread, and a
+    /// warning in the trace and the report say so.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

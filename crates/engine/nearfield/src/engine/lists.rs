@@ -380,6 +380,7 @@ impl Engine {
             return Err(nearfield_cpu::Error::from(wrong).into());
         }
         let visit = |(target, value): (usize, &mut T)| visit(target, lists.of(target), value);
+        self.backend.start()?;
         self.backend.install(|| {
             if parallel::is_shared() {
                 let values = values.par_iter_mut().enumerate();

@@ -28,7 +28,8 @@
 // the opposite face seen in another image; the host makes sure that no axis is passed more than
 // once. In the image HERE differences need no image vector, so the targets of the interior do what
 // those of an open domain do. A point may lie boxes away from the cell it is sorted into
-// (`wrapped`); every pair then looks up its own image.
+// (`wrapped`). Where all that is in reach lies in one box, that changes nothing; elsewhere the points
+// of a part of a row have an image together, or every pair looks up its own.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one
@@ -124,7 +125,7 @@ struct Around {
             rows_inside = inside = true;
         } else {
             // Only open tables have rows in reach that they do not hold.
-            rows_inside = !PERIODIC || (!wrapped && holds(1, first_y, y) && holds(2, first_z, z));
+            rows_inside = !PERIODIC || (holds(1, first_y, y) && holds(2, first_z, z));
             // The ends of a chord are rounded.
             inside = rows_inside && x >= geometry.reach[0] + 0.5f && x + geometry.reach[0] + 0.5f <= width;
         }
@@ -374,21 +375,21 @@ struct Around {
     // the same for all threads.
     __device__ __forceinline__ Image image_of(const Walk& walk, const Row& row, const Part& part) const {
         Image image = {part.image, row.image_y, row.image_z, make_float3(0.0f, 0.0f, 0.0f)};
-        if (!PERIODIC) return image;
-        const float(*const shifts)[3] = walk.lattice.shifts;
-        if (TILTED) {
-            const float* const shift = shifts[HERE + image.a + 3 * image.b + 9 * image.c];
-            image.shift = make_float3(shift[0], shift[1], shift[2]);
-        } else {
-            image.shift = make_float3(times(image.a, shifts[HERE + 1][0]), times(image.b, shifts[HERE + 3][1]),
-                                      times(image.c, shifts[HERE + 9][2]));
-        }
+        if (PERIODIC) image.shift = near_image_vector<TILTED>(walk.lattice, image.a, image.b, image.c);
         return image;
     }
 
-    // -1, 0 or 1 times a length, by selection.
-    static __device__ __forceinline__ float times(int image, float length) {
-        return image == 0 ? 0.0f : image < 0 ? -length : length;
+    // Of a target inside, where points lie boxes away from their cells: whether all that is in
+    // reach lies in the target's own box, so that differences need no image vector.
+    __device__ __forceinline__ bool in_one_box(const Walk& walk, const Target& target) const {
+        bool one = true;
+        rows<false>([&](int, int, bool reached, auto row) {
+            if (!reached || !one) return;
+            const uint2 run = row.run();
+            if (run.x >= run.y) return;
+            one = Sight(walk, target, Image(), run.x).here() && !boxes_change(points, run);
+        });
+        return one;
     }
 };
 
@@ -444,41 +445,52 @@ __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target
 
 // Shows `work` the candidates of a row near a face, those of its parts in one loop. ALONG_X: the
 // row's own part needs no image vector, and in an untilted box the others need one number of it.
+// `wrapped`: points lie boxes away from their cells, all those of a part by as many, or each by as
+// many as it says.
 template <bool HALF, bool ALONG_X, class Around, class Work>
 __device__ __forceinline__ void visit_row(
-    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, bool wrapped,
+    Work& work) {
     const float r2 = walk.lattice.r2;
     const float4* const sources = work.sources();
     u32 parts = around.parts(row) & ~1u;
-    const uint2 own = around.own(row);
-    u32 k = own.x, end = own.y, itself = target.itself;
+    Part part = {around.own(row), 0};
+    u32 k = part.run.x, itself = target.itself;
     Image image = Image();
-    if (!ALONG_X) {
-        image = around.image_of(walk, row, Part{own, 0});
-        if (image.b != 0 || image.c != 0) itself = NONE;
-    }
+    Sight seen(image);
+    bool apart = false;
+    const auto see = [&] {
+        image = around.image_of(walk, row, part);
+        apart = !ALONG_X && wrapped && boxes_change(walk.sources, part.run);
+        const bool together = !ALONG_X && wrapped && !apart && k < part.run.y;
+        seen = together ? Sight(walk, target, image, k) : Sight(image);
+        itself = seen.here() ? target.itself : NONE;
+    };
+    if (!ALONG_X) see();
     #pragma unroll 1
     while (true) {
-        if (k >= end) {
+        if (k >= part.run.y) {
             if (!parts) break;
-            const Part part = around.part(row, parts);
+            part = around.part(row, parts);
             parts &= parts - 1;
             k = part.run.x;
-            end = part.run.y;
-            image = around.image_of(walk, row, part);
-            itself = NONE;
+            see();
             continue;
         }
         const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            const Difference d = ALONG_X ? Difference(target, source, image.shift.x) : Difference(target, source, image.shift);
-            bool hit = d.squared <= r2 && k != itself - j;
-            if (j > 0) hit = hit && k < end - 1;
+            bool hit = j == 0 || k < part.run.y - 1;
+            if (!ALONG_X && apart && hit) {
+                seen = Sight(walk, target, image, k + j);
+                itself = seen.here() ? target.itself : NONE;
+            }
+            const Difference d = ALONG_X ? Difference(target, source, seen.shift.x) : Difference(target, source, seen.shift);
+            hit = hit && d.squared <= r2 && k != itself - j;
             if (HALF) {
                 const u32 index = __float_as_uint(source.w);
-                hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
+                hit = hit && wanted<HALF>(target.index, index, seen.a, seen.b, seen.c);
             }
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
@@ -486,39 +498,33 @@ __device__ __forceinline__ void visit_row(
     }
 }
 
-// As visit_row where points lie boxes away from their cells.
-template <bool HALF, class Around, class Work>
-__device__ __forceinline__ void visit_wrapped_row(
-    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
-    for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
-        const Part part = around.part(row, parts);
-        const Image image = around.image_of(walk, row, part);
-        for (u32 k = part.run.x; k < part.run.y; k++) {
-            const float4 source = __ldg(work.sources() + k);
-            const u32 index = HALF ? __float_as_uint(source.w) : 0;
-            visit_pair<HALF>(walk, target, k, source, index, image, true, true, work);
-        }
-    }
+// How the targets of a warp are visited. Where points lie boxes away from their cells, those inside
+// are first looked at for whether that makes a difference.
+template <class Around>
+__device__ __forceinline__ Way way_to_visit(
+    const Walk& walk, const Target& target, const Around& around, bool wrapped) {
+    const Way way = around.way_of_warp();
+    if (!wrapped) return way;
+    const u32 lanes = __activemask();
+    return way == Way::INSIDE && __all_sync(lanes, around.in_one_box(walk, target)) ? Way::INSIDE : Way::ACROSS;
 }
 
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_around(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    const Way way = around.way_of_warp();
+    const Way way = way_to_visit(walk, target, around, wrapped);
     if (way == Way::INSIDE) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
             if (reached) visit_run<HALF>(walk, target, row.run(), work);
         });
     } else if (way == Way::ALONG_X) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), work);
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), false, work);
         });
     } else {
         around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
-            if (!reached) return;
-            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), work);
-            else visit_row<HALF, false>(walk, target, around, row.row(), work);
+            if (reached) visit_row<HALF, false>(walk, target, around, row.row(), wrapped, work);
         });
     }
 }

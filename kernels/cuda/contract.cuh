@@ -10,7 +10,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-using nf::ANY_WRAPPED, nf::FAILED, nf::NONE;
+using nf::ANY_WRAPPED, nf::CHANGES_KNOWN, nf::FAILED, nf::NONE;
 
 // The bits of a quiet NaN.
 constexpr u32 NOT_A_NUMBER = 0x7fc00000u;
@@ -43,8 +43,9 @@ struct Brick {
 struct Points {
     const float4* at;       // x, y, z, and the caller's index as bits
     const int4* wraps;      // whole boxes between a point and its image in the box; if ANY_WRAPPED
+    const u32* changes;     // a bit per point: its box is not that of the point before; if CHANGES_KNOWN
     const u32* starts;
-    const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED
+    const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED, CHANGES_KNOWN
     const u32* ids;         // sparse: number of the brick of every slot of the hash table, or NONE
     const Brick* bricks;      // sparse: first cell / BRICK along x, y, and z of every brick
     i64 origin[3];          // dense: first cell of the box along each axis
@@ -141,12 +142,30 @@ __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, floa
     return place;
 }
 
+// -1, 0 or 1 times a length, by selection.
+__device__ __forceinline__ float times(int image, float length) {
+    return image == 0 ? 0.0f : image < 0 ? -length : length;
+}
+
+// The vector of an image whose counts are -1, 0 or 1. In a straight box it has one number per axis;
+// these are the same for all threads.
+template <bool TILTED>
+__device__ __forceinline__ float3 near_image_vector(const Lattice& lattice, int a, int b, int c) {
+    const float(*const shifts)[3] = lattice.shifts;
+    if (TILTED) {
+        const float* const shift = shifts[static_cast<int>(HERE) + 9 * c + 3 * b + a];
+        return make_float3(shift[0], shift[1], shift[2]);
+    }
+    return make_float3(times(a, shifts[HERE + 1][0]), times(b, shifts[HERE + 3][1]), times(c, shifts[HERE + 9][2]));
+}
+
 // The image vector of image n, computed in f64 and rounded once. Two points 2^30 boxes on either
 // side of the origin are 2^31 boxes apart, so counts have 64 bits.
 __device__ __forceinline__ float3 image_vector(const Lattice& lattice, i64 a, i64 b, i64 c) {
     if (static_cast<u64>(a + 1) <= 2 && static_cast<u64>(b + 1) <= 2 && static_cast<u64>(c + 1) <= 2) {
-        const float* const near = lattice.shifts[HERE + 9 * c + 3 * b + a];
-        return make_float3(near[0], near[1], near[2]);
+        const int near[3] = {static_cast<int>(a), static_cast<int>(b), static_cast<int>(c)};
+        if (lattice.tilted) return near_image_vector<true>(lattice, near[0], near[1], near[2]);
+        return near_image_vector<false>(lattice, near[0], near[1], near[2]);
     }
     const i64 n[3] = {a, b, c};
     double boxes[3];

@@ -204,7 +204,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
             if (!__any_sync(~0u, more)) break;
         }
     };
-    const bool inside = real && cells.inside, near = real && !cells.inside;
+    const bool inside = real && cells.inside && !wrapped, near = real && !inside;
     if (__any_sync(~0u, inside)) {
         cells.rows<true>([&](int, int, bool reached, auto found) {
             uint2 run = make_uint2(0, 0);
@@ -317,7 +317,7 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
         if (count > 0 && meets) {
             // Large for a list that begins before this part, until the part begins.
             u32 place = static_cast<u32>(start - begin - staged);
-            expand_masks(outlet.indices, cells, wrapped, words, [&](u32 entry) {
+            expand_masks(outlet.indices, cells, words, [&](u32 entry) {
                 if (place < room) stage[place] = entry;
                 place++;
             });

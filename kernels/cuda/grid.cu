@@ -362,6 +362,7 @@ __device__ __forceinline__ void settle(
     if (slot == 0) {
         flags[ANY_WRAPPED] = status->wrapped;
         flags[FAILED] = failed;
+        flags[CHANGES_KNOWN] = 0;
         // Loops over candidates read up to READ_AHEAD points behind the last.
         for (u32 k = 0; k < nf::READ_AHEAD; k++) at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
@@ -397,6 +398,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
                      const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
     settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
+}
+
+// A bit per sorted point: its box is not that of the point before. Where points left the box; walks
+// find by it how much of a row lies in one box.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_changes(const int4* __restrict__ wraps, u32 count, u32* __restrict__ changes, u32* flags) {
+    if (!flags[ANY_WRAPPED]) return;
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    bool change = false;
+    if (slot > 0 && slot < count) {
+        const int4 mine = wraps[slot], before = wraps[slot - 1];
+        change = mine.x != before.x || mine.y != before.y || mine.z != before.z;
+    }
+    const u32 word = __ballot_sync(~0u, change);
+    if (slot % 32 == 0 && slot < count) changes[slot / 32] = word;
+    if (slot == 0) flags[CHANGES_KNOWN] = 1;
 }
 
 // Start and length of every list, from sorted order to the caller's.

@@ -4,8 +4,8 @@
 // Counting has to come before writing, because a list begins where those before it end. Walking and
 // testing every pair twice takes twice as long; writing down what the first walk found takes a word
 // for each of the (2K + 1)^2 rows around a target. Bit b of a row's word stands for candidate b of
-// the row, the candidates of its parts one behind the other; a part takes an even number of bits
-// where candidates are visited two at a time. Both passes find rows and parts by the same
+// the row, the candidates of its parts one behind the other; a part takes an even number of bits,
+// because candidates are visited two at a time. Both passes find rows and parts by the same
 // functions, compiled without contraction, so they see the same candidates behind the same bits.
 //
 // Neighbours may be without a bit, behind the first 32 candidates of a row or in the last of the
@@ -64,7 +64,7 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    const Way way = around.way_of_warp();
+    const Way way = way_to_visit(walk, target, around, wrapped);
     if (way == Way::INSIDE) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
@@ -74,14 +74,13 @@ __device__ __forceinline__ u32 mask_candidates(
     } else if (way == Way::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), masker);
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), false, masker);
             store(z, y);
         });
     } else {
         around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), masker);
-            else if (reached) visit_row<HALF, false>(walk, target, around, row.row(), masker);
+            if (reached) visit_row<HALF, false>(walk, target, around, row.row(), wrapped, masker);
             store(z, y);
         });
     }
@@ -93,7 +92,7 @@ __device__ __forceinline__ u32 mask_candidates(
 // `indices`: of the sorted sources.
 template <class Around, class Put>
 __device__ __forceinline__ void expand_masks(
-    const u32* indices, const Around& around, bool wrapped, const MaskWords<const u32>& words, Put put) {
+    const u32* indices, const Around& around, const MaskWords<const u32>& words, Put put) {
     constexpr int ROWS = Around::ROWS - 1;
     const auto put_all = [&](u32 begin, u32 bits) {
         for (; bits; bits &= bits - 1) put(__ldg(indices + begin + __ffs(bits) - 1));
@@ -101,7 +100,7 @@ __device__ __forceinline__ void expand_masks(
     const auto put_parts = [&](const typename Around::Row& row, u32 bits) {
         for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
             const uint2 run = around.part(row, parts).run;
-            const u32 taken = wrapped ? run.y - run.x : (run.y - run.x + 1) & ~1u;
+            const u32 taken = (run.y - run.x + 1) & ~1u;
             put_all(run.x, taken < 32 ? bits & ((1u << taken) - 1) : bits);
             bits = taken < 32 ? bits >> taken : 0;
         }

@@ -53,6 +53,19 @@ __device__ __forceinline__ int4 wraps_of(const Points& points, u32 slot) {
     return points.flags[ANY_WRAPPED] ? points.wraps[slot] : make_int4(0, 0, 0, 0);
 }
 
+// Whether points of a run may lie in other boxes than the first of them.
+__device__ __forceinline__ bool boxes_change(const Points& points, uint2 run) {
+    if (!points.flags[ANY_WRAPPED]) return false;
+    if (!points.flags[CHANGES_KNOWN]) return true;
+    u32 any = 0;
+    for (u32 k = run.x + 1; k < run.y; k = (k | 31) + 1) {
+        const u32 from_here = ~0u << (k & 31);
+        const u32 to_end = run.y - (k & ~31u) < 32 ? (1u << (run.y & 31)) - 1 : ~0u;
+        any |= points.changes[k >> 5] & from_here & to_end;
+    }
+    return any != 0;
+}
+
 __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     const float4 at = walk.targets.at[slot];
     Target target;
@@ -169,15 +182,18 @@ __device__ __forceinline__ Runs runs_of(const Walk& walk, const Target& target) 
                 static_cast<i64>(place_of(lattice, 2, target.x, target.y, target.z).cell));
 }
 
-// The pair of a target and a sorted source seen in the image of the source's cell. An image counts
-// from the coordinates as they are, so points outside the box have images of their own.
-template <bool HALF, class Work>
-__device__ __forceinline__ void visit_pair(
-    const Walk& walk, const Target& target, u32 k, float4 source, u32 source_index, const Image& image, bool real,
-    bool any_wrapped, Work& work) {
-    float3 shift = image.shift;
-    i64 a = image.a, b = image.b, c = image.c;
-    if (any_wrapped) {
+// Where a source is seen: the image that its own coordinates are in, and the vector to it.
+struct Sight {
+    i64 a, b, c;
+    float3 shift;
+
+    __device__ __forceinline__ explicit Sight(const Image& image)
+        : a(image.a), b(image.b), c(image.c), shift(image.shift) {}
+
+    // Of a source that was found in this image of its cell. An image counts from the coordinates as
+    // they are, so points outside the box have images of their own.
+    __device__ __forceinline__ Sight(const Walk& walk, const Target& target, const Image& image, u32 k)
+        : Sight(image) {
         // In 64 bits: each count may be 2^30.
         const int4 wraps = wraps_of(walk.sources, k);
         a += static_cast<i64>(target.wraps.x) - wraps.x;
@@ -185,13 +201,23 @@ __device__ __forceinline__ void visit_pair(
         c += static_cast<i64>(target.wraps.z) - wraps.z;
         shift = image_vector(walk.lattice, a, b, c);
     }
-    const float dx = __fadd_rn(__fsub_rn(source.x, target.x), shift.x);
-    const float dy = __fadd_rn(__fsub_rn(source.y, target.y), shift.y);
-    const float dz = __fadd_rn(__fsub_rn(source.z, target.z), shift.z);
+
+    __device__ __forceinline__ bool here() const { return (a | b | c) == 0; }
+};
+
+// The pair of a target and a sorted source seen in the image of the source's cell.
+template <bool HALF, class Work>
+__device__ __forceinline__ void visit_pair(
+    const Walk& walk, const Target& target, u32 k, float4 source, u32 source_index, const Image& image, bool real,
+    bool any_wrapped, Work& work) {
+    const Sight seen = any_wrapped ? Sight(walk, target, image, k) : Sight(image);
+    const float dx = __fadd_rn(__fsub_rn(source.x, target.x), seen.shift.x);
+    const float dy = __fadd_rn(__fsub_rn(source.y, target.y), seen.shift.y);
+    const float dz = __fadd_rn(__fsub_rn(source.z, target.z), seen.shift.z);
     const float d2 = squared(dx, dy, dz);
-    const bool itself = k == target.itself && a == 0 && b == 0 && c == 0;
+    const bool itself = k == target.itself && seen.here();
     bool hit = real && d2 <= walk.lattice.r2 && !itself;
-    if (HALF) hit = hit && wanted<HALF>(target.index, source_index, a, b, c);
+    if (HALF) hit = hit && wanted<HALF>(target.index, source_index, seen.a, seen.b, seen.c);
     work.visit(hit, k, dx, dy, dz, d2, source.w);
 }
 

@@ -49,7 +49,7 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
         const MaskWords<const u32> read = {words.data(), 1};
         std::vector<u32> indices(walk.sources.count);
         for (u32 k = 0; k < walk.sources.count; k++) indices[k] = __float_as_uint(walk.sources.at[k].w);
-        expand_masks(indices.data(), cells, wrapped, read, [&](u32 entry) { listing.to[listing.count++] = entry; });
+        expand_masks(indices.data(), cells, read, [&](u32 entry) { listing.to[listing.count++] = entry; });
     } else {
         listing.count = count;
     }

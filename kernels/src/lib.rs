@@ -81,6 +81,7 @@ pub const GRID: Source = Source {
         "grid_settle_large",
         "grid_settle_open",
         "grid_settle_periodic",
+        "grid_changes",
         "lists_in_order",
         "list_bounds",
         "order_of_points",

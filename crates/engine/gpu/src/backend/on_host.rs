@@ -77,8 +77,9 @@ struct Sorted {
     table: Table,
     at: Vec<[f32; 4]>,
     wraps: Vec<[i32; 4]>,
+    changes: Vec<u32>,
     starts: Vec<u32>,
-    flags: [u32; 2],
+    flags: [u32; 3],
 }
 
 /// Cell and wraps of a point by the device code.
@@ -100,6 +101,7 @@ impl Sorted {
         layout: &Lattice,
         points: &[[f32; 3]],
         bounds: &Bounds,
+        changes_known: bool,
     ) -> Option<Self> {
         let table = Table::around(lattice, bounds);
         if table.cells() > 1 << 20 {
@@ -127,6 +129,10 @@ impl Sorted {
         places.iter().for_each(|place| starts[place.0 + 1] += 1);
         (1..starts.len()).for_each(|cell| starts[cell] += starts[cell - 1]);
         let wrapped = places.iter().any(|place| place.2 != [0; 3]);
+        let mut changes = vec![0u32; places.len().div_ceil(32)];
+        for slot in (1..places.len()).filter(|&slot| places[slot].2 != places[slot - 1].2) {
+            changes[slot / 32] |= 1 << (slot % 32);
+        }
         let mut at: Vec<[f32; 4]> = places
             .iter()
             .map(|&(_, index, _)| {
@@ -143,8 +149,9 @@ impl Sorted {
                 .iter()
                 .map(|&(_, _, [x, y, z])| [x, y, z, 0])
                 .collect(),
+            changes,
             starts,
-            flags: [u32::from(wrapped), 0],
+            flags: [u32::from(wrapped), 0, u32::from(changes_known)],
         })
     }
 
@@ -156,6 +163,7 @@ impl Sorted {
             } else {
                 self.wraps.as_ptr() as u64
             },
+            changes: self.changes.as_ptr() as u64,
             starts: self.starts.as_ptr() as u64,
             flags: self.flags.as_ptr() as u64,
             ids: 0,
@@ -211,7 +219,18 @@ fn lists(
     if targets == 0 || case.sets[case.source].is_empty() {
         return None;
     }
-    let sorted = |set: usize| Sorted::new(walks, &lattice, &layout, &case.sets[set], &bounds[set]);
+    // The first sort that meets points outside of a box does not know where it changes.
+    let known = subdivision != [2, 2, 2];
+    let sorted = |set: usize| {
+        Sorted::new(
+            walks,
+            &lattice,
+            &layout,
+            &case.sets[set],
+            &bounds[set],
+            known,
+        )
+    };
     let (Some(of), Some(sources)) = (sorted(case.target), sorted(case.source)) else {
         taken.sparse += 1;
         return None;

@@ -58,6 +58,8 @@ kept_buffers! {
         pub(super) wraps: [i32; 4] = "image counts",
         /// Flags of the last sort, as `Points::flags` of contract.cuh.
         pub(super) flags: u32 = "flags of a sort",
+        /// A bit per sorted point: its box is not that of the point before.
+        pub(super) changes: u32 = "changes of boxes",
         /// Sorted points before every cell, and all of them behind the last.
         pub(super) starts: u32 = "the cell table",
         /// Points of every cell while a set is sorted, zero between sorts.
@@ -108,6 +110,8 @@ kept_buffers! {
         pub(super) mask: Option<u32>,
         /// Cells of the table; 0 if there is none that fits.
         pub(super) cells: u32,
+        /// True if the last step that the host looked at found points outside of the box.
+        pub(super) wrapped: bool,
         /// True if the last step found cells that are large enough to be sorted apart.
         pub(super) large_cells: bool,
     }
@@ -223,6 +227,7 @@ impl DevicePoints {
         launch::Points {
             at: self.at.address(),
             wraps: self.wraps.address(),
+            changes: self.changes.address(),
             starts: self.starts.address(),
             flags: self.flags.address(),
             ids: self.ids.address(),
@@ -284,6 +289,7 @@ impl DevicePoints {
         self.placed.reserve(stream, count)?;
         if lattice.is_periodic() {
             self.wraps.reserve(stream, count)?;
+            self.changes.reserve(stream, count.div_ceil(32))?;
         }
         self.flags.reserve(stream, FLAGS as usize)?;
         if let Some(mask) = self.mask {

@@ -320,6 +320,9 @@ impl GpuBackend {
         grid.scan(stream, &sorting)?;
         grid.place(stream, &sorting)?;
         self.settle(&sorting, points.large_cells)?;
+        if points.wrapped {
+            grid.changes(stream, &sorting)?;
+        }
         (points.sorted, points.sort) = (true, next_number());
         Ok(())
     }
@@ -374,6 +377,7 @@ impl GpuBackend {
             self.settle(&points.sorting(lattice), true)?;
         }
         points.large_cells = large;
+        points.wrapped = status.wrapped > 0;
         points.provisional = false;
         Ok(if status.failed > 0 {
             Settled::Missed

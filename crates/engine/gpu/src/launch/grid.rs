@@ -50,6 +50,8 @@ pub(crate) struct GridKernels {
     settle_large: Kernel,
     /// Order within all other cells, and the sorted points.
     settle: [Kernel; 2],
+    /// Where the box changes from a sorted point to the next.
+    changes: Kernel,
     /// Counts to the caller's order.
     /// Starts of parts of the lists, to the host.
     list_bounds: Kernel,
@@ -146,6 +148,7 @@ impl GridKernels {
             place: kernel("grid_place")?,
             settle_large: kernel("grid_settle_large")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
+            changes: kernel("grid_changes")?,
             list_bounds: kernel("list_bounds")?,
             order_of_points: kernel("order_of_points")?,
             lists_in_order: kernel("lists_in_order")?,
@@ -331,6 +334,26 @@ impl GridKernels {
                 &[
                     &positions, lattice, &starts, &placed, &count, &at, &wraps, &flags, &status,
                 ],
+            )
+        }
+    }
+
+    /// Finds where the box changes from a sorted point to the next. Without it walks look at every
+    /// pair of a set that has left its box.
+    pub(crate) fn changes(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
+        let Points {
+            wraps,
+            changes,
+            flags,
+            count,
+            ..
+        } = sorting.points;
+        // SAFETY: as grid_changes declares; there is a bit for every point, in whole words.
+        unsafe {
+            self.changes.start(
+                queue,
+                sorting.one_per_point(),
+                &[&wraps, &count, &changes, &flags],
             )
         }
     }

@@ -51,6 +51,9 @@ pub(crate) struct Points {
     /// Four `i32` per sorted point: whole boxes between it and its image in the box. Written, and
     /// read, only if the flag `ANY_WRAPPED` is set.
     pub(crate) wraps: CUdeviceptr,
+    /// A bit per sorted point: its wraps are not those of the point before. Written, and read, only
+    /// if the flag `CHANGES_KNOWN` is set.
+    pub(crate) changes: CUdeviceptr,
     /// Sorted points before every cell, and all of them behind the last.
     pub(crate) starts: CUdeviceptr,
     /// `FLAGS` numbers of the last sort.

@@ -445,56 +445,71 @@ __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target
 
 // Shows `work` the candidates of a row near a face, those of its parts in one loop. ALONG_X: the
 // row's own part needs no image vector, and in an untilted box the others need one number of it.
-// `wrapped`: points lie boxes away from their cells, all those of a part by as many, or each by as
-// many as it says.
 template <bool HALF, bool ALONG_X, class Around, class Work>
 __device__ __forceinline__ void visit_row(
-    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, bool wrapped,
-    Work& work) {
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     const float r2 = walk.lattice.r2;
     const float4* const sources = work.sources();
     u32 parts = around.parts(row) & ~1u;
-    Part part = {around.own(row), 0};
-    u32 k = part.run.x, itself = target.itself;
+    const uint2 own = around.own(row);
+    u32 k = own.x, end = own.y, itself = target.itself;
     Image image = Image();
-    Sight seen(image);
-    bool apart = false;
-    const auto see = [&] {
-        image = around.image_of(walk, row, part);
-        apart = !ALONG_X && wrapped && boxes_change(walk.sources, part.run);
-        const bool together = !ALONG_X && wrapped && !apart && k < part.run.y;
-        seen = together ? Sight(walk, target, image, k) : Sight(image);
-        itself = seen.here() ? target.itself : NONE;
-    };
-    if (!ALONG_X) see();
+    if (!ALONG_X) {
+        image = around.image_of(walk, row, Part{own, 0});
+        if (image.b != 0 || image.c != 0) itself = NONE;
+    }
     #pragma unroll 1
     while (true) {
-        if (k >= part.run.y) {
+        if (k >= end) {
             if (!parts) break;
-            part = around.part(row, parts);
+            const Part part = around.part(row, parts);
             parts &= parts - 1;
             k = part.run.x;
-            see();
+            end = part.run.y;
+            image = around.image_of(walk, row, part);
+            itself = NONE;
             continue;
         }
         const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            bool hit = j == 0 || k < part.run.y - 1;
-            if (!ALONG_X && apart && hit) {
-                seen = Sight(walk, target, image, k + j);
-                itself = seen.here() ? target.itself : NONE;
-            }
-            const Difference d = ALONG_X ? Difference(target, source, seen.shift.x) : Difference(target, source, seen.shift);
-            hit = hit && d.squared <= r2 && k != itself - j;
+            const Difference d = ALONG_X ? Difference(target, source, image.shift.x) : Difference(target, source, image.shift);
+            bool hit = d.squared <= r2 && k != itself - j;
+            if (j > 0) hit = hit && k < end - 1;
             if (HALF) {
                 const u32 index = __float_as_uint(source.w);
-                hit = hit && wanted<HALF>(target.index, index, seen.a, seen.b, seen.c);
+                hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
             }
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
         k += 2;
+    }
+}
+
+// As visit_row where points lie boxes away from their cells: all those of a part by as many, or
+// each by as many as it says. Candidates are those of visit_row, two at a time.
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_wrapped_row(
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    #pragma unroll 1
+    for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
+        const Part part = around.part(row, parts);
+        const u32 end = part.run.y;
+        if (part.run.x >= end) continue;
+        const Image image = around.image_of(walk, row, part);
+        const bool apart = boxes_change(walk.sources, part.run);
+        Sight seen(walk, target, image, part.run.x);
+        #pragma unroll 1
+        for (u32 k = part.run.x; k < ((end - part.run.x + 1) & ~1u) + part.run.x; k++) {
+            const float4 source = __ldg(work.sources() + k);
+            const bool real = k < end;
+            if (apart && real) seen = Sight(walk, target, image, k);
+            const Difference d(target, source, seen.shift);
+            bool hit = real && d.squared <= walk.lattice.r2 && !(k == target.itself && seen.here());
+            if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), seen.a, seen.b, seen.c);
+            work.visit(hit, k, d.x, d.y, d.z, d.squared, source.w);
+        }
     }
 }
 
@@ -520,11 +535,13 @@ __device__ __forceinline__ void visit_around(
         });
     } else if (way == Way::ALONG_X) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), false, work);
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), work);
         });
     } else {
         around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_row<HALF, false>(walk, target, around, row.row(), wrapped, work);
+            if (!reached) return;
+            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), work);
+            else visit_row<HALF, false>(walk, target, around, row.row(), work);
         });
     }
 }

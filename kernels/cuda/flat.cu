@@ -24,6 +24,11 @@ constexpr bool MANY_NUMBERS = false;
 constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : TILTED || NF_K > 1 ? 6 : 5;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
+// Points that have left a periodic box are walked by a kernel of their own, which takes registers
+// that the plain walk would have to spill. Both are started, and one of them has nothing to do:
+// only the device knows which.
+#define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS)
+
 #if NF_WARPS
 
 #if NF_OPEN == NF_GENERAL
@@ -105,17 +110,32 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
-    if (slot >= walk.targets.count) return;
+    if (slot >= walk.targets.count || (NF_APART && images_differ(walk))) return;
     const Target target = target_at(walk, slot);
     Work work(walk, target, outlet);
 #if NF_OPEN == NF_GENERAL
     visit_general<NF_HALF>(walk, target, work);
 #else
-    const bool wrapped = PERIODIC && images_differ(walk);
-    visit_around<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, work);
+    visit_around<NF_HALF>(walk, target, Cells(walk, target, false), false, work);
 #endif
     work.finish(target);
 }
+
+#if NF_APART
+
+// The same where points have left the box.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+flat_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    if (!images_differ(walk)) return;
+    for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
+        const Target target = target_at(walk, slot);
+        Work work(walk, target, outlet);
+        visit_around<NF_HALF>(walk, target, Cells(walk, target, true), true, work);
+        work.finish(target);
+    }
+}
+
+#endif
 
 #if NF_WORK == NF_LISTS
 
@@ -280,6 +300,12 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 
 #if NF_OPEN != NF_GENERAL
 
+__device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outlet, u32 slot, bool wrapped) {
+    const Target target = target_at(walk, slot);
+    const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
+    outlet.counts[slot] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
+}
+
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
@@ -287,12 +313,22 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     for (u32 source = thread; source < walk.sources.count; source += gridDim.x * THREADS) {
         outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
     }
-    if (thread >= walk.targets.count) return;
-    const Target target = target_at(walk, thread);
-    const bool wrapped = PERIODIC && images_differ(walk);
-    const MaskWords<u32> words = {outlet.masks + thread, walk.targets.count};
-    outlet.counts[thread] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
+    if (thread >= walk.targets.count || (NF_APART && images_differ(walk))) return;
+    write_masks(walk, outlet, thread, false);
 }
+
+#if NF_APART
+
+// The counts and masks where points have left the box.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+flat_masks_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    if (!images_differ(walk)) return;
+    for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
+        write_masks(walk, outlet, slot, true);
+    }
+}
+
+#endif
 
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
 // entries: they are staged in shared memory, `room` at a time, and written side by side. Blocks

@@ -74,13 +74,14 @@ __device__ __forceinline__ u32 mask_candidates(
     } else if (way == Way::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), false, masker);
+            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     } else {
         around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_row<HALF, false>(walk, target, around, row.row(), wrapped, masker);
+            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), masker);
+            else if (reached) visit_row<HALF, false>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     }

@@ -48,8 +48,10 @@ struct RowsAround {
             const auto ends = found.row();
             if (!PERIODIC) {
                 if (ends.low < ends.high) visit_run<HALF>(walk, target, cells.own(ends), work);
+            } else if (wrapped) {
+                visit_wrapped_row<HALF>(walk, target, cells, ends, work);
             } else {
-                visit_row<HALF, false>(walk, target, cells, ends, wrapped, work);
+                visit_row<HALF, false>(walk, target, cells, ends, work);
             }
         });
     }

@@ -115,8 +115,10 @@ pub const FLAT: Source = Source {
     launches_children: false,
     kernels: &[
         "flat",
+        "flat_wrapped",
         "flat_lists",
         "flat_masks",
+        "flat_masks_wrapped",
         "flat_expand",
         "gather_fields",
     ],

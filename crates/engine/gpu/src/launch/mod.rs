@@ -31,4 +31,6 @@ pub(crate) use layout::{
     Row, Status, StridedChannels, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use traversal::{Children, Flat, Halves, TaskList, Tasks, TraversalKernels, Traverse};
+pub(crate) use traversal::{
+    Children, Flat, FlatKernels, Halves, TaskList, Tasks, TraversalKernels, Traverse,
+};

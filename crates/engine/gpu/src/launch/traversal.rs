@@ -54,11 +54,13 @@ pub(crate) enum Traverse {
     Children(Children),
 }
 
-/// Kernel of flat.cu.
+/// Kernels of flat.cu.
 #[derive(Debug)]
 pub(crate) struct Flat {
     /// `flat` or `flat_lists`.
     traverse: Kernel,
+    /// `flat_wrapped`: takes the place of `flat` where points have left a periodic box.
+    wrapped: Option<Kernel>,
     /// Threads of a block.
     threads: u32,
     /// Threads of a target: one, or those of a warp.
@@ -75,10 +77,25 @@ pub(crate) struct Flat {
 pub(crate) struct Masks {
     /// `flat_masks`: counts, and writes the bits.
     count: Kernel,
+    /// `flat_masks_wrapped`: the same where points have left a periodic box.
+    wrapped: Option<Kernel>,
     /// `flat_expand`: from bits to lists.
     expand: Kernel,
     /// Maximum number of entries that a block may stage.
     max_staged: u32,
+}
+
+/// Which kernels a program of flat.cu has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlatKernels {
+    /// Those that write lists.
+    pub(crate) lists: bool,
+    /// Also those that make lists from masks.
+    pub(crate) masks: bool,
+    /// Points that have left the box have kernels of their own.
+    pub(crate) apart: bool,
+    /// Every target has a warp.
+    pub(crate) warps: bool,
 }
 
 /// Kernels of tasks.cu.
@@ -160,27 +177,29 @@ impl TraversalKernels {
 }
 
 impl Flat {
-    /// The kernel of flat.cu; with `lists` the one that writes lists, with `masks` also those that
-    /// make them from masks. `warps`: the program gives every target a warp.
+    /// The kernels of flat.cu that a program has.
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
-    pub(crate) fn load(
-        module: &Module,
-        lists: bool,
-        masks: bool,
-        warps: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) fn load(module: &Module, kernels: FlatKernels) -> Result<Self, Error> {
+        let FlatKernels {
+            lists,
+            masks,
+            apart,
+            warps,
+        } = kernels;
         let (traverse, threads) = if lists {
             ("flat_lists", LIST_THREADS)
         } else {
             ("flat", FLAT_THREADS)
         };
+        let wrapped = (apart && !lists).then(|| Kernel::of(module, "flat_wrapped"));
         Ok(Self {
             traverse: Kernel::of(module, traverse)?,
+            wrapped: wrapped.transpose()?,
             threads,
             lanes: if warps { WARP } else { 1 },
-            masks: masks.then(|| Masks::load(module)).transpose()?,
+            masks: masks.then(|| Masks::load(module, apart)).transpose()?,
         })
     }
 
@@ -196,19 +215,44 @@ impl Flat {
         let shape = LaunchShape::covering(targets.saturating_mul(self.lanes), self.threads);
         // SAFETY: as flat and flat_lists declare; flat looks at no target behind the last of the
         // walk, flat_lists at none behind the outlet's last.
-        unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }
+        unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }?;
+        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
     }
 }
 
+/// Starts the kernel beside one of flat.cu that takes its place where points have left the box.
+fn start_wrapped(
+    kernel: Option<&Kernel>,
+    queue: &Queue,
+    walk: &Walk,
+    outlet: &Outlet,
+) -> Result<(), Error> {
+    let Some(kernel) = kernel else {
+        return Ok(());
+    };
+    let mut shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+    shape.blocks = shape.blocks.min(WRAPPED_BLOCKS);
+    // SAFETY: as flat_wrapped and flat_masks_wrapped declare; they take the walk's targets, and
+    // write what the kernel before has room for.
+    unsafe { kernel.start(queue, shape, &[walk, outlet]) }
+}
+
+/// Blocks of the kernels for points that have left the box: about as many as a large device holds
+/// at a time, so that a kernel that has nothing to do ends soon.
+const WRAPPED_BLOCKS: u32 = 1_024;
+
 impl Masks {
-    /// The two kernels of flat.cu.
-    fn load(module: &Module) -> Result<Self, Error> {
+    /// The kernels of flat.cu; `apart`: also the one for points that have left the box.
+    fn load(module: &Module, apart: bool) -> Result<Self, Error> {
         let expand = Kernel::of(module, "flat_expand")?;
         let staged = [STAGED_AT_MOST, STAGED_ANYWHERE];
         let allowed = |entries: &u32| expand.allow_shared(entries * size_of::<u32>() as u32);
         let max_staged = staged.into_iter().find(allowed).unwrap_or(STAGED_ANYWHERE);
         Ok(Self {
             count: Kernel::of(module, "flat_masks")?,
+            wrapped: apart
+                .then(|| Kernel::of(module, "flat_masks_wrapped"))
+                .transpose()?,
             expand,
             max_staged,
         })
@@ -219,7 +263,8 @@ impl Masks {
     pub(crate) fn count(&self, queue: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
         let shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
         // SAFETY: as flat_masks declares; counts and masks have room for every target.
-        unsafe { self.count.start(queue, shape, &[walk, outlet]) }
+        unsafe { self.count.start(queue, shape, &[walk, outlet]) }?;
+        start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
     }
 
     /// Writes the lists of `targets` targets from the outlet's first on; `entries` is about how

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    launch::{Children, Flat, Halves, Tasks, TraversalKernels, Traverse},
+    launch::{Children, Flat, FlatKernels, Halves, Tasks, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
 use nearfield_kernels::{Source, constants};
@@ -141,6 +141,11 @@ impl Traversal {
         around && !self.by_warps && self.subdivision <= MAX_MASKED_SUBDIVISION
     }
 
+    /// Whether points that have left the box are walked by kernels of their own: `NF_APART`.
+    fn is_apart(&self) -> bool {
+        matches!(self.candidates, Candidates::Periodic | Candidates::Tilted) && !self.by_warps
+    }
+
     /// Words of masks of a target: one per row, and one that says whether they are complete.
     pub(crate) fn mask_words(&self) -> usize {
         let rows = 2 * self.subdivision as usize + 1;
@@ -172,8 +177,13 @@ impl Traversal {
         let traverse = match self.strategy {
             Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
-                let masks = lists && self.has_masks();
-                Traverse::Flat(Flat::load(&module, lists, masks, self.by_warps)?)
+                let kernels = FlatKernels {
+                    lists,
+                    masks: lists && self.has_masks(),
+                    apart: self.is_apart(),
+                    warps: self.by_warps,
+                };
+                Traverse::Flat(Flat::load(&module, kernels)?)
             }
             Strategy::CellTasks => Traverse::Tasks(Tasks::load(&module)?),
             Strategy::HalfTiles => Traverse::Halves(Halves::load(&module, self.outputs())?),

@@ -28,8 +28,8 @@
 // the opposite face seen in another image; the host makes sure that no axis is passed more than
 // once. In the image HERE differences need no image vector, so the targets of the interior do what
 // those of an open domain do. A point may lie boxes away from the cell it is sorted into
-// (`wrapped`). Where all that is in reach lies in one box, that changes nothing; elsewhere the points
-// of a part of a row have an image together, or every pair looks up its own.
+// (`wrapped`). Where all that is in reach lies in one box, that changes nothing; elsewhere the
+// points of a part of a row have an image together, or every pair looks up its own.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one

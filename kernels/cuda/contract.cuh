@@ -43,7 +43,8 @@ struct Brick {
 struct Points {
     const float4* at;       // x, y, z, and the caller's index as bits
     const int4* wraps;      // whole boxes between a point and its image in the box; if ANY_WRAPPED
-    const u32* changes;     // a bit per point: its box is not that of the point before; if CHANGES_KNOWN
+    // if CHANGES_KNOWN: a bit per point says that its box is not that of the point before
+    const u32* changes;
     const u32* starts;
     const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED, CHANGES_KNOWN
     const u32* ids;         // sparse: number of the brick of every slot of the hash table, or NONE

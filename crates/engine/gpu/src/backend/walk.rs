@@ -15,6 +15,10 @@
 //! with a target near a face of a periodic box, or of the table of another set, find the image of
 //! every row. Sparse tables and boxes that the radius reaches across take the general walk.
 //!
+//! Points that have left a periodic box have kernels of their own, which are started beside those
+//! for points inside. Whether there are such points is known on the device alone, where one of the
+//! two kernels returns at once; so a step never waits to find out.
+//!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
 //! without checks.

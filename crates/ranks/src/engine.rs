@@ -32,7 +32,8 @@ pub struct RankedSet(pub(crate) usize);
 ///
 /// Methods that take `&mut self` are collective: all ranks call them, in the same order, with the
 /// same sets and kernels. Each returns the same error on all ranks, or none on any. After a
-/// [refusal](ErrorKind::Refused) the engine is usable; after a [fault](ErrorKind::Fault) it is not.
+/// [refusal](crate::ErrorKind::Refused) the engine is usable; after a
+/// [fault](crate::ErrorKind::Fault) it is not.
 pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) comm: Communicator,
     pub(crate) settings: RankedBuilder,
@@ -80,8 +81,8 @@ impl RankedBuilder {
     /// Starts the engine of this rank. All ranks call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] on all ranks if a rank's settings or device
-    /// cannot be used, and [`ErrorKind::Fault`].
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a rank's settings or
+    /// device cannot be used, and [`ErrorKind::Fault`](crate::ErrorKind::Fault).
     pub fn build<T: Scalar>(
         self,
         transport: impl Transport + 'static,
@@ -147,8 +148,8 @@ impl<T: Scalar> RankedEngine<T> {
     /// [`set_active`](Self::set_active) says otherwise.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] naming rank and point of a position that cannot be used, or an id
-    /// that was given twice; nothing is added then.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a position that
+    /// cannot be used, or an id that was given twice; nothing is added then.
     pub fn add_point_set(
         &mut self,
         positions: &[[T; 3]],
@@ -180,9 +181,10 @@ impl<T: Scalar> RankedEngine<T> {
     /// travel. [`migrate`](Self::migrate) takes the caller's arrays along.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] naming rank and point; the set then keeps its positions. If memory is
-    /// short on a rank after positions have travelled, the set cannot be used until it gets
-    /// positions that can. The call that needs the halo awaits it, and may return such an error.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point; the set then keeps
+    /// its positions. If memory is short on a rank after positions have travelled, the set cannot
+    /// be used until it gets positions that can. The call that needs the halo awaits it, and may
+    /// return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
             None => self.place_set(set.0, None),
@@ -217,8 +219,9 @@ impl<T: Scalar> RankedEngine<T> {
     /// rank.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] naming rank and point of a radius that is not positive or larger than
-    /// that of the engine, and if all points have the same radius by the engine's rule.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a radius that is
+    /// not positive or larger than that of the engine, and if all points have the same radius by
+    /// the engine's rule.
     pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
         let (largest, rule) = (self.radius.value(), self.settings.rule);
         let checked = self.known(set).and_then(|set| {
@@ -256,7 +259,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// Global ids of the points of a set that this rank gave, in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] on this rank for a set of another engine.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank for a set of another engine.
     pub fn ids(&self, set: RankedSet) -> Result<&[u64], Error> {
         Ok(&self.named(set)?.home.ids)
     }
@@ -281,7 +284,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// [`nearfield::Engine::set_active`].
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] for a set of another engine.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for a set of another engine.
     pub fn set_active(
         &mut self,
         targets: RankedSet,

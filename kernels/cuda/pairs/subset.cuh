@@ -331,6 +331,28 @@ __forceinline__ constexpr bool operator==(Vec2 a, Vec2 b) { return a.x == b.x &&
 __forceinline__ constexpr bool operator!=(Vec2 a, Vec2 b) { return !(a == b); }
 __forceinline__ constexpr bool operator==(Vec3 a, Vec3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 __forceinline__ constexpr bool operator!=(Vec3 a, Vec3 b) { return !(a == b); }
+template <class T, int N>
+__forceinline__ constexpr bool operator==(const array<T, N>& a, const array<T, N>& b) {
+    for (int k = 0; k < N; k++) {
+        if (!(a.values[k] == b.values[k])) return false;
+    }
+    return true;
+}
+#define NF_EQUAL_TUPLES(...)                                                                         \
+    __forceinline__ constexpr bool operator==(const tuple<__VA_ARGS__>& a, const tuple<__VA_ARGS__>& b)
+template <class A>
+NF_EQUAL_TUPLES(A) { return a._0 == b._0; }
+template <class A, class B>
+NF_EQUAL_TUPLES(A, B) { return a._0 == b._0 && a._1 == b._1; }
+template <class A, class B, class C>
+NF_EQUAL_TUPLES(A, B, C) { return a._0 == b._0 && a._1 == b._1 && a._2 == b._2; }
+template <class A, class B, class C, class D>
+NF_EQUAL_TUPLES(A, B, C, D) { return a._0 == b._0 && a._1 == b._1 && a._2 == b._2 && a._3 == b._3; }
+#undef NF_EQUAL_TUPLES
+template <class T, int N>
+__forceinline__ constexpr bool operator!=(const array<T, N>& a, const array<T, N>& b) { return !(a == b); }
+template <class... T>
+__forceinline__ constexpr bool operator!=(const tuple<T...>& a, const tuple<T...>& b) { return !(a == b); }
 #define NF_OF_VECTOR template <class V, int = V::AXES> __forceinline__
 NF_OF_VECTOR V min(V a, V b) { return each(a, b, smaller); }
 NF_OF_VECTOR V max(V a, V b) { return each(a, b, larger); }

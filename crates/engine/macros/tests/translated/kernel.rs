@@ -104,7 +104,8 @@ impl PairKernel for Contact {
             .map(|(d, (v, w))| d * (w - v))
             .sum();
         let [slope, start] = self.table[(kind.clamp(0.0, 3.0)) as usize];
-        let friction = if self.rough && approach < 0.0 {
+        let moving = a.velocity != b.velocity || !(a.short == b.short);
+        let friction = if self.rough && moving && approach < 0.0 {
             let tangent = n.cross(a.normal);
             tangent.length() * slope
         } else {

@@ -20,6 +20,40 @@ pub struct Fault {
     pub cause: FaultCause,
 }
 
+#[cfg(feature = "mpi")]
+impl Fault {
+    /// As a message: rank, kind, two numbers and a text.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let (kind, numbers, text) = match &self.cause {
+            FaultCause::Panicked => (0, [0, 0], ""),
+            FaultCause::Left => (1, [0, 0], ""),
+            FaultCause::Failed(text) => (2, [0, 0], text.as_str()),
+            FaultCause::Message { found, expected } => (3, [*found, *expected], ""),
+        };
+        let [found, expected] = numbers;
+        let numbers = [self.rank, kind, found, expected].map(|number| number as u64);
+        let mut bytes = bytemuck::cast_slice(&numbers).to_vec();
+        bytes.extend_from_slice(text.as_bytes());
+        bytes
+    }
+
+    /// The fault of a message.
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let (numbers, _) = bytes.as_chunks::<8>();
+        let number = |at: usize| numbers.get(at).map_or(0, |n| u64::from_ne_bytes(*n)) as usize;
+        let text = String::from_utf8_lossy(bytes.get(32..).unwrap_or_default());
+        let (found, expected) = (number(2), number(3));
+        let cause = match number(1) {
+            0 => FaultCause::Panicked,
+            1 => FaultCause::Left,
+            3 => FaultCause::Message { found, expected },
+            _ => FaultCause::Failed(text.into_owned()),
+        };
+        let rank = number(0);
+        Self { rank, cause }
+    }
+}
+
 /// Ways in which a rank is lost to the others.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 //!
 //! The engine needs little of it: messages of bytes between two ranks, and three small collective
 //! operations for set-up and for agreeing on errors. [`threads`] has ranks as threads of one
-//! process.
+//! process; the module `mpi`, of the feature of that name, as processes on any number of machines.
 //!
 //! # Rules
 //!
@@ -20,6 +20,8 @@
 //! run. A transport whose library does these faster overrides them, and has to keep that promise.
 
 mod fault;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod threads;
 
 pub use fault::{Fault, FaultCause};

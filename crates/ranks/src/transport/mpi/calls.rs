@@ -1,0 +1,243 @@
+//! The few calls of MPI that messages need, as safe functions: the only unsafe code of ranks.
+//!
+//! MPI is started for threads that call one after the other, and every call is made under one lock,
+//! so a transport may move to another thread. An error of MPI is returned as its text and does not
+//! end the process.
+//!
+//! **Invariant:** the bytes of a message stay where they are until MPI has taken them: a
+//! [`Sending`] that is dropped before leaks them.
+
+use mpi::ffi;
+use std::{
+    ffi::c_int,
+    mem::MaybeUninit,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Serialises all calls of the process.
+static CALLS: Mutex<()> = Mutex::new(());
+
+/// Keeps other threads out of MPI. A panic leaves nothing half done behind the lock.
+fn enter() -> MutexGuard<'static, ()> {
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The text of a code that MPI returned, if it is no success.
+fn check(code: c_int) -> Result<(), String> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = vec![0u8; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let mut len = 0;
+    // SAFETY: the buffer is as long as the longest text of MPI.
+    unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut len) };
+    let text = &text[..len.max(0) as usize];
+    Err(format!("MPI: {}", String::from_utf8_lossy(text)))
+}
+
+/// A group of ranks whose messages are apart from those of all other groups.
+pub(super) struct Group {
+    comm: ffi::MPI_Comm,
+    /// True once MPI has ended.
+    ended: Arc<AtomicBool>,
+}
+
+// SAFETY: the handle is a number or a pointer that only calls under the lock look behind.
+unsafe impl Send for Group {}
+
+/// A message on its way.
+pub(super) struct Sending {
+    requests: Vec<ffi::MPI_Request>,
+    message: Vec<u8>,
+}
+
+// SAFETY: as for `Group`.
+unsafe impl Send for Sending {}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.requests.is_empty() {
+            // MPI may still read it.
+            std::mem::forget(std::mem::take(&mut self.message));
+        }
+    }
+}
+
+/// What a message of MPI is: its sender, its tag and its bytes.
+pub(super) struct Envelope {
+    pub(super) from: usize,
+    pub(super) tag: i32,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Group {
+    /// All ranks of the program, as a group of its own. Collective.
+    pub(super) fn world(ended: Arc<AtomicBool>) -> Result<Self, String> {
+        let mut group = MaybeUninit::uninit();
+        let lock = enter();
+        still(&ended)?;
+        // SAFETY: MPI is running. The first call writes the handle that the second one takes.
+        let comm = unsafe {
+            let world = ffi::RSMPI_COMM_WORLD;
+            check(ffi::MPI_Comm_dup(world, group.as_mut_ptr()))?;
+            let comm = group.assume_init();
+            check(ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
+            comm
+        };
+        drop(lock);
+        Ok(Self { comm, ended })
+    }
+
+    /// This rank and the number of ranks.
+    pub(super) fn place(&self) -> Result<[usize; 2], String> {
+        let (mut rank, mut ranks) = (0, 0);
+        let _lock = enter();
+        still(&self.ended)?;
+        // SAFETY: MPI is running, and both numbers are written.
+        unsafe {
+            check(ffi::MPI_Comm_rank(self.comm, &mut rank))?;
+            check(ffi::MPI_Comm_size(self.comm, &mut ranks))?;
+        }
+        Ok([rank as usize, ranks as usize])
+    }
+
+    /// Begins to send a message, in parts of at most `part` bytes: all but the last have the tag
+    /// `more`.
+    pub(super) fn send(
+        &self,
+        to: usize,
+        [tag, more]: [i32; 2],
+        message: Vec<u8>,
+        part: usize,
+    ) -> Result<Sending, String> {
+        let (mut sending, mut begin) = (
+            Sending {
+                requests: Vec::new(),
+                message,
+            },
+            0,
+        );
+        let len = sending.message.len();
+        let _lock = enter();
+        still(&self.ended)?;
+        loop {
+            let bytes = (len - begin).min(part);
+            let last = begin + bytes == len;
+            let mut request = MaybeUninit::uninit();
+            // SAFETY: MPI is running; the bytes are those of the message, which `sending` keeps in
+            // place until MPI has taken them.
+            unsafe {
+                let from = sending.message.as_ptr().add(begin);
+                check(ffi::MPI_Isend(
+                    from.cast(),
+                    bytes as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    to as c_int,
+                    if last { tag } else { more },
+                    self.comm,
+                    request.as_mut_ptr(),
+                ))?;
+                sending.requests.push(request.assume_init());
+            }
+            begin += bytes;
+            if last {
+                return Ok(sending);
+            }
+        }
+    }
+
+    /// Whether MPI has taken a message.
+    pub(super) fn is_sent(&self, sending: &mut Sending) -> Result<bool, String> {
+        let _lock = enter();
+        still(&self.ended)?;
+        let mut done = 0;
+        // SAFETY: MPI is running, and the requests are of this group and not complete.
+        check(unsafe {
+            ffi::MPI_Testall(
+                sending.requests.len() as c_int,
+                sending.requests.as_mut_ptr(),
+                &mut done,
+                ffi::RSMPI_STATUSES_IGNORE,
+            )
+        })?;
+        if done != 0 {
+            sending.requests.clear();
+        }
+        Ok(done != 0)
+    }
+
+    /// The next message that has come, of any rank and with any tag. Those of one rank come in the
+    /// order in which they were sent, whatever their tags.
+    pub(super) fn next(&self) -> Result<Option<Envelope>, String> {
+        let _lock = enter();
+        still(&self.ended)?;
+        let (mut flag, mut bytes) = (0, 0);
+        let (mut message, mut status) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: MPI is running. The message and its status are read where the flag says that they
+        // were written.
+        let (mut message, status) = unsafe {
+            check(ffi::MPI_Improbe(
+                ffi::RSMPI_ANY_SOURCE,
+                ffi::RSMPI_ANY_TAG,
+                self.comm,
+                &mut flag,
+                message.as_mut_ptr(),
+                status.as_mut_ptr(),
+            ))?;
+            if flag == 0 {
+                return Ok(None);
+            }
+            (message.assume_init(), status.assume_init())
+        };
+        // SAFETY: MPI is running, and the status is that of a message.
+        check(unsafe { ffi::MPI_Get_count(&status, ffi::RSMPI_UINT8_T, &mut bytes) })?;
+        let mut buffer = Vec::new();
+        let room = buffer.try_reserve_exact(bytes.max(0) as usize);
+        room.map_err(|_| format!("no memory for a message of {bytes} bytes"))?;
+        buffer.resize(bytes.max(0) as usize, 0);
+        // SAFETY: MPI is running, and the buffer is as long as the message.
+        check(unsafe {
+            ffi::MPI_Mrecv(
+                buffer.as_mut_ptr().cast(),
+                bytes,
+                ffi::RSMPI_UINT8_T,
+                &mut message,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        })?;
+        Ok(Some(Envelope {
+            from: status.MPI_SOURCE as usize,
+            tag: status.MPI_TAG,
+            bytes: buffer,
+        }))
+    }
+}
+
+/// Refuses calls after the end of MPI.
+fn still(ended: &AtomicBool) -> Result<(), String> {
+    if ended.load(Ordering::SeqCst) {
+        return Err("MPI has ended: keep Mpi until all transports are dropped".to_owned());
+    }
+    Ok(())
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _lock = enter();
+        if !self.ended.load(Ordering::SeqCst) {
+            // SAFETY: MPI is running, and no message of the group is under way. A failure leaves a
+            // handle to the end of the program.
+            unsafe { ffi::MPI_Comm_free(&mut self.comm) };
+        }
+    }
+}
+
+/// Notes the end of MPI, for all groups: once this has returned no call of theirs is under way, and
+/// none will be.
+pub(super) fn end(ended: &AtomicBool) {
+    let _lock = enter();
+    ended.store(true, Ordering::SeqCst);
+}

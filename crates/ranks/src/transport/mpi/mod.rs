@@ -1,0 +1,441 @@
+//! Ranks as processes that MPI has started, on one machine or on many.
+//!
+//! Only messages between two ranks are used, never a collective operation of MPI: in those a lost
+//! rank leaves the others waiting.
+//!
+//! # Messages
+//!
+//! [`Transport::post`] starts a send and keeps the bytes until MPI has taken them. Every call takes
+//! in all that has come and puts it into boxes by sender and tag, so no rank waits until another
+//! looks for its message. Messages of more than a gigabyte go in parts, because MPI counts in 32
+//! bits.
+//!
+//! # Lost ranks
+//!
+//! A rank that notices a fault reports it to rank 0, which decides for the first and tells all: so
+//! all ranks return the same one. A transport that is dropped tells all others that its rank has
+//! left, as a fault if its thread panics, and then takes in messages until the others have left
+//! too. Rank 0 goes last, because another rank may still have a fault to report. A process that is
+//! killed is not noticed here: whatever started the ranks ends them all.
+//!
+//! **Invariant:** the farewell of a rank is its last message, and no rank ends before it has those
+//! of all others. So no message is left under way, and MPI can end.
+
+mod calls;
+
+use super::{Fault, FaultCause, Tag, Transport};
+use calls::{Envelope, Group, Sending};
+use mpi::{Threading, environment::Universe, traits::Communicator};
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// MPI tags of messages between transports; those of callers come behind.
+const REPORT: i32 = 0;
+/// The fault that holds, from rank 0.
+const FAULT: i32 = 1;
+/// The sender has dropped its transport.
+const LEFT: i32 = 2;
+/// Rank 0 sends nothing any more.
+const FAREWELL: i32 = 3;
+/// A part of a message that goes on with the next one of this rank.
+const MORE: i32 = 4;
+/// The first tag of callers.
+const FIRST: i32 = 5;
+/// The largest tag that every MPI has.
+const LAST: i32 = 32_767;
+
+/// Maximum number of bytes that go in one piece.
+const PART: usize = 1 << 30;
+
+/// Looks for news before a rank that waits lets other threads run.
+const SPINS: u32 = 200;
+/// Time after which it sleeps, and between looks then: a share of the wait so far.
+const YIELDS: Duration = Duration::from_millis(1);
+/// That share is 1/32, so a sleep makes no wait longer by more than that.
+const SHARE: u32 = 32;
+/// Longest sleep.
+const SLEEP: Duration = Duration::from_millis(1);
+
+/// MPI, from its start to its end. Must outlive the transports, whose calls are faults afterwards.
+///
+/// ```no_run
+/// use nearfield_ranks::transport::{Reduction, Transport, mpi::Mpi};
+/// let mpi = Mpi::start()?;
+/// let mut transport = mpi.transport()?;
+/// let mut sum = [transport.rank() as f64];
+/// transport.reduce(&mut sum, Reduction::Sum)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Mpi {
+    universe: Universe,
+    ended: Arc<AtomicBool>,
+}
+
+/// The library.
+impl fmt::Debug for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mpi({})", Self::library())
+    }
+}
+
+/// Why MPI cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MpiError {
+    /// MPI was started before in this process.
+    #[error("MPI was started before in this process: it can be started once")]
+    Started,
+    /// The library of MPI has no lock of its own.
+    #[error(
+        "this MPI offers the thread level {0}, but calls come from any one thread at a time: it \
+         must be Serialized at least"
+    )]
+    Threads(String),
+    /// A call of MPI failed.
+    #[error("{0}")]
+    Call(String),
+}
+
+impl Mpi {
+    /// Starts MPI in this process.
+    ///
+    /// # Errors
+    /// If it was started before, or cannot be called from several threads.
+    pub fn start() -> Result<Self, MpiError> {
+        let started = mpi::initialize_with_threading(Threading::Serialized);
+        let (universe, level) = started.ok_or(MpiError::Started)?;
+        if level < Threading::Serialized {
+            return Err(MpiError::Threads(format!("{level:?}")));
+        }
+        Ok(Self {
+            universe,
+            ended: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// A transport between all ranks. Collective: all ranks make as many.
+    ///
+    /// # Errors
+    /// That of MPI.
+    pub fn transport(&self) -> Result<MpiTransport, MpiError> {
+        let made = || {
+            let group = Group::world(self.ended.clone())?;
+            let [rank, ranks] = group.place()?;
+            Ok(MpiTransport {
+                group,
+                rank,
+                ranks,
+                part: PART,
+                sendings: Vec::new(),
+                boxes: HashMap::new(),
+                parts: HashMap::new(),
+                left: vec![false; ranks],
+                farewell: false,
+                fault: None,
+            })
+        };
+        made().map_err(MpiError::Call)
+    }
+
+    /// Ends all processes of the program at once, with this exit code.
+    pub fn abort(&self, code: i32) -> ! {
+        self.universe.world().abort(code)
+    }
+
+    /// The name and version of the library.
+    pub fn library() -> String {
+        let version = mpi::environment::library_version().unwrap_or_default();
+        let first = version.trim_matches('\0').lines().next();
+        first.unwrap_or_default().trim().to_owned()
+    }
+
+    /// The name of the machine.
+    pub fn host() -> String {
+        let name = mpi::environment::processor_name().unwrap_or_default();
+        name.trim_matches('\0').to_owned()
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        calls::end(&self.ended);
+    }
+}
+
+/// One rank among the processes that MPI has started; made by [`Mpi::transport`].
+///
+/// Dropping it waits until all other ranks have dropped theirs.
+pub struct MpiTransport {
+    group: Group,
+    rank: usize,
+    ranks: usize,
+    part: usize,
+    /// Messages that MPI has not taken yet.
+    sendings: Vec<Sending>,
+    /// Messages that have come, by sender and tag.
+    boxes: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
+    /// Beginnings of messages whose last part has not come, by sender.
+    parts: HashMap<usize, Vec<u8>>,
+    /// Ranks that have dropped their transport.
+    left: Vec<bool>,
+    /// True once rank 0 sends nothing any more.
+    farewell: bool,
+    /// The fault that holds.
+    fault: Option<Fault>,
+}
+
+/// The rank and the number of ranks.
+impl fmt::Debug for MpiTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MpiTransport(rank {} of {})", self.rank, self.ranks)
+    }
+}
+
+/// Waits for news, the longer the less often.
+struct Patience {
+    looks: u32,
+    since: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self {
+            looks: 0,
+            since: Instant::now(),
+        }
+    }
+
+    fn wait(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks < SPINS {
+            return std::hint::spin_loop();
+        }
+        let waited = self.since.elapsed();
+        if waited < YIELDS {
+            thread::yield_now();
+        } else {
+            thread::sleep((waited / SHARE).min(SLEEP));
+        }
+    }
+}
+
+impl MpiTransport {
+    /// Sends messages of more than `bytes` bytes in parts, from now on; a gigabyte at first. MPI
+    /// counts bytes in 32 bits.
+    pub fn set_part(&mut self, bytes: usize) {
+        self.part = bytes.clamp(1, PART);
+    }
+
+    /// Begins to send bytes with a tag of MPI.
+    fn send(&mut self, to: usize, tag: i32, bytes: Vec<u8>) -> Result<(), String> {
+        let sending = self.group.send(to, [tag, MORE], bytes, self.part)?;
+        self.sendings.push(sending);
+        Ok(())
+    }
+
+    /// Sends the same to all other ranks.
+    fn tell_all(&mut self, tag: i32, bytes: &[u8]) -> Result<(), String> {
+        let me = self.rank;
+        let others = (0..self.ranks).filter(|rank| *rank != me);
+        others
+            .into_iter()
+            .try_for_each(|rank| self.send(rank, tag, bytes.to_vec()))
+    }
+
+    /// Takes in all that has come, and lets go of what is sent.
+    fn progress(&mut self) -> Result<(), String> {
+        while let Some(envelope) = self.group.next()? {
+            self.take(envelope)?;
+        }
+        let group = &self.group;
+        let mut failed = Ok(());
+        self.sendings.retain_mut(|sending| {
+            let sent = group.is_sent(sending);
+            !sent.unwrap_or_else(|error| {
+                failed = Err(error);
+                false
+            })
+        });
+        failed
+    }
+
+    /// Takes in a message.
+    fn take(&mut self, Envelope { from, tag, bytes }: Envelope) -> Result<(), String> {
+        let begun = match self.parts.remove(&from) {
+            None => bytes,
+            Some(mut begun) => {
+                let room = begun.try_reserve(bytes.len());
+                let whole = begun.len() + bytes.len();
+                room.map_err(|_| format!("no memory for a message of {whole} bytes"))?;
+                begun.extend_from_slice(&bytes);
+                begun
+            }
+        };
+        match tag {
+            MORE => {
+                self.parts.insert(from, begun);
+            }
+            REPORT => self.decide(Fault::read(&begun))?,
+            FAULT => {
+                self.fault.get_or_insert(Fault::read(&begun));
+            }
+            LEFT => self.left[from] = true,
+            FAREWELL => self.farewell = true,
+            _ => {
+                let tag = Tag((tag - FIRST) as u16);
+                self.boxes.entry((from, tag)).or_default().push_back(begun);
+            }
+        }
+        Ok(())
+    }
+
+    /// On rank 0: the fault that holds, unless there was one, and all are told.
+    fn decide(&mut self, fault: Fault) -> Result<(), String> {
+        if self.fault.is_some() {
+            return Ok(());
+        }
+        let bytes = fault.to_bytes();
+        self.fault = Some(fault);
+        self.tell_all(FAULT, &bytes)
+    }
+
+    /// Takes in what has come until `look` finds what it waits for.
+    fn wait<R>(
+        &mut self,
+        mut look: impl FnMut(&mut Self) -> Result<Option<R>, Fault>,
+    ) -> Result<R, Fault> {
+        let mut patience = Patience::new();
+        loop {
+            self.advance()?;
+            if let Some(found) = look(self)? {
+                return Ok(found);
+            }
+            patience.wait();
+        }
+    }
+
+    /// Takes in what has come, and returns the fault there is.
+    fn advance(&mut self) -> Result<(), Fault> {
+        if let Err(text) = self.progress() {
+            return Err(self.broken(text));
+        }
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// The fault of an MPI that does not work here: the others cannot be asked.
+    fn broken(&mut self, text: String) -> Fault {
+        let (rank, cause) = (self.rank, FaultCause::Failed(text));
+        let fault = self.fault.get_or_insert(Fault { rank, cause });
+        fault.clone()
+    }
+
+    /// The next message, none if it has not come, or the fault that it cannot come.
+    fn look(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
+        let waiting = self.boxes.get_mut(&(from, tag));
+        let message = waiting.and_then(VecDeque::pop_front);
+        if message.is_none() && self.left[from] {
+            return Err(self.fail(left(from)));
+        }
+        Ok(message)
+    }
+
+    /// Leaves, and takes in messages until all others have left.
+    fn leave(&mut self) -> Result<(), String> {
+        self.tell_all(LEFT, &[])?;
+        let mut patience = Patience::new();
+        let me = self.rank;
+        while !(0..self.ranks).all(|rank| rank == me || self.left[rank]) {
+            self.progress()?;
+            self.boxes.clear();
+            patience.wait();
+        }
+        if me == 0 {
+            self.tell_all(FAREWELL, &[])?;
+        }
+        while !(self.sendings.is_empty() && (me == 0 || self.farewell)) {
+            self.progress()?;
+            patience.wait();
+        }
+        Ok(())
+    }
+}
+
+/// The fault of a rank that others waited for.
+fn left(rank: usize) -> Fault {
+    let cause = FaultCause::Left;
+    Fault { rank, cause }
+}
+
+impl Transport for MpiTransport {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
+        self.advance()?;
+        if self.left[to] {
+            return Err(self.fail(left(to)));
+        }
+        if to == self.rank {
+            let own = self.boxes.entry((to, tag)).or_default();
+            own.push_back(message);
+            return Ok(());
+        }
+        let number = FIRST + i32::from(tag.0);
+        let sent = if number > LAST {
+            Err(format!("the tag {} is beyond what every MPI has", tag.0))
+        } else {
+            self.send(to, number, message)
+        };
+        let rank = self.rank;
+        sent.map_err(|text| {
+            let cause = FaultCause::Failed(text);
+            self.fail(Fault { rank, cause })
+        })
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
+        self.wait(|rank| rank.look(from, tag))
+    }
+
+    fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
+        self.advance()?;
+        self.look(from, tag)
+    }
+
+    fn fail(&mut self, fault: Fault) -> Fault {
+        if let Some(fault) = &self.fault {
+            return fault.clone();
+        }
+        let told = if self.rank == 0 {
+            self.decide(fault)
+        } else {
+            self.send(0, REPORT, fault.to_bytes())
+        };
+        if let Err(text) = told {
+            return self.broken(text);
+        }
+        let decided: Result<(), Fault> = self.wait(|_| Ok(None));
+        decided.map_or_else(|fault| fault, |()| left(0))
+    }
+}
+
+impl Drop for MpiTransport {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let (rank, cause) = (self.rank, FaultCause::Panicked);
+            self.fail(Fault { rank, cause });
+        }
+        // An MPI that does not work any more ends the program by itself.
+        self.leave().ok();
+    }
+}

@@ -8,7 +8,7 @@
 
 use glam::DVec3;
 
-use crate::{Config, particles::Particles};
+use crate::Config;
 
 /// The energy of the fluid and its history since the start, joules (in the
 /// plane: per metre of depth).
@@ -83,10 +83,49 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger of a fluid at its start.
-    pub(crate) fn open(config: &Config, particles: &Particles) -> Self {
+    /// All its numbers, for a file.
+    pub(crate) fn numbers(&self) -> [f64; 13] {
+        let ([ix, iy, iz], [gx, gy, gz], [wx, wy, wz]) = (
+            self.initial_momentum.to_array(),
+            self.gravity_impulse.to_array(),
+            self.wall_impulse.to_array(),
+        );
+        let losses = [self.viscous_loss, self.diffusion_loss, self.friction_loss];
+        let [viscous, diffusion, friction] = losses;
+        let work = self.wall_work;
+        [
+            ix, iy, iz, viscous, diffusion, friction, work, gx, gy, gz, wx, wy, wz,
+        ]
+    }
+
+    /// The ledger of these numbers.
+    pub(crate) fn of(numbers: [f64; 13]) -> Self {
+        let [
+            ix,
+            iy,
+            iz,
+            viscous_loss,
+            diffusion_loss,
+            friction_loss,
+            wall_work,
+            rest @ ..,
+        ] = numbers;
+        let [gx, gy, gz, wx, wy, wz] = rest;
         Self {
-            initial_momentum: config.particle_mass() * Sums::of(config, particles).momentum,
+            initial_momentum: DVec3::new(ix, iy, iz),
+            viscous_loss,
+            diffusion_loss,
+            friction_loss,
+            wall_work,
+            gravity_impulse: DVec3::new(gx, gy, gz),
+            wall_impulse: DVec3::new(wx, wy, wz),
+        }
+    }
+
+    /// The ledger of a fluid at its start, with this momentum for each unit of mass.
+    pub(crate) fn open(config: &Config, momentum: DVec3) -> Self {
+        Self {
+            initial_momentum: config.particle_mass() * momentum,
             ..Self::default()
         }
     }
@@ -127,21 +166,4 @@ pub(crate) struct Sums {
     pub(crate) internal: f64,
     /// Σ v.
     pub(crate) momentum: DVec3,
-}
-
-impl Sums {
-    /// Those of particles in the host's memory.
-    pub(crate) fn of(config: &Config, particles: &Particles) -> Self {
-        let water = config.water_state();
-        let gravity = config.gravity.as_dvec3();
-        let velocities = || particles.velocity.iter().map(|v| v.as_dvec3());
-        let heights = particles.position.iter().map(|x| gravity.dot(x.as_dvec3()));
-        let compressions = particles.compression.iter();
-        Self {
-            squares: velocities().map(|v| v.length_squared()).sum(),
-            heights: heights.sum(),
-            internal: compressions.map(|&s| water.internal_energy(s)).sum(),
-            momentum: velocities().sum(),
-        }
-    }
 }

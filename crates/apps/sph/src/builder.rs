@@ -1,49 +1,156 @@
 //! Puts a simulation together and refuses what cannot run.
 
-use nearfield_grid::memory::{Shortage, copied, filled, make_room, with_room};
+use nearfield_grid::memory::{Shortage, filled, make_room, with_room};
 use std::path::PathBuf;
 
-use glam::Vec3;
+use glam::{DVec3, Vec3};
 use nearfield::prelude::Device;
 
 use crate::{
-    Config, Dimensions, Error, ErrorKind, Simulation, host::Request, matter::Matter,
+    Checkpoint, Config, Dimensions, Error, ErrorKind, Neighborhood, Simulation, body::Body,
+    budget::Ledger, device::DeviceBody, host::HostBody, matter::Matter, neighborhood::OneEngine,
     particles::Particles, walls::Walls,
 };
+
+/// Particles with consecutive numbers that a rank takes before the next one is given some.
+const RUN: u64 = 4096;
 
 /// A simulation in the making; see [`Simulation::builder`].
 #[must_use]
 pub struct SimulationBuilder {
     config: Config,
-    fluid: Vec<Vec3>,
-    velocity: Option<Vec<Vec3>>,
+    share: Share,
+    fluid: Given,
+    velocity: Option<(Vec<Vec3>, u64)>,
     walls: Walls,
+    wall_ids: Given,
     pressure: Box<dyn Fn(Vec3) -> f32>,
     device: Device,
     threads: usize,
     evidence: Option<PathBuf>,
+    resumed: Option<Checkpoint>,
     /// The first memory that was refused, which [`build`](Self::build) reports.
     shortage: Option<Shortage>,
+}
+
+/// Which particles of a scene this rank keeps when it is described.
+#[derive(Clone, Copy)]
+struct Share {
+    rank: u64,
+    ranks: u64,
+}
+
+impl Share {
+    fn holds(self, number: u64) -> bool {
+        number / RUN % self.ranks == self.rank
+    }
+}
+
+/// Particles of one set that were described, on all ranks alike.
+#[derive(Default)]
+struct Given {
+    /// Those of this rank.
+    position: Vec<Vec3>,
+    ids: Vec<u64>,
+    /// All of them.
+    count: u64,
+    /// The first that cannot be used.
+    refused: Option<ErrorKind>,
 }
 
 impl Simulation {
     /// Starts the description of a simulation.
     pub fn builder(config: Config) -> SimulationBuilder {
-        SimulationBuilder::new(config)
+        SimulationBuilder::new(config, Share { rank: 0, ranks: 1 })
+    }
+
+    /// Starts the description of a simulation on many ranks. All ranks describe the whole of it,
+    /// and this one keeps its share; [`SimulationBuilder::build_on`] ends it.
+    ///
+    /// # Errors
+    /// When `rank` is none of `ranks`.
+    pub fn builder_on(
+        config: Config,
+        rank: usize,
+        ranks: usize,
+    ) -> Result<SimulationBuilder, Error> {
+        if rank >= ranks {
+            let none = ErrorKind::Setting {
+                name: "rank",
+                value: rank as f64,
+                wanted: "below the number of ranks",
+            };
+            return Err(none.into());
+        }
+        let (rank, ranks) = (rank as u64, ranks as u64);
+        Ok(SimulationBuilder::new(config, Share { rank, ranks }))
     }
 }
 
+impl Given {
+    /// Takes the share of `positions`, and refuses what cannot be simulated.
+    fn add(
+        &mut self,
+        positions: &[Vec3],
+        share: Share,
+        refuse: impl Fn(usize, Vec3) -> Option<ErrorKind>,
+    ) -> Result<(), Shortage> {
+        const WHAT: &str = "positions of particles";
+        let mine = |number: &u64| share.holds(*number);
+        let numbers = self.count..self.count + positions.len() as u64;
+        let len = self.ids.len() + numbers.clone().filter(mine).count();
+        make_room(&mut self.position, len, WHAT)?;
+        make_room(&mut self.ids, len, WHAT)?;
+        for (number, &position) in numbers.zip(positions) {
+            if self.refused.is_none() {
+                self.refused = refuse(number as usize, position);
+            }
+            if share.holds(number) {
+                self.position.push(position);
+                self.ids.push(number);
+            }
+        }
+        self.count += positions.len() as u64;
+        Ok(())
+    }
+}
+
+/// Why a vector cannot be used, if it cannot.
+fn refuse(
+    dimensions: Dimensions,
+    [set, what, culprit]: [&'static str; 3],
+    index: usize,
+    value: Vec3,
+) -> Option<ErrorKind> {
+    if !value.is_finite() {
+        return Some(ErrorKind::NotFinite {
+            what,
+            set,
+            index,
+            value,
+        });
+    }
+    (dimensions == Dimensions::Two && value.z != 0.0).then_some(ErrorKind::OffPlane {
+        what: culprit,
+        index,
+        z: value.z,
+    })
+}
+
 impl SimulationBuilder {
-    fn new(config: Config) -> Self {
+    fn new(config: Config, share: Share) -> Self {
         Self {
             config,
-            fluid: Vec::new(),
+            share,
+            fluid: Given::default(),
             velocity: None,
             walls: Walls::default(),
+            wall_ids: Given::default(),
             pressure: Box::new(|_| 0.0),
             device: Device::Auto,
             threads: 0,
             evidence: None,
+            resumed: None,
             shortage: None,
         }
     }
@@ -51,18 +158,29 @@ impl SimulationBuilder {
     /// Adds fluid particles at these positions, metres; ids count up in the
     /// order of the calls.
     pub fn fluid(mut self, positions: &[Vec3]) -> Self {
-        let len = self.fluid.len() + positions.len();
-        match make_room(&mut self.fluid, len, "positions of particles") {
-            Ok(()) => self.fluid.extend_from_slice(positions),
-            Err(shortage) => self.note(shortage),
+        let names = ["fluid", "position", "fluid particle"];
+        let refuse = |index, value| refuse(self.config.dimensions, names, index, value);
+        if let Err(shortage) = self.fluid.add(positions, self.share, refuse) {
+            self.note(shortage);
         }
         self
     }
 
     /// Sets the velocities of all fluid particles, m/s; at rest without.
     pub fn velocities(mut self, velocities: &[Vec3]) -> Self {
-        match copied(velocities, "velocities of particles") {
-            Ok(velocities) => self.velocity = Some(velocities),
+        let share = self.share;
+        let mine = (0..).zip(velocities);
+        let mine = mine.filter(|(number, _)| share.holds(*number));
+        let mut kept = Vec::new();
+        match make_room(
+            &mut kept,
+            velocities.len() / share.ranks as usize,
+            "velocities of particles",
+        ) {
+            Ok(()) => {
+                kept.extend(mine.map(|(_, velocity)| *velocity));
+                self.velocity = Some((kept, velocities.len() as u64));
+            }
             Err(shortage) => self.note(shortage),
         }
         self
@@ -81,7 +199,14 @@ impl SimulationBuilder {
     }
 
     fn add_walls(mut self, positions: &[Vec3], roughness: f32) -> Self {
-        if let Err(shortage) = self.walls.add(positions, roughness) {
+        let names = ["wall", "position", "wall particle"];
+        let refuse = |index, value| refuse(self.config.dimensions, names, index, value);
+        let mut added = self.wall_ids.add(positions, self.share, refuse);
+        if added.is_ok() {
+            added = self.walls.add(&self.wall_ids.position, roughness);
+            self.wall_ids.position.clear();
+        }
+        if let Err(shortage) = added {
             self.note(shortage);
         }
         self
@@ -101,6 +226,13 @@ impl SimulationBuilder {
     pub fn hydrostatic(self, surface: Vec3) -> Self {
         let weight = self.config.density * self.config.gravity;
         self.pressure(move |x| weight.dot(x - surface))
+    }
+
+    /// Goes on from a checkpoint: the fluid is that of the checkpoint, whatever was described. The
+    /// walls have to be those of its run.
+    pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
+        self.resumed = Some(checkpoint);
+        self
     }
 
     /// Where the work is done; [`Device::Auto`] without. With [`Device::Gpu`] the
@@ -130,71 +262,126 @@ impl SimulationBuilder {
     /// When a number of the [`Config`] is out of range, the scene has no fluid
     /// or holds a coordinate that is not finite, a velocity is missing, the
     /// engine refuses the device, or memory was too short for the scene.
-    pub fn build(mut self) -> Result<Simulation, Error> {
+    pub fn build(self) -> Result<Simulation, Error> {
+        let (device, threads) = (self.device, self.threads);
+        match device {
+            Device::Gpu(number) => self.finish(|config, matter, _| {
+                let velocities = matter.fluid.velocity.iter();
+                let momentum: DVec3 = velocities.map(|v| v.as_dvec3()).sum();
+                let body = DeviceBody::new(config, number, matter)?;
+                Ok((Box::new(body) as Box<dyn Body>, Some(momentum)))
+            }),
+            _ => {
+                let radius = self.config.kernel().support();
+                self.finish(|config, matter, wall_ids| {
+                    let near = OneEngine::new(radius, device, threads)?;
+                    let body = HostBody::new(config, near, matter, wall_ids)?;
+                    Ok((Box::new(body) as Box<dyn Body>, None))
+                })
+            }
+        }
+    }
+
+    /// Builds the simulation in a neighbourhood, which has a device and threads of its own, and
+    /// evaluates the first forces. Collective.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and when the neighbourhood is one of other ranks than the
+    /// [builder's](Simulation::builder_on).
+    pub fn build_on<N: Neighborhood + 'static>(self, near: N) -> Result<Simulation, Error> {
+        let (rank, ranks) = (near.rank() as u64, near.ranks() as u64);
+        if (rank, ranks) != (self.share.rank, self.share.ranks) {
+            let other = ErrorKind::Setting {
+                name: "rank of the neighbourhood",
+                value: rank as f64,
+                wanted: "that of the builder, of as many ranks",
+            };
+            return Err(other.into());
+        }
+        self.finish(|config, matter, wall_ids| {
+            let body = HostBody::new(config, near, matter, wall_ids)?;
+            Ok((Box::new(body) as Box<dyn Body>, None))
+        })
+    }
+
+    /// Checks what was described and hands it to `body`, which may know the momentum.
+    fn finish(
+        mut self,
+        body: impl FnOnce(&Config, Matter, &[u64]) -> Result<(Box<dyn Body>, Option<DVec3>), Error>,
+    ) -> Result<Simulation, Error> {
         if let Some(shortage) = self.shortage {
             return Err(shortage.into());
         }
         self.config.check()?;
-        if self.fluid.is_empty() {
+        if self.fluid.count == 0 {
             return Err(ErrorKind::NoFluid.into());
         }
-        let count = self.fluid.len();
-        let velocity = match self.velocity.take() {
-            Some(velocity) => velocity,
-            None => filled(count, Vec3::ZERO, "velocities of particles")?,
-        };
-        if velocity.len() != count {
-            let unequal = ErrorKind::VelocityCount {
-                count: velocity.len(),
-                particles: count,
-            };
-            return Err(unequal.into());
+        let refused = self.fluid.refused.take();
+        if let Some(refused) = refused.or(self.wall_ids.refused.take()) {
+            return Err(refused.into());
         }
-        self.check_vectors("fluid", "position", "fluid particle", &self.fluid)?;
-        self.check_vectors("fluid", "velocity", "velocity of fluid particle", &velocity)?;
-        self.check_vectors("wall", "position", "wall particle", &self.walls.position)?;
-        let water = self.config.water_state();
-        let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
-        let mut compression = with_room(count, "densities of particles")?;
-        compression.extend(self.fluid.iter().map(compress));
-        let fluid = Particles::new(self.fluid, velocity, compression)?;
-        let request = Request {
-            device: self.device,
-            threads: self.threads,
+        let resumed = self.resumed.take();
+        let (fluid, past) = match resumed {
+            Some(checkpoint) => {
+                checkpoint.check(&self.config, self.fluid.count)?;
+                let Checkpoint {
+                    fluid,
+                    ledger,
+                    step,
+                    time,
+                    ..
+                } = checkpoint;
+                (fluid, Some((ledger, (step, time))))
+            }
+            None => (self.particles()?, None),
         };
-        let matter = Matter {
-            fluid,
-            walls: self.walls,
+        let walls = self.walls;
+        let matter = Matter { fluid, walls };
+        let (body, momentum) = body(&self.config, matter, &self.wall_ids.ids)?;
+        let (ledger, since) = match past {
+            Some(past) => past,
+            None => {
+                let momentum = match momentum {
+                    Some(momentum) => momentum,
+                    None => body.sums(&self.config)?.momentum,
+                };
+                (Ledger::open(&self.config, momentum), (0, 0.0))
+            }
         };
-        Simulation::start(self.config, request, matter, self.evidence)
+        Simulation::start(self.config, body, ledger, self.evidence, since)
     }
 
-    fn check_vectors(
-        &self,
-        set: &'static str,
-        what: &'static str,
-        culprit: &'static str,
-        values: &[Vec3],
-    ) -> Result<(), Error> {
-        for (index, &value) in values.iter().enumerate() {
-            if !value.is_finite() {
-                let not_finite = ErrorKind::NotFinite {
-                    what,
-                    set,
-                    index,
-                    value,
+    /// The fluid as it was described.
+    fn particles(&mut self) -> Result<Particles, Error> {
+        let (position, id) = (
+            std::mem::take(&mut self.fluid.position),
+            std::mem::take(&mut self.fluid.ids),
+        );
+        let velocity = match self.velocity.take() {
+            Some((velocity, count)) if count == self.fluid.count => velocity,
+            Some((_, count)) => {
+                let unequal = ErrorKind::VelocityCount {
+                    count: count as usize,
+                    particles: self.fluid.count as usize,
                 };
-                return Err(not_finite.into());
+                return Err(unequal.into());
             }
-            if self.config.dimensions == Dimensions::Two && value.z != 0.0 {
-                let off_plane = ErrorKind::OffPlane {
-                    what: culprit,
-                    index,
-                    z: value.z,
-                };
-                return Err(off_plane.into());
-            }
+            None => filled(id.len(), Vec3::ZERO, "velocities of particles")?,
+        };
+        let names = ["fluid", "velocity", "velocity of fluid particle"];
+        for (id, velocity) in id.iter().zip(&velocity) {
+            let refused = refuse(self.config.dimensions, names, *id as usize, *velocity);
+            refused.map_or(Ok(()), Err)?;
         }
-        Ok(())
+        let water = self.config.water_state();
+        let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
+        let mut compression = with_room(id.len(), "densities of particles")?;
+        compression.extend(position.iter().map(compress));
+        Ok(Particles {
+            position,
+            velocity,
+            compression,
+            id,
+        })
     }
 }

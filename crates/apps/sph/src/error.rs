@@ -15,6 +15,11 @@ impl Error {
         &self.0
     }
 
+    /// An error of the [neighbourhood](crate::Neighborhood) that is none of the engine's.
+    pub fn elsewhere(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(ErrorKind::Elsewhere(cause.into()))
+    }
+
     /// The particle that ended the run, if that is the cause.
     pub(crate) fn lost_mut(&mut self) -> Option<&mut LostParticle> {
         match &mut self.0 {
@@ -84,9 +89,9 @@ pub enum ErrorKind {
     #[error("there is no particle {id}: ids run from 0 to {last}")]
     NoSuchParticle {
         /// The id asked for.
-        id: u32,
+        id: u64,
         /// The largest id there is.
-        last: u32,
+        last: u64,
     },
     /// A particle left the domain or its state is no longer a number; the run
     /// cannot go on.
@@ -95,6 +100,17 @@ pub enum ErrorKind {
     /// The neighbour engine refused.
     #[error("neighbour engine: {0}")]
     Engine(#[from] nearfield::Error),
+    /// The neighbourhood refused for reasons of its own, such as a lost rank.
+    #[error("{0}")]
+    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
+    /// A checkpoint could not be written or read, or is none.
+    #[error("checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// The message of the operating system, or what is wrong with the contents.
+        reason: String,
+    },
     /// A frame could not be written.
     #[error(transparent)]
     Write(#[from] nearfield_io::Error),
@@ -109,7 +125,7 @@ pub enum ErrorKind {
 )]
 pub struct LostParticle {
     /// Id of the particle: its index in the fluid positions given at first.
-    pub id: u32,
+    pub id: u64,
     /// Kind of the loss.
     pub reason: Loss,
     /// Where it is, metres.

@@ -44,21 +44,26 @@ impl FrontRule {
     /// # Errors
     /// When there is no memory for the bins.
     pub fn front(&self, positions: &[Vec3]) -> Result<Option<f32>, Error> {
-        let mut counts = filled(FRONT_BINS as usize, 0u32, "bins of the front")?;
+        Ok(self.front_of(&self.counts(positions)?))
+    }
+
+    /// Particles at these positions by bin.
+    pub(crate) fn counts(&self, positions: &[Vec3]) -> Result<Vec<u64>, Error> {
+        let mut counts = filled(FRONT_BINS as usize, 0u64, "bins of the front")?;
         for position in positions {
             counts[self.bin(position.x)] += 1;
         }
-        Ok(self.front_of(&counts))
+        Ok(counts)
     }
 
     /// The front of particles counted by bin.
-    pub(crate) fn front_of(&self, counts: &[u32]) -> Option<f32> {
-        let all: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+    pub(crate) fn front_of(&self, counts: &[u64]) -> Option<f32> {
+        let all: f64 = counts.iter().map(|&count| count as f64).sum();
         let ahead = self.share * all;
         let width = 1.0 / f64::from(self.scale());
         let mut passed = 0.0;
         for (bin, &count) in counts.iter().enumerate().rev() {
-            let count = f64::from(count);
+            let count = count as f64;
             if count > 0.0 && passed + count >= ahead {
                 let into = (ahead - passed) / count;
                 return Some((f64::from(self.low) + width * ((bin + 1) as f64 - into)) as f32);

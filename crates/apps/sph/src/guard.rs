@@ -3,7 +3,7 @@
 //! Looked for after every drift, before the neighbour engine sees the
 //! positions, and at the end of every step.
 
-use crate::{Domain, Error, ErrorKind, Loss, LostParticle, particles::Particles};
+use crate::{Domain, Loss, LostParticle, particles::Particles};
 
 /// Where particles may be, and the step in which they are looked at.
 #[derive(Clone, Copy)]
@@ -14,14 +14,6 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Refuses to go on when a particle is lost.
-    pub(crate) fn refuse_losses(&self, fluid: &Particles) -> Result<(), Error> {
-        match self.inspect(fluid) {
-            Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
-            None => Ok(()),
-        }
-    }
-
     /// The first particle that is not a number or outside the domain.
     pub(crate) fn inspect(&self, fluid: &Particles) -> Option<LostParticle> {
         let fine = |i: usize| fluid.is_finite(i) && self.domain.contains(fluid.position[i]);

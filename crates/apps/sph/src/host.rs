@@ -1,37 +1,29 @@
-//! A fluid in the host's memory, whose traversals the engine does wherever it runs.
+//! A fluid in the host's memory, whose traversals its neighbourhood does, wherever it runs.
 
 use glam::Vec3;
-use nearfield::prelude::{Device, Engine, PointSetId};
-use nearfield_grid::memory::filled;
+use nearfield_grid::memory::{copied, make_room};
 
 use crate::{
-    Config, Error,
+    Config, Error, ErrorKind, FrontRule, Moment, PendingMoment, Running,
     advance::{Advance, Compression, Kick},
+    body::Body,
+    budget::Sums,
     guard::Watch,
     matter::Matter,
+    neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
+    particles::Particles,
     passes::{Passes, Rates},
     state::MAX_STRETCHED,
+    walls::Walls,
 };
 
-/// Device and threads of the engine.
-#[derive(Clone, Copy)]
-pub(crate) struct Request {
-    pub(crate) device: Device,
-    /// 0 for one per core.
-    pub(crate) threads: usize,
-}
-
-/// Fluid and walls in the host's memory.
-///
-/// The engine gets the positions of the walls once, and those of the fluid after every drift. No
-/// neighbour list is stored: every sum is a traversal whose results are in the order of the
-/// particle arrays.
-pub(crate) struct HostBody {
-    engine: Engine,
-    fluid: PointSetId,
-    wall: PointSetId,
-    pub(crate) matter: Matter,
+/// Fluid and walls in the host's memory: all of them, or those of a rank.
+pub(crate) struct HostBody<N> {
+    near: N,
+    matter: Matter,
     results: Results,
+    /// Fluid and wall particles of all ranks.
+    counts: [usize; 2],
 }
 
 /// Results of the traversals, one per particle of the set that asked.
@@ -45,86 +37,100 @@ struct Results {
 }
 
 impl Results {
-    fn new(fluid: usize, walls: usize) -> Result<Self, Error> {
-        const WHAT: &str = "rates and forces of particles";
-        Ok(Self {
-            rates: filled(fluid, (0.0, 0.0), WHAT)?,
-            wall_rates: filled(fluid, 0.0, WHAT)?,
-            extrapolated: filled(walls, (0.0, 0.0), WHAT)?,
-            forces: filled(fluid, (Vec3::ZERO, 0.0), WHAT)?,
-            wall_forces: filled(fluid, (Vec3::ZERO, 0.0), WHAT)?,
-        })
+    /// Makes room for as many particles as there are now; the values are those of no particle.
+    fn fit(&mut self, matter: &Matter) -> Result<(), Error> {
+        fn fit<T: Copy>(values: &mut Vec<T>, len: usize, blank: T) -> Result<(), Error> {
+            make_room(values, len, "rates and forces of particles")?;
+            values.resize(len, blank);
+            Ok(())
+        }
+        let (fluid, walls) = (matter.fluid.len(), matter.walls.len());
+        fit(&mut self.rates, fluid, (0.0, 0.0))?;
+        fit(&mut self.wall_rates, fluid, 0.0)?;
+        fit(&mut self.extrapolated, walls, (0.0, 0.0))?;
+        fit(&mut self.forces, fluid, (Vec3::ZERO, 0.0))?;
+        fit(&mut self.wall_forces, fluid, (Vec3::ZERO, 0.0))
     }
 }
 
-impl HostBody {
-    /// Sorts the walls and evaluates the first forces.
-    pub(crate) fn new(config: &Config, request: Request, matter: Matter) -> Result<Self, Error> {
-        let builder = Engine::builder(config.kernel().support());
-        let builder = builder.device(request.device).threads(request.threads);
-        let mut engine = builder.build()?;
+/// Sums that nothing has been added to.
+fn blank<S: Accumulator, const N: usize>() -> [S; N] {
+    std::array::from_fn(|_| S::default())
+}
+
+impl<N: Neighborhood> HostBody<N> {
+    /// Places the particles, of which this rank has a share, and evaluates the first forces.
+    pub(crate) fn new(
+        config: &Config,
+        near: N,
+        matter: Matter,
+        wall_ids: &[u64],
+    ) -> Result<Self, Error> {
         let mut body = Self {
-            fluid: engine.add_point_set(&matter.fluid.position)?,
-            wall: engine.add_point_set(&matter.walls.position)?,
-            engine,
-            results: Results::new(matter.fluid.len(), matter.walls.len())?,
+            near,
             matter,
+            results: Results::default(),
+            counts: [0; 2],
         };
-        body.matter.walls.reorder(&body.engine.z_sort(body.wall)?)?;
-        body.engine.update(body.wall, &body.matter.walls.position)?;
+        let Matter { fluid, walls } = &mut body.matter;
+        let mut all = [fluid.len() as u64, walls.len() as u64];
+        body.near.count_together(&mut all)?;
+        body.counts = all.map(|count| count as usize);
+        let ids = copied(&fluid.id, "numbers of particles")?;
+        body.near.place(Set::Fluid, &ids, fluid.arrays())?;
+        body.near.place(Set::Walls, wall_ids, walls.arrays())?;
+        body.results.fit(&body.matter)?;
         body.evaluate_forces(config)?;
         Ok(body)
     }
 
-    /// A step of `dt` seconds. `watch` holds the time at its end.
-    pub(crate) fn advance(
-        &mut self,
-        config: &Config,
-        dt: f64,
-        watch: Watch,
-    ) -> Result<Advance, Error> {
-        let first = self.kick(config, 0.5 * dt);
-        self.drift(dt);
-        watch.refuse_losses(&self.matter.fluid)?;
-        self.engine
-            .update(self.fluid, &self.matter.fluid.position)?;
-        let compression = self.compress(config, dt)?;
-        self.evaluate_forces(config)?;
-        let second = self.kick(config, 0.5 * dt);
-        watch.refuse_losses(&self.matter.fluid)?;
-        Ok(Advance {
-            first,
-            compression,
-            second,
-        })
-    }
-
-    /// Sums and maxima of the fluid now.
-    pub(crate) fn observe(&mut self, config: &Config) -> Kick {
-        self.kick(config, 0.0)
+    /// Refuses to go on when a particle of any rank is lost.
+    fn refuse_losses(&self, watch: &Watch) -> Result<(), Error> {
+        match self.near.first_lost(watch.inspect(&self.matter.fluid))? {
+            Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
+            None => Ok(()),
+        }
     }
 
     /// Changes the velocities by the forces over `dt`.
-    fn kick(&mut self, config: &Config, dt: f64) -> Kick {
+    fn kick(&mut self, config: &Config, dt: f64) -> Result<Kick, Error> {
         let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (config.gravity, dt as f32);
         let forces = self.results.forces.iter().zip(&self.results.wall_forces);
         let (mut speed, mut acceleration) = (0.0f32, 0.0f32);
-        let mut sums = Kick::default();
+        let [
+            mut viscous,
+            mut rubbed,
+            mut work,
+            mut push_x,
+            mut push_y,
+            mut push_z,
+        ] = blank::<N::Sum, 6>();
         for (velocity, (fluid, wall)) in self.matter.fluid.velocity.iter_mut().zip(forces) {
             let rate = gravity + fluid.0 + wall.0;
             let change = step * rate;
-            sums.viscous += f64::from(fluid.1);
-            sums.rubbed += f64::from(wall.1);
-            sums.work += f64::from(wall.0.dot(*velocity + 0.5 * change));
-            sums.wall_force += wall.0.as_dvec3();
+            viscous.add(f64::from(fluid.1));
+            rubbed.add(f64::from(wall.1));
+            work.add(f64::from(wall.0.dot(*velocity + 0.5 * change)));
+            push_x.add(f64::from(wall.0.x));
+            push_y.add(f64::from(wall.0.y));
+            push_z.add(f64::from(wall.0.z));
             *velocity += change;
             speed = speed.max(velocity.length_squared());
             acceleration = acceleration.max(rate.length_squared());
         }
-        sums.max_speed = f64::from(speed).sqrt();
-        sums.max_acceleration = f64::from(acceleration).sqrt();
-        sums
+        let sums = [viscous, rubbed, work, push_x, push_y, push_z];
+        let [viscous, rubbed, work, x, y, z] = self.near.totals(sums)?;
+        let largest = [speed, acceleration].map(|square| f64::from(square).sqrt());
+        let [max_speed, max_acceleration] = self.near.maxima(largest)?;
+        Ok(Kick {
+            viscous,
+            rubbed,
+            work,
+            wall_force: [x, y, z].into(),
+            max_speed,
+            max_acceleration,
+        })
     }
 
     /// Moves the particles with their velocities over `dt`.
@@ -136,51 +142,54 @@ impl HostBody {
         }
     }
 
+    /// Tells the neighbourhood where the particles are; some may have come from other ranks then,
+    /// and their forces are not known.
+    fn follow(&mut self) -> Result<(), Error> {
+        let Matter { fluid, walls } = &mut self.matter;
+        self.near.follow(fluid.arrays(), walls.arrays())?;
+        self.results.fit(&self.matter)
+    }
+
     /// Changes the compressions by the motion of the drift over `dt` just made.
     fn compress(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
         let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
-        let (results, matter) = (&mut self.results, &self.matter);
+        let (near, results, matter) = (&mut self.near, &mut self.results, &self.matter);
         let (moving, still) = (matter.fluid.moving(), &matter.walls.compression);
-        (self.engine.traverse(&fluid, self.fluid, self.fluid))
-            .targets(moving)
-            .sources(moving)
-            .run_into(&mut results.rates)?;
-        (self.engine.traverse(&walls, self.fluid, self.wall))
-            .targets(&matter.fluid.velocity)
-            .sources(still)
-            .run_into(&mut results.wall_rates)?;
-        Ok(self.apply_rates(config, dt))
+        let of = [Set::Fluid, Set::Fluid];
+        near.traverse(&fluid, of, moving, moving, &mut results.rates)?;
+        let (of, velocity) = ([Set::Fluid, Set::Walls], &matter.fluid.velocity);
+        near.traverse(&walls, of, velocity, still, &mut results.wall_rates)?;
+        self.apply_rates(config, dt)
     }
 
     /// Changes the compressions by their rates over `dt`.
-    fn apply_rates(&mut self, config: &Config, dt: f64) -> Compression {
+    fn apply_rates(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
         let (water, step) = (config.water_state(), dt as f32);
         let rates = self.results.rates.iter().zip(&self.results.wall_rates);
-        let mut sums = Compression::default();
+        let [mut lost, mut work] = blank::<N::Sum, 2>();
         for (s, (&(divergence, diffusion), &wall)) in
             self.matter.fluid.compression.iter_mut().zip(rates)
         {
             let change = step * ((1.0 + *s) * (divergence + wall) + diffusion);
             let middle = *s + 0.5 * change;
             let pressure = water.specific_pressure(middle) / (1.0 + middle);
-            sums.diffused -= f64::from(pressure * diffusion / (1.0 + middle));
-            sums.work += f64::from(pressure * wall);
+            lost.add(-f64::from(pressure * diffusion / (1.0 + middle)));
+            work.add(f64::from(pressure * wall));
             *s = (*s + change).max(MAX_STRETCHED);
         }
-        sums
+        let [diffused, work] = self.near.totals([lost, work])?;
+        Ok(Compression { diffused, work })
     }
 
     /// Gives the walls their pressure and evaluates all forces at the present positions.
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let _span = tracing::debug_span!("sph.forces").entered();
         let (passes, water) = (Passes::of(config), config.water_state());
-        let (results, matter) = (&mut self.results, &mut self.matter);
-        (self
-            .engine
-            .traverse(&passes.extrapolation(), self.wall, self.fluid))
-        .sources(&matter.fluid.compression)
-        .run_into(&mut results.extrapolated)?;
+        let (near, results, matter) = (&mut self.near, &mut self.results, &mut self.matter);
+        let (kernel, of) = (passes.extrapolation(), [Set::Walls, Set::Fluid]);
+        let compression = &matter.fluid.compression;
+        near.traverse(&kernel, of, (), compression, &mut results.extrapolated)?;
         let walls = matter.walls.compression.iter_mut();
         for (s, &(weight, sum)) in walls.zip(&results.extrapolated) {
             *s = if weight > 0.0 {
@@ -190,40 +199,127 @@ impl HostBody {
             };
         }
         let moving = matter.fluid.moving();
-        (self
-            .engine
-            .traverse(&passes.forces(), self.fluid, self.fluid))
-        .targets(moving)
-        .sources(moving)
-        .run_into(&mut results.forces)?;
-        (self
-            .engine
-            .traverse(&passes.wall_forces(), self.fluid, self.wall))
-        .targets(moving)
-        .sources(matter.walls.still())
-        .run_into(&mut results.wall_forces)?;
+        let (kernel, of) = (passes.forces(), [Set::Fluid, Set::Fluid]);
+        near.traverse(&kernel, of, moving, moving, &mut results.forces)?;
+        let (kernel, of) = (passes.wall_forces(), [Set::Fluid, Set::Walls]);
+        let still = matter.walls.still();
+        near.traverse(&kernel, of, moving, still, &mut results.wall_forces)
+    }
+}
+
+impl<N: Neighborhood> Body for HostBody<N> {
+    fn advance(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error> {
+        let first = self.kick(config, 0.5 * dt)?;
+        self.drift(dt);
+        self.refuse_losses(&watch)?;
+        self.follow()?;
+        let compression = self.compress(config, dt)?;
+        self.evaluate_forces(config)?;
+        let second = self.kick(config, 0.5 * dt)?;
+        self.refuse_losses(&watch)?;
+        Ok(Advance {
+            first,
+            compression,
+            second,
+        })
+    }
+
+    fn observe(&mut self, config: &Config) -> Result<Kick, Error> {
+        self.kick(config, 0.0)
+    }
+
+    fn sort_fluid(&mut self) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.sort").entered();
+        let mut arrays = self.matter.fluid.arrays();
+        let forces = [&mut self.results.forces, &mut self.results.wall_forces];
+        arrays.columns.extend(forces.map(Column::Pairs));
+        self.near.sort_fluid(arrays)
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        self.counts
+    }
+
+    fn fluid(&self) -> &Particles {
+        &self.matter.fluid
+    }
+
+    fn walls(&self) -> &Walls {
+        &self.matter.walls
+    }
+
+    fn gathered_walls(&self) -> Result<Walls, Error> {
+        let mut walls = self.matter.walls.try_clone()?;
+        self.near.gather(Set::Walls, walls.arrays())?;
+        Ok(walls)
+    }
+
+    fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        self.near.neighbor_counts()
+    }
+
+    fn sums(&self, config: &Config) -> Result<Sums, Error> {
+        let fluid = &self.matter.fluid;
+        let (water, gravity) = (config.water_state(), config.gravity.as_dvec3());
+        let mut sums = blank::<N::Sum, 6>();
+        let [squares, heights, internal, x, y, z] = &mut sums;
+        for velocity in fluid.velocity.iter().map(|v| v.as_dvec3()) {
+            squares.add(velocity.length_squared());
+            x.add(velocity.x);
+            y.add(velocity.y);
+            z.add(velocity.z);
+        }
+        for position in &fluid.position {
+            heights.add(gravity.dot(position.as_dvec3()));
+        }
+        for &compression in &fluid.compression {
+            internal.add(water.internal_energy(compression));
+        }
+        let [squares, heights, internal, x, y, z] = self.near.totals(sums)?;
+        Ok(Sums {
+            squares,
+            heights,
+            internal,
+            momentum: [x, y, z].into(),
+        })
+    }
+
+    fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
+        let mut counts = rule.counts(&self.matter.fluid.position)?;
+        self.near.count_together(&mut counts)?;
+        Ok(rule.front_of(&counts))
+    }
+
+    fn moment(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error> {
+        let mut fluid = self.matter.fluid.try_clone()?;
+        self.near.gather(Set::Fluid, fluid.arrays())?;
+        let moment = Moment::new(*config, fluid, step, time);
+        Ok(PendingMoment::ready(moment))
+    }
+
+    fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error> {
+        let found = self.matter.fluid.id.iter().position(|&other| other == id);
+        let mut owners = [u64::from(found.is_some())];
+        self.near.count_together(&mut owners)?;
+        if owners[0] == 0 {
+            let last = self.counts[0] as u64 - 1;
+            return Err(ErrorKind::NoSuchParticle { id, last }.into());
+        }
+        if let Some(index) = found {
+            self.matter.fluid.velocity[index] = velocity;
+        }
         Ok(())
     }
 
-    /// Brings the particles into spatial order.
-    pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
-        let _span = tracing::debug_span!("sph.sort").entered();
-        let order = self.engine.z_sort(self.fluid)?;
-        self.matter.fluid.reorder(&order)?;
-        order.apply(&mut self.results.forces)?;
-        order.apply(&mut self.results.wall_forces)?;
-        Ok(self
-            .engine
-            .update(self.fluid, &self.matter.fluid.position)?)
+    fn running(&self) -> Running {
+        self.near.running()
     }
 
-    /// Number of fluid neighbours of every fluid particle.
-    pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
-        Ok(self.engine.count_neighbors(self.fluid, self.fluid)?)
+    fn rank(&self) -> usize {
+        self.near.rank()
     }
 
-    /// The engine's report.
-    pub(crate) fn report(&self) -> nearfield::report::Report {
-        self.engine.report()
+    fn spread(&self) -> Result<Option<Spread>, Error> {
+        self.near.spread()
     }
 }

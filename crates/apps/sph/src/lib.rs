@@ -52,8 +52,10 @@
 //! with pictures and a comparison with experiments.
 
 mod advance;
+mod body;
 mod budget;
 mod builder;
+mod checkpoint;
 mod config;
 mod device;
 mod error;
@@ -63,8 +65,10 @@ mod host;
 mod kernel;
 mod matter;
 mod moment;
+mod neighborhood;
 mod particles;
 mod passes;
+mod running;
 pub mod scene;
 mod simulation;
 mod space;
@@ -74,11 +78,14 @@ mod walls;
 
 pub use budget::{Energy, Momentum};
 pub use builder::SimulationBuilder;
+pub use checkpoint::Checkpoint;
 pub use config::Config;
 pub use error::{Error, ErrorKind, Loss, LostParticle};
 pub use front::FrontRule;
 pub use kernel::Wendland;
 pub use moment::{Moment, PendingMoment};
-pub use simulation::{Running, Simulation, StepReport};
+pub use neighborhood::{Accumulator, Arrays, Column, Neighborhood, Set, Spread};
+pub use running::Running;
+pub use simulation::{Simulation, StepReport};
 pub use space::{Dimensions, Domain};
 pub use state::Tait;

@@ -33,6 +33,11 @@ impl Moment {
         }
     }
 
+    /// The particles.
+    pub(crate) fn into_fluid(self) -> Particles {
+        self.fluid
+    }
+
     /// The physics and numerics.
     #[must_use]
     pub fn config(&self) -> &Config {
@@ -72,7 +77,7 @@ impl Moment {
 
     /// Ids of the fluid particles: their indices as they were given at first.
     #[must_use]
-    pub fn ids(&self) -> &[u32] {
+    pub fn ids(&self) -> &[u64] {
         &self.fluid.id
     }
 
@@ -103,11 +108,17 @@ impl Moment {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
+        // In 32 bits wherever that suffices, which is half the file's share.
+        let narrow = |id: &u64| u32::try_from(*id).ok();
+        let ids = match self.ids().iter().map(narrow).collect::<Option<Vec<u32>>>() {
+            Some(ids) => PointData::scalars("id", ids),
+            None => PointData::scalars("id", self.ids()),
+        };
         let data = [
             PointData::vectors("velocity", bytemuck::cast_slice(self.velocities())),
             PointData::scalars("density", self.densities()?),
             PointData::scalars("pressure", self.pressures()?),
-            PointData::scalars("id", self.ids()),
+            ids,
         ];
         let frame = VtpWriter::new(bytemuck::cast_slice(self.positions()))
             .time(self.time)
@@ -145,7 +156,7 @@ impl PendingMoment {
     /// Bytes of the particle arrays, for programs that bound how many moments are under way.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let per_particle = 2 * size_of::<Vec3>() + size_of::<f32>() + size_of::<u32>();
+        let per_particle = 2 * size_of::<Vec3>() + size_of::<f32>() + size_of::<u64>();
         self.particles.saturating_mul(per_particle)
     }
 

@@ -4,10 +4,12 @@
 //! particle an entry is, counted as the fluid was given at first.
 
 use glam::Vec3;
-use nearfield::Permutation;
-use nearfield_grid::memory::{collected, copied};
+use nearfield_grid::memory::copied;
 
-use crate::Error;
+use crate::{
+    Error,
+    neighborhood::{Arrays, Column},
+};
 
 /// The state of the fluid.
 #[derive(Clone, Debug, Default)]
@@ -18,24 +20,11 @@ pub(crate) struct Particles {
     pub(crate) velocity: Vec<Vec3>,
     /// ρ/ρ₀ − 1.
     pub(crate) compression: Vec<f32>,
-    /// Index in the order of construction.
-    pub(crate) id: Vec<u32>,
+    /// Index in the order of construction, among those of all ranks.
+    pub(crate) id: Vec<u64>,
 }
 
 impl Particles {
-    pub(crate) fn new(
-        position: Vec<Vec3>,
-        velocity: Vec<Vec3>,
-        compression: Vec<f32>,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            id: collected(0..position.len() as u32, "numbers of particles")?,
-            position,
-            velocity,
-            compression,
-        })
-    }
-
     /// A copy, if there is memory for one.
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         const WHAT: &str = "a copy of the particles";
@@ -51,12 +40,16 @@ impl Particles {
         self.id.len()
     }
 
-    /// Brings all arrays into the order of `permutation`.
-    pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
-        permutation.apply(&mut self.position)?;
-        permutation.apply(&mut self.velocity)?;
-        permutation.apply(&mut self.compression)?;
-        Ok(permutation.apply(&mut self.id)?)
+    /// All arrays, as a neighbourhood takes them.
+    pub(crate) fn arrays(&mut self) -> Arrays<'_> {
+        Arrays {
+            positions: &mut self.position,
+            columns: vec![
+                Column::Vectors(&mut self.velocity),
+                Column::Numbers(&mut self.compression),
+                Column::Ids(&mut self.id),
+            ],
+        }
     }
 
     /// The fields of [`Moving`](crate::passes::Moving).

@@ -11,20 +11,19 @@
 use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
-use nearfield::{device::Transfers, prelude::Device};
+use nearfield::device::Transfers;
 use nearfield_io::PointData;
 
 use crate::advance::Kick;
+use crate::body::Body;
 use crate::budget::{Energy, Ledger, Momentum, Sums};
-use crate::device::DeviceBody;
+use crate::checkpoint::Checkpoint;
 use crate::guard::Watch;
-use crate::host::{HostBody, Request};
-use crate::matter::Matter;
-use crate::moment::{Moment, PendingMoment};
-use crate::particles::Particles;
+use crate::moment::PendingMoment;
+use crate::neighborhood::Spread;
+use crate::running::Running;
 use crate::time_step::stable_step;
-use crate::walls::Walls;
-use crate::{Config, Error, ErrorKind, FrontRule};
+use crate::{Config, Error, FrontRule};
 
 /// Figures of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +42,11 @@ pub struct StepReport {
 
 /// A fluid in motion.
 ///
+/// On many ranks ([`SimulationBuilder::build_on`](crate::SimulationBuilder::build_on)) every rank
+/// has one of its own. All ranks then make the same calls in the same order, except for those that
+/// only read. Counts, sums, energies and the front are those of the whole; slices hold the
+/// particles of this rank; [`moment`](Self::moment) and the frames are whole on rank 0.
+///
 /// ```
 /// use nearfield_sph::{Config, Dimensions, Simulation, scene, scene::Top};
 ///
@@ -60,7 +64,7 @@ pub struct StepReport {
 /// ```
 pub struct Simulation {
     config: Config,
-    body: Body,
+    body: Box<dyn Body>,
     ledger: Ledger,
     evidence: Option<PathBuf>,
     /// How the last step left the fluid.
@@ -69,50 +73,23 @@ pub struct Simulation {
     time: f64,
 }
 
-/// Where the particles are.
-enum Body {
-    Host(Box<HostBody>),
-    Device(Box<DeviceBody>),
-}
-
-/// Where a simulation runs.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Running {
-    /// The device that does the work.
-    pub device: Device,
-    /// Why that one.
-    pub reason: String,
-    /// Worker threads of the host that take part, 0 when none does.
-    pub threads: usize,
-}
-
 impl Simulation {
+    /// A simulation that begins with this ledger, after `step` steps.
     pub(crate) fn start(
         config: Config,
-        request: Request,
-        matter: Matter,
+        body: Box<dyn Body>,
+        ledger: Ledger,
         evidence: Option<PathBuf>,
+        (step, time): (u64, f64),
     ) -> Result<Self, Error> {
-        let ledger = Ledger::open(&config, &matter.fluid);
-        let body = match request.device {
-            Device::Gpu(number) => {
-                let body = DeviceBody::new(&config, number, matter)?;
-                Body::Device(Box::new(body))
-            }
-            _ => {
-                let body = HostBody::new(&config, request, matter)?;
-                Body::Host(Box::new(body))
-            }
-        };
         let mut simulation = Self {
             config,
             body,
             ledger,
             evidence,
             now: Kick::default(),
-            step: 0,
-            time: 0.0,
+            step,
+            time,
         };
         simulation.observe()?;
         Ok(simulation)
@@ -133,7 +110,7 @@ impl Simulation {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_at_most(&mut self, limit: f64) -> Result<StepReport, Error> {
-        let points = self.len() + self.walls_len();
+        let points: usize = self.body.counts().iter().sum();
         let _span = tracing::debug_span!("sph.step", step = self.step + 1, points).entered();
         let dt = self.stable_step().min(limit);
         self.step += 1;
@@ -142,10 +119,7 @@ impl Simulation {
             step: self.step,
             time: self.time + dt,
         };
-        let advanced = match &mut self.body {
-            Body::Host(body) => body.advance(&self.config, dt, watch),
-            Body::Device(body) => body.advance(&self.config, dt, watch),
-        };
+        let advanced = self.body.advance(&self.config, dt, watch);
         let advance = advanced.map_err(|error| self.with_evidence(error))?;
         self.ledger.book(&self.config, self.mass(), dt, &advance);
         self.now = advance.second;
@@ -168,10 +142,7 @@ impl Simulation {
 
     /// Looks how the fluid is now.
     fn observe(&mut self) -> Result<(), Error> {
-        self.now = match &mut self.body {
-            Body::Host(body) => body.observe(&self.config),
-            Body::Device(body) => body.observe()?,
-        };
+        self.now = self.body.observe(&self.config)?;
         Ok(())
     }
 
@@ -190,48 +161,25 @@ impl Simulation {
         if every == 0 || !self.step.is_multiple_of(every) {
             return Ok(());
         }
-        match &mut self.body {
-            Body::Host(body) => body.sort_fluid(),
-            Body::Device(body) => body.sort_fluid(),
-        }
+        self.body.sort_fluid()
     }
 
     /// Number of fluid particles.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.body {
-            Body::Host(body) => body.matter.fluid.len(),
-            Body::Device(body) => body.len(),
-        }
+        self.body.counts()[0]
     }
 
     /// Number of wall particles.
     #[must_use]
     pub fn walls_len(&self) -> usize {
-        match &self.body {
-            Body::Host(body) => body.matter.walls.len(),
-            Body::Device(body) => body.walls_len(),
-        }
+        self.body.counts()[1]
     }
 
     /// False: a simulation without fluid is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn fluid(&self) -> &Particles {
-        match &self.body {
-            Body::Host(body) => &body.matter.fluid,
-            Body::Device(body) => body.particles(),
-        }
-    }
-
-    fn walls(&self) -> &Walls {
-        match &self.body {
-            Body::Host(body) => &body.matter.walls,
-            Body::Device(body) => body.walls(),
-        }
     }
 
     fn write_evidence(&self, path: &Path) -> Result<PathBuf, String> {
@@ -268,31 +216,31 @@ impl Simulation {
     /// [`ids`](Self::ids) tells which is which.
     #[must_use]
     pub fn positions(&self) -> &[Vec3] {
-        &self.fluid().position
+        &self.body.fluid().position
     }
 
     /// Velocities of the fluid particles, m/s.
     #[must_use]
     pub fn velocities(&self) -> &[Vec3] {
-        &self.fluid().velocity
+        &self.body.fluid().velocity
     }
 
     /// Compressions ρ/ρ₀ − 1 of the fluid particles.
     #[must_use]
     pub fn compressions(&self) -> &[f32] {
-        &self.fluid().compression
+        &self.body.fluid().compression
     }
 
     /// Ids of the fluid particles: their indices as they were given at first.
     #[must_use]
-    pub fn ids(&self) -> &[u32] {
-        &self.fluid().id
+    pub fn ids(&self) -> &[u64] {
+        &self.body.fluid().id
     }
 
     /// Positions of the wall particles, metres.
     #[must_use]
     pub fn wall_positions(&self) -> &[Vec3] {
-        &self.walls().position
+        &self.body.walls().position
     }
 
     /// How many fluid particles are within the support of each fluid particle,
@@ -301,10 +249,7 @@ impl Simulation {
     /// # Errors
     /// When the neighbour engine refuses.
     pub fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
-        match &self.body {
-            Body::Host(body) => body.neighbor_counts(),
-            Body::Device(body) => body.neighbor_counts(),
-        }
+        self.body.neighbor_counts()
     }
 
     /// The energy of the fluid and what it lost so far.
@@ -324,10 +269,7 @@ impl Simulation {
     }
 
     fn sums(&self) -> Result<Sums, Error> {
-        match &self.body {
-            Body::Host(body) => Ok(Sums::of(&self.config, &body.matter.fluid)),
-            Body::Device(body) => body.sums(),
-        }
+        self.body.sums(&self.config)
     }
 
     /// The front of the fluid by `rule`, metres along x; `None` only without fluid.
@@ -335,43 +277,34 @@ impl Simulation {
     /// # Errors
     /// When there is no memory for counting, or the GPU fails.
     pub fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
-        match &self.body {
-            Body::Host(body) => rule.front(&body.matter.fluid.position),
-            Body::Device(body) => body.front(rule),
-        }
+        self.body.front(rule)
     }
 
     /// Bytes copied between host and GPU so far; `None` where the particles are in the host's
     /// memory. A step copies the same few numbers however many particles there are.
     #[must_use]
     pub fn transfers(&self) -> Option<Transfers> {
-        match &self.body {
-            Body::Host(_) => None,
-            Body::Device(body) => Some(body.transfers()),
-        }
+        self.body.transfers()
     }
 
     /// Where the simulation runs, and why there.
     #[must_use]
     pub fn running(&self) -> Running {
-        match &self.body {
-            Body::Host(body) => {
-                let report = body.report();
-                Running {
-                    device: report.device,
-                    reason: report.reason,
-                    threads: report.threads,
-                }
-            }
-            Body::Device(body) => {
-                let (number, name) = body.gpu();
-                Running {
-                    device: Device::Gpu(number),
-                    reason: format!("asked for; every stage of a step runs on the {name}"),
-                    threads: 0,
-                }
-            }
-        }
+        self.body.running()
+    }
+
+    /// The number of this rank; 0 where there are no ranks.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.body.rank()
+    }
+
+    /// How the particles are spread over ranks; `None` where there are no ranks.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub fn spread(&self) -> Result<Option<Spread>, Error> {
+        self.body.spread()
     }
 
     /// Gives particle `id` another velocity, m/s. A velocity that is not
@@ -379,14 +312,8 @@ impl Simulation {
     ///
     /// # Errors
     /// [`ErrorKind::NoSuchParticle`].
-    pub fn set_velocity(&mut self, id: u32, velocity: Vec3) -> Result<(), Error> {
-        let last = self.len() as u32 - 1;
-        let found = self.fluid().id.iter().position(|&other| other == id);
-        let index = found.ok_or(ErrorKind::NoSuchParticle { id, last })?;
-        match &mut self.body {
-            Body::Host(body) => body.matter.fluid.velocity[index] = velocity,
-            Body::Device(body) => body.set_velocity(index, velocity)?,
-        }
+    pub fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error> {
+        self.body.set_velocity(id, velocity)?;
         self.observe()
     }
 
@@ -397,26 +324,30 @@ impl Simulation {
     /// # Errors
     /// When there is no memory for the copy, or the GPU fails.
     pub fn moment(&self) -> Result<PendingMoment, Error> {
-        let (config, step, time) = (self.config, self.step, self.time);
-        match &self.body {
-            Body::Host(body) => {
-                let fluid = body.matter.fluid.try_clone()?;
-                Ok(PendingMoment::ready(Moment::new(config, fluid, step, time)))
-            }
-            Body::Device(body) => {
-                let arrive = body.depart()?;
-                let wait = move || Ok(Moment::new(config, arrive()?, step, time));
-                Ok(PendingMoment::new(self.len(), wait))
-            }
-        }
+        self.body.moment(&self.config, self.step, self.time)
     }
 
-    /// Writes the fluid as VTK PolyData (`.vtp`), as [`Moment::write`] does.
+    /// The run as it is now, to go on from; on ranks, on rank 0 only, and without particles on
+    /// others. A simulation on one engine or on a GPU may go on with other bits in its sums, one on
+    /// ranks in deterministic mode has the same.
+    ///
+    /// # Errors
+    /// When there is no memory for the copy, the GPU fails, or a rank is lost.
+    pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        let moment = self.moment()?.wait()?;
+        Ok(Checkpoint::new(moment, self.ledger))
+    }
+
+    /// Writes the fluid as VTK PolyData (`.vtp`), as [`Moment::write`](crate::Moment::write) does.
     ///
     /// # Errors
     /// When the file cannot be written or there is no memory for a copy of the fluid.
     pub fn write_frame(&self, path: &Path) -> Result<(), Error> {
-        self.moment()?.wait()?.write(path)
+        let moment = self.moment()?.wait()?;
+        if self.rank() == 0 {
+            moment.write(path)?;
+        }
+        Ok(())
     }
 
     /// Writes the wall particles as VTK PolyData (`.vtp`) with their
@@ -425,8 +356,10 @@ impl Simulation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
-        let water = self.config.water_state();
-        let walls = self.walls();
+        let (water, walls) = (self.config.water_state(), self.body.gathered_walls()?);
+        if self.rank() != 0 {
+            return Ok(());
+        }
         let pressure = walls.compression.iter().map(|&s| water.pressure(s));
         let data = [
             PointData::scalars("roughness", &walls.roughness),

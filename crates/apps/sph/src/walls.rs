@@ -1,10 +1,12 @@
 //! The wall particles: they rest, and take their pressure from the fluid.
 
 use glam::Vec3;
-use nearfield::Permutation;
-use nearfield_grid::memory::{Shortage, make_room};
+use nearfield_grid::memory::{Shortage, copied, make_room};
 
-use crate::Error;
+use crate::{
+    Error,
+    neighborhood::{Arrays, Column},
+};
 
 /// All wall particles, in one order.
 #[derive(Clone, Debug, Default)]
@@ -35,11 +37,25 @@ impl Walls {
         self.position.len()
     }
 
-    /// Brings all arrays into the order of `permutation`.
-    pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
-        permutation.apply(&mut self.position)?;
-        permutation.apply(&mut self.roughness)?;
-        Ok(permutation.apply(&mut self.compression)?)
+    /// A copy, if there is memory for one.
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
+        const WHAT: &str = "a copy of the walls";
+        Ok(Self {
+            position: copied(&self.position, WHAT)?,
+            roughness: copied(&self.roughness, WHAT)?,
+            compression: copied(&self.compression, WHAT)?,
+        })
+    }
+
+    /// All arrays, as a neighbourhood takes them.
+    pub(crate) fn arrays(&mut self) -> Arrays<'_> {
+        Arrays {
+            positions: &mut self.position,
+            columns: vec![
+                Column::Numbers(&mut self.roughness),
+                Column::Numbers(&mut self.compression),
+            ],
+        }
     }
 
     /// The fields of [`Still`](crate::passes::Still).

@@ -61,12 +61,14 @@ impl Arrays {
         let particles = walls.compression.iter().zip(&walls.roughness);
         let still = collected(particles.map(|(&s, &rough)| [s, rough]), PARTICLES)?;
         let (count, wall_count) = (fluid.len(), walls.len());
+        // An engine on a GPU takes fewer particles than 32 bits number.
+        let ids = collected(fluid.id.iter().map(|&id| id as u32), PARTICLES)?;
         let uploaded = |values: &[f32]| engine.queue().array(PARTICLES, values).map_err(failed);
         let floats = |len| zeros::<f32>(engine, len);
         Ok(Self {
             position: uploaded(bytemuck::cast_slice(&fluid.position))?,
             moving: uploaded(moving.as_flattened())?,
-            id: (engine.queue().array(PARTICLES, &fluid.id)).map_err(failed)?,
+            id: (engine.queue().array(PARTICLES, &ids)).map_err(failed)?,
             rates: floats(2 * count)?,
             wall_rates: floats(count)?,
             forces: floats(4 * count)?,

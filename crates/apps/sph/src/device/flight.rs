@@ -8,10 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
 use nearfield::device::{Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue};
-use nearfield_grid::{
-    OfProcess,
-    memory::{collected, copied},
-};
+use nearfield_grid::{OfProcess, memory::collected};
 
 use super::arrays::{Arrays, PARTICLES, failed, unallocated};
 use crate::{Error, particles::Particles};
@@ -100,7 +97,7 @@ impl Flight {
             position: collected(positions.map(|&x| Vec3::from(x)), PARTICLES)?,
             velocity: collected(velocities, PARTICLES)?,
             compression: collected(moving.iter().map(|&[.., s]| s), PARTICLES)?,
-            id: copied(&landed.id, PARTICLES)?,
+            id: collected(landed.id.iter().map(|&id| u64::from(id)), PARTICLES)?,
         };
         lock(&self.spare).push(OfProcess::new(landed));
         Ok(particles)

@@ -5,6 +5,7 @@
 //! the length of the next step.
 
 mod arrays;
+mod body;
 mod flight;
 mod kernels;
 
@@ -16,7 +17,7 @@ use std::{
 use glam::{DVec3, Vec3};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceField, Progress, Transfers,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaView, DeviceRepr},
     },
     prelude::PointSetId,
@@ -101,12 +102,7 @@ impl DeviceBody {
     }
 
     /// A step of `dt` seconds.
-    pub(crate) fn advance(
-        &mut self,
-        config: &Config,
-        dt: f64,
-        watch: Watch,
-    ) -> Result<Advance, Error> {
+    fn step(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error> {
         self.engine.usable()?;
         self.report_fault()?;
         let _span = tracing::debug_span!("sph.device_step").entered();
@@ -152,7 +148,7 @@ impl DeviceBody {
     }
 
     /// Sums and maxima of the fluid now.
-    pub(crate) fn observe(&mut self) -> Result<Kick, Error> {
+    fn look_at_kick(&mut self) -> Result<Kick, Error> {
         self.engine.usable()?;
         self.kick(0.0, 0.0, SECOND_KICK)?;
         Ok(kick_of(&self.totals()?[SECOND_KICK..]))
@@ -262,14 +258,14 @@ impl DeviceBody {
         } else if !lost(SECOND_KICK) {
             return Ok(());
         }
-        match watch.inspect(self.particles()) {
+        match watch.inspect(&self.seen().fluid) {
             Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
             None => Ok(()),
         }
     }
 
     /// Brings the particles into the order of the cells.
-    pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
+    fn sort(&mut self) -> Result<(), Error> {
         self.engine.usable()?;
         let (engine, arrays, fluid) = (&mut self.engine, &mut *self.arrays, self.fluid);
         for channels in [
@@ -319,7 +315,7 @@ impl DeviceBody {
     }
 
     /// Gives the particle at `index` another velocity.
-    pub(crate) fn set_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
+    fn write_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
         self.engine.usable()?;
         let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
         self.engine
@@ -331,7 +327,7 @@ impl DeviceBody {
     }
 
     /// Number of fluid neighbours of every fluid particle.
-    pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+    fn count_neighbors(&self) -> Result<Vec<u32>, Error> {
         self.with_notes(|notes| {
             let counts = &mut notes.neighbors.as_view_mut();
             self.engine
@@ -341,7 +337,7 @@ impl DeviceBody {
     }
 
     /// Energies and momentum.
-    pub(crate) fn sums(&self) -> Result<Sums, Error> {
+    fn measure(&self) -> Result<Sums, Error> {
         let arrays = &self.arrays;
         let totals = self.with_notes(|notes| {
             self.kernels.measure(
@@ -361,8 +357,8 @@ impl DeviceBody {
         })
     }
 
-    /// The front by `rule`, metres along x.
-    pub(crate) fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
+    /// Particles by bin of the front.
+    fn tally(&self, rule: &FrontRule) -> Result<Vec<u64>, Error> {
         let counts = self.with_notes(|notes| {
             (self.engine.stream())
                 .memset_zeros(&mut notes.bins)
@@ -372,7 +368,7 @@ impl DeviceBody {
                 .tally(position, self.count, rule, &mut notes.bins)?;
             self.copy("counts of the front", &notes.bins.as_view())
         })?;
-        Ok(rule.front_of(&counts))
+        Ok(counts.into_iter().map(u64::from).collect())
     }
 
     /// Runs `ask` with the arrays for sums.
@@ -388,9 +384,7 @@ impl DeviceBody {
     }
 
     /// Starts to copy the fluid as it is now; what is returned waits for it, on any thread.
-    pub(crate) fn depart(
-        &self,
-    ) -> Result<impl FnOnce() -> Result<Particles, Error> + Send + use<>, Error> {
+    fn depart(&self) -> Result<impl FnOnce() -> Result<Particles, Error> + Send + use<>, Error> {
         self.engine.usable()?;
         let flights = match self.flights.get() {
             Some(flights) => flights,
@@ -401,32 +395,6 @@ impl DeviceBody {
         };
         let flight = flights.start(&self.engine, &self.arrays, self.count)?;
         Ok(|| flight.land())
-    }
-
-    /// Bytes copied between host and device so far.
-    pub(crate) fn transfers(&self) -> Transfers {
-        self.engine.transfers()
-    }
-
-    /// The fluid as it is now; as it was last seen when the GPU has failed, which the next step
-    /// reports.
-    pub(crate) fn particles(&self) -> &Particles {
-        &self.seen().fluid
-    }
-
-    /// Number of fluid particles.
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Number of wall particles.
-    pub(crate) fn walls_len(&self) -> usize {
-        self.walls
-    }
-
-    /// The walls as they are now.
-    pub(crate) fn walls(&self) -> &Walls {
-        &self.seen().walls
     }
 
     fn seen(&self) -> &Matter {
@@ -453,7 +421,10 @@ impl DeviceBody {
                     .map(|one| Vec3::new(one[0], one[1], one[2]))
                     .collect(),
                 compression: moving.map(|one| one[3]).collect(),
-                id: self.copy(PARTICLES, &arrays.id.as_view())?,
+                id: {
+                    let ids = self.copy(PARTICLES, &arrays.id.as_view())?;
+                    ids.into_iter().map(u64::from).collect()
+                },
             },
             walls: Walls {
                 position: vectors(
@@ -482,12 +453,6 @@ impl DeviceBody {
     fn report_fault(&mut self) -> Result<(), Error> {
         let fault = self.fault.get_mut().unwrap_or_else(PoisonError::into_inner);
         fault.take().map_or(Ok(()), Err)
-    }
-
-    /// The GPU's name.
-    pub(crate) fn gpu(&self) -> (u32, &str) {
-        let device = self.engine.device();
-        (device.index, &device.name)
     }
 }
 

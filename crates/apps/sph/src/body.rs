@@ -1,0 +1,67 @@
+//! What a simulation asks of its particles, wherever they are: in the memory of the host, of a GPU,
+//! or of many ranks.
+
+use glam::Vec3;
+use nearfield::device::Transfers;
+
+use crate::{
+    Config, Error, FrontRule, PendingMoment, Running, advance::Advance, advance::Kick,
+    budget::Sums, guard::Watch, neighborhood::Spread, particles::Particles, walls::Walls,
+};
+
+/// The particles of a simulation. On ranks, sums and counts are those of all ranks.
+pub(crate) trait Body: Send + Sync {
+    /// A step of `dt` seconds. `watch` holds the time at its end.
+    fn advance(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error>;
+
+    /// Sums and maxima of the fluid now.
+    fn observe(&mut self, config: &Config) -> Result<Kick, Error>;
+
+    /// Brings the particles into spatial order.
+    fn sort_fluid(&mut self) -> Result<(), Error>;
+
+    /// Number of fluid and of wall particles.
+    fn counts(&self) -> [usize; 2];
+
+    /// The fluid, or this rank's share of it.
+    fn fluid(&self) -> &Particles;
+
+    /// The walls, or this rank's share of them.
+    fn walls(&self) -> &Walls;
+
+    /// A copy of all walls; on ranks, on rank 0 only.
+    fn gathered_walls(&self) -> Result<Walls, Error>;
+
+    /// Number of fluid neighbours of every fluid particle.
+    fn neighbor_counts(&self) -> Result<Vec<u32>, Error>;
+
+    /// Energies and momentum.
+    fn sums(&self, config: &Config) -> Result<Sums, Error>;
+
+    /// The front by `rule`, metres along x.
+    fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error>;
+
+    /// A copy of all fluid as it is now, after `step` steps; on ranks, on rank 0 only.
+    fn moment(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error>;
+
+    /// Gives a particle another velocity.
+    fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error>;
+
+    /// Bytes copied between host and device so far.
+    fn transfers(&self) -> Option<Transfers> {
+        None
+    }
+
+    /// Where this runs.
+    fn running(&self) -> Running;
+
+    /// The number of this rank.
+    fn rank(&self) -> usize {
+        0
+    }
+
+    /// The particles by rank, if there are ranks.
+    fn spread(&self) -> Result<Option<Spread>, Error> {
+        Ok(None)
+    }
+}

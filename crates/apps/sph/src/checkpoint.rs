@@ -1,0 +1,234 @@
+//! Runs on disk, to go on from, on any number of ranks.
+//!
+//! A file holds the line `nearfield-sph checkpoint 1`, then numbers, little endian: particles,
+//! steps, and bytes of the caller's own (3 × u64); time, and the sums of the budgets (14 × f64);
+//! spacing, smoothing, density and sound speed (4 × f32); the caller's bytes; then for all
+//! particles positions (3 × f32), velocities (3 × f32), compressions (f32) and ids (u64). Nothing
+//! follows. A rank reads its share of the particles only.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use glam::Vec3;
+use nearfield_files::NewFile;
+use nearfield_grid::memory::zeroed;
+
+use crate::{Config, Error, ErrorKind, Moment, budget::Ledger, particles::Particles};
+
+const MAGIC: &[u8] = b"nearfield-sph checkpoint 1\n";
+
+/// Bytes of the numbers before the caller's own.
+const HEADER: usize = 3 * 8 + 14 * 8 + 4 * 4;
+
+/// Bytes of a particle.
+const PARTICLE: u64 = 12 + 12 + 4 + 8;
+
+/// A run at one moment; see [`Simulation::checkpoint`](crate::Simulation::checkpoint) and
+/// [`SimulationBuilder::resume`](crate::SimulationBuilder::resume).
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// Those of this rank.
+    pub(crate) fluid: Particles,
+    /// Particles of all ranks.
+    count: u64,
+    pub(crate) step: u64,
+    pub(crate) time: f64,
+    pub(crate) ledger: Ledger,
+    /// Spacing, smoothing, density and sound speed.
+    numerics: [f32; 4],
+    notes: Vec<u8>,
+}
+
+/// The numbers by which the runs of a checkpoint are told apart.
+fn numerics(config: &Config) -> [f32; 4] {
+    [
+        config.spacing,
+        config.smoothing,
+        config.density,
+        config.sound_speed,
+    ]
+}
+
+impl Checkpoint {
+    pub(crate) fn new(moment: Moment, ledger: Ledger) -> Self {
+        let (step, time, numerics) = (moment.steps(), moment.time(), numerics(moment.config()));
+        let fluid = moment.into_fluid();
+        Self {
+            count: fluid.len() as u64,
+            fluid,
+            step,
+            time,
+            ledger,
+            numerics,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Steps since the start.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Simulated time, seconds.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.time
+    }
+
+    /// Bytes of the program's own that [`write`](Self::write) was given.
+    #[must_use]
+    pub fn notes(&self) -> &[u8] {
+        &self.notes
+    }
+
+    /// Refuses a checkpoint of another run.
+    pub(crate) fn check(&self, config: &Config, particles: u64) -> Result<(), Error> {
+        if self.count != particles || self.numerics != numerics(config) {
+            let [spacing, ..] = self.numerics;
+            return Err(Error::elsewhere(format!(
+                "the checkpoint is that of another run: it has {} particles at a spacing of \
+                 {spacing} m, and this run {particles} at {} m; give the flags of its run",
+                self.count, config.spacing
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes the run and `notes`, bytes of the program's own; the file appears complete or not at
+    /// all.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there before is then unchanged.
+    pub fn write(&self, path: &Path, notes: &[u8]) -> Result<(), Error> {
+        let written = || {
+            let mut file = NewFile::create(path)?;
+            file.write_all(MAGIC)?;
+            let counts = [self.count, self.step, notes.len() as u64];
+            file.write_all(bytemuck::cast_slice(&counts))?;
+            file.write_all(&self.time.to_le_bytes())?;
+            file.write_all(bytemuck::cast_slice(&self.ledger.numbers()))?;
+            file.write_all(bytemuck::cast_slice(&self.numerics))?;
+            file.write_all(notes)?;
+            file.write_all(bytemuck::cast_slice(&self.fluid.position))?;
+            file.write_all(bytemuck::cast_slice(&self.fluid.velocity))?;
+            file.write_all(bytemuck::cast_slice(&self.fluid.compression))?;
+            file.write_all(bytemuck::cast_slice(&self.fluid.id))?;
+            file.sync()?;
+            file.finish()
+        };
+        written().map_err(|source| unusable(path, &source))
+    }
+
+    /// Reads what [`write`](Self::write) wrote: the share of one of `ranks` ranks, all of it where
+    /// there is one.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is another one or was cut short, or memory is short.
+    pub fn read(path: &Path, rank: usize, ranks: usize) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|source| unusable(path, &source))?;
+        match parse(file, rank as u64, ranks as u64) {
+            Ok(checkpoint) => checkpoint,
+            Err(source) => Err(unusable(path, &source)),
+        }
+    }
+}
+
+/// The error of a file.
+fn unusable(path: &Path, source: &io::Error) -> Error {
+    ErrorKind::Checkpoint {
+        path: path.to_owned(),
+        reason: source.to_string(),
+    }
+    .into()
+}
+
+/// An error of the contents.
+fn invalid(reason: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.into())
+}
+
+/// The share of a rank of the file's particles. Memory that is short is the inner error.
+fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint, Error>> {
+    let len = file.metadata()?.len();
+    let mut magic = [0; MAGIC.len()];
+    let mut header = [0; HEADER];
+    let whole = (file.read_exact(&mut magic)).and_then(|()| file.read_exact(&mut header));
+    if whole.is_err() || magic != MAGIC {
+        return Err(invalid(
+            "this is no checkpoint of this version of nearfield-sph",
+        ));
+    }
+    let words = header.as_chunks::<8>().0;
+    let [count, step, notes] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
+    let numbers: [f64; 14] = std::array::from_fn(|at| f64::from_le_bytes(words[3 + at]));
+    let singles = header[17 * 8..].as_chunks::<4>().0;
+    let begin = (MAGIC.len() + HEADER) as u64;
+    let expected = (count.checked_mul(PARTICLE))
+        .and_then(|bytes| bytes.checked_add(notes)?.checked_add(begin));
+    if expected != Some(len) {
+        return Err(invalid(format!(
+            "its {len} bytes are not those of {count} particles and {notes} more bytes"
+        )));
+    }
+    let [time, ledger @ ..] = numbers;
+    if !numbers.iter().all(|number| number.is_finite()) {
+        return Err(invalid("a sum of its budgets is not finite"));
+    }
+    let cut = |rank: u64| (u128::from(count) * u128::from(rank) / u128::from(ranks)) as u64;
+    let (first, mine) = (cut(rank), (cut(rank + 1) - cut(rank)) as usize);
+    let mut at = begin + notes;
+    let mut read = |width: u64, into: &mut [u8]| {
+        file.seek(SeekFrom::Start(at + first * width))?;
+        at += count * width;
+        file.read_exact(into)
+    };
+    let arrays = || {
+        const WHAT: &str = "particles of a checkpoint";
+        let fluid = Particles {
+            position: zeroed(mine, WHAT)?,
+            velocity: zeroed(mine, WHAT)?,
+            compression: zeroed(mine, WHAT)?,
+            id: zeroed(mine, WHAT)?,
+        };
+        Ok::<_, Error>((fluid, zeroed::<u8>(notes as usize, WHAT)?))
+    };
+    let (mut fluid, mut notes) = match arrays() {
+        Ok(arrays) => arrays,
+        Err(short) => return Ok(Err(short)),
+    };
+    read(
+        12,
+        bytemuck::cast_slice_mut::<Vec3, u8>(&mut fluid.position),
+    )?;
+    read(
+        12,
+        bytemuck::cast_slice_mut::<Vec3, u8>(&mut fluid.velocity),
+    )?;
+    read(
+        4,
+        bytemuck::cast_slice_mut::<f32, u8>(&mut fluid.compression),
+    )?;
+    read(8, bytemuck::cast_slice_mut::<u64, u8>(&mut fluid.id))?;
+    file.seek(SeekFrom::Start(begin))?;
+    file.read_exact(&mut notes)?;
+    if let Some(bad) = (0..mine).find(|&i| !fluid.is_finite(i)) {
+        let number = first + bad as u64;
+        return Err(invalid(format!("its particle {number} is not finite")));
+    }
+    if let Some(id) = fluid.id.iter().find(|id| **id >= count) {
+        return Err(invalid(format!("it has the id {id} and {count} particles")));
+    }
+    Ok(Ok(Checkpoint {
+        fluid,
+        count,
+        step,
+        time,
+        ledger: Ledger::of(ledger),
+        numerics: std::array::from_fn(|at| f32::from_le_bytes(singles[at])),
+        notes,
+    }))
+}

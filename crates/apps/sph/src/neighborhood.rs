@@ -1,0 +1,296 @@
+//! The seam between the solver and what finds neighbours for it: one engine, or engines on many
+//! ranks.
+//!
+//! The solver keeps its arrays here and hands them over where a neighbourhood may want them in
+//! another order, or on another rank. It sums over its particles by an [`Accumulator`], so that a
+//! neighbourhood of many ranks can make sums that do not depend on their number.
+//!
+//! **Invariant:** after each method all arrays of a set have one length and one order.
+
+use glam::Vec3;
+use nearfield::{
+    PairKernel, Permutation,
+    kernels::FieldsOf,
+    prelude::{Device, Engine, PointSetId},
+};
+
+use crate::{Error, LostParticle, running::Running};
+
+/// One of the two sets of particles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// The fluid, which moves.
+    Fluid,
+    /// The walls, which rest.
+    Walls,
+}
+
+/// An array with one element per particle, which follows the particles.
+#[derive(Debug)]
+pub enum Column<'a> {
+    /// Vectors.
+    Vectors(&'a mut Vec<Vec3>),
+    /// Numbers.
+    Numbers(&'a mut Vec<f32>),
+    /// A vector and a number each.
+    Pairs(&'a mut Vec<(Vec3, f32)>),
+    /// Ids of particles.
+    Ids(&'a mut Vec<u64>),
+}
+
+impl Column<'_> {
+    /// Brings the array into the order of `permutation`.
+    fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
+        match self {
+            Self::Vectors(values) => permutation.apply(values)?,
+            Self::Numbers(values) => permutation.apply(values)?,
+            Self::Pairs(values) => permutation.apply(values)?,
+            Self::Ids(values) => permutation.apply(values)?,
+        }
+        Ok(())
+    }
+}
+
+/// The particles of a set: their positions, metres, and all arrays beside them.
+#[derive(Debug)]
+pub struct Arrays<'a> {
+    /// Where the particles are.
+    pub positions: &'a mut Vec<Vec3>,
+    /// What else there is of them.
+    pub columns: Vec<Column<'a>>,
+}
+
+/// A sum in the making.
+pub trait Accumulator: Default + Send {
+    /// Adds a number.
+    fn add(&mut self, value: f64);
+}
+
+/// The sum as the processor makes it, one number after the other.
+impl Accumulator for f64 {
+    #[inline(always)]
+    fn add(&mut self, value: f64) {
+        *self += value;
+    }
+}
+
+/// Particles of a simulation by rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// Fluid particles of each rank.
+    pub particles_per_rank: Vec<u64>,
+    /// Particles of others that ranks see, fluid and walls, of all ranks together.
+    pub halo_points: u64,
+}
+
+/// What the solver asks of its surroundings: neighbours, and, where the particles are on many
+/// ranks, what all ranks know together.
+///
+/// All methods are collective: every rank calls them in the same order. The provided ones suit a
+/// single rank.
+pub trait Neighborhood: Send + Sync {
+    /// How sums over particles are made.
+    type Sum: Accumulator;
+
+    /// The number of this rank.
+    fn rank(&self) -> usize {
+        0
+    }
+
+    /// Number of ranks.
+    fn ranks(&self) -> usize {
+        1
+    }
+
+    /// Takes the particles of a set in, once, fluid first. Each rank gives any share of them and
+    /// has those that are its own afterwards. `ids` are their numbers among all of the set.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn place(&mut self, set: Set, ids: &[u64], arrays: Arrays<'_>) -> Result<(), Error>;
+
+    /// Follows the fluid to its new positions. Walls may change their rank too.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn follow(&mut self, fluid: Arrays<'_>, walls: Arrays<'_>) -> Result<(), Error>;
+
+    /// Brings the fluid into an order that is good for the memory, now or when it is
+    /// [followed](Self::follow) next.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn sort_fluid(&mut self, fluid: Arrays<'_>) -> Result<(), Error>;
+
+    /// Evaluates a kernel for all particles of the first set, with those of the second.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn traverse<'a, K: PairKernel>(
+        &'a mut self,
+        kernel: &'a K,
+        of: [Set; 2],
+        targets: impl FieldsOf<'a, K::Target>,
+        sources: impl FieldsOf<'a, K::Source>,
+        results: &mut Vec<K::Output>,
+    ) -> Result<(), Error>;
+
+    /// Number of fluid neighbours of every fluid particle.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn neighbor_counts(&self) -> Result<Vec<u32>, Error>;
+
+    /// The sums over all ranks.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn totals<const N: usize>(&self, sums: [Self::Sum; N]) -> Result<[f64; N], Error>;
+
+    /// The largest numbers of all ranks.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn maxima<const N: usize>(&self, values: [f64; N]) -> Result<[f64; N], Error> {
+        Ok(values)
+    }
+
+    /// Adds up counts over all ranks.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn count_together(&self, counts: &mut [u64]) -> Result<(), Error> {
+        let _ = counts;
+        Ok(())
+    }
+
+    /// The lost particle of all ranks that has the smallest id, with the number of them all.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn first_lost(&self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
+        Ok(lost)
+    }
+
+    /// Brings arrays in the order of a set from all ranks to rank 0, in the order of ids; other
+    /// ranks have none afterwards.
+    ///
+    /// # Errors
+    /// When a rank is lost or memory is short.
+    fn gather(&self, set: Set, arrays: Arrays<'_>) -> Result<(), Error> {
+        let _ = (set, arrays);
+        Ok(())
+    }
+
+    /// Where the particles are; `None` on a single rank.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn spread(&self) -> Result<Option<Spread>, Error> {
+        Ok(None)
+    }
+
+    /// Where the engine of this rank runs, and why there.
+    fn running(&self) -> Running;
+}
+
+/// One engine for everything.
+///
+/// It gets the positions of the walls once, and those of the fluid after every drift. No neighbour
+/// list is stored: every sum is a traversal whose results are in the order of the arrays.
+pub(crate) struct OneEngine {
+    engine: Engine,
+    /// None before the particles are placed; the fluid is placed first.
+    fluid: Option<PointSetId>,
+    walls: Option<PointSetId>,
+}
+
+impl OneEngine {
+    /// An engine for this search radius, metres.
+    pub(crate) fn new(radius: f32, device: Device, threads: usize) -> Result<Self, Error> {
+        let builder = Engine::builder(radius).device(device).threads(threads);
+        Ok(Self {
+            engine: builder.build()?,
+            fluid: None,
+            walls: None,
+        })
+    }
+
+    fn id(&self, set: Set) -> Result<PointSetId, Error> {
+        let id = match set {
+            Set::Fluid => self.fluid,
+            Set::Walls => self.walls,
+        };
+        id.ok_or_else(|| Error::elsewhere("particles are used before they are placed"))
+    }
+
+    /// Brings a set and its arrays into spatial order.
+    fn sort(&mut self, set: Set, arrays: Arrays<'_>) -> Result<(), Error> {
+        let id = self.id(set)?;
+        let order = self.engine.z_sort(id)?;
+        order.apply(arrays.positions)?;
+        for mut column in arrays.columns {
+            column.reorder(&order)?;
+        }
+        Ok(self.engine.update(id, &*arrays.positions)?)
+    }
+}
+
+impl Neighborhood for OneEngine {
+    type Sum = f64;
+
+    fn place(&mut self, set: Set, _: &[u64], arrays: Arrays<'_>) -> Result<(), Error> {
+        let id = self.engine.add_point_set(&*arrays.positions)?;
+        match set {
+            Set::Fluid => self.fluid = Some(id),
+            Set::Walls => {
+                self.walls = Some(id);
+                self.sort(set, arrays)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, fluid: Arrays<'_>, _: Arrays<'_>) -> Result<(), Error> {
+        let id = self.id(Set::Fluid)?;
+        Ok(self.engine.update(id, &*fluid.positions)?)
+    }
+
+    fn sort_fluid(&mut self, fluid: Arrays<'_>) -> Result<(), Error> {
+        self.sort(Set::Fluid, fluid)
+    }
+
+    fn traverse<'a, K: PairKernel>(
+        &'a mut self,
+        kernel: &'a K,
+        [of, from]: [Set; 2],
+        targets: impl FieldsOf<'a, K::Target>,
+        sources: impl FieldsOf<'a, K::Source>,
+        results: &mut Vec<K::Output>,
+    ) -> Result<(), Error> {
+        let (of, from) = (self.id(of)?, self.id(from)?);
+        let traversal = self.engine.traverse(kernel, of, from);
+        Ok(traversal
+            .targets(targets)
+            .sources(sources)
+            .run_into(results)?)
+    }
+
+    fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        let fluid = self.id(Set::Fluid)?;
+        Ok(self.engine.count_neighbors(fluid, fluid)?)
+    }
+
+    fn totals<const N: usize>(&self, sums: [f64; N]) -> Result<[f64; N], Error> {
+        Ok(sums)
+    }
+
+    fn running(&self) -> Running {
+        let report = self.engine.report();
+        Running {
+            device: report.device,
+            reason: report.reason,
+            threads: report.threads,
+        }
+    }
+}

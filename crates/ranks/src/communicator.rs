@@ -36,6 +36,8 @@ pub(crate) const IDS: Tag = Tag(Tag::FIRST_FREE + 4);
 /// Positions of the first set on their way; those of the others have the tags behind it. The halo
 /// of one set may still be under way when the points of another one travel.
 const SETS: u16 = Tag::FIRST_FREE + 1000;
+/// Messages of the program to rank 0.
+pub(crate) const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 
 /// This rank among all ranks.
 pub(crate) struct Communicator {
@@ -102,6 +104,16 @@ impl Communicator {
         let reduced = self.transport.reduce(values, by);
         self.agreed += begin.elapsed();
         reduced
+    }
+
+    /// Minima over all ranks.
+    pub(crate) fn min(&mut self, values: &mut [f64]) -> Result<(), Fault> {
+        self.transport.reduce(values, Reduction::Min)
+    }
+
+    /// Ends the work of all ranks; returns the fault that holds.
+    pub(crate) fn fail(&mut self, fault: Fault) -> Fault {
+        self.transport.fail(fault)
     }
 
     /// A number of every rank, by rank.

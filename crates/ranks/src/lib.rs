@@ -52,13 +52,17 @@
 
 mod balance;
 mod builder;
+mod collective;
 mod communicator;
 mod complete;
 mod curve;
 mod cut;
+#[cfg(feature = "dam-break")]
+pub mod dam_break;
 mod domains;
 mod engine;
 mod error;
+mod exact;
 mod fields;
 mod ids;
 mod lists;
@@ -78,6 +82,7 @@ mod traverse;
 pub use builder::RankedBuilder;
 pub use engine::{RankedEngine, RankedSet};
 pub use error::{Error, ErrorKind, PointOfRank};
+pub use exact::ExactSum;
 pub use lists::{IdLists, RankedLists};
 pub use migration::Migration;
 pub use scalar::Scalar;

@@ -61,7 +61,7 @@ enum Task {
     /// Shows what dividing a step between two backends brings, and where the policies settle
     Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
-    DamBreak(dam_break::Args),
+    DamBreak(DamBreak),
     /// Moves bodies that attract each other
     Gravity(gravity::Args),
     /// Computes the electric potential of atoms at the points of a grid
@@ -69,6 +69,18 @@ enum Task {
     /// Shows what a recorded trace says: --trace FILE records one with any other command
     #[command(subcommand)]
     Trace(trace::Task),
+}
+
+/// The dam break on one engine, or on ranks.
+#[derive(Debug, clap::Args)]
+struct DamBreak {
+    #[command(flatten)]
+    args: nearfield_ranks::dam_break::Args,
+
+    /// Ranks as threads of this process, each with a part of the particles [default: none, or one
+    /// with --deterministic]
+    #[arg(long, value_name = "N")]
+    ranks: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -106,7 +118,7 @@ fn check_files(command: &Command) -> Result<(), Failure> {
         Task::Kernels(task) => task.files(&mut plan),
         Task::Scaling(args) => args.files(&mut plan),
         Task::Tune(args) => args.files(&mut plan),
-        Task::DamBreak(args) => dam_break::files(args, &mut plan),
+        Task::DamBreak(args) => dam_break::files(&args.args.run, &mut plan),
         Task::Gravity(args) => args.files(&mut plan),
         Task::Coulomb(args) => args.files(&mut plan),
         Task::Trace(task) => task.files(&mut plan),
@@ -148,9 +160,13 @@ fn record(command: &Command) -> Result<Option<Recording>, Failure> {
     Ok(Some(options.start(path)?))
 }
 
-fn dam_break(args: &dam_break::Args) -> Result<(), Failure> {
-    let summary = dam_break::run(args)?;
-    output::print_lines([if args.json {
+fn dam_break(DamBreak { args, ranks }: &DamBreak) -> Result<(), Failure> {
+    let ranks = ranks.or(args.deterministic.then_some(1));
+    let summary = match ranks {
+        Some(ranks) => nearfield_ranks::dam_break::run_on_threads(args, ranks)?,
+        None => dam_break::run(&args.run)?,
+    };
+    output::print_lines([if args.run.json {
         dam_break::to_json(&summary)?
     } else {
         summary.to_string()

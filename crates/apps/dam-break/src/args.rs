@@ -59,6 +59,14 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub frames: Option<usize>,
 
+    /// Write the state into this file at every frame, to go on from with --restart
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Go on from a file that --checkpoint wrote, with the flags and the output of its run
+    #[arg(long, value_name = "FILE")]
+    pub restart: Option<PathBuf>,
+
     /// Record where the time goes into a file, for nearfield trace
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -89,6 +97,8 @@ impl Default for Args {
             threads: 0,
             output: PathBuf::from(OUTPUT),
             frames: None,
+            checkpoint: None,
+            restart: None,
             trace: None,
             json: false,
         }

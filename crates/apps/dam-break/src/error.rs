@@ -119,6 +119,24 @@ pub enum ErrorKind {
         /// The message of the operating system.
         reason: String,
     },
+    /// A checkpoint is that of another run.
+    #[error("checkpoint {}: {reason}: give the flags of its run", path.display())]
+    Restart {
+        /// The file.
+        path: PathBuf,
+        /// What is different.
+        reason: String,
+    },
+    /// A frame of the run that is gone on with is not there.
+    #[error(
+        "{path}: {reason}; a run goes on in the output directory of its beginning, with its frames"
+    )]
+    Earlier {
+        /// The picture.
+        path: PathBuf,
+        /// The message of the operating system.
+        reason: String,
+    },
     /// Worker threads that draw or read probes could not be started.
     #[error("cannot start {threads} worker threads (0 is one per core): {reason}")]
     Threads {

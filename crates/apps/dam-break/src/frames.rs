@@ -72,10 +72,15 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene, to be written by `threads` threads, at least one.
-    /// Frames of an earlier run in the directory are removed when the first
-    /// one is there.
-    pub(crate) fn create(directory: &Path, scene: &Scene, threads: usize) -> Result<Self, Error> {
+    /// Frames of the scene, to be written by `threads` threads, at least one, from number `first`
+    /// on. Frames of an earlier run in the directory are removed when frame 0 is there; those
+    /// before `first` must be, and are taken into the animation.
+    pub(crate) fn create(
+        directory: &Path,
+        scene: &Scene,
+        threads: usize,
+        first: usize,
+    ) -> Result<Self, Error> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
@@ -89,10 +94,19 @@ impl Frames {
             scene: scene.clone(),
             strip: Mutex::default(),
         };
+        for index in 0..first {
+            let path = writer.path(index, "png");
+            let picture = image::open(&path).map_err(|error| ErrorKind::Earlier {
+                path,
+                reason: error.to_string(),
+            })?;
+            let small = thumbnail(&picture.into_rgb8(), ANIMATION.0, ANIMATION.1);
+            writer.strip().add(index, small, &writer.animation())?;
+        }
         Ok(Self {
             writer: Arc::new(writer),
             pool,
-            count: 0,
+            count: first,
             unfinished: 0,
             results: crossbeam_channel::unbounded(),
         })
@@ -125,7 +139,7 @@ impl Frames {
     }
 
     /// Waits until at most `room` frames are unfinished; returns the first error there was.
-    fn settle(&mut self, room: usize) -> Result<(), Error> {
+    pub(crate) fn settle(&mut self, room: usize) -> Result<(), Error> {
         let mut all = Ok(());
         while self.unfinished > 0 {
             let outcome = if self.unfinished > room {
@@ -178,6 +192,10 @@ impl Writer {
         self.directory.join(format!("frame_{index:04}.{extension}"))
     }
 
+    fn animation(&self) -> PathBuf {
+        self.directory.join("dam_break.gif")
+    }
+
     fn strip(&self) -> MutexGuard<'_, Strip> {
         self.strip.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,8 +220,7 @@ impl Writer {
         if index == 0 {
             remove_frames(&self.directory, "frame_0000")?;
         }
-        let path = self.directory.join("dam_break.gif");
-        self.strip().add(index, small, &path)
+        self.strip().add(index, small, &self.animation())
     }
 }
 
@@ -337,7 +354,7 @@ mod tests {
     fn frames_stand_in_order_whatever_order_they_are_done_in() {
         let directory = tempfile::tempdir().unwrap();
         let mut simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 3).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 3, 0).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         // Pushing does not wait for frame 1, which is done after the last.
         let (open, gate) = bounded(0);
@@ -382,7 +399,7 @@ mod tests {
     fn an_error_of_a_writer_reaches_the_run_with_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 2).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 2, 0).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         frames.settle(0).unwrap();
         std::fs::create_dir(directory.path().join("frame_0001.vtp")).unwrap();
@@ -406,7 +423,7 @@ mod tests {
     #[test]
     fn a_writer_that_panics_fails_the_run_and_does_not_hang_it() {
         let directory = tempfile::tempdir().unwrap();
-        let mut frames = Frames::create(directory.path(), &column(), 1).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 1, 0).unwrap();
         let panics = PendingMoment::new(128, || panic!("a mistake"));
         frames.push(panics).unwrap();
         let error = frames.push(simulation().moment().unwrap()).unwrap_err();
@@ -423,7 +440,7 @@ mod tests {
         assert_eq!(frames_of(50_000_000), MIN_UNFINISHED);
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 1).unwrap();
+        let mut frames = Frames::create(directory.path(), &column(), 1, 0).unwrap();
         frames.push(simulation.moment().unwrap()).unwrap();
         let large = || {
             let moment = simulation.moment().unwrap().wait().unwrap();

@@ -12,6 +12,9 @@ use crate::{Error, ErrorKind};
 /// Notes per run.
 const NOTES: f64 = 240.0;
 
+/// Numbers of a note in a file.
+pub(crate) const NUMBERS: usize = 9;
+
 /// One note.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Note {
@@ -63,6 +66,60 @@ impl Journal {
             energy: simulation.energy()?,
         });
         Ok(())
+    }
+
+    /// All notes as numbers, [`NUMBERS`] each, for a file.
+    pub(crate) fn numbers(&self) -> Vec<f64> {
+        let numbers = |note: &Note| -> [f64; NUMBERS] {
+            let Note {
+                time,
+                front,
+                energy,
+            } = *note;
+            [
+                time,
+                front.unwrap_or(f64::NAN),
+                energy.kinetic,
+                energy.potential,
+                energy.internal,
+                energy.viscous_loss,
+                energy.diffusion_loss,
+                energy.friction_loss,
+                energy.wall_work,
+            ]
+        };
+        self.notes.iter().flat_map(numbers).collect()
+    }
+
+    /// Takes the notes of such numbers.
+    pub(crate) fn restore(&mut self, numbers: &[f64]) {
+        let note = |numbers: &[f64; NUMBERS]| {
+            let [
+                time,
+                front,
+                kinetic,
+                potential,
+                internal,
+                viscous_loss,
+                diffusion_loss,
+                friction_loss,
+                wall_work,
+            ] = *numbers;
+            Note {
+                time,
+                front: (!front.is_nan()).then_some(front),
+                energy: Energy {
+                    kinetic,
+                    potential,
+                    internal,
+                    viscous_loss,
+                    diffusion_loss,
+                    friction_loss,
+                    wall_work,
+                },
+            }
+        };
+        self.notes = numbers.as_chunks().0.iter().map(note).collect();
     }
 
     /// The front in the experiments' units, (T, Z), by growing T.

@@ -19,6 +19,7 @@ mod args;
 mod error;
 mod frames;
 mod journal;
+mod notes;
 pub mod picture;
 mod probes;
 mod reference;
@@ -30,9 +31,9 @@ mod units;
 pub use args::Args;
 pub use error::{Error, ErrorKind};
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
-pub use run::{files, run, to_json};
+pub use run::{Setup, files, run, to_json};
 pub use scene::{Block, HEIGHT, Probe, Probes, Scene, TANK, WIDTH};
-pub use summary::{EnergySummary, FrontSummary, ProbesSummary, Summary};
+pub use summary::{EnergySummary, FrontSummary, ProbesSummary, SpreadSummary, Summary};
 
 use std::{io::Write, path::Path};
 

@@ -13,6 +13,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -38,7 +39,8 @@ pub(crate) struct Readings {
     due: f64,
     header: String,
     samples: usize,
-    /// `None` once the readings are settled.
+    meter: Arc<Meter>,
+    /// `None` before the first moment and once the readings are settled.
     reader: Option<Reader>,
     rows: Rows,
 }
@@ -47,6 +49,22 @@ pub(crate) struct Readings {
 struct Reader {
     moments: SyncSender<PendingMoment>,
     thread: JoinHandle<Result<Rows, Error>>,
+}
+
+impl Reader {
+    fn start(meter: Arc<Meter>) -> Result<Self, Error> {
+        let (sender, moments) = sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("probes".to_owned());
+        let thread = thread.spawn(move || meter.read(moments));
+        let thread = thread.map_err(|error| ErrorKind::Threads {
+            threads: 1,
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            moments: sender,
+            thread,
+        })
+    }
 }
 
 /// Time and one value per probe, for every sample.
@@ -89,13 +107,10 @@ struct Column {
 
 impl Readings {
     /// Of the probes of `scene` at this spacing; `None` when it has none.
-    ///
-    /// # Errors
-    /// When no thread can be started for them.
-    pub(crate) fn of(scene: &Scene, spacing: f64) -> Result<Option<Self>, Error> {
+    pub(crate) fn of(scene: &Scene, spacing: f64) -> Option<Self> {
         let probes = &scene.probes;
         if probes.pressure.is_empty() && probes.height.is_empty() {
-            return Ok(None);
+            return None;
         }
         let reach = REACH * spacing;
         let column = |probe: &Probe| {
@@ -122,44 +137,40 @@ impl Readings {
             pressure: probes.pressure.clone(),
             height: probes.height.iter().map(column).collect(),
         };
-        let (sender, moments) = sync_channel(WAITING);
-        let thread = std::thread::Builder::new().name("probes".to_owned());
-        let thread = thread.spawn(move || meter.read(moments));
-        let thread = thread.map_err(|error| ErrorKind::Threads {
-            threads: 1,
-            reason: error.to_string(),
-        })?;
-        Ok(Some(Self {
+        Some(Self {
             interval: probes.interval,
             due: 0.0,
             header,
             samples: 0,
-            reader: Some(Reader {
-                moments: sender,
-                thread,
-            }),
+            meter: Arc::new(meter),
+            reader: None,
             rows: Rows::new(),
-        }))
+        })
     }
 
     /// Hands the present moment in when it is time for the next sample.
     ///
     /// # Errors
-    /// When the fluid cannot be copied, or an earlier moment could not be read.
+    /// When the fluid cannot be copied, an earlier moment could not be read, or no thread can be
+    /// started.
     pub(crate) fn follow(&mut self, simulation: &Simulation) -> Result<(), Error> {
         // Steps add up with rounding: a hair early is on time.
         if simulation.time() < self.due - 1e-9 * self.interval {
             return Ok(());
         }
         let moment = simulation.moment()?;
-        let reader = self.reader.as_ref();
-        let taken = reader.is_some_and(|reader| reader.moments.send(moment).is_ok());
-        if !taken {
-            return self.settle();
+        // On ranks, rank 0 has the particles.
+        if simulation.rank() == 0 {
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                none => none.insert(Reader::start(self.meter.clone())?),
+            };
+            if reader.moments.send(moment).is_err() {
+                return self.settle();
+            }
         }
         self.samples += 1;
-        let passed = (simulation.time() / self.interval * (1.0 + 1e-12)).floor();
-        self.due = (passed + 1.0) * self.interval;
+        self.wait_from(simulation.time());
         Ok(())
     }
 
@@ -173,9 +184,34 @@ impl Readings {
         };
         drop(moments);
         let panicked = "the thread that reads the probes panicked";
-        self.rows =
-            (thread.join()).map_err(|_| Error::output(Path::new("probes.csv"), panicked))??;
+        let rows = thread.join();
+        let rows = rows.map_err(|_| Error::output(Path::new("probes.csv"), panicked))??;
+        self.rows.extend(rows);
         Ok(())
+    }
+
+    /// The settled rows, for a file.
+    pub(crate) fn rows(&self) -> &[Vec<f64>] {
+        &self.rows
+    }
+
+    /// Numbers of a row: the time and one per probe.
+    pub(crate) fn width(&self) -> usize {
+        1 + self.meter.pressure.len() + self.meter.height.len()
+    }
+
+    /// Goes on from such rows.
+    pub(crate) fn restore(&mut self, rows: Vec<Vec<f64>>) {
+        if let Some(row) = rows.last() {
+            self.wait_from(row[0]);
+        }
+        (self.samples, self.rows) = (rows.len(), rows);
+    }
+
+    /// Sets the time of the next sample after one at `time`.
+    fn wait_from(&mut self, time: f64) {
+        let passed = (time / self.interval * (1.0 + 1e-12)).floor();
+        self.due = (passed + 1.0) * self.interval;
     }
 
     /// Number of samples.

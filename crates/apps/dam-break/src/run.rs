@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use nearfield::Device;
 use nearfield_files::{Plan, is_frame};
-use nearfield_sph::Simulation;
+use nearfield_sph::{Checkpoint, Simulation, SimulationBuilder};
 use nearfield_trace::Recording;
 
 use crate::Error;
 use crate::args::Args;
 use crate::frames::{FRAME, Frames};
 use crate::journal::Journal;
+use crate::notes;
 use crate::picture::front_plot;
 use crate::probes::Readings;
 use crate::reference::{Comparison, Point, experiments};
 use crate::scene::Scene;
-use crate::summary::{EnergySummary, FrontSummary, ProbesSummary, Summary};
+use crate::summary::{EnergySummary, FrontSummary, ProbesSummary, SpreadSummary, Summary};
 use crate::units::Units;
 
 /// T at which a run ends when nothing else is asked for: the water has met the
@@ -46,6 +47,12 @@ pub fn files(args: &Args, plan: &mut Plan) {
     if let Some(scene) = &args.scene {
         plan.read(scene);
     }
+    if let Some(restart) = &args.restart {
+        plan.read(restart);
+    }
+    if let Some(checkpoint) = &args.checkpoint {
+        plan.write("--checkpoint", checkpoint);
+    }
     if let Some(trace) = &args.trace {
         plan.write("--trace", trace);
     }
@@ -64,48 +71,130 @@ pub fn files(args: &Args, plan: &mut Plan) {
 /// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
-    let begin = Instant::now();
-    let mut plan = Plan::default();
-    files(args, &mut plan);
-    plan.check()
-        .map_err(|clash| Error::output(&args.output, clash))?;
-    let _trace = args.trace.as_deref().map(record).transpose()?;
-    let scene = args.scene()?;
-    let spacing = args.spacing(&scene);
-    let particles = match args.particles {
-        Some(particles) => particles as f64,
-        None => scene.particles_at(spacing),
-    };
-    if !(1.0..=MAX_PARTICLES).contains(&particles) {
-        let wanted = "between 1 and 50 million";
-        return Err(Error::setting("particles", particles, wanted));
+    let (device, threads) = (args.device, args.threads);
+    Setup::new(args, 0, 1)?.run(|builder| builder.device(device).threads(threads).build())
+}
+
+/// A run that is about to begin, on one rank of any number: flags that make sense, the scene, and
+/// a place for the output, which rank 0 alone writes.
+pub struct Setup<'a> {
+    args: &'a Args,
+    begin: Instant,
+    /// Ends the recording when it is dropped.
+    _trace: Option<Recording>,
+    scene: Scene,
+    /// Distance of particles, metres.
+    spacing: f64,
+    /// Simulated time of the end, seconds.
+    end: f64,
+    rank: usize,
+    ranks: usize,
+}
+
+impl std::fmt::Debug for Setup<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (rank, ranks) = (self.rank, self.ranks);
+        write!(f, "Setup({} on rank {rank} of {ranks})", self.scene.title)
     }
-    let units = Units::of(&scene);
-    let end = args.seconds.or(scene.seconds);
-    let end = end.unwrap_or_else(|| units.seconds(LAST_T));
-    if !(end.is_finite() && end > 0.0) {
-        return Err(Error::setting("seconds", end, "finite and positive"));
+}
+
+impl<'a> Setup<'a> {
+    /// Checks the flags. Not collective: ranks agree on the outcome before they go on.
+    ///
+    /// # Errors
+    /// When the scene or a flag cannot be simulated, or the directory of the output cannot be made.
+    pub fn new(args: &'a Args, rank: usize, ranks: usize) -> Result<Self, Error> {
+        let begin = Instant::now();
+        let mut plan = Plan::default();
+        files(args, &mut plan);
+        plan.check()
+            .map_err(|clash| Error::output(&args.output, clash))?;
+        let trace = args.trace.as_deref().filter(|_| rank == 0);
+        let trace = trace.map(record).transpose()?;
+        let scene = args.scene()?;
+        let spacing = args.spacing(&scene);
+        let particles = match args.particles {
+            Some(particles) => particles as f64,
+            None => scene.particles_at(spacing),
+        };
+        if !(1.0..=MAX_PARTICLES * ranks as f64).contains(&particles) {
+            let wanted = "between 1 and 50 million on each rank";
+            return Err(Error::setting("particles", particles, wanted));
+        }
+        let end = args.seconds.or(scene.seconds);
+        let end = end.unwrap_or_else(|| Units::of(&scene).seconds(LAST_T));
+        if !(end.is_finite() && end > 0.0) {
+            return Err(Error::setting("seconds", end, "finite and positive"));
+        }
+        if rank == 0 {
+            std::fs::create_dir_all(&args.output)
+                .map_err(|error| Error::output(&args.output, error))?;
+        }
+        Ok(Self {
+            args,
+            begin,
+            _trace: trace,
+            scene,
+            spacing,
+            end,
+            rank,
+            ranks,
+        })
     }
-    std::fs::create_dir_all(&args.output).map_err(|error| Error::output(&args.output, error))?;
-    let mut simulation = scene
-        .builder(spacing)?
-        .device(args.device)
-        .threads(args.threads)
-        .evidence(args.output.join("lost_particle.vtp"))
-        .build()?;
-    simulation.write_walls(&args.output.join("wall.vtp"))?;
-    let writers = writers(args.threads, simulation.running().device);
-    let course = Course {
-        journal: Journal::new(&scene, end),
-        readings: Readings::of(&scene, spacing)?,
-        frames: Frames::create(&args.output, &scene, writers)?,
-        scene,
-        bar: progress_bar(),
-        solving: Duration::ZERO,
-        output: Duration::ZERO,
-        end,
-    };
-    course.run(&mut simulation, args, begin)
+
+    /// Search radius of the engine, metres.
+    #[must_use]
+    pub fn radius(&self) -> f32 {
+        self.scene.config(self.spacing).kernel().support()
+    }
+
+    /// Simulates the scene, which `build` makes from its description. Collective; every rank
+    /// returns the summary.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(
+        self,
+        build: impl FnOnce(SimulationBuilder) -> Result<Simulation, nearfield_sph::Error>,
+    ) -> Result<Summary, Error> {
+        let (args, scene) = (self.args, self.scene);
+        let mut builder = scene.builder_on(self.spacing, self.rank, self.ranks)?;
+        let mut journal = Journal::new(&scene, self.end);
+        let mut readings = Readings::of(&scene, self.spacing);
+        let mut first = None;
+        if let Some(path) = &args.restart {
+            let checkpoint = Checkpoint::read(path, self.rank, self.ranks)?;
+            first = Some(notes::restore(
+                path,
+                &checkpoint,
+                &mut journal,
+                &mut readings,
+            )?);
+            builder = builder.resume(checkpoint);
+        }
+        let evidence = args.output.join("lost_particle.vtp");
+        let mut simulation = build(builder.evidence(evidence))?;
+        let course = || {
+            simulation.write_walls(&args.output.join("wall.vtp"))?;
+            let writers = writers(args.threads, simulation.running().device);
+            let frames = (self.rank == 0)
+                .then(|| Frames::create(&args.output, &scene, writers, first.unwrap_or(0)));
+            Ok(Course {
+                journal,
+                readings,
+                frames: frames.transpose()?,
+                first,
+                scene,
+                bar: progress_bar(self.rank),
+                solving: Duration::ZERO,
+                output: Duration::ZERO,
+                end: self.end,
+            })
+        };
+        let course: Result<Course, Error> = course();
+        let done = course.and_then(|course| course.run(&mut simulation, args, self.begin));
+        done.inspect_err(|error| simulation.give_up(&error.to_string()))
+    }
 }
 
 /// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait
@@ -138,7 +227,10 @@ struct Course {
     journal: Journal,
     /// `None` where the scene has no probes.
     readings: Option<Readings>,
-    frames: Frames,
+    /// `None` on ranks that write nothing.
+    frames: Option<Frames>,
+    /// The first frame that is not there yet, where the run goes on from a checkpoint.
+    first: Option<usize>,
     bar: ProgressBar,
     /// Time spent in the solver.
     solving: Duration,
@@ -156,7 +248,7 @@ impl Course {
         args: &Args,
         begin: Instant,
     ) -> Result<Summary, Error> {
-        match self.travel(simulation, args.frame_count()) {
+        match self.travel(simulation, args) {
             Ok(()) => self.arrive(simulation, args, begin),
             Err(error) => {
                 self.keep(args);
@@ -165,16 +257,21 @@ impl Course {
         }
     }
 
-    /// Steps to the end, writing `frames` frames at even intervals.
-    fn travel(&mut self, simulation: &mut Simulation, frames: usize) -> Result<(), Error> {
-        self.note(simulation)?;
-        if frames > 0 {
-            self.hand_in(simulation)?;
+    /// Steps to the end, writing frames at even intervals.
+    fn travel(&mut self, simulation: &mut Simulation, args: &Args) -> Result<(), Error> {
+        let frames = args.frame_count();
+        if self.first.is_none() {
+            self.note(simulation)?;
+            if frames > 0 {
+                self.hand_in(simulation)?;
+                self.save(simulation, args, 1)?;
+            }
         }
-        for frame in 1..frames {
+        for frame in self.first.unwrap_or(1)..frames {
             let time = self.end * frame as f64 / (frames - 1) as f64;
             self.advance(simulation, time)?;
             self.hand_in(simulation)?;
+            self.save(simulation, args, frame + 1)?;
         }
         self.advance(simulation, self.end)
     }
@@ -203,9 +300,29 @@ impl Course {
     fn hand_in(&mut self, simulation: &Simulation) -> Result<(), Error> {
         let begin = Instant::now();
         let moment = simulation.moment().map_err(Error::from);
-        let pushed = moment.and_then(|moment| self.frames.push(moment));
+        let pushed = moment.and_then(|moment| match &mut self.frames {
+            Some(frames) => frames.push(moment),
+            None => Ok(()),
+        });
         self.output += begin.elapsed();
         pushed
+    }
+
+    /// Writes a checkpoint, if there is a file for it, of a run whose next frame is `next`. The
+    /// frames before are complete then.
+    fn save(&mut self, simulation: &Simulation, args: &Args, next: usize) -> Result<(), Error> {
+        let Some(path) = &args.checkpoint else {
+            return Ok(());
+        };
+        let begin = Instant::now();
+        let checkpoint = simulation.checkpoint()?;
+        if let Some(frames) = &mut self.frames {
+            frames.settle(0)?;
+            let notes = notes::of(next, &self.journal, &mut self.readings)?;
+            checkpoint.write(path, &notes)?;
+        }
+        self.output += begin.elapsed();
+        Ok(())
     }
 
     /// Steps until the time is `until`, seconds.
@@ -229,10 +346,13 @@ impl Course {
         if let Some(readings) = &mut self.readings {
             let _ = readings.settle();
         }
+        let Some(frames) = self.frames.take() else {
+            return;
+        };
         for (name, table) in self.tables() {
             let _ = nearfield_files::write(args.output.join(name), table);
         }
-        let _ = self.frames.finish();
+        let _ = frames.finish();
     }
 
     /// Writes tables, plot and summary.
@@ -242,8 +362,12 @@ impl Course {
         args: &Args,
         begin: Instant,
     ) -> Result<Summary, Error> {
+        let writes = self.frames.is_some();
         let write = |name: &str, text: String| {
             let path = args.output.join(name);
+            if !writes {
+                return Ok(());
+            }
             nearfield_files::write(&path, text).map_err(|error| Error::output(&path, error))
         };
         if let Some(readings) = &mut self.readings {
@@ -257,7 +381,10 @@ impl Course {
             None => None,
         };
         let waiting = Instant::now();
-        let frames = self.frames.finish()?;
+        let frames = match self.frames.take() {
+            Some(frames) => frames.finish()?,
+            None => 0,
+        };
         let output = self.output + waiting.elapsed();
         self.bar.finish_and_clear();
         let running = simulation.running();
@@ -290,6 +417,7 @@ impl Course {
             }),
             frames,
             output: args.output.clone(),
+            spread: simulation.spread()?.map(SpreadSummary::from),
         };
         write("summary.json", to_json(&summary)?)?;
         Ok(summary)
@@ -299,7 +427,9 @@ impl Course {
     fn compare_front(&self, simulation: &Simulation, args: &Args) -> Result<FrontSummary, Error> {
         let front = self.journal.front();
         let path = args.output.join("front.png");
-        plot_front(&path, &self.scene, simulation, &front)?;
+        if self.frames.is_some() {
+            plot_front(&path, &self.scene, simulation, &front)?;
+        }
         let compared: Vec<Comparison> = experiments()
             .iter()
             .filter_map(|one| one.compare(&front))
@@ -354,8 +484,11 @@ fn plot_front(
     front_plot(path, &name, &front[..free], &experiments())
 }
 
-/// A progress bar in thousandths; silent unless standard error is a terminal.
-fn progress_bar() -> ProgressBar {
+/// A progress bar in thousandths, of rank 0; silent unless standard error is a terminal.
+fn progress_bar(rank: usize) -> ProgressBar {
+    if rank != 0 {
+        return ProgressBar::hidden();
+    }
     let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left");
     ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
@@ -403,9 +536,10 @@ mod tests {
         let course = Course {
             journal: Journal::new(&column, 1.0),
             readings: None,
-            frames: Frames::create(&args.output, &column, 1).unwrap(),
+            frames: Some(Frames::create(&args.output, &column, 1, 0).unwrap()),
+            first: None,
             scene: column,
-            bar: progress_bar(),
+            bar: progress_bar(0),
             solving: Duration::ZERO,
             output: Duration::ZERO,
             end: 1.0,

@@ -4,6 +4,7 @@ use indicatif::HumanCount;
 use std::fmt;
 use std::path::PathBuf;
 
+use nearfield_sph::Spread;
 use serde::Serialize;
 
 use crate::reference::{BAND, Comparison};
@@ -64,6 +65,30 @@ pub struct Summary {
     pub frames: usize,
     /// The directory with all files of the run.
     pub output: PathBuf,
+    /// The particles by rank; left out where there are no ranks.
+    #[serde(flatten)]
+    pub spread: Option<SpreadSummary>,
+}
+
+/// How a run was spread over ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct SpreadSummary {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Fluid particles of each rank at the end.
+    pub particles_per_rank: Vec<u64>,
+    /// Particles of others that ranks see at the end, fluid and walls, of all ranks together.
+    pub halo_points: u64,
+}
+
+impl From<Spread> for SpreadSummary {
+    fn from(spread: Spread) -> Self {
+        Self {
+            ranks: spread.particles_per_rank.len(),
+            particles_per_rank: spread.particles_per_rank,
+            halo_points: spread.halo_points,
+        }
+    }
 }
 
 /// Energies, joules (in the plane: per metre of depth).
@@ -172,6 +197,16 @@ impl fmt::Display for Summary {
                 f,
                 "{} samples of the probes",
                 HumanCount(probes.samples as u64)
+            )?;
+        }
+        if let Some(spread) = &self.spread {
+            let (ranks, counts) = (spread.ranks, &spread.particles_per_rank);
+            let mean = self.particles as f64 / ranks as f64;
+            let most = counts.iter().max().copied().unwrap_or(0) as f64 / mean;
+            writeln!(
+                f,
+                "{ranks} ranks, the largest with {most:.2} of the mean, {} halo points",
+                HumanCount(spread.halo_points)
             )?;
         }
         for (front, one) in self.front.iter().flat_map(FrontSummary::rows) {

@@ -60,6 +60,11 @@ pub(crate) trait Body: Send + Sync {
         0
     }
 
+    /// Tells other ranks that this one cannot go on.
+    fn give_up(&self, reason: &str) {
+        let _ = reason;
+    }
+
     /// The particles by rank, if there are ranks.
     fn spread(&self) -> Result<Option<Spread>, Error> {
         Ok(None)

@@ -319,6 +319,10 @@ impl<N: Neighborhood> Body for HostBody<N> {
         self.near.rank()
     }
 
+    fn give_up(&self, reason: &str) {
+        self.near.give_up(reason);
+    }
+
     fn spread(&self) -> Result<Option<Spread>, Error> {
         self.near.spread()
     }

@@ -190,6 +190,12 @@ pub trait Neighborhood: Send + Sync {
         Ok(None)
     }
 
+    /// Tells all other ranks that this one cannot go on, and why: their calls return errors from
+    /// now on. Not collective.
+    fn give_up(&self, reason: &str) {
+        let _ = reason;
+    }
+
     /// Where the engine of this rank runs, and why there.
     fn running(&self) -> Running;
 }

@@ -299,6 +299,12 @@ impl Simulation {
         self.body.rank()
     }
 
+    /// Tells all other ranks that this one cannot go on, for reasons that they do not know: their
+    /// calls return errors from now on. Not collective; without other ranks it does nothing.
+    pub fn give_up(&self, reason: &str) {
+        self.body.give_up(reason);
+    }
+
     /// How the particles are spread over ranks; `None` where there are no ranks.
     ///
     /// # Errors

@@ -15,9 +15,12 @@
 //!
 //! # Collective operations
 //!
-//! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. Rank 0
-//! collects in the order of the ranks, so sums have the same bits on every rank and from run to
-//! run. A transport whose library does these faster overrides them, and has to keep that promise.
+//! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. A reduction
+//! goes up a tree to rank 0, rank 0 to 1, 2 to 3, then 0 to 2 and so on, and comes down the same
+//! way: it takes as many messages one after the other as the number of ranks has binary digits,
+//! twice. The tree depends on the number of ranks only, so sums have the same bits on every rank
+//! and from run to run. A transport whose library does these faster overrides them, and has to keep
+//! that promise.
 
 mod fault;
 #[cfg(feature = "mpi")]
@@ -44,7 +47,7 @@ impl Tag {
 pub enum Reduction {
     /// The smallest.
     Min,
-    /// The sum, added in the order of the ranks.
+    /// The sum, in an order that depends on the number of ranks only.
     Sum,
 }
 
@@ -95,27 +98,35 @@ pub trait Transport: Send {
     /// Returns the fault that holds now.
     fn fail(&mut self, fault: Fault) -> Fault;
 
-    /// Replaces every number by the reduction over all ranks. All ranks give as many numbers.
+    /// Replaces every number by the reduction over all ranks. All ranks give as many.
     ///
     /// # Errors
     /// A fault of any rank.
     fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
         let (rank, ranks) = (self.rank(), self.ranks());
-        if rank != 0 {
-            self.post(0, Tag::REDUCE, bytes_of(values))?;
-            let whole = self.receive(0, Tag::REDUCE)?;
-            return read_into(values, &whole).map_err(|cause| self.fail(Fault { rank, cause }));
-        }
-        for other in 1..ranks {
-            let part = self.receive(other, Tag::REDUCE)?;
-            if part.len() != size_of_val(values) {
-                let cause = wrong_length(&part, size_of_val(values));
-                return Err(self.fail(Fault { rank, cause }));
+        // A rank stands for those from it to the next multiple of twice `below`.
+        let mut below = 1;
+        while below < ranks && rank & below == 0 {
+            if rank + below < ranks {
+                let part = self.receive(rank + below, Tag::REDUCE)?;
+                if part.len() != size_of_val(values) {
+                    let cause = wrong_length(&part, size_of_val(values));
+                    return Err(self.fail(Fault { rank, cause }));
+                }
+                by.fold(values, numbers(&part));
             }
-            by.fold(values, numbers(&part));
+            below *= 2;
         }
-        for other in 1..ranks {
-            self.post(other, Tag::REDUCE, bytes_of(values))?;
+        if rank != 0 {
+            self.post(rank - below, Tag::REDUCE, bytes_of(values))?;
+            let whole = self.receive(rank - below, Tag::REDUCE)?;
+            read_into(values, &whole).map_err(|cause| self.fail(Fault { rank, cause }))?;
+        }
+        while below > 1 {
+            below /= 2;
+            if rank + below < ranks {
+                self.post(rank + below, Tag::REDUCE, bytes_of(values))?;
+            }
         }
         Ok(())
     }

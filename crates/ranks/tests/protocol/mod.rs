@@ -80,9 +80,13 @@ fn in_order(mut rank: Rank) {
 
 fn collective(mut rank: Rank) {
     let (me, ranks) = (rank.rank(), rank.ranks());
-    // 0.1 + 0.2 + … depends on the order of summation.
+    // 0.1 + 0.2 + … depends on the order of summation: pairs, pairs of pairs and so on.
     let number = |rank: usize| 0.1 * (rank + 1) as f64;
-    let sum = (1..ranks).fold(number(0), |sum, rank| sum + number(rank));
+    let mut sums: Vec<f64> = (0..ranks).map(number).collect();
+    while sums.len() > 1 {
+        sums = sums.chunks(2).map(|pair| pair.iter().sum()).collect();
+    }
+    let sum = sums[0];
     let (mut low, mut total) = ([me as f64, -(me as f64)], [number(me)]);
     rank.reduce(&mut low, Reduction::Min).unwrap();
     rank.reduce(&mut total, Reduction::Sum).unwrap();

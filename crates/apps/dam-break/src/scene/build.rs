@@ -56,9 +56,28 @@ impl Scene {
     /// # Errors
     /// When there is no memory for the particles, or a box is thinner than half a spacing.
     pub fn builder(&self, spacing: f64) -> Result<SimulationBuilder, Error> {
+        self.builder_on(spacing, 0, 1)
+    }
+
+    /// As [`builder`](Self::builder), with the share of one of `ranks` ranks.
+    pub(crate) fn builder_on(
+        &self,
+        spacing: f64,
+        rank: usize,
+        ranks: usize,
+    ) -> Result<SimulationBuilder, Error> {
+        let builder = Simulation::builder_on(self.config(spacing), rank, ranks)?;
+        self.fill(builder, spacing)
+    }
+
+    /// Adds all particles to a description.
+    fn fill(
+        &self,
+        mut builder: SimulationBuilder,
+        spacing: f64,
+    ) -> Result<SimulationBuilder, Error> {
         let config = self.config(spacing);
         let layers = (2.0 * config.smoothing).ceil() as i32;
-        let mut builder = Simulation::builder(config);
         let mut stirrer = Stirrer::new(self.dimensions, config.spacing);
         for (index, water) in self.water.iter().enumerate() {
             let cells = self.filled("water", index, water, spacing)?;

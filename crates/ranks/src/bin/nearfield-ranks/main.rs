@@ -1,0 +1,162 @@
+//! The `nearfield-ranks` command: what runs on ranks that MPI has started.
+//!
+//! `mpirun -n 4 nearfield-ranks check` says whether ranks, messages and bits are right here, and
+//! the other commands follow. Rank 0 alone prints. An error that all ranks share ends them in
+//! order, with exit code 1; a rank that is lost to the others ends all at once by `MPI_Abort`.
+
+mod check;
+mod measure;
+mod predict;
+
+use clap::{Parser, Subcommand};
+use nearfield_ranks::{
+    dam_break,
+    transport::{
+        Fault, Transport,
+        mpi::{Mpi, MpiTransport},
+    },
+};
+use std::{
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+/// Nearfield on the ranks of MPI.
+#[derive(Debug, Parser)]
+#[command(name = "nearfield-ranks", version)]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Says where the ranks run, and checks that messages and results are right
+    Check(check::Args),
+    /// Simulates a collapsing water column on all ranks and draws it
+    DamBreak(dam_break::Args),
+    /// Times messages and steps on these ranks, for predict
+    Measure(measure::Args),
+    /// Predicts weak and strong scaling on more ranks than there are
+    Predict(predict::Args),
+}
+
+/// Why a command failed on this rank.
+#[derive(Debug)]
+enum Failure {
+    /// All ranks have failed for this reason.
+    Shared(String),
+    /// A rank is lost to the others.
+    Lost(Fault),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared(text) => f.write_str(text),
+            Self::Lost(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Lost(fault)
+    }
+}
+
+impl From<nearfield_ranks::Error> for Failure {
+    fn from(error: nearfield_ranks::Error) -> Self {
+        match error.kind() {
+            nearfield_ranks::ErrorKind::Fault(fault) => Self::Lost(fault.clone()),
+            _ => Self::Shared(error.to_string()),
+        }
+    }
+}
+
+impl From<nearfield_dam_break::Error> for Failure {
+    fn from(error: nearfield_dam_break::Error) -> Self {
+        match dam_break::fault(&error) {
+            Some(fault) => Self::Lost(fault.clone()),
+            None => Self::Shared(error.to_string()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mpi = match Mpi::start() {
+        Ok(mpi) => mpi,
+        Err(error) => {
+            eprintln!("nearfield-ranks: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let transport = match mpi.transport() {
+        Ok(transport) => transport,
+        Err(error) => {
+            eprintln!("nearfield-ranks: {error}");
+            mpi.abort(1);
+        }
+    };
+    let rank = transport.rank();
+    let command = match Command::try_parse() {
+        Ok(command) => command,
+        Err(wrong) => {
+            if rank == 0 {
+                // Nobody is left to be told.
+                wrong.print().ok();
+            }
+            return ExitCode::from(wrong.exit_code() as u8);
+        }
+    };
+    match perform(&command.task, &mpi, transport) {
+        Ok(text) if rank != 0 || print(&text).is_ok() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(Failure::Lost(fault)) => {
+            eprintln!("nearfield-ranks: rank {rank} ends all ranks: {fault}");
+            mpi.abort(1)
+        }
+        Err(failure) => {
+            if rank == 0 {
+                eprintln!("nearfield-ranks: {failure}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the result of rank 0.
+fn print(text: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{text}")
+}
+
+/// Runs a command on this rank; returns what rank 0 prints.
+fn perform(task: &Task, mpi: &Mpi, transport: MpiTransport) -> Result<String, Failure> {
+    match task {
+        Task::Check(args) => check::run(args, mpi, transport),
+        Task::DamBreak(args) => dam_break(args, transport),
+        Task::Measure(args) => measure::run(args, mpi, transport),
+        Task::Predict(args) => predict::run(args, transport.rank()),
+    }
+}
+
+fn dam_break(args: &dam_break::Args, mut transport: MpiTransport) -> Result<String, Failure> {
+    let threads = match args.run.threads {
+        0 => check::fair_threads(&mut transport)?,
+        threads => threads,
+    };
+    let rank = transport.rank();
+    let summary = dam_break::run(args, threads, transport);
+    let summary = summary.inspect_err(|error| {
+        // The others only learn that this rank has failed, so it says why before they end it.
+        if rank == 0 && dam_break::fault(error).is_none() {
+            eprintln!("nearfield-ranks: {error}");
+        }
+    })?;
+    if args.run.json {
+        Ok(nearfield_dam_break::to_json(&summary)?)
+    } else {
+        Ok(summary.to_string())
+    }
+}

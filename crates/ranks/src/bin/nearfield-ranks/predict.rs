@@ -1,0 +1,357 @@
+//! `nearfield-ranks predict`: a model of steps on more ranks than there are.
+//!
+//! A step on P ranks of n points each takes
+//!
+//! `n·t_point + h·t_halo + w·(m·L + b·h/B + 2·k·⌈log₂ P⌉·L)`
+//!
+//! seconds, where a rank has h halo points: f times the points within the search radius of a cube
+//! that holds n. It sends m messages, at most 26 neighbours' worth, of b bytes per halo point, with
+//! latency L and bandwidth B, and takes part in k reductions, which go up a tree of ranks and down.
+//! The share w of the time of messages is waited for, the rest is hidden behind work. All of these
+//! were [measured](crate::measure) but P and n.
+
+use crate::{
+    Failure,
+    measure::{RADIUS, Step},
+};
+use nearfield_files::write;
+use serde::{Deserialize, Serialize};
+use std::{fmt, io, path::Path, path::PathBuf};
+
+/// The flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Points of all ranks together
+    #[arg(long, value_name = "N")]
+    points: f64,
+
+    /// Most ranks
+    #[arg(long, value_name = "P")]
+    ranks: f64,
+
+    /// What measure wrote
+    #[arg(long, value_name = "FILE")]
+    machine: PathBuf,
+
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// Neighbours of a rank whose part of space is a cube.
+const NEIGHBORS: f64 = 26.0;
+
+/// A machine, as it was measured; times in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Machine {
+    /// Ranks that were measured, and threads of each.
+    ranks: usize,
+    threads: usize,
+    /// Of a message.
+    latency: f64,
+    /// Bytes a second.
+    bandwidth: f64,
+    /// Work of a point, with lists and a density.
+    seconds_per_point: f64,
+    /// Work of a halo point.
+    seconds_per_halo_point: f64,
+    /// Halo points over those within the radius of a cube.
+    halo_factor: f64,
+    /// Messages of a step to each neighbour.
+    messages_per_neighbor: f64,
+    bytes_per_halo_point: f64,
+    reductions: f64,
+    /// Share of the time of messages that is waited for.
+    waiting: f64,
+}
+
+/// Points within the radius of a cube of `points` points, which are 1 apart.
+fn shell(points: f64) -> f64 {
+    (points.cbrt() + 2.0 * f64::from(RADIUS)).powi(3) - points
+}
+
+/// Digits of the number of the last rank.
+fn depth(ranks: f64) -> f64 {
+    ranks.log2().ceil().max(0.0)
+}
+
+impl Machine {
+    /// The machine of steps of two sizes, the smaller one first.
+    pub(crate) fn fit(
+        ranks: usize,
+        threads: usize,
+        [latency, bandwidth]: [f64; 2],
+        [small, large]: [Step; 2],
+    ) -> Self {
+        let work = |step: Step| (step.seconds - step.waiting).max(0.0);
+        // Two equations for two times; without halo there is one of each.
+        let determinant = small.points * large.halo - large.points * small.halo;
+        let mut point = work(large) / large.points;
+        let mut halo = 0.0;
+        if determinant != 0.0 {
+            let both = (work(small) * large.halo - work(large) * small.halo) / determinant;
+            if both > 0.0 && both <= point {
+                point = both;
+                halo = (work(large) - point * large.points) / large.halo;
+            }
+        }
+        let others = (ranks as f64 - 1.0).clamp(1.0, NEIGHBORS);
+        let mut machine = Self {
+            ranks,
+            threads,
+            latency,
+            bandwidth,
+            seconds_per_point: point,
+            seconds_per_halo_point: halo,
+            halo_factor: large.halo / shell(large.points),
+            messages_per_neighbor: large.messages / others,
+            bytes_per_halo_point: large.bytes / large.halo.max(1.0),
+            reductions: large.reductions,
+            waiting: 1.0,
+        };
+        if ranks == 1 {
+            // No message was sent, so all are assumed to be waited for, with what the engine sends:
+            // id and position, and a field.
+            machine.halo_factor = 1.0;
+            machine.messages_per_neighbor = 2.0;
+            machine.bytes_per_halo_point = 24.0;
+        } else {
+            let messages = machine.messages(large.halo, ranks as f64);
+            machine.waiting = (large.waiting / messages).max(0.0);
+        }
+        machine
+    }
+
+    /// Writes the machine into a file.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
+        write(path, text)
+    }
+
+    /// Reads a machine, whose numbers make sense.
+    fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let machine: Self = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let numbers = [
+            machine.latency,
+            machine.bandwidth,
+            machine.seconds_per_point,
+            machine.seconds_per_halo_point,
+            machine.halo_factor,
+            machine.messages_per_neighbor,
+            machine.bytes_per_halo_point,
+            machine.reductions,
+            machine.waiting,
+        ];
+        let usable = numbers
+            .iter()
+            .all(|number| number.is_finite() && *number >= 0.0);
+        if !usable || machine.seconds_per_point == 0.0 || machine.bandwidth == 0.0 {
+            return Err("its numbers are not those of a machine".to_owned());
+        }
+        Ok(machine)
+    }
+
+    /// Time of the messages of a step.
+    fn messages(&self, halo: f64, ranks: f64) -> f64 {
+        let neighbors = (ranks - 1.0).clamp(0.0, NEIGHBORS);
+        let latencies =
+            self.messages_per_neighbor * neighbors + 2.0 * self.reductions * depth(ranks);
+        latencies * self.latency + self.bytes_per_halo_point * halo / self.bandwidth
+    }
+
+    /// A step of `points` points on `ranks` ranks.
+    fn predict(&self, points: f64, ranks: f64) -> Row {
+        let mine = points / ranks;
+        // All others' points at most.
+        let halo = (self.halo_factor * shell(mine)).min(points - mine);
+        let waiting = self.waiting * self.messages(halo, ranks);
+        let border = self.seconds_per_halo_point * halo + waiting;
+        let seconds = self.seconds_per_point * mine + border;
+        Row {
+            ranks,
+            points,
+            points_per_rank: mine,
+            halo_points_per_rank: halo,
+            step_seconds: seconds,
+            halo_share: border / seconds,
+            efficiency: self.seconds_per_point * mine / seconds,
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ranks of {} threads: {:.1} ns a point, {:.1} ns a halo point, messages {:.1} µs and \
+             {:.0} MB/s, {:.0} reductions a step; {:.0} % of the time of messages is waited for",
+            self.ranks,
+            self.threads,
+            1e9 * self.seconds_per_point,
+            1e9 * self.seconds_per_halo_point,
+            1e6 * self.latency,
+            self.bandwidth / 1e6,
+            self.reductions,
+            100.0 * self.waiting
+        )
+    }
+}
+
+/// A step that was predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Row {
+    ranks: f64,
+    points: f64,
+    points_per_rank: f64,
+    halo_points_per_rank: f64,
+    step_seconds: f64,
+    /// Share of the step that halos and waiting take.
+    halo_share: f64,
+    /// Work of the points over the time of the step.
+    efficiency: f64,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Prediction<'a> {
+    machine: &'a Machine,
+    /// As many points on each rank.
+    weak: Vec<Row>,
+    /// As many points on all ranks together.
+    strong: Vec<Row>,
+}
+
+pub(crate) fn run(args: &Args, rank: usize) -> Result<String, Failure> {
+    if rank != 0 {
+        return Ok(String::new());
+    }
+    let shared = |text: String| Failure::Shared(text);
+    let machine = Machine::read(&args.machine);
+    let machine = machine.map_err(|text| shared(format!("{}: {text}", args.machine.display())))?;
+    let whole = |number: f64| number.is_finite() && number >= 1.0 && number.fract() == 0.0;
+    if !(whole(args.points) && whole(args.ranks) && args.points >= args.ranks) {
+        return Err(shared(format!(
+            "{} points on {} ranks: give whole numbers, and a point to each rank at least",
+            args.points, args.ranks
+        )));
+    }
+    let prediction = predict(&machine, args.points, args.ranks);
+    if args.json {
+        return serde_json::to_string_pretty(&prediction)
+            .map_err(|error| shared(error.to_string()));
+    }
+    let mut text = format!("{machine}\n");
+    for (name, rows) in [("weak", &prediction.weak), ("strong", &prediction.strong)] {
+        text += &format!(
+            "{name} scaling\n{:>10} {:>12} {:>12} {:>12} {:>8} {:>10}\n",
+            "ranks", "points/rank", "halo/rank", "s/step", "halo", "efficiency"
+        );
+        for row in rows {
+            text += &format!(
+                "{:>10} {:>12.3e} {:>12.3e} {:>12.4} {:>7.1} % {:>10.3}\n",
+                row.ranks,
+                row.points_per_rank,
+                row.halo_points_per_rank,
+                row.step_seconds,
+                100.0 * row.halo_share,
+                row.efficiency
+            );
+        }
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+/// Both tables, from one rank to `ranks`, four times as many in each row.
+fn predict(machine: &Machine, points: f64, ranks: f64) -> Prediction<'_> {
+    let mut numbers = Vec::new();
+    let mut number = ranks;
+    while number >= 1.0 {
+        numbers.push(number);
+        number = (number / 4.0).floor();
+    }
+    numbers.reverse();
+    let weak = |number: &f64| machine.predict(points / ranks * number, *number);
+    let strong = |number: &f64| machine.predict(points, *number);
+    Prediction {
+        weak: numbers.iter().map(weak).collect(),
+        strong: numbers.iter().map(strong).collect(),
+        machine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of a machine with known numbers.
+    fn step(points: f64) -> Step {
+        let halo = 1.3 * shell(points);
+        Step {
+            points,
+            halo,
+            seconds: 200e-9 * points + 50e-9 * halo + 1e-3,
+            waiting: 1e-3,
+            messages: 30.0,
+            bytes: 40.0 * halo,
+            reductions: 12.0,
+        }
+    }
+
+    fn machine() -> Machine {
+        Machine::fit(4, 1, [2e-6, 1e10], [step(25e4), step(1e6)])
+    }
+
+    #[test]
+    fn known_times_are_found_again() {
+        let machine = machine();
+        let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-9;
+        assert!(near(machine.seconds_per_point, 200e-9), "{machine:?}");
+        assert!(near(machine.seconds_per_halo_point, 50e-9), "{machine:?}");
+        assert!(near(machine.halo_factor, 1.3) && near(machine.messages_per_neighbor, 10.0));
+        let row = machine.predict(4e6, 4.0);
+        assert!(near(row.step_seconds, step(1e6).seconds), "{row:?}");
+    }
+
+    #[test]
+    fn efficiency_falls_with_ranks_and_rises_with_points() {
+        let machine = machine();
+        let prediction = predict(&machine, 1e12, 1e4);
+        for rows in [&prediction.weak, &prediction.strong] {
+            assert_eq!(
+                rows.last().map(|row| (row.ranks, row.points)),
+                Some((1e4, 1e12))
+            );
+            assert!(
+                rows.windows(2)
+                    .all(|pair| pair[1].efficiency <= pair[0].efficiency)
+            );
+        }
+        assert_eq!(
+            prediction.weak[0].halo_points_per_rank, 0.0,
+            "on one rank there is no halo"
+        );
+        let [few, many] = [1e9, 1e12].map(|points| machine.predict(points, 1e4));
+        assert!(few.halo_share > many.halo_share && many.efficiency > 0.9);
+    }
+
+    #[test]
+    fn a_machine_survives_its_file_and_others_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("machine.json");
+        machine().write(&path).unwrap();
+        assert_eq!(Machine::read(&path), Ok(machine()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (from, to) in [
+            ("\"latency\": 2e-6", "\"latency\": -1"),
+            ("\"ranks\"", "\"rnks\""),
+        ] {
+            assert!(text.contains(from), "{text}");
+            std::fs::write(&path, text.replace(from, to)).unwrap();
+            assert!(Machine::read(&path).is_err());
+        }
+        let one = Machine::fit(1, 1, [0.0, f64::MAX], [step(25e4), step(1e6)]);
+        assert!(one.predict(1e9, 1e3).efficiency < 1.0);
+    }
+}

@@ -1,0 +1,141 @@
+//! The dam break on ranks: the solver of `nearfield-sph` with its particles on many ranks, as
+//! threads of this process or on any [transport](crate::transport).
+//!
+//! All ranks describe the scene and keep a share of it; rank 0 gathers frames and tables and writes
+//! them, so the files are those of one rank. With [`Args::deterministic`] they have the same bytes
+//! on any number of ranks: sums over neighbours go by ascending ids, and sums over particles are
+//! [exact](crate::ExactSum).
+
+mod neighborhood;
+
+use nearfield_dam_break::{Error, ErrorKind, Setup, Summary};
+use std::{num::NonZero, thread};
+
+use crate::{
+    ExactSum, RankedBuilder, RankedEngine,
+    error::{self, Refusal},
+    transport::{Fault, Transport, threads},
+};
+use neighborhood::{RankSum, Ranked};
+
+/// The flags of the dam break on ranks.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
+pub struct Args {
+    /// Those of the dam break on one engine.
+    #[command(flatten)]
+    pub run: nearfield_dam_break::Args,
+
+    /// The same bytes on any number of ranks; sums take longer
+    #[arg(long)]
+    pub deterministic: bool,
+}
+
+/// Simulates the dam break on this rank, with `threads` threads. Collective; every rank returns the
+/// summary, and rank 0 writes the files.
+///
+/// # Errors
+/// As [`nearfield_dam_break::run`], the same on all ranks. A rank that cannot go on by itself is a
+/// [`Fault`] on the others, which [`fault`] finds.
+pub fn run<T: Transport + 'static>(
+    args: &Args,
+    threads: usize,
+    mut transport: T,
+) -> Result<Summary, Error> {
+    let setup = Setup::new(&args.run, transport.rank(), transport.ranks());
+    let setup = agree(&mut transport, setup)?;
+    let builder = RankedEngine::builder(setup.radius());
+    let builder = builder.device(args.run.device).threads(threads);
+    let builder = builder.deterministic(args.deterministic);
+    if args.deterministic {
+        build::<ExactSum, T>(setup, builder, transport)
+    } else {
+        build::<f64, T>(setup, builder, transport)
+    }
+}
+
+/// Simulates the dam break with `ranks` ranks as threads of this process, which share its cores
+/// unless a number of threads for each is given.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
+    if ranks == 0 {
+        return Err(solver("0 ranks have no particles: give 1 at least"));
+    }
+    let threads = match args.run.threads {
+        0 => (cores() / ranks).max(1),
+        threads => threads,
+    };
+    let outcomes = threads::run(ranks, |transport| run(args, threads, transport));
+    let outcomes = outcomes.into_iter().map(|outcome| match outcome {
+        Ok(outcome) => outcome,
+        Err(lost) => Err(solver(error::Error::from(lost))),
+    });
+    // The first that is no consequence of another.
+    let mut first: Option<Result<Summary, Error>> = None;
+    for outcome in outcomes {
+        let cause = matches!(&outcome, Err(error) if fault(error).is_none());
+        match &first {
+            None => first = Some(outcome),
+            Some(Err(error)) if fault(error).is_none() => {}
+            Some(Ok(_)) if outcome.is_err() => first = Some(outcome),
+            Some(Err(_)) if cause => first = Some(outcome),
+            Some(_) => {}
+        }
+    }
+    first.unwrap_or_else(|| Err(solver("no rank has run")))
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The fault of ranks behind an error, if it is one.
+pub fn fault(error: &Error) -> Option<&Fault> {
+    let ErrorKind::Solver(error) = error.kind() else {
+        return None;
+    };
+    let nearfield_sph::ErrorKind::Elsewhere(cause) = error.kind() else {
+        return None;
+    };
+    match cause.downcast_ref::<error::Error>()?.kind() {
+        error::ErrorKind::Fault(fault) => Some(fault),
+        _ => None,
+    }
+}
+
+/// An error that is none of the dam break's own.
+fn solver(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    ErrorKind::Solver(nearfield_sph::Error::elsewhere(cause)).into()
+}
+
+/// Returns `local` if all ranks have succeeded; otherwise the error of this rank, or that of the
+/// lowest which has one.
+fn agree<T: Transport, R>(transport: &mut T, local: Result<R, Error>) -> Result<R, Error> {
+    let message = match &local {
+        Ok(_) => Vec::new(),
+        Err(error) => Refusal::new(error).to_bytes(),
+    };
+    let all = transport.gather(&message);
+    let all = all.map_err(|fault| solver(error::Error::from(fault)))?;
+    let refused = all.iter().position(|message| !message.is_empty());
+    match (local, refused) {
+        (Ok(_), Some(rank)) => Err(solver(Refusal::read(rank, &all[rank]))),
+        (local, _) => local,
+    }
+}
+
+/// Builds and runs the simulation with one kind of sums.
+fn build<S: RankSum, T: Transport + 'static>(
+    setup: Setup<'_>,
+    engine: RankedBuilder,
+    transport: T,
+) -> Result<Summary, Error> {
+    setup.run(|builder| {
+        let engine: RankedEngine = engine
+            .build(transport)
+            .map_err(nearfield_sph::Error::elsewhere)?;
+        builder.build_on(Ranked::<S>::new(engine))
+    })
+}

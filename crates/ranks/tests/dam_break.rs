@@ -1,0 +1,188 @@
+//! The dam break on ranks as threads: the same files on any number of ranks, the physics of one
+//! engine, and a run that goes on from a checkpoint on another number of ranks.
+
+mod common;
+
+use common::within;
+use nearfield_dam_break::{Error, Summary};
+use nearfield_ranks::dam_break::{Args, fault, run_on_threads};
+use nearfield_sph::Dimensions;
+use std::path::Path;
+
+/// A small run in deterministic mode.
+fn small(output: &Path) -> Args {
+    Args {
+        run: nearfield_dam_break::Args {
+            particles: Some(450),
+            dim: Some(Dimensions::Two),
+            seconds: Some(0.4),
+            frames: Some(4),
+            threads: 1,
+            output: output.to_owned(),
+            ..nearfield_dam_break::Args::default()
+        },
+        deterministic: true,
+    }
+}
+
+fn run(args: Args, ranks: usize) -> Result<Summary, Error> {
+    within(240, move || run_on_threads(&args, ranks))
+}
+
+/// The files of a directory by name, but for the summary, which has times in it.
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        (name, std::fs::read(entry.path()).unwrap())
+    };
+    let mut files: Vec<_> = entries.map(entry).collect();
+    files.retain(|(name, _)| name != "summary.json");
+    files.sort();
+    files
+}
+
+fn assert_same(found: &Path, expected: &Path) {
+    let (found, expected) = (files(found), files(expected));
+    let names = |files: &[(String, Vec<u8>)]| -> Vec<String> {
+        files.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&found), names(&expected));
+    for ((name, found), (_, expected)) in found.iter().zip(&expected) {
+        assert!(found == expected, "{name} has other bytes");
+    }
+}
+
+/// The numbers of a table.
+fn table(directory: &Path, name: &str) -> Vec<Vec<f64>> {
+    let text = std::fs::read_to_string(directory.join(name)).unwrap();
+    let row = |line: &str| line.split(',').map(|word| word.parse().unwrap()).collect();
+    text.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn files_are_the_same_on_any_number_of_ranks_and_near_those_of_one_engine() {
+    let home = tempfile::tempdir().unwrap();
+    let on = |ranks: usize| home.path().join(ranks.to_string());
+    let summaries: Vec<Summary> = [1, 2, 3]
+        .map(|ranks| run(small(&on(ranks)), ranks).unwrap())
+        .into();
+    for (summary, ranks) in summaries.iter().zip(1..) {
+        assert_same(&on(ranks), &on(1));
+        let spread = summary.spread.as_ref().unwrap();
+        assert_eq!(spread.ranks, ranks);
+        let mine = &spread.particles_per_rank;
+        assert_eq!(mine.iter().sum::<u64>(), summary.particles as u64);
+        assert!(mine.iter().all(|count| *count > 0), "{mine:?}");
+        assert_eq!(spread.halo_points > 0, ranks > 1);
+        assert_eq!(
+            format!("{:?}", summary.energy),
+            format!("{:?}", summaries[0].energy)
+        );
+        let json = nearfield_dam_break::to_json(summary).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["ranks"], ranks);
+        assert_eq!(json["particles_per_rank"].as_array().unwrap().len(), ranks);
+        assert_eq!(json["halo_points"], spread.halo_points);
+    }
+
+    let args = small(&on(0)).run;
+    let one = within(240, move || nearfield_dam_break::run(&args)).unwrap();
+    assert!(one.spread.is_none());
+    assert!(
+        !nearfield_dam_break::to_json(&one)
+            .unwrap()
+            .contains("ranks")
+    );
+    assert_eq!((one.particles, one.wall_particles), {
+        let ranked = &summaries[2];
+        (ranked.particles, ranked.wall_particles)
+    });
+    // The same physics, in other orders of summation.
+    assert!(one.steps.abs_diff(summaries[2].steps) <= 2);
+    for name in ["front.csv", "energy.csv"] {
+        let (found, expected) = (table(&on(3), name), table(&on(0), name));
+        assert_eq!(found.len(), expected.len());
+        let largest = expected
+            .iter()
+            .flatten()
+            .fold(0.0, |a: f64, b| a.max(b.abs()));
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert!(
+                (found - expected).abs() < 2e-3 * largest,
+                "{name}: {found} and {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sums_as_fast_as_can_be_give_the_same_physics() {
+    let home = tempfile::tempdir().unwrap();
+    let args = Args {
+        deterministic: false,
+        ..small(home.path())
+    };
+    let summary = run(args, 3).unwrap();
+    assert!(summary.energy.drift.abs() < 5e-3, "{:?}", summary.energy);
+    assert!(summary.momentum_residual < 1e-6);
+    assert_eq!(summary.frames, 4);
+}
+
+#[test]
+fn a_run_goes_on_from_a_checkpoint_on_another_number_of_ranks() {
+    let home = tempfile::tempdir().unwrap();
+    let (whole, parts) = (home.path().join("whole"), home.path().join("parts"));
+    let checkpoint = home.path().join("checkpoint");
+    run(small(&whole), 1).unwrap();
+    // The run ends at a frame that cannot be written.
+    let in_the_way = parts.join("frame_0002.vtp");
+    std::fs::create_dir_all(&in_the_way).unwrap();
+    let mut args = small(&parts);
+    args.run.checkpoint = Some(checkpoint.clone());
+    let error = run(args, 3).unwrap_err();
+    assert!(error.to_string().contains("frame_0002.vtp"), "{error}");
+    assert!(
+        fault(&error).is_none(),
+        "the cause, and no consequence of it"
+    );
+    std::fs::remove_dir(&in_the_way).unwrap();
+
+    let mut args = small(&parts);
+    args.run.restart = Some(checkpoint.clone());
+    let summary = run(args, 2).unwrap();
+    assert_eq!(summary.frames, 4);
+    assert_same(&parts, &whole);
+
+    // Another run's, a file cut short, and none.
+    let restart = |path: &Path, particles: usize| {
+        let mut args = small(&home.path().join("other"));
+        args.run.restart = Some(path.to_owned());
+        args.run.particles = Some(particles);
+        run(args, 2).unwrap_err().to_string()
+    };
+    let error = restart(&checkpoint, 800);
+    assert!(error.contains("another run"), "{error}");
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    std::fs::write(&checkpoint, &bytes[..bytes.len() - 1]).unwrap();
+    let error = restart(&checkpoint, 450);
+    assert!(error.contains("checkpoint: its"), "{error}");
+    let error = restart(&home.path().join("nothing"), 450);
+    assert!(error.contains("nothing"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let error = run(small(home.path()), 0).unwrap_err().to_string();
+    assert!(error.contains("0 ranks"), "{error}");
+    let mut args = small(home.path());
+    args.run.seconds = Some(f64::NAN);
+    let error = run(args, 3).unwrap_err().to_string();
+    assert!(error.contains("seconds is NaN"), "{error}");
+    let mut args = small(home.path());
+    args.run.device = nearfield::Device::Gpu(7);
+    let error = run(args, 2).unwrap_err().to_string();
+    assert!(error.contains("gpu:7"), "{error}");
+}

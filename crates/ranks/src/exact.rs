@@ -22,7 +22,7 @@ const ROOM: u32 = 1 << 30;
 /// let numbers = [1e100, 3.5, -1e100, 1e-300];
 /// let mut sum = ExactSum::default();
 /// numbers.iter().for_each(|number| sum.add(*number));
-/// assert_eq!(sum.value(), 3.5, "and numbers added one by one make {}", numbers.iter().sum::<f64>());
+/// assert_eq!((sum.value(), numbers.iter().sum::<f64>()), (3.5, 1e-300));
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExactSum {
@@ -128,7 +128,7 @@ impl ExactSum {
         for digit in digits[low..=high].iter().rev() {
             whole = whole << 32 | *digit as u128;
         }
-        // What lies below decides between two numbers only if it is there at all. The lowest bit
+        // Lower digits decide between two numbers only if they are there at all. The lowest bit
         // here is not among the 53 that stay.
         if digits[..low].iter().any(|digit| *digit != 0) {
             whole |= 1;

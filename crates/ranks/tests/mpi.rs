@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         ranked();
         return ExitCode::SUCCESS;
     }
-    // What the test harness would answer to `--list`.
+    // The answer of a test harness to `--list`.
     if std::env::args().any(|argument| argument == "--list") {
         println!("protocol_over_mpi: test");
         return ExitCode::SUCCESS;
@@ -60,7 +60,7 @@ fn launch(ranks: usize) -> Result<(), String> {
     }
 }
 
-/// What every rank does.
+/// The part of every rank.
 fn ranked() {
     let mpi = Mpi::start().unwrap();
     assert!(Mpi::start().is_err() && !Mpi::library().is_empty() && !Mpi::host().is_empty());

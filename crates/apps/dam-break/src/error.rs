@@ -124,7 +124,7 @@ pub enum ErrorKind {
     Restart {
         /// The file.
         path: PathBuf,
-        /// What is different.
+        /// The difference.
         reason: String,
     },
     /// A frame of the run that is gone on with is not there.

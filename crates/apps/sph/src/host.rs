@@ -59,7 +59,7 @@ fn blank<S: Accumulator, const N: usize>() -> [S; N] {
 }
 
 impl<N: Neighborhood> HostBody<N> {
-    /// Places the particles, of which this rank has a share, and evaluates the first forces.
+    /// Places this rank's share of the particles, and evaluates the first forces.
     pub(crate) fn new(
         config: &Config,
         near: N,

@@ -56,7 +56,7 @@ impl Column<'_> {
 pub struct Arrays<'a> {
     /// Where the particles are.
     pub positions: &'a mut Vec<Vec3>,
-    /// What else there is of them.
+    /// The arrays beside the positions.
     pub columns: Vec<Column<'a>>,
 }
 
@@ -83,8 +83,8 @@ pub struct Spread {
     pub halo_points: u64,
 }
 
-/// What the solver asks of its surroundings: neighbours, and, where the particles are on many
-/// ranks, what all ranks know together.
+/// The surroundings of the solver: they find neighbours and, where the particles are on many ranks,
+/// add up what the ranks have.
 ///
 /// All methods are collective: every rank calls them in the same order. The provided ones suit a
 /// single rank.

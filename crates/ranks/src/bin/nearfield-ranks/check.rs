@@ -38,7 +38,7 @@ pub(crate) struct Args {
     panic: Option<usize>,
 }
 
-/// What was found.
+/// The outcome.
 #[derive(Debug, Serialize)]
 struct Report {
     library: String,

@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         Ok(command) => command,
         Err(wrong) => {
             if rank == 0 {
-                // Nobody is left to be told.
+                // A closed pipe takes no complaint either.
                 wrong.print().ok();
             }
             return ExitCode::from(wrong.exit_code() as u8);

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     output: PathBuf,
 }
 
-/// What a transport did.
+/// Tallies of a transport.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     messages: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Step {
     pub(crate) points: f64,
     /// Halo points of a rank.
     pub(crate) halo: f64,
-    /// Seconds, of which a rank waits.
+    /// Seconds, and those that a rank waits in them.
     pub(crate) seconds: f64,
     pub(crate) waiting: f64,
     /// Messages of a rank, their bytes, and reductions.

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P")]
     ranks: f64,
 
-    /// What measure wrote
+    /// The file that measure wrote
     #[arg(long, value_name = "FILE")]
     machine: PathBuf,
 
@@ -213,7 +213,7 @@ struct Row {
     efficiency: f64,
 }
 
-/// What is printed.
+/// The tables that are printed.
 #[derive(Debug, Serialize)]
 struct Prediction<'a> {
     machine: &'a Machine,

@@ -66,7 +66,7 @@ impl Drop for Sending {
     }
 }
 
-/// What a message of MPI is: its sender, its tag and its bytes.
+/// A message of MPI that has come.
 pub(super) struct Envelope {
     pub(super) from: usize,
     pub(super) tag: i32,

@@ -100,6 +100,7 @@ impl Communicator {
 
     /// Reduces, and notes how long that took.
     fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
+        let _span = tracing::debug_span!("ranks.agree").entered();
         let begin = Instant::now();
         let reduced = self.transport.reduce(values, by);
         self.agreed += begin.elapsed();
@@ -108,7 +109,7 @@ impl Communicator {
 
     /// Minima over all ranks.
     pub(crate) fn min(&mut self, values: &mut [f64]) -> Result<(), Fault> {
-        self.transport.reduce(values, Reduction::Min)
+        self.reduce(values, Reduction::Min)
     }
 
     /// Ends the work of all ranks; returns the fault that holds.
@@ -134,6 +135,7 @@ impl Communicator {
 
     /// Waits for a message.
     pub(crate) fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
+        let _span = tracing::debug_span!("ranks.wait", from).entered();
         let begin = Instant::now();
         let received = self.transport.receive(from, tag);
         self.waited += begin.elapsed();

@@ -4,8 +4,8 @@ use crate::{failure::Failure, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
 use nearfield_trace::{
-    Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_report,
-    write_steps_csv,
+    Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_merged,
+    write_report, write_steps_csv,
 };
 use serde::Serialize;
 use std::{
@@ -45,6 +45,15 @@ pub(crate) enum Task {
         /// The file to write; standard output without
         #[arg(long, value_name = "PATH")]
         output: Option<PathBuf>,
+    },
+    /// Makes one trace of the traces of many ranks, with a row for each
+    Merge {
+        /// The files that --trace wrote, one of each rank, or one of ranks as threads
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// The merged trace
+        #[arg(long, value_name = "PATH")]
+        output: PathBuf,
     },
     /// Shows what became faster or slower from one trace to another
     Compare {
@@ -92,6 +101,10 @@ impl Task {
                     plan.write("--output", output);
                 }
             }
+            Self::Merge { files, output } => {
+                files.iter().for_each(|file| plan.read(file));
+                plan.write("--output", output);
+            }
             Self::Compare { before, after, .. } => {
                 plan.read(before);
                 plan.read(after);
@@ -109,6 +122,7 @@ pub(crate) fn run(task: &Task) -> Result<(), Failure> {
             format,
             output,
         } => export(file, *format, output.as_deref()),
+        Task::Merge { files, output } => merge(files, output),
         Task::Compare {
             before,
             after,
@@ -155,6 +169,15 @@ fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Fail
         Some(path) => write(path, export),
         None => Ok(export(&mut BufWriter::new(io::stdout().lock()))?),
     }
+}
+
+fn merge(files: &[PathBuf], output: &Path) -> Result<(), Failure> {
+    let traces: Result<Vec<Trace>, Failure> = files.iter().map(|file| open(file)).collect();
+    let (traces, mut merged) = (traces?, Vec::new());
+    write_merged(&traces, &mut merged)?;
+    write(output, |to| to.write_all(&merged))?;
+    let (path, ranks) = (output.display(), traces.len());
+    output::print_lines([format!("{path}: made of {ranks} traces")])
 }
 
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {

@@ -109,8 +109,9 @@ impl<'a> Setup<'a> {
         files(args, &mut plan);
         plan.check()
             .map_err(|clash| Error::output(&args.output, clash))?;
-        let trace = args.trace.as_deref().filter(|_| rank == 0);
-        let trace = trace.map(record).transpose()?;
+        let of_rank = (ranks > 1).then_some(rank as u32);
+        let trace = args.trace.as_deref();
+        let trace = trace.map(|path| record(path, of_rank)).transpose()?;
         let scene = args.scene()?;
         let spacing = args.spacing(&scene);
         let particles = match args.particles {
@@ -212,8 +213,12 @@ fn writers(threads: usize, device: Device) -> usize {
 }
 
 /// Starts to record the run, which ends when this is dropped.
-fn record(path: &Path) -> Result<Recording, Error> {
+fn record(path: &Path, rank: Option<u32>) -> Result<Recording, Error> {
     let options = nearfield_trace::Options::default();
+    let options = match rank {
+        Some(rank) => options.rank(rank),
+        None => options,
+    };
     let program = options.program("dam_break", env!("CARGO_PKG_VERSION"));
     program.start(path).map_err(|error| match error.kind() {
         nearfield_trace::ErrorKind::Write { source, .. } => Error::output(path, source),

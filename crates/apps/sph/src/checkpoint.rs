@@ -219,6 +219,14 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
         let number = first + bad as u64;
         return Err(invalid(format!("its particle {number} is not finite")));
     }
+    let mut ids = fluid.id.clone();
+    ids.sort_unstable();
+    if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(invalid(format!(
+            "two of its particles have the id {}",
+            pair[0]
+        )));
+    }
     if let Some(id) = fluid.id.iter().find(|id| **id >= count) {
         return Err(invalid(format!("it has the id {id} and {count} particles")));
     }

@@ -45,7 +45,7 @@ fn column(edge: u32) -> SimulationBuilder {
 }
 
 fn by_id<T: Copy>(simulation: &Simulation, values: &[T]) -> Vec<T> {
-    let mut sorted: Vec<(u32, T)> = simulation
+    let mut sorted: Vec<(u64, T)> = simulation
         .ids()
         .iter()
         .copied()

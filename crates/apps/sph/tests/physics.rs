@@ -2,7 +2,7 @@
 
 use glam::Vec3;
 use nearfield_sph::scene::{self, Top};
-use nearfield_sph::{Config, Dimensions, Domain, ErrorKind, Loss, Simulation};
+use nearfield_sph::{Checkpoint, Config, Dimensions, Domain, ErrorKind, Loss, Simulation};
 
 const PLANE: Dimensions = Dimensions::Two;
 const SPACE: Dimensions = Dimensions::Three;
@@ -414,4 +414,66 @@ fn a_moment_stays_while_the_simulation_goes_on() {
     let cloud = nearfield_io::read_points(&path).unwrap();
     assert_eq!(cloud.positions.len(), positions.len());
     assert_eq!(cloud.time, Some(then.1));
+}
+
+#[test]
+fn a_run_goes_on_from_a_checkpoint_and_damaged_ones_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("checkpoint");
+    let scene = || {
+        let config = collapsing_water();
+        let fluid = scene::block(PLANE, [0; 3], [10, 20, 0], config.spacing).unwrap();
+        let walls = scene::tank(PLANE, [40, 30, 0], Top::Open, 3, config.spacing).unwrap();
+        Simulation::builder(config)
+            .fluid(&fluid)
+            .walls(&walls)
+            .threads(1)
+    };
+    let mut whole = scene().build().unwrap();
+    for _ in 0..30 {
+        whole.step().unwrap();
+    }
+    whole.checkpoint().unwrap().write(&path, b"notes").unwrap();
+    let read = Checkpoint::read(&path, 0, 1).unwrap();
+    assert_eq!((read.steps(), read.time()), (30, whole.time()));
+    assert_eq!(read.notes(), b"notes");
+    let mut resumed = scene().resume(read).build().unwrap();
+    assert_eq!(resumed.energy().unwrap(), whole.energy().unwrap());
+    for _ in 0..30 {
+        whole.step().unwrap();
+        resumed.step().unwrap();
+    }
+    let (there, here) = (by_id(&whole), by_id(&resumed));
+    let off = |(a, b): (&Vec3, &Vec3)| a.distance(*b);
+    let largest = there.iter().zip(&here).map(off).fold(0.0, f32::max);
+    assert!(largest < 1e-4, "{largest} m apart after 30 steps");
+    // Shares of ranks make up the whole.
+    let steps = |rank| Checkpoint::read(&path, rank, 3).unwrap().steps();
+    assert_eq!((0..3).map(steps).sum::<u64>(), 90);
+
+    let bytes = std::fs::read(&path).unwrap();
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Checkpoint::read(&path, 0, 1).unwrap_err().to_string()
+    };
+    for len in [0, 10, 60, bytes.len() - 1] {
+        let text = refused(&bytes[..len]);
+        assert!(text.contains("checkpoint"), "{text}");
+    }
+    let at = |place: usize, with: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[place..place + with.len()].copy_from_slice(with);
+        refused(&bytes)
+    };
+    let header = b"nearfield-sph checkpoint 1\n".len();
+    for count in [u64::MAX, 1 << 62, 199, 0] {
+        assert!(at(header, &count.to_le_bytes()).contains("bytes are not those"));
+    }
+    assert!(at(header + 24, &f64::NAN.to_le_bytes()).contains("not finite"));
+    let last = bytes.len() - 8;
+    assert!(at(last, &u64::MAX.to_le_bytes()).contains("it has the id"));
+    let other = bytes[last - 8..last].to_vec();
+    assert!(at(last, &other).contains("two of its particles"));
+    let foot = last - 200 * 12;
+    assert!(at(foot, &f32::NAN.to_le_bytes()).contains("is not finite"));
 }

@@ -88,6 +88,17 @@ pub enum ErrorKind {
         /// The file.
         name: String,
     },
+    /// Two traces that are to be merged are those of one rank.
+    #[error("{} and {} are both traces of rank {rank}: give one of each rank", names[0], names[1])]
+    SameRank {
+        /// The rank.
+        rank: u32,
+        /// The files.
+        names: [String; 2],
+    },
+    /// A merged trace cannot be written.
+    #[error("cannot write the merged trace: {0}")]
+    Merged(io::Error),
     /// The writer's thread cannot be started.
     #[error("cannot start the thread that writes the trace: {0}")]
     Thread(io::Error),

@@ -62,6 +62,9 @@ pub struct Header {
     pub machine: Machine,
     /// The moment that all times count from, milliseconds since 1970-01-01 UTC.
     pub start_unix_ms: u64,
+    /// The rank whose trace this is, where a run has many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
 }
 
 /// A program.

@@ -35,6 +35,7 @@ type Tell = Box<dyn FnOnce(&Error) + Send>;
 #[must_use = "nothing is recorded until it is started"]
 pub struct Options {
     program: Program,
+    rank: Option<u32>,
     targets: Vec<String>,
     queue: usize,
     on_error: Option<Tell>,
@@ -54,6 +55,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             program: Program::here(),
+            rank: None,
             targets: vec!["nearfield".into()],
             queue: QUEUE,
             on_error: None,
@@ -132,7 +134,8 @@ impl Options {
         });
         let named = path.clone();
         let on_error = Box::new(move |error: &io::Error| tell(&write_error(&named, error)));
-        let header = Header::now(self.program);
+        let mut header = Header::now(self.program);
+        header.rank = self.rank;
         let (sink, thread) = open(to, &header, self.queue, on_error)?;
         flush_on_panic(Arc::downgrade(&sink));
         let layer = TraceLayer::new(Arc::clone(&sink))
@@ -144,6 +147,12 @@ impl Options {
             path,
         };
         Ok((layer, recording))
+    }
+
+    /// Names the rank whose trace this is, in a run of many; see [`write_merged`](crate::write_merged).
+    pub fn rank(mut self, rank: u32) -> Self {
+        self.rank = Some(rank);
+        self
     }
 
     /// Records into a file, with a subscriber that does nothing else, installed for the process.

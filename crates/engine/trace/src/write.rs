@@ -17,6 +17,7 @@ impl Header {
             program,
             machine: Machine::here(),
             start_unix_ms: u64::try_from(milliseconds).unwrap_or(u64::MAX),
+            rank: None,
         }
     }
 }

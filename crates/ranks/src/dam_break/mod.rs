@@ -66,7 +66,17 @@ pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
         0 => (cores() / ranks).max(1),
         threads => threads,
     };
-    let outcomes = threads::run(ranks, |transport| run(args, threads, transport));
+    // A process has one recording, which holds what all its threads do.
+    let mut without_trace = args.clone();
+    without_trace.run.trace = None;
+    let outcomes = threads::run(ranks, |transport| {
+        let own = if transport.rank() == 0 {
+            args
+        } else {
+            &without_trace
+        };
+        run(own, threads, transport)
+    });
     let outcomes = outcomes.into_iter().map(|outcome| match outcome {
         Ok(outcome) => outcome,
         Err(lost) => Err(solver(error::Error::from(lost))),

@@ -35,6 +35,7 @@ pub(crate) fn bytes(records: &[Record]) -> Vec<u8> {
             gpus: vec!["a GPU".into()],
         },
         start_unix_ms: 1_795_300_000_000,
+        rank: Some(0),
     };
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for record in records {

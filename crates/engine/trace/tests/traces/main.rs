@@ -5,6 +5,7 @@ mod compare;
 mod device;
 mod export;
 mod made;
+mod merge;
 mod reading;
 mod recording;
 mod report;

@@ -13,6 +13,7 @@ fn header() -> Header {
         program: Program::default(),
         machine: Machine::default(),
         start_unix_ms: 1_795_300_000_000,
+        rank: None,
     }
 }
 

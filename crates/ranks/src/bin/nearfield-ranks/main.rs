@@ -19,6 +19,7 @@ use nearfield_ranks::{
 use std::{
     fmt,
     io::{self, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -141,13 +142,27 @@ fn perform(task: &Task, mpi: &Mpi, transport: MpiTransport) -> Result<String, Fa
     }
 }
 
+/// The file of a rank: `trace.jsonl` becomes `trace.rank3.jsonl`.
+fn of_rank(path: &Path, rank: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".rank{rank}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 fn dam_break(args: &dam_break::Args, mut transport: MpiTransport) -> Result<String, Failure> {
     let threads = match args.run.threads {
         0 => check::fair_threads(&mut transport)?,
         threads => threads,
     };
-    let rank = transport.rank();
-    let summary = dam_break::run(args, threads, transport);
+    let (rank, mut args) = (transport.rank(), args.clone());
+    if transport.ranks() > 1 {
+        args.run.trace = args.run.trace.map(|path| of_rank(&path, rank));
+    }
+    let summary = dam_break::run(&args, threads, transport);
     let summary = summary.inspect_err(|error| {
         // The others only learn that this rank has failed, so it says why before they end it.
         if rank == 0 && dam_break::fault(error).is_none() {

@@ -1,0 +1,143 @@
+//! Traces of many ranks become one, in which every rank is a backend.
+
+use crate::made::{self, hybrid_run, span, step, trace};
+use nearfield_trace::{
+    Analysis, ErrorKind, Trace,
+    model::{Interval, Record},
+    write_merged, write_report,
+};
+
+fn ms(begin: u64, end: u64) -> Interval {
+    Interval::new(begin * 1_000_000, end * 1_000_000)
+}
+
+/// Four steps of a rank that computes for `work` of 100 ms and waits for its halo for 10 of them.
+fn run(work: u64, thread: &'static str) -> Vec<Record> {
+    let steps = (0..4).flat_map(|number| {
+        let (start, id) = (100 * number, 3 * number + 1);
+        let compute = span("cpu.search", (id, 0), ms(start, start + work));
+        let wait = span(
+            "ranks.wait",
+            (id + 1, 0),
+            ms(start + work, start + work + 10),
+        );
+        let agree = span(
+            "ranks.agree",
+            (id + 2, 0),
+            ms(start + work + 10, start + 100),
+        );
+        let spans = [compute, wait, agree].map(|mut span| {
+            span.thread = thread.into();
+            Record::Span(span)
+        });
+        spans
+            .into_iter()
+            .chain([step(number, ms(start, start + 100))])
+    });
+    steps.collect()
+}
+
+/// The trace of a rank whose clock began `later` milliseconds after that of the first.
+fn of_rank(rank: u32, records: &[Record], later: u64) -> Trace {
+    let mut trace = trace(records.to_vec());
+    (trace.header.rank, trace.name) = (Some(rank), format!("rank{rank}.jsonl"));
+    trace.header.start_unix_ms += later;
+    trace
+}
+
+fn merged(traces: &[Trace]) -> Trace {
+    let mut bytes = Vec::new();
+    write_merged(traces, &mut bytes).unwrap();
+    Trace::read(bytes.as_slice(), "merged").unwrap()
+}
+
+#[test]
+fn every_rank_is_a_backend_with_its_work_its_halo_and_its_waiting() {
+    // In any order of the files.
+    let traces = [
+        of_rank(1, &run(40, "main"), 3),
+        of_rank(0, &run(80, "main"), 0),
+    ];
+    let whole = merged(&traces);
+    assert!(whole.damage.is_none(), "{}", whole.damage);
+    assert_eq!((whole.steps.len(), whole.spans.len()), (4, 24));
+    assert_eq!(
+        whole.steps[1].time,
+        ms(100, 203),
+        "from the first to the last"
+    );
+    let mut ids: Vec<u64> = whole.spans.iter().map(|span| span.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 24, "numbers of spans stay unique");
+
+    let analysis = Analysis::of(&whole).unwrap();
+    let backends = &analysis.summary.backends;
+    assert_eq!(backends.keys().collect::<Vec<_>>(), ["rank 0", "rank 1"]);
+    let near = |found: f64, expected: f64| (found - expected).abs() < 1.0;
+    for (name, work) in [("rank 0", 320.0), ("rank 1", 160.0)] {
+        let rank = &backends[name];
+        assert!(
+            near(rank.busy, work) && near(rank.transfers, 40.0),
+            "{name}: {rank:?}"
+        );
+        assert!(
+            rank.reasons
+                .iter()
+                .any(|reason| reason.stage.contains("ranks.")),
+            "{rank:?}"
+        );
+    }
+    let mut page = Vec::new();
+    write_report(&analysis, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains(r#""backend":"rank 1","phase":"exchange""#));
+}
+
+#[test]
+fn ranks_as_threads_are_told_apart_in_one_trace() {
+    let mut records = run(80, "rank 0");
+    let others = run(40, "rank 1")
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Span(mut span) => {
+                span.id += 100;
+                Some(Record::Span(span))
+            }
+            _ => None,
+        });
+    records.extend(others);
+    let whole = merged(&[trace(records.clone())]);
+    let analysis = Analysis::of(&whole).unwrap();
+    let names: Vec<&String> = analysis.summary.backends.keys().collect();
+    assert_eq!(names, ["rank 0", "rank 1"]);
+}
+
+#[test]
+fn all_kinds_of_records_are_kept_and_a_rank_is_not_taken_twice() {
+    let records = hybrid_run(3);
+    let whole = merged(&[of_rank(0, &records, 0), of_rank(1, &records, 0)]);
+    let one = made::trace(records.clone());
+    assert_eq!(whole.subregions.len(), 2 * one.subregions.len());
+    assert_eq!(whole.retunes.len(), 2 * one.retunes.len());
+    assert_eq!(whole.occupancies.len(), 2 * one.occupancies.len());
+    assert!(
+        whole
+            .retunes
+            .iter()
+            .any(|one| one.reason.starts_with("rank 1: "))
+    );
+    let names: Vec<String> = (Analysis::of(&whole).unwrap().backends())
+        .map(str::to_owned)
+        .collect();
+    for name in ["rank 0", "rank 0 gpu", "rank 1", "rank 1 gpu"] {
+        assert!(names.iter().any(|found| found == name), "{names:?}");
+    }
+    let twice = [of_rank(2, &records, 0), of_rank(2, &records, 0)];
+    let error = write_merged(&twice, Vec::new()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::SameRank { rank: 2, .. }),
+        "{error}"
+    );
+    assert!(write_merged(&[], Vec::new()).is_err());
+}

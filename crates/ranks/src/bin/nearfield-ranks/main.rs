@@ -162,13 +162,7 @@ fn dam_break(args: &dam_break::Args, mut transport: MpiTransport) -> Result<Stri
     if transport.ranks() > 1 {
         args.run.trace = args.run.trace.map(|path| of_rank(&path, rank));
     }
-    let summary = dam_break::run(&args, threads, transport);
-    let summary = summary.inspect_err(|error| {
-        // The others only learn that this rank has failed, so it says why before they end it.
-        if rank == 0 && dam_break::fault(error).is_none() {
-            eprintln!("nearfield-ranks: {error}");
-        }
-    })?;
+    let summary = dam_break::run(&args, threads, transport)?;
     if args.run.json {
         Ok(nearfield_dam_break::to_json(&summary)?)
     } else {

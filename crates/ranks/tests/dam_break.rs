@@ -6,7 +6,7 @@ mod common;
 use common::within;
 use nearfield_dam_break::{Error, Summary};
 use nearfield_ranks::dam_break::{Args, fault, run_on_threads};
-use nearfield_sph::Dimensions;
+use nearfield_sph::{Checkpoint, Dimensions};
 use std::path::Path;
 
 /// A small run in deterministic mode.
@@ -135,22 +135,31 @@ fn a_run_goes_on_from_a_checkpoint_on_another_number_of_ranks() {
     let home = tempfile::tempdir().unwrap();
     let (whole, parts) = (home.path().join("whole"), home.path().join("parts"));
     let checkpoint = home.path().join("checkpoint");
-    run(small(&whole), 1).unwrap();
-    // The run ends at a frame that cannot be written.
-    let in_the_way = parts.join("frame_0002.vtp");
-    std::fs::create_dir_all(&in_the_way).unwrap();
-    let mut args = small(&parts);
+    let mut args = small(&whole);
     args.run.checkpoint = Some(checkpoint.clone());
-    let error = run(args, 3).unwrap_err();
-    assert!(error.to_string().contains("frame_0002.vtp"), "{error}");
+    // Another thread keeps one of the checkpoints that the run replaces.
+    let (kept, path) = (home.path().join("kept"), checkpoint.clone());
+    let keeps = kept.clone();
+    let keeper = std::thread::spawn(move || {
+        while std::fs::copy(&path, &keeps).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    run(args, 3).unwrap();
+    keeper.join().unwrap();
+    let read = Checkpoint::read(&kept, 0, 1).unwrap();
+    let next = u64::from_le_bytes(*read.notes().first_chunk().unwrap()) as usize;
     assert!(
-        fault(&error).is_none(),
-        "the cause, and no consequence of it"
+        (1..4).contains(&next) && read.time() < 0.4,
+        "frame {next} is next"
     );
-    std::fs::remove_dir(&in_the_way).unwrap();
+    std::fs::create_dir(&parts).unwrap();
+    for frame in (0..next).flat_map(|k| ["vtp", "png"].map(|kind| format!("frame_{k:04}.{kind}"))) {
+        std::fs::copy(whole.join(&frame), parts.join(&frame)).unwrap();
+    }
 
     let mut args = small(&parts);
-    args.run.restart = Some(checkpoint.clone());
+    args.run.restart = Some(kept.clone());
     let summary = run(args, 2).unwrap();
     assert_eq!(summary.frames, 4);
     assert_same(&parts, &whole);
@@ -162,14 +171,29 @@ fn a_run_goes_on_from_a_checkpoint_on_another_number_of_ranks() {
         args.run.particles = Some(particles);
         run(args, 2).unwrap_err().to_string()
     };
-    let error = restart(&checkpoint, 800);
+    let error = restart(&kept, 800);
     assert!(error.contains("another run"), "{error}");
     let bytes = std::fs::read(&checkpoint).unwrap();
     std::fs::write(&checkpoint, &bytes[..bytes.len() - 1]).unwrap();
     let error = restart(&checkpoint, 450);
     assert!(error.contains("checkpoint: its"), "{error}");
+    // Without the frames of its beginning.
+    let error = restart(&kept, 450);
+    assert!(error.contains("frame_0000.png"), "{error}");
     let error = restart(&home.path().join("nothing"), 450);
     assert!(error.contains("nothing"), "{error}");
+}
+
+#[test]
+fn a_frame_that_cannot_be_written_is_the_error_of_the_run_and_ends_all_ranks() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("frame_0002.vtp")).unwrap();
+    let error = run(small(home.path()), 3).unwrap_err();
+    assert!(error.to_string().contains("frame_0002.vtp"), "{error}");
+    assert!(
+        fault(&error).is_none(),
+        "the cause, and no consequence of it"
+    );
 }
 
 #[test]

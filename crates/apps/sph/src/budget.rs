@@ -85,7 +85,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// All its numbers, for a file.
     pub(crate) fn numbers(&self) -> [f64; 13] {
-        let ([ix, iy, iz], [gx, gy, gz], [wx, wy, wz]) = (
+        let ([px, py, pz], [gx, gy, gz], [wx, wy, wz]) = (
             self.initial_momentum.to_array(),
             self.gravity_impulse.to_array(),
             self.wall_impulse.to_array(),
@@ -94,16 +94,16 @@ impl Ledger {
         let [viscous, diffusion, friction] = losses;
         let work = self.wall_work;
         [
-            ix, iy, iz, viscous, diffusion, friction, work, gx, gy, gz, wx, wy, wz,
+            px, py, pz, viscous, diffusion, friction, work, gx, gy, gz, wx, wy, wz,
         ]
     }
 
     /// The ledger of these numbers.
     pub(crate) fn of(numbers: [f64; 13]) -> Self {
         let [
-            ix,
-            iy,
-            iz,
+            px,
+            py,
+            pz,
             viscous_loss,
             diffusion_loss,
             friction_loss,
@@ -112,7 +112,7 @@ impl Ledger {
         ] = numbers;
         let [gx, gy, gz, wx, wy, wz] = rest;
         Self {
-            initial_momentum: DVec3::new(ix, iy, iz),
+            initial_momentum: DVec3::new(px, py, pz),
             viscous_loss,
             diffusion_loss,
             friction_loss,

@@ -2,7 +2,8 @@
 //!
 //! Arrays are where their particles are owned: after every drift the fluid migrates, and fields
 //! then travel to halos only. Walls migrate when they are placed, and whenever space is divided
-//! anew.
+//! anew: by the times of the ranks, or every [`nearfield_sph::Config::sort_every`] steps by the
+//! predicted work if the run is to be the same each time.
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
@@ -19,6 +20,9 @@ use crate::{ExactSum, Migration, RankedEngine, RankedSet};
 
 /// A sum over the particles of all ranks.
 pub(super) trait RankSum: Accumulator + 'static {
+    /// Whether a run is to be the same whatever the times of its ranks.
+    const REPRODUCIBLE: bool;
+
     /// The values over all ranks.
     fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error>
     where
@@ -27,6 +31,8 @@ pub(super) trait RankSum: Accumulator + 'static {
 
 /// As fast as can be; the rounding depends on the number of ranks.
 impl RankSum for f64 {
+    const REPRODUCIBLE: bool = false;
+
     fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error> {
         engine.sum(sums)?;
         Ok(sums.to_vec())
@@ -42,6 +48,8 @@ impl Accumulator for ExactSum {
 
 /// The same on any number of ranks.
 impl RankSum for ExactSum {
+    const REPRODUCIBLE: bool = true;
+
     fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error> {
         engine.sum_exactly(sums)
     }
@@ -224,10 +232,16 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     }
 
     fn follow(&mut self, fluid: Arrays<'_>, walls: Arrays<'_>) -> Result<(), Error> {
-        let divided = std::mem::take(&mut self.due);
-        if divided {
-            self.unlocked().rebalance().map_err(Error::elsewhere)?;
-        }
+        let due = std::mem::take(&mut self.due);
+        let engine = self.unlocked();
+        let divided = if !S::REPRODUCIBLE {
+            engine.balance().map_err(Error::elsewhere)?
+        } else {
+            if due {
+                engine.rebalance().map_err(Error::elsewhere)?;
+            }
+            due
+        };
         self.migrate(self.set(Set::Fluid)?, fluid)?;
         if divided {
             self.migrate(self.set(Set::Walls)?, walls)?;
@@ -235,7 +249,8 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         Ok(())
     }
 
-    /// Ranks keep the order of ids, which makes sums the same; they divide space anew instead.
+    /// Ranks keep the order of ids, which makes sums the same; where times do not divide space anew,
+    /// this does.
     fn sort_fluid(&mut self, _: Arrays<'_>) -> Result<(), Error> {
         self.due = true;
         Ok(())

@@ -14,7 +14,7 @@ use std::{
 
 use glam::Vec3;
 use nearfield_files::NewFile;
-use nearfield_grid::memory::zeroed;
+use nearfield_grid::memory::{copied, zeroed};
 
 use crate::{Config, Error, ErrorKind, Moment, budget::Ledger, particles::Particles};
 
@@ -151,6 +151,26 @@ fn invalid(reason: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.into())
 }
 
+/// Refuses particles that no run has: the share from number `first` on, of `count`.
+fn check(fluid: &Particles, mut ids: Vec<u64>, first: u64, count: u64) -> io::Result<()> {
+    if let Some(bad) = (0..fluid.len()).find(|&i| !fluid.is_finite(i)) {
+        let number = first + bad as u64;
+        return Err(invalid(format!("its particle {number} is not finite")));
+    }
+    ids.sort_unstable();
+    if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        let reason = format!("two of its particles have the id {}", pair[0]);
+        return Err(invalid(reason));
+    }
+    match ids.last() {
+        Some(id) if *id >= count => {
+            let reason = format!("it has the id {id} and {count} particles");
+            Err(invalid(reason))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The share of a rank of the file's particles. Memory that is short is the inner error.
 fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint, Error>> {
     let len = file.metadata()?.len();
@@ -181,11 +201,6 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
     let cut = |rank: u64| (u128::from(count) * u128::from(rank) / u128::from(ranks)) as u64;
     let (first, mine) = (cut(rank), (cut(rank + 1) - cut(rank)) as usize);
     let mut at = begin + notes;
-    let mut read = |width: u64, into: &mut [u8]| {
-        file.seek(SeekFrom::Start(at + first * width))?;
-        at += count * width;
-        file.read_exact(into)
-    };
     let arrays = || {
         const WHAT: &str = "particles of a checkpoint";
         let fluid = Particles {
@@ -200,35 +215,22 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
         Ok(arrays) => arrays,
         Err(short) => return Ok(Err(short)),
     };
-    read(
-        12,
+    let columns = [
         bytemuck::cast_slice_mut::<Vec3, u8>(&mut fluid.position),
-    )?;
-    read(
-        12,
-        bytemuck::cast_slice_mut::<Vec3, u8>(&mut fluid.velocity),
-    )?;
-    read(
-        4,
-        bytemuck::cast_slice_mut::<f32, u8>(&mut fluid.compression),
-    )?;
-    read(8, bytemuck::cast_slice_mut::<u64, u8>(&mut fluid.id))?;
+        bytemuck::cast_slice_mut(&mut fluid.velocity),
+        bytemuck::cast_slice_mut(&mut fluid.compression),
+        bytemuck::cast_slice_mut(&mut fluid.id),
+    ];
+    for (width, into) in [12, 12, 4, 8].into_iter().zip(columns) {
+        file.seek(SeekFrom::Start(at + first * width))?;
+        file.read_exact(into)?;
+        at += count * width;
+    }
     file.seek(SeekFrom::Start(begin))?;
     file.read_exact(&mut notes)?;
-    if let Some(bad) = (0..mine).find(|&i| !fluid.is_finite(i)) {
-        let number = first + bad as u64;
-        return Err(invalid(format!("its particle {number} is not finite")));
-    }
-    let mut ids = fluid.id.clone();
-    ids.sort_unstable();
-    if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(invalid(format!(
-            "two of its particles have the id {}",
-            pair[0]
-        )));
-    }
-    if let Some(id) = fluid.id.iter().find(|id| **id >= count) {
-        return Err(invalid(format!("it has the id {id} and {count} particles")));
+    match copied(&fluid.id, "ids of a checkpoint") {
+        Ok(ids) => check(&fluid, ids, first, count)?,
+        Err(short) => return Ok(Err(short.into())),
     }
     Ok(Ok(Checkpoint {
         fluid,

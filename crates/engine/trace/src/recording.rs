@@ -149,7 +149,8 @@ impl Options {
         Ok((layer, recording))
     }
 
-    /// Names the rank whose trace this is, in a run of many; see [`write_merged`](crate::write_merged).
+    /// Names the rank whose trace this is, in a run of many; see
+    /// [`write_merged`](crate::write_merged).
     pub fn rank(mut self, rank: u32) -> Self {
         self.rank = Some(rank);
         self

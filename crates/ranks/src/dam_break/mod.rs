@@ -9,6 +9,7 @@
 mod neighborhood;
 
 use nearfield_dam_break::{Error, ErrorKind, Setup, Summary};
+use nearfield_sph::Neighborhood;
 use std::{num::NonZero, thread};
 
 use crate::{
@@ -94,6 +95,14 @@ pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
         }
     }
     first.unwrap_or_else(|| Err(solver("no rank has run")))
+}
+
+/// The surroundings of an SPH solver on this rank, for scenes of a program's own; they go to
+/// [`nearfield_sph::SimulationBuilder::build_on`]. Sums over particles do not depend on the number
+/// of ranks; those over neighbours do not if the engine is
+/// [deterministic](RankedBuilder::deterministic).
+pub fn neighborhood(engine: RankedEngine) -> impl Neighborhood + 'static {
+    Ranked::<ExactSum>::new(engine)
 }
 
 /// Cores that this process may use.

@@ -1,0 +1,135 @@
+//! The SPH solver on ranks as threads: sums, moments and errors of the whole.
+
+use glam::Vec3;
+use nearfield_ranks::{
+    RankedEngine,
+    dam_break::neighborhood,
+    transport::{Transport, threads},
+};
+use nearfield_sph::{
+    Config, Dimensions, Domain, Error, ErrorKind, Loss, Simulation,
+    scene::{self, Top},
+};
+
+/// A column in a tank, on a rank.
+fn column(transport: threads::ThreadTransport) -> Result<Simulation, Error> {
+    let (plane, spacing) = (Dimensions::Two, 0.1);
+    let config = Config {
+        domain: Domain {
+            low: Vec3::splat(-1.0),
+            high: Vec3::splat(5.0),
+        },
+        sort_every: 2,
+        ..Config::water(plane, spacing, 2.0)
+    };
+    let fluid = scene::block(plane, [0; 3], [10, 20, 0], spacing)?;
+    let walls = scene::tank(plane, [30, 30, 0], Top::Closed, 3, spacing)?;
+    let builder = Simulation::builder_on(config, transport.rank(), transport.ranks())?;
+    let engine = RankedEngine::builder(config.kernel().support())
+        .threads(1)
+        .deterministic(true)
+        .build(transport)
+        .map_err(Error::elsewhere)?;
+    let builder = builder.fluid(&fluid).walls(&walls);
+    builder.build_on(neighborhood(engine))
+}
+
+/// The outcomes of all ranks, which all succeed.
+fn on_ranks<R: Send>(ranks: usize, body: impl Fn(Simulation) -> Result<R, Error> + Sync) -> Vec<R> {
+    let outcomes = threads::run(ranks, |transport| body(column(transport)?));
+    let outcome = |outcome: Result<Result<R, Error>, _>| outcome.unwrap().unwrap();
+    outcomes.into_iter().map(outcome).collect()
+}
+
+#[test]
+fn sums_fronts_and_moments_are_those_of_all_ranks() {
+    let found = [1, 4].map(|ranks| {
+        let mut found = on_ranks(ranks, |mut simulation| {
+            for _ in 0..5 {
+                simulation.step()?;
+            }
+            assert_eq!((simulation.len(), simulation.mass()), (200, 2000.0));
+            let counts = simulation.neighbor_counts()?;
+            assert_eq!(counts.len(), simulation.positions().len());
+            let rule = nearfield_sph::FrontRule {
+                share: 0.01,
+                low: 0.0,
+                high: 3.0,
+            };
+            let moment = simulation.moment()?.wait()?;
+            assert_eq!(
+                moment.ids().len(),
+                if simulation.rank() == 0 { 200 } else { 0 }
+            );
+            assert!(
+                moment
+                    .ids()
+                    .iter()
+                    .copied()
+                    .eq(0..moment.ids().len() as u64)
+            );
+            let sums = (simulation.energy()?, simulation.momentum()?);
+            Ok((sums, simulation.front(&rule)?, moment.positions().to_vec()))
+        });
+        let first = found.remove(0);
+        for (sums, front, moment) in &found {
+            assert_eq!((sums, front), (&first.0, &first.1));
+            assert!(moment.is_empty());
+        }
+        first
+    });
+    assert_eq!(found[0], found[1]);
+}
+
+#[test]
+fn a_lost_particle_is_the_same_error_on_all_ranks() {
+    let found = on_ranks(3, |mut simulation| {
+        let none = simulation.set_velocity(200, Vec3::X).unwrap_err();
+        assert!(matches!(
+            none.kind(),
+            ErrorKind::NoSuchParticle { id: 200, last: 199 }
+        ));
+        simulation.set_velocity(77, Vec3::new(1e5, 0.0, 0.0))?;
+        simulation.set_velocity(12, Vec3::new(0.0, f32::NAN, 0.0))?;
+        let lost = simulation.step().unwrap_err();
+        let ErrorKind::Lost(lost) = lost.kind() else {
+            panic!("{lost}");
+        };
+        assert!(lost.velocity.y.is_nan() && lost.step == 1);
+        Ok((lost.id, lost.reason, lost.count))
+    });
+    assert_eq!(found, vec![(12, Loss::NotANumber, 2); 3]);
+}
+
+#[test]
+fn a_rank_that_gives_up_is_an_error_with_its_reason_on_the_others() {
+    let found = on_ranks(3, |mut simulation| {
+        if simulation.rank() == 1 {
+            simulation.give_up("the disk is full");
+            return Ok("the disk is full".to_owned());
+        }
+        Ok(simulation.step().unwrap_err().to_string())
+    });
+    assert!(
+        found.iter().all(|text| text.contains("the disk is full")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_neighbourhood_of_other_ranks_is_refused() {
+    let refused = threads::run(2, |transport| {
+        let engine = RankedEngine::builder(1.0)
+            .threads(1)
+            .build(transport)
+            .unwrap();
+        let config = Config::water(Dimensions::Two, 0.1, 1.0);
+        let builder = Simulation::builder(config).fluid(&[Vec3::ZERO]);
+        builder.build_on(neighborhood(engine)).map(drop)
+    });
+    for refused in refused {
+        let text = refused.unwrap().unwrap_err().to_string();
+        assert!(text.contains("rank of the neighbourhood"), "{text}");
+    }
+    assert!(Simulation::builder_on(Config::water(Dimensions::Two, 0.1, 1.0), 2, 2).is_err());
+}

@@ -116,8 +116,9 @@ fn name(rank: u32, backend: &str) -> Text {
     }
 }
 
-/// Steps that all ranks made together: from the first beginning to the last end.
-fn steps(parts: &[Part<'_>]) -> BTreeMap<u64, Step> {
+/// Steps that all ranks made together: from the first beginning to the last end, or to the beginning
+/// of the next one, so that no moment counts twice.
+fn steps(parts: &[Part<'_>]) -> Vec<Step> {
     let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
     for part in parts {
         for step in &part.trace.steps {
@@ -132,6 +133,12 @@ fn steps(parts: &[Part<'_>]) -> BTreeMap<u64, Step> {
             );
             whole.points = whole.points.max(step.points);
         }
+    }
+    let mut steps: Vec<Step> = steps.into_values().collect();
+    for at in 1..steps.len() {
+        let next = steps[at].time.begin();
+        let time = steps[at - 1].time;
+        steps[at - 1].time = Interval::new(time.begin(), time.end().min(next));
     }
     steps
 }
@@ -163,7 +170,7 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
     (header.start_unix_ms, header.rank) = (start, None);
     let mut writer = Writer::new(to, &header)?;
     let mut last = 0;
-    for step in steps(&parts).into_values() {
+    for step in steps(&parts) {
         last = last.max(step.time.end());
         writer.write(&Record::Step(step))?;
     }

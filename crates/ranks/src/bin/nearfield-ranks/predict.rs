@@ -267,10 +267,11 @@ pub(crate) fn run(args: &Args, rank: usize) -> Result<String, Failure> {
 fn predict(machine: &Machine, points: f64, ranks: f64) -> Prediction<'_> {
     let mut numbers = Vec::new();
     let mut number = ranks;
-    while number >= 1.0 {
+    while number > 1.0 {
         numbers.push(number);
         number = (number / 4.0).floor();
     }
+    numbers.push(1.0);
     numbers.reverse();
     let weak = |number: &f64| machine.predict(points / ranks * number, *number);
     let strong = |number: &f64| machine.predict(points, *number);

@@ -36,7 +36,7 @@ enum Task {
     /// Says where the ranks run, and checks that messages and results are right
     Check(check::Args),
     /// Simulates a collapsing water column on all ranks and draws it
-    DamBreak(dam_break::Args),
+    DamBreak(Box<dam_break::Args>),
     /// Times messages and steps on these ranks, for predict
     Measure(measure::Args),
     /// Predicts weak and strong scaling on more ranks than there are

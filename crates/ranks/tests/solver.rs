@@ -48,7 +48,8 @@ fn sums_fronts_and_moments_are_those_of_all_ranks() {
             for _ in 0..5 {
                 simulation.step()?;
             }
-            assert_eq!((simulation.len(), simulation.mass()), (200, 2000.0));
+            assert_eq!(simulation.len(), 200);
+            assert!((simulation.mass() - 2000.0).abs() < 1e-3);
             let counts = simulation.neighbor_counts()?;
             assert_eq!(counts.len(), simulation.positions().len());
             let rule = nearfield_sph::FrontRule {
@@ -89,7 +90,7 @@ fn a_lost_particle_is_the_same_error_on_all_ranks() {
             none.kind(),
             ErrorKind::NoSuchParticle { id: 200, last: 199 }
         ));
-        simulation.set_velocity(77, Vec3::new(1e5, 0.0, 0.0))?;
+        simulation.set_velocity(77, Vec3::splat(f32::NAN))?;
         simulation.set_velocity(12, Vec3::new(0.0, f32::NAN, 0.0))?;
         let lost = simulation.step().unwrap_err();
         let ErrorKind::Lost(lost) = lost.kind() else {
@@ -103,17 +104,18 @@ fn a_lost_particle_is_the_same_error_on_all_ranks() {
 
 #[test]
 fn a_rank_that_gives_up_is_an_error_with_its_reason_on_the_others() {
-    let found = on_ranks(3, |mut simulation| {
-        if simulation.rank() == 1 {
+    let found = threads::run(3, |transport| {
+        let rank = transport.rank();
+        let mut simulation = column(transport)?;
+        if rank == 1 {
             simulation.give_up("the disk is full");
-            return Ok("the disk is full".to_owned());
         }
-        Ok(simulation.step().unwrap_err().to_string())
+        simulation.step().map(drop)
     });
-    assert!(
-        found.iter().all(|text| text.contains("the disk is full")),
-        "{found:?}"
-    );
+    for found in found {
+        let text = found.unwrap().unwrap_err().to_string();
+        assert!(text.contains("the disk is full"), "{text}");
+    }
 }
 
 #[test]

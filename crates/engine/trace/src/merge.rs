@@ -116,8 +116,8 @@ fn name(rank: u32, backend: &str) -> Text {
     }
 }
 
-/// Steps that all ranks made together: from the first beginning to the last end, or to the beginning
-/// of the next one, so that no moment counts twice.
+/// Steps that all ranks made together: from the first beginning to the last end, or to the
+/// beginning of the next one, so that no moment counts twice.
 fn steps(parts: &[Part<'_>]) -> Vec<Step> {
     let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
     for part in parts {

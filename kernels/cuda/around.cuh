@@ -56,6 +56,21 @@ __device__ __forceinline__ u32 whole_below(float x_less_half) {
     return __float_as_uint(__fadd_rn(x_less_half, TO_WHOLE));
 }
 
+// Threads of a warp; compilers of the host make warps of one.
+#ifndef WARP
+#define WARP 32
+#endif
+
+// The least of the numbers of all lanes.
+__device__ __forceinline__ int warp_min(int value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(~0u, value);
+#else
+    for (int step = WARP / 2; step > 0; step /= 2) value = min(value, __shfl_xor_sync(~0u, value, step));
+    return value;
+#endif
+}
+
 // A cell along one axis of the sources' table, and the image it is seen in.
 struct Seen {
     int cell;
@@ -148,6 +163,44 @@ struct Around {
         const u32 lanes = __activemask();
         if (__all_sync(lanes, inside)) return Way::INSIDE;
         return PERIODIC && !TILTED && __all_sync(lanes, rows_inside) ? Way::ALONG_X : Way::ACROSS;
+    }
+
+    // Whether any source lies in a row of cells that targets of this warp look at; all lanes call
+    // it together, `real` being false in those without a target. Two sets often lie apart in most
+    // places, as water and walls do, and a row without sources costs as much as any other up to its
+    // candidates. So the warp looks at all rows at once first, a lane a row, for all of its targets
+    // that lie in one row of cells; they are neighbours along x. For open domains.
+    //
+    // A target visits rows up to K + 1 from its own and cells up to a reach and 1 from its own
+    // (`first_y`, `ends`); this looks as far and one cell farther along x.
+    __device__ __forceinline__ bool warp_meets_sources(bool real) const {
+        constexpr u32 SPAN = 2 * K + 3;
+        const int cell_x = __float2int_rd(x), cell_y = __float2int_rd(y), cell_z = __float2int_rd(z);
+        const int reach = __float2int_ru(geometry.reach[0]) + 2;
+        const int width = static_cast<int>(points.dims[0]);
+        u32 waiting = __ballot_sync(~0u, real);
+        for (u32 rows = 0; waiting; rows++) {
+            // Targets in many rows are few in each: all of them are walked.
+            if (rows == 4) return true;
+            const int leader = __ffs(waiting) - 1;
+            const int row_y = __shfl_sync(~0u, cell_y, leader), row_z = __shfl_sync(~0u, cell_z, leader);
+            const bool mine = real && cell_y == row_y && cell_z == row_z;
+            waiting &= ~__ballot_sync(~0u, mine);
+            const int low = max(warp_min(mine ? cell_x : 0x7fffffff), 0) - reach;
+            const int high = min(-warp_min(mine ? -cell_x : 0x7fffffff), width) + reach + 1;
+            // Targets may lie on either side of the table.
+            const u32 from = static_cast<u32>(max(low, 0)), to = static_cast<u32>(max(min(high, width), 0));
+            bool found = false;
+            for (u32 row = threadIdx.x % WARP; row < SPAN * SPAN; row += WARP) {
+                const u32 at_y = static_cast<u32>(row_y - (K + 1)) + row % SPAN;
+                const u32 at_z = static_cast<u32>(row_z - (K + 1)) + row / SPAN;
+                if (at_y >= points.dims[1] || at_z >= points.dims[2] || from >= to) continue;
+                const u32* const starts = points.starts + (at_z * points.dims[1] + at_y) * points.dims[0];
+                found = found || __ldg(starts + from) != __ldg(starts + to);
+            }
+            if (__any_sync(~0u, found)) return true;
+        }
+        return false;
     }
 
     // Targets of another set may be anywhere; no number is left for those that a failed sort has

@@ -110,6 +110,15 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+#if NF_OPEN == NF_AROUND_OPEN
+    const bool real = slot < walk.targets.count;
+    const Target target = target_at(walk, real ? slot : walk.targets.count - 1);
+    const Cells cells(walk, target, false);
+    const bool met = cells.warp_meets_sources(real);
+    if (!real) return;
+    Work work(walk, target, outlet);
+    if (met) visit_around<NF_HALF>(walk, target, cells, false, work);
+#else
     if (slot >= walk.targets.count || (NF_APART && images_differ(walk))) return;
     const Target target = target_at(walk, slot);
     Work work(walk, target, outlet);
@@ -117,6 +126,7 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     visit_general<NF_HALF>(walk, target, work);
 #else
     visit_around<NF_HALF>(walk, target, Cells(walk, target, false), false, work);
+#endif
 #endif
     work.finish(target);
 }

@@ -44,6 +44,8 @@ inline int __float2int_rd(float x) {
     return x >= 2147483648.0f ? 2147483647 : static_cast<int>(std::floor(x));
 }
 
+inline int __float2int_ru(float x) { return -__float2int_rd(-x); }
+
 // Place of the lowest bit, counted from 1; 0 if there is none.
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 
@@ -56,6 +58,11 @@ using std::min;
 // A warp of one thread.
 inline unsigned __activemask() { return 1; }
 inline bool __all_sync(unsigned, bool all) { return all; }
+inline bool __any_sync(unsigned, bool any) { return any; }
+inline unsigned __ballot_sync(unsigned, bool bit) { return bit; }
+inline int __shfl_sync(unsigned, int value, int) { return value; }
+inline int __shfl_xor_sync(unsigned, int value, int) { return value; }
+#define WARP 1
 
 // Only the functions of a warp that walks of single targets do not call.
 struct Thread { unsigned x; };

@@ -60,7 +60,10 @@ static void list_by(const Walk& walk, const Target& target, Listing& listing, u3
     if (domain == 0 && means == Means::Rows) list_rows(RowsOfTable<HALF>(walk, target), listing);
     else if (domain == 0) visit_general<HALF>(walk, target, listing);
     if (domain == 1) list_around<HALF, false, Around<K, true, false, false>>(walk, target, listing, means);
-    if (domain == 2) list_around<HALF, false, Around<K, false, false, false>>(walk, target, listing, means);
+    using Open = Around<K, false, false, false>;
+    if (domain == 2 && Open(walk, target, false).warp_meets_sources(true)) {
+        list_around<HALF, false, Open>(walk, target, listing, means);
+    }
     if (domain == 3) list_around<HALF, true, Around<K, false, true, false>>(walk, target, listing, means);
     if (domain == 4) list_around<HALF, true, Around<K, false, true, true>>(walk, target, listing, means);
 }

@@ -554,3 +554,42 @@ fn lists_delivered_in_parts_are_those_written_at_once() {
         assert!(kind == ListKind::Half || storage.pairs() > 16 << 20);
     }
 }
+
+/// Counting looks first whether a warp has any candidates, lists do not. Of two sets that lie apart
+/// in most places both say the same.
+#[test]
+fn targets_far_from_most_sources_are_counted_as_they_are_listed() {
+    let Some(backend) = backend() else { return };
+    // By a warp and by a thread per target.
+    for count in [9_261, 21_952] {
+        let targets = Cloud::Lattice.points(count, 3);
+        let side = (count as f32).cbrt();
+        let wall = |near: &dyn Fn(&[f32; 3]) -> bool| {
+            let near = targets.iter().copied().filter(near);
+            near.map(|x| x.map(|x| x + 0.3)).collect::<Vec<_>>()
+        };
+        let sources = [
+            wall(&|x| x[0] < 2.0),
+            wall(&|x| x[1] > side - 3.0 || x[2] < 1.5),
+            vec![[0.5 * side; 3]],
+            // Just in reach of a corner, and of nothing.
+            vec![[-1.2; 3], [side + 90.0; 3]],
+        ];
+        for (sources, subdivision) in sources.iter().flat_map(|s| [1, 2].map(|k| (s, k))) {
+            let sets = [targets.clone(), sources.clone()];
+            let scene = Scene::new(&backend, (2.3, Domain::OPEN, subdivision), &sets).unwrap();
+            let of = scene.pair(0, 1);
+            let mut storage = DeviceLists::default();
+            (backend.search(of, ListKind::Full, Strategy::Flat, &mut storage)).unwrap();
+            let (mut start, mut listed) = (vec![0; targets.len()], vec![0; targets.len()]);
+            let mut entries = vec![0; storage.pairs() as usize];
+            (storage.download(&backend, &mut start, &mut listed, &mut entries)).unwrap();
+            let mut counts = vec![u32::MAX; targets.len()];
+            let (to, scratch) = (Destination::whole(&mut counts), &mut PairScratch::default());
+            (backend.count(of, ListKind::Full, Strategy::Flat, to, scratch)).unwrap();
+            assert!(counts == listed, "{count}, K = {subdivision}");
+            let met = counts.iter().filter(|&&count| count > 0).count();
+            assert!((1..targets.len() / 2).contains(&met), "{met} of {count}");
+        }
+    }
+}

@@ -38,6 +38,8 @@ pub struct DeviceLattice {
     along_x: u32,
     /// Cells as long along x as along y, for a CPU backend.
     cubic: Option<Lattice>,
+    /// Points of all sets that share it, as far as that is known.
+    pub(super) points: usize,
     /// As kernels compute with it.
     pub(super) layout: launch::Lattice,
     /// Neighbour rows of a cell.
@@ -67,6 +69,7 @@ impl GpuBackend {
             subdivision,
             along_x: 1,
             cubic: None,
+            points: 0,
             layout: launch::Lattice::new(lattice),
             rows: buffer,
             row_count: rows.len() as u32,
@@ -90,6 +93,12 @@ impl DeviceLattice {
             along_x,
             ..self
         }
+    }
+
+    /// Says how many points all sets have together that share this lattice. Sets that are sorted
+    /// from then on may have tables of as many cells as suit all of them.
+    pub fn set_points(&mut self, points: usize) {
+        self.points = points;
     }
 
     /// The lattice for a CPU backend that shares the work.

@@ -4,7 +4,9 @@
 //!
 //! A dense table has one start per cell of the box around the points, padded by empty cells on open
 //! axes. Looking up a row of cells is one load, and the padding makes bounds checks unnecessary. It
-//! is used up to 32 cells per point, or 2²⁰ cells for small sets.
+//! is used up to 32 cells per point, or 2²⁰ cells for small sets. Where other sets share the box
+//! that is 32 cells per point of all sets, if no more than 128 per point of its own: a tank's walls
+//! are few beside its water, and finding them by hashing takes several times as long.
 //!
 //! Sets that are spread farther have a sparse table: bricks of 8 cells along x, found by hashing,
 //! for cells around points only. Its size follows from the number of points, so an outlier costs no
@@ -36,8 +38,10 @@ use crate::{
 use nearfield_grid::Bounds;
 use nearfield_kernels::constants::{BRICK, FLAGS, READ_AHEAD};
 
-/// A dense table may have this many cells per point…
+/// A dense table may have this many cells per point of its set, or of all sets…
 const CELLS_PER_POINT: u64 = 32;
+/// …then at most this many per point of its own…
+const MAX_CELLS_PER_POINT: u64 = 128;
 /// …and always this many, so that small sets need no thought.
 const SMALL_TABLE: u64 = 1 << 20;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
@@ -115,6 +119,16 @@ kept_buffers! {
         /// True if the last step found cells that are large enough to be sorted apart.
         pub(super) large_cells: bool,
     }
+}
+
+/// Maximum number of cells of the dense table of a set of `own` points that shares its lattice with
+/// others; all of them have `all` points, as far as that is known.
+fn max_dense_cells(own: u32, all: usize) -> u64 {
+    let own = u64::from(own);
+    let shared = CELLS_PER_POINT.saturating_mul(all as u64);
+    let most = shared.min(MAX_CELLS_PER_POINT * own);
+    most.max(CELLS_PER_POINT * own)
+        .clamp(SMALL_TABLE, MAX_CELLS)
 }
 
 impl DevicePoints {
@@ -259,8 +273,7 @@ impl DevicePoints {
         } = table;
         self.geometry = None;
         let cells = table.cells();
-        let most = (CELLS_PER_POINT * u64::from(self.count)).clamp(SMALL_TABLE, MAX_CELLS);
-        if cells <= most {
+        if cells <= max_dense_cells(self.count, lattice.points) {
             self.cells = cells as u32;
             self.mask = None;
             self.geometry = Geometry::of(&lattice.lattice, table, lattice.subdivision);
@@ -350,5 +363,26 @@ impl DevicePoints {
             Some(answer) => Ok(answer.read()?[0]),
             None => Ok(Status::BEFORE),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of a tank of water, whose cells are some twelve for each particle of water.
+    #[test]
+    fn walls_have_dense_tables_beside_their_water_and_single_points_have_small_ones() {
+        let (water, walls, cells) = (8_000_000, 2_900_000, 100_000_000);
+        assert!(max_dense_cells(water, 0) >= cells);
+        assert!(max_dense_cells(walls, 0) < cells);
+        assert!(max_dense_cells(walls, (water + walls) as usize) >= cells);
+        assert_eq!(max_dense_cells(10, water as usize), SMALL_TABLE);
+        assert_eq!(max_dense_cells(u32::MAX, usize::MAX), MAX_CELLS);
+        // A set that is nearly all points has no more than it would have alone.
+        assert_eq!(
+            max_dense_cells(water, water as usize),
+            max_dense_cells(water, 0)
+        );
     }
 }

@@ -164,9 +164,10 @@ impl DeviceEngine {
                 }
             }
         }
-        let Some(lattice) = &*self.lattice else {
+        let Some(lattice) = &mut *self.lattice else {
             return Ok(());
         };
+        lattice.set_points(self.sets.iter().map(|set| set.points.len()).sum());
         for (index, device) in self.sets.iter_mut().enumerate() {
             if index == set.slot() || others {
                 let id = self.slots.id(index);

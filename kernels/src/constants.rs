@@ -203,6 +203,11 @@ pub mod sph {
 
             /// Bins in which the particles are counted to find the front.
             FRONT_BINS = 4096;
+
+            /// Sums of a probe.
+            PROBE_SLOTS = 2;
+            /// Blocks that add up the sums of a probe.
+            PROBE_BLOCKS = 64;
         }
         choices {}
     }

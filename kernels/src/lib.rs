@@ -189,6 +189,7 @@ pub const FLUID: Source = Source {
         "press_walls",
         "measure",
         "tally",
+        "probe",
         "total",
     ],
 };

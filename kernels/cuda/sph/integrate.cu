@@ -28,9 +28,9 @@ __device__ float dot(float ax, float ay, float az, float bx, float by, float bz)
 }
 
 // Sums of a block, the slots from `maxima` up to `end` the largest value instead, to the place of
-// this block.
+// block number `block`.
 template <int SLOTS>
-__device__ void give(double (&values)[SLOTS], int maxima, int end, double* partials) {
+__device__ void give(double (&values)[SLOTS], int maxima, int end, double* partials, u32 block) {
     __shared__ double of_warps[THREADS / 32];
     for (int slot = 0; slot < SLOTS; slot++) {
         const bool largest = slot >= maxima && slot < end;
@@ -45,7 +45,7 @@ __device__ void give(double (&values)[SLOTS], int maxima, int end, double* parti
             for (u32 warp = 1; warp < THREADS / 32; warp++) {
                 value = largest ? fmax(value, of_warps[warp]) : value + of_warps[warp];
             }
-            partials[slot * MAX_BLOCKS + blockIdx.x] = value;
+            partials[slot * MAX_BLOCKS + block] = value;
         }
         __syncthreads();
     }
@@ -100,7 +100,7 @@ kick(float* position, Moving* moving, Moving* kept, const float4* forces, const 
         }
         if (lost(at, now, settings)) sums[LOST] += 1.0;
     }
-    give(sums, SPEED, LOST, partials);
+    give(sums, SPEED, LOST, partials, blockIdx.x);
 }
 
 // (1 + s)^7 - 1 multiplied out, so that small s keep their digits.
@@ -110,13 +110,15 @@ __device__ float specific_pressure(float stiffness, float compression) {
     return stiffness * s * tail;
 }
 
-// Compressions change by their rates over `step`.
+// Compressions change by their rates over `step`; what follows from them for the forces goes to
+// `pressed`: velocity, relative volume and specific pressure.
 extern "C" __global__ void __launch_bounds__(THREADS)
-compress(Moving* moving, const float2* rates, const float* wall_rates, u32 count, float step,
+compress(Moving* moving, float* pressed, const float2* rates, const float* wall_rates, u32 count, float step,
          Settings settings, double* partials) {
     double sums[COMPRESSION_SLOTS] = {};
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
-        const float s = moving[i].w;
+        const Moving now = moving[i];
+        const float s = now.w;
         const float2 rate = rates[i];
         const float wall = wall_rates[i];
         const float change = step * ((1.0f + s) * (rate.x + wall) + rate.y);
@@ -126,23 +128,33 @@ compress(Moving* moving, const float2* rates, const float* wall_rates, u32 count
         sums[PRESSED] += pressure * wall;
         const float after = s + change;
         // NaN stays, so that the particle is found.
-        moving[i].w = after < settings.max_stretched ? settings.max_stretched : after;
+        const float kept = after < settings.max_stretched ? settings.max_stretched : after;
+        moving[i].w = kept;
+        float* const record = pressed + 5ull * i;
+        record[0] = now.x;
+        record[1] = now.y;
+        record[2] = now.z;
+        record[3] = 1.0f / (1.0f + kept);
+        record[4] = specific_pressure(settings.stiffness, kept);
     }
-    give(sums, COMPRESSION_SLOTS, COMPRESSION_SLOTS, partials);
+    give(sums, COMPRESSION_SLOTS, COMPRESSION_SLOTS, partials, blockIdx.x);
 }
 
-// Compression of the walls, beside their roughness, from the sums of `extrapolation`.
+// Relative volume and specific pressure of the walls, beside their roughness, from the sums of
+// `extrapolation`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-press_walls(float2* still, const float2* extrapolated, u32 count, float stiffness) {
+press_walls(float* still, const float2* extrapolated, u32 count, float stiffness) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const float2 sums = extrapolated[i];
-    float s = 0.0f;
-    if (sums.x > 0.0f) {
-        const double x = fmaxf(sums.y / sums.x, 0.0f) / stiffness;
-        s = static_cast<float>(expm1(log1p(x) / 7.0));
+    const float pressure = sums.x > 0.0f ? fmaxf(sums.y / sums.x, 0.0f) : 0.0f;
+    float volume = 1.0f;
+    if (pressure > 0.0f) {
+        const double x = pressure / stiffness;
+        volume = static_cast<float>(exp(log1p(x) / -7.0));
     }
-    still[i].x = s;
+    still[3ull * i] = volume;
+    still[3ull * i + 1] = pressure;
 }
 
 // Energies and momentum of the fluid for each unit of mass, as budget.rs defines them.
@@ -163,7 +175,7 @@ measure(const float* position, const Moving* moving, u32 count, Settings setting
         sums[MOMENTUM + 1] += y;
         sums[MOMENTUM + 2] += z;
     }
-    give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials);
+    give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials, blockIdx.x);
 }
 
 // Counts the particles by bin along x; those beyond the ends in the first and the last bin.
@@ -175,13 +187,53 @@ tally(const float* position, u32 count, float low, float scale, u32* counts) {
     atomicAdd(counts + static_cast<u32>(fminf(fmaxf(place, 0.0f), FRONT_BINS - 1.0f)), 1u);
 }
 
+// How probes read the fluid.
+struct Meter {
+    float half_inverse_length;  // of the smoothing kernel, 1/(2h)…
+    float normalization;        // …and its value at distance 0
+    u32 points;                 // probes that are points; those behind them are columns
+    u32 space;                  // 3 dimensions, not 2
+};
+
+// 1 at zero, 0 from `reach` on.
+__device__ float hat(float off, float reach) { return fmaxf(1.0f - fabsf(off) / reach, 0.0f); }
+
+// Sums of probes over the particles, PROBE_BLOCKS blocks to a probe, as probes.rs defines them.
+extern "C" __global__ void __launch_bounds__(THREADS)
+probe(const float* position, const Moving* moving, u32 count, const float4* places, Meter meter,
+      Settings settings, double* partials) {
+    const u32 probe = blockIdx.x / PROBE_BLOCKS, block = blockIdx.x % PROBE_BLOCKS;
+    const float4 place = places[probe];
+    const bool column = probe >= meter.points;
+    double sums[PROBE_SLOTS] = {};
+    for (u32 i = block * THREADS + threadIdx.x; i < count; i += PROBE_BLOCKS * THREADS) {
+        const float* const at = position + 3ull * i;
+        const float dx = place.x - at[0], dy = place.y - at[1];
+        if (column) {
+            const float along = hat(dx, place.w);
+            sums[0] += meter.space ? along * hat(dy, place.w) : along;
+            continue;
+        }
+        const float dz = place.z - at[2];
+        const float half_q = sqrtf(dot(dx, dy, dz, dx, dy, dz)) * meter.half_inverse_length;
+        if (!(half_q < 1.0f)) continue;
+        const float rest = 1.0f - half_q, square = rest * rest;
+        const float s = moving[i].w;
+        const double weight = meter.normalization * square * square * (4.0f * half_q + 1.0f) / (1.0f + s);
+        const float head = dot(settings.gravity[0], settings.gravity[1], settings.gravity[2], dx, dy, dz);
+        sums[0] += weight;
+        sums[1] += weight * (specific_pressure(settings.stiffness, s) + (1.0f + s) * head);
+    }
+    give(sums, PROBE_SLOTS, PROBE_SLOTS, partials + static_cast<size_t>(probe) * PROBE_SLOTS * MAX_BLOCKS, block);
+}
+
 // One block per slot: what all blocks gave, `blocks` of them; the largest in the slots of `maxima`.
 extern "C" __global__ void __launch_bounds__(TOTAL_THREADS)
 total(const double* partials, u32 blocks, u32 maxima, double* totals) {
-    const bool largest = (maxima >> blockIdx.x & 1) != 0;
+    const bool largest = blockIdx.x < 32 && (maxima >> blockIdx.x & 1) != 0;
     double value = largest ? nothing() : 0.0;
     for (u32 block = threadIdx.x; block < blocks; block += TOTAL_THREADS) {
-        const double other = partials[blockIdx.x * MAX_BLOCKS + block];
+        const double other = partials[static_cast<size_t>(blockIdx.x) * MAX_BLOCKS + block];
         value = largest ? fmax(value, other) : value + other;
     }
     for (int step = 16; step > 0; step /= 2) {

@@ -12,25 +12,15 @@ use crate::probes::Readings;
 use crate::{Error, ErrorKind};
 
 /// The bytes of a run whose next frame is `next`.
-///
-/// # Errors
-/// When a moment cannot be read by the probes.
-pub(crate) fn of(
-    next: usize,
-    journal: &Journal,
-    readings: &mut Option<Readings>,
-) -> Result<Vec<u8>, Error> {
+pub(crate) fn of(next: usize, journal: &Journal, readings: Option<&Readings>) -> Vec<u8> {
     let notes = journal.numbers();
-    let mut rows: Vec<f64> = Vec::new();
-    if let Some(readings) = readings {
-        readings.settle()?;
-        rows.extend(readings.rows().iter().flatten());
-    }
+    let rows = readings.map_or(&[][..], Readings::rows);
+    let rows: Vec<f64> = rows.iter().flatten().copied().collect();
     let counts = [next, notes.len(), rows.len()].map(|count| count as u64);
     let mut bytes = bytemuck::cast_slice(&counts).to_vec();
     bytes.extend_from_slice(bytemuck::cast_slice(&notes));
     bytes.extend_from_slice(bytemuck::cast_slice(&rows));
-    Ok(bytes)
+    bytes
 }
 
 /// Takes the tables of a checkpoint, and returns the next frame.

@@ -323,7 +323,7 @@ impl Course {
         let checkpoint = simulation.checkpoint()?;
         if let Some(frames) = &mut self.frames {
             frames.settle(0)?;
-            let notes = notes::of(next, &self.journal, &mut self.readings)?;
+            let notes = notes::of(next, &self.journal, self.readings.as_ref());
             checkpoint.write(path, &notes)?;
         }
         self.output += begin.elapsed();
@@ -348,9 +348,6 @@ impl Course {
     /// Writes the tables of a run that failed. A further failure here is not reported: it would
     /// hide the first.
     fn keep(mut self, args: &Args) {
-        if let Some(readings) = &mut self.readings {
-            let _ = readings.settle();
-        }
         let Some(frames) = self.frames.take() else {
             return;
         };
@@ -375,9 +372,6 @@ impl Course {
             }
             nearfield_files::write(&path, text).map_err(|error| Error::output(&path, error))
         };
-        if let Some(readings) = &mut self.readings {
-            readings.settle()?;
-        }
         for (name, table) in self.tables() {
             write(name, table)?;
         }
@@ -419,6 +413,7 @@ impl Course {
             probes: self.readings.as_ref().map(|readings| ProbesSummary {
                 samples: readings.len(),
                 interval_s: self.scene.probes.interval,
+                seconds: readings.spent().as_secs_f64(),
             }),
             frames,
             output: args.output.clone(),

@@ -123,6 +123,8 @@ pub struct ProbesSummary {
     pub samples: usize,
     /// Time between them, seconds, or a step where that is longer.
     pub interval_s: f64,
+    /// Time spent with reading them.
+    pub seconds: f64,
 }
 
 /// The front against experiments.
@@ -195,8 +197,9 @@ impl fmt::Display for Summary {
         if let Some(probes) = &self.probes {
             writeln!(
                 f,
-                "{} samples of the probes",
-                HumanCount(probes.samples as u64)
+                "{} samples of the probes in {:.1} s",
+                HumanCount(probes.samples as u64),
+                probes.seconds,
             )?;
         }
         if let Some(spread) = &self.spread {

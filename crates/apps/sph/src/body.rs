@@ -5,8 +5,15 @@ use glam::Vec3;
 use nearfield::device::Transfers;
 
 use crate::{
-    Config, Error, FrontRule, PendingMoment, Running, advance::Advance, advance::Kick,
-    budget::Sums, guard::Watch, neighborhood::Spread, particles::Particles, walls::Walls,
+    Config, Error, FrontRule, PendingMoment, Running,
+    advance::Advance,
+    advance::Kick,
+    budget::Sums,
+    guard::Watch,
+    neighborhood::Spread,
+    particles::Particles,
+    probes::{ProbeSums, Probes},
+    walls::Walls,
 };
 
 /// The particles of a simulation. On ranks, sums and counts are those of all ranks.
@@ -37,6 +44,9 @@ pub(crate) trait Body: Send + Sync {
 
     /// Energies and momentum.
     fn sums(&self, config: &Config) -> Result<Sums, Error>;
+
+    /// Sums of probes over the fluid.
+    fn probe(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error>;
 
     /// The front by `rule`, metres along x.
     fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error>;

@@ -88,19 +88,20 @@ impl Simulation {
 }
 
 impl Given {
-    /// Takes the share of `positions`, and refuses what cannot be simulated.
+    /// Takes the share of `positions`, and refuses what cannot be simulated. `what` names them
+    /// where memory is short.
     fn add(
         &mut self,
+        what: &'static str,
         positions: &[Vec3],
         share: Share,
         refuse: impl Fn(usize, Vec3) -> Option<ErrorKind>,
     ) -> Result<(), Shortage> {
-        const WHAT: &str = "positions of particles";
         let mine = |number: &u64| share.holds(*number);
         let numbers = self.count..self.count + positions.len() as u64;
         let len = self.ids.len() + numbers.clone().filter(mine).count();
-        make_room(&mut self.position, len, WHAT)?;
-        make_room(&mut self.ids, len, WHAT)?;
+        make_room(&mut self.position, len, what)?;
+        make_room(&mut self.ids, len, what)?;
         for (number, &position) in numbers.zip(positions) {
             if self.refused.is_none() {
                 self.refused = refuse(number as usize, position);
@@ -160,7 +161,8 @@ impl SimulationBuilder {
     pub fn fluid(mut self, positions: &[Vec3]) -> Self {
         let names = ["fluid", "position", "fluid particle"];
         let refuse = |index, value| refuse(self.config.dimensions, names, index, value);
-        if let Err(shortage) = self.fluid.add(positions, self.share, refuse) {
+        let what = "positions of particles";
+        if let Err(shortage) = self.fluid.add(what, positions, self.share, refuse) {
             self.note(shortage);
         }
         self
@@ -201,7 +203,7 @@ impl SimulationBuilder {
     fn add_walls(mut self, positions: &[Vec3], roughness: f32) -> Self {
         let names = ["wall", "position", "wall particle"];
         let refuse = |index, value| refuse(self.config.dimensions, names, index, value);
-        let mut added = self.wall_ids.add(positions, self.share, refuse);
+        let mut added = (self.wall_ids).add("wall particles", positions, self.share, refuse);
         if added.is_ok() {
             added = self.walls.add(&self.wall_ids.position, roughness);
             self.wall_ids.position.clear();

@@ -13,6 +13,7 @@ use crate::{
     neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
     particles::Particles,
     passes::{Passes, Rates},
+    probes::{ProbeSums, Probes},
     state::MAX_STRETCHED,
     walls::Walls,
 };
@@ -21,9 +22,19 @@ use crate::{
 pub(crate) struct HostBody<N> {
     near: N,
     matter: Matter,
+    pressed: PressedFluid,
     results: Results,
     /// Fluid and wall particles of all ranks.
     counts: [usize; 2],
+}
+
+/// The fluid as forces see it, but for its velocities.
+#[derive(Default)]
+struct PressedFluid {
+    /// ρ₀/ρ
+    volume: Vec<f32>,
+    /// p/ρ₀
+    pressure: Vec<f32>,
 }
 
 /// Results of the traversals, one per particle of the set that asked.
@@ -58,6 +69,22 @@ fn blank<S: Accumulator, const N: usize>() -> [S; N] {
     std::array::from_fn(|_| S::default())
 }
 
+impl PressedFluid {
+    /// Finds what follows from the compressions.
+    fn follow(&mut self, config: &Config, compressions: &[f32]) -> Result<(), Error> {
+        for values in [&mut self.volume, &mut self.pressure] {
+            make_room(values, compressions.len(), "pressures of particles")?;
+            values.resize(compressions.len(), 0.0);
+        }
+        let water = config.water_state();
+        let pressed = self.volume.iter_mut().zip(&mut self.pressure);
+        for ((volume, pressure), &s) in pressed.zip(compressions) {
+            (*volume, *pressure) = (1.0 / (1.0 + s), water.specific_pressure(s));
+        }
+        Ok(())
+    }
+}
+
 impl<N: Neighborhood> HostBody<N> {
     /// Places this rank's share of the particles, and evaluates the first forces.
     pub(crate) fn new(
@@ -68,6 +95,7 @@ impl<N: Neighborhood> HostBody<N> {
     ) -> Result<Self, Error> {
         let mut body = Self {
             near,
+            pressed: PressedFluid::default(),
             matter,
             results: Results::default(),
             counts: [0; 2],
@@ -155,7 +183,7 @@ impl<N: Neighborhood> HostBody<N> {
         let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
         let (near, results, matter) = (&mut self.near, &mut self.results, &self.matter);
-        let (moving, still) = (matter.fluid.moving(), &matter.walls.compression);
+        let (moving, still) = (matter.fluid.moving(), &matter.walls.volume);
         let of = [Set::Fluid, Set::Fluid];
         near.traverse(&fluid, of, moving, moving, &mut results.rates)?;
         let (of, velocity) = ([Set::Fluid, Set::Walls], &matter.fluid.velocity);
@@ -190,20 +218,29 @@ impl<N: Neighborhood> HostBody<N> {
         let (kernel, of) = (passes.extrapolation(), [Set::Walls, Set::Fluid]);
         let compression = &matter.fluid.compression;
         near.traverse(&kernel, of, (), compression, &mut results.extrapolated)?;
-        let walls = matter.walls.compression.iter_mut();
-        for (s, &(weight, sum)) in walls.zip(&results.extrapolated) {
-            *s = if weight > 0.0 {
-                water.compression(sum / weight)
+        let walls = &mut matter.walls;
+        let walls = walls.volume.iter_mut().zip(&mut walls.pressure);
+        for ((volume, pressure), &(weight, sum)) in walls.zip(&results.extrapolated) {
+            // A wall without water has none; water at its surface does not pull.
+            *pressure = if weight > 0.0 {
+                (sum / weight).max(0.0)
             } else {
                 0.0
             };
+            *volume = water.relative_volume(*pressure);
         }
-        let moving = matter.fluid.moving();
+        let (fluid, pressed) = (&matter.fluid, &mut self.pressed);
+        pressed.follow(config, &fluid.compression)?;
+        let pressed = (
+            &fluid.velocity[..],
+            &pressed.volume[..],
+            &pressed.pressure[..],
+        );
         let (kernel, of) = (passes.forces(), [Set::Fluid, Set::Fluid]);
-        near.traverse(&kernel, of, moving, moving, &mut results.forces)?;
+        near.traverse(&kernel, of, pressed, pressed, &mut results.forces)?;
         let (kernel, of) = (passes.wall_forces(), [Set::Fluid, Set::Walls]);
         let still = matter.walls.still();
-        near.traverse(&kernel, of, moving, still, &mut results.wall_forces)
+        near.traverse(&kernel, of, pressed, still, &mut results.wall_forces)
     }
 }
 
@@ -282,6 +319,15 @@ impl<N: Neighborhood> Body for HostBody<N> {
             internal,
             momentum: [x, y, z].into(),
         })
+    }
+
+    fn probe(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error> {
+        let mut sums = Vec::new();
+        make_room(&mut sums, probes.len(), "sums of probes")?;
+        for sum in probes.sums(config, &self.matter.fluid)? {
+            sums.push(self.near.totals(sum)?);
+        }
+        Ok(sums)
     }
 
     fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {

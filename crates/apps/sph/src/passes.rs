@@ -1,12 +1,14 @@
 //! What two particles do to each other: the pair kernels the engine evaluates.
 //!
 //! A pair hands over `d = xⱼ − xᵢ`; the target i has a velocity and a
-//! compression s, the source j as well (a wall particle rests, and its s comes
-//! from [`Extrapolation`]). Volumes, pressures and densities are recomputed
-//! from s inside the kernel: that costs a few multiplications and saves
-//! memory traffic. All kernels are free of branches, so the engine can
-//! vectorise them. On a GPU they take the fast roots, quotients and fused
-//! products of [`nearfield::kernels`], off by a unit or two in the last place.
+//! compression s, the source j as well (a wall particle rests, and its pressure
+//! comes from [`Extrapolation`]). Forces take the relative volume
+//! ρ₀/ρ = 1/(1 + s) and the pressure in place of s, which change once a step: a
+//! pair would spend a sixth of its operations on them. A GPU loads five numbers
+//! of a source and its position with two reads. All kernels are free of
+//! branches, so the engine can vectorise them. On a GPU they take the fast
+//! roots, quotients and fused products of [`nearfield::kernels`], off by a unit
+//! or two in the last place.
 //!
 //! Density and momentum use the conjugate pair
 //! `dρᵢ/dt = ρᵢ Σ Vⱼ (vᵢ − vⱼ)·∇W` and `aᵢ = −Σ m (pᵢ + pⱼ)/(ρᵢρⱼ) ∇W`: the
@@ -115,7 +117,6 @@ impl<'a> Passes<'a> {
         let h = self.config.smoothing_length();
         Forces {
             kernel: self.kernel,
-            water: self.config.water_state(),
             volume: self.volume,
             viscosity: self.config.viscosity * self.config.sound_speed * h,
             softening: 0.01 * h * h,
@@ -126,7 +127,6 @@ impl<'a> Passes<'a> {
         let (config, sound) = (self.config, self.config.sound_speed);
         WallForces {
             kernel: self.kernel,
-            water: config.water_state(),
             volume: self.volume,
             friction: 2.0 * config.kinematic_viscosity(config.wall_friction) as f32,
             contact: (contact_distance(config.dimensions) * config.spacing).powi(-2),
@@ -213,7 +213,7 @@ impl PairKernel for Continuity {
 }
 
 /// Rate of compression of a fluid particle by resting walls: the divergence
-/// sum of [`Continuity`].
+/// sum of [`Continuity`]. Of a wall it takes the relative volume.
 pub(crate) struct WallContinuity {
     pub(crate) kernel: Wendland,
     pub(crate) volume: f32,
@@ -227,9 +227,9 @@ impl PairKernel for WallContinuity {
     type Output = f32;
 
     #[inline(always)]
-    fn pair(&self, pair: Pair, velocity: Vec3, wall: f32) -> f32 {
+    fn pair(&self, pair: Pair, velocity: Vec3, relative_volume: f32) -> f32 {
         let middle = add_scaled(Vec3::from_array(pair.d), self.half_dt, velocity);
-        let volume = fast_div(self.volume, 1.0 + wall);
+        let volume = self.volume * relative_volume;
         let weight = volume * self.kernel.gradient_factor(dot(middle, middle));
         -weight * dot(velocity, middle)
     }
@@ -271,15 +271,17 @@ impl PairKernel for Extrapolation {
     }
 }
 
+/// Velocity, relative volume ρ₀/ρ and specific pressure p/ρ₀ of a fluid particle, for forces.
+pub(crate) type Pressed = (Vec3, f32, f32);
+
 /// Pressure and artificial viscosity between fluid particles.
 ///
 /// Output: (acceleration, viscous heating in W/kg). The viscosity acts on
 /// approaching pairs (J. J. Monaghan 1992,
-/// DOI 10.1146/annurev.aa.30.090192.002551); the heating is what the motion
-/// loses to it, half a pair to each side.
+/// DOI 10.1146/annurev.aa.30.090192.002551), with the mean of their volumes in place of one over
+/// their mean density; the heating is what the motion loses to it, half a pair to each side.
 pub(crate) struct Forces {
     pub(crate) kernel: Wendland,
-    pub(crate) water: Tait,
     pub(crate) volume: f32,
     /// α c₀ h.
     pub(crate) viscosity: f32,
@@ -289,23 +291,18 @@ pub(crate) struct Forces {
 
 #[pair_kernel(antisymmetric = [0, 1, 2])]
 impl PairKernel for Forces {
-    type Target = Moving;
-    type Source = Moving;
+    type Target = Pressed;
+    type Source = Pressed;
     type Output = (Vec3, f32);
 
     #[inline(always)]
-    fn pair(&self, pair: Pair, target: Moving, source: Moving) -> (Vec3, f32) {
+    fn pair(&self, pair: Pair, target: Pressed, source: Pressed) -> (Vec3, f32) {
         let d = Vec3::from_array(pair.d);
         let weight = self.volume * self.kernel.gradient_factor(pair.d2);
-        let pressure =
-            self.water.specific_pressure(target.1) + self.water.specific_pressure(source.1);
         let approach = dot(source.0 - target.0, d).min(0.0);
-        let mean = fast_mul_add(0.5, target.1 + source.1, 1.0);
-        let friction = fast_div(
-            weight * self.viscosity * approach,
-            (pair.d2 + self.softening) * mean,
-        );
-        let push = fast_div(weight * pressure, (1.0 + target.1) * (1.0 + source.1));
+        let viscosity = 0.5 * self.viscosity * (target.1 + source.1);
+        let friction = fast_div(weight * viscosity * approach, pair.d2 + self.softening);
+        let push = weight * (target.2 + source.2) * (target.1 * source.1);
         ((push - friction) * d, -0.5 * friction * approach)
     }
 
@@ -319,16 +316,16 @@ impl PairKernel for Forces {
     fn symmetric(
         &self,
         pair: Pair,
-        (one, _): (Moving, Moving),
-        (other, _): (Moving, Moving),
+        (one, _): (Pressed, Pressed),
+        (other, _): (Pressed, Pressed),
     ) -> ((Vec3, f32), (Vec3, f32)) {
         let (force, heat) = self.pair(pair, one, other);
         ((force, heat), (-force, heat))
     }
 }
 
-/// Compression and roughness: what a wall particle is to the fluid.
-pub(crate) type Still = (f32, f32);
+/// Relative volume, specific pressure and roughness: what a wall particle is to the fluid.
+pub(crate) type Still = (f32, f32, f32);
 
 /// Pressure and friction of walls on a fluid particle.
 ///
@@ -345,7 +342,6 @@ pub(crate) type Still = (f32, f32);
 /// DOI 10.1016/j.cpc.2009.05.008).
 pub(crate) struct WallForces {
     pub(crate) kernel: Wendland,
-    pub(crate) water: Tait,
     pub(crate) volume: f32,
     /// Twice the kinematic viscosity that rough walls stand for.
     pub(crate) friction: f32,
@@ -357,22 +353,26 @@ pub(crate) struct WallForces {
 
 #[pair_kernel]
 impl PairKernel for WallForces {
-    type Target = Moving;
+    type Target = Pressed;
     type Source = Still;
     type Output = (Vec3, f32);
 
     #[inline(always)]
-    fn pair(&self, pair: Pair, (velocity, s): Moving, (wall, roughness): Still) -> (Vec3, f32) {
+    fn pair(
+        &self,
+        pair: Pair,
+        fluid: Pressed,
+        (volume, pressure, roughness): Still,
+    ) -> (Vec3, f32) {
         let d = Vec3::from_array(pair.d);
         let weight = self.volume * self.kernel.gradient_factor(pair.d2);
-        let pressure = self.water.specific_pressure(s) + self.water.specific_pressure(wall);
         let nearness = fast_mul_add(pair.d2, -self.contact, 1.0).max(0.0);
         let contact = self.contact_pressure * nearness;
-        let push = fast_div(weight * (pressure + contact), (1.0 + s) * (1.0 + wall));
+        let push = weight * (fluid.2 + pressure + contact) * (fluid.1 * volume);
         let friction = roughness * weight * self.friction;
         (
-            add_scaled(push * d, friction, velocity),
-            -friction * dot(velocity, velocity),
+            add_scaled(push * d, friction, fluid.0),
+            -friction * dot(fluid.0, fluid.0),
         )
     }
 
@@ -404,6 +404,10 @@ mod tests {
         }
     }
 
+    fn pressed(velocity: Vec3, s: f32) -> Pressed {
+        (velocity, 1.0 / (1.0 + s), water().specific_pressure(s))
+    }
+
     fn continuity(half_dt: f32) -> Continuity {
         let hydrostatic = Vec3::new(0.0, 0.0, -9.81 / 1600.0);
         Continuity {
@@ -418,7 +422,6 @@ mod tests {
     fn forces() -> Forces {
         Forces {
             kernel: kernel(),
-            water: water(),
             volume: VOLUME,
             viscosity: 0.25,
             softening: 1e-4,
@@ -460,8 +463,8 @@ mod tests {
             let force = |height: f32| -> f32 {
                 let to = |corner: &Vec3| 0.5 * config.spacing * *corner - height * up;
                 let of = |corner| {
-                    wall.pair(pair(to(corner)), (Vec3::ZERO, -0.05), (0.0, 0.0))
-                        .0
+                    let fluid = pressed(Vec3::ZERO, -0.05);
+                    wall.pair(pair(to(corner)), fluid, (1.0, 0.0, 0.0)).0
                 };
                 gap.iter().map(of).sum::<Vec3>().dot(up)
             };
@@ -520,6 +523,7 @@ mod tests {
         assert!(close(there.0, expected.1.0) && close(there.1, expected.1.1));
 
         let kernel = forces();
+        let (one, two) = (pressed(one.0, one.1), pressed(two.0, two.1));
         let (here, there) = kernel.symmetric(d, (one, one), (two, two));
         let expected = (
             kernel.pair(d, one, two),
@@ -532,8 +536,8 @@ mod tests {
     #[test]
     fn forces_between_two_particles_cancel_in_momentum() {
         let d = Vec3::new(0.05, -0.08, 0.02);
-        let one = (Vec3::new(1.0, 0.5, 0.0), 0.01);
-        let two = (Vec3::new(-1.0, 2.0, 0.3), 0.002);
+        let one = pressed(Vec3::new(1.0, 0.5, 0.0), 0.01);
+        let two = pressed(Vec3::new(-1.0, 2.0, 0.3), 0.002);
         let (there, heat) = forces().pair(pair(d), one, two);
         let (back, heat_back) = forces().pair(pair(-d), two, one);
         assert!((there + back).length() < 1e-5 * there.length());
@@ -544,8 +548,8 @@ mod tests {
     fn viscous_heat_is_what_the_motion_loses() {
         let d = Vec3::new(0.05, -0.08, 0.02);
         let (one, two) = (
-            (Vec3::new(1.0, 0.5, 0.0), 0.0),
-            (Vec3::new(-1.0, 2.0, 0.3), 0.0),
+            pressed(Vec3::new(1.0, 0.5, 0.0), 0.0),
+            pressed(Vec3::new(-1.0, 2.0, 0.3), 0.0),
         );
         let (there, heat) = forces().pair(pair(d), one, two);
         let (back, heat_back) = forces().pair(pair(-d), two, one);
@@ -560,17 +564,16 @@ mod tests {
     fn smooth_walls_push_square_and_rough_walls_brake() {
         let walls = WallForces {
             kernel: kernel(),
-            water: water(),
             volume: VOLUME,
             friction: 0.05,
             contact: 0.0,
             contact_pressure: 0.0,
         };
         let below = pair(Vec3::new(0.0, 0.0, -0.1));
-        let moving = (Vec3::X, 0.01);
-        let (smooth, heat) = walls.pair(below, moving, (0.01, 0.0));
+        let moving = pressed(Vec3::X, 0.01);
+        let (smooth, heat) = walls.pair(below, moving, (moving.1, moving.2, 0.0));
         assert!(smooth.x == 0.0 && smooth.z > 0.0 && heat == 0.0);
-        let (rough, heat) = walls.pair(below, moving, (0.01, 1.0));
+        let (rough, heat) = walls.pair(below, moving, (moving.1, moving.2, 1.0));
         assert!(rough.x < 0.0 && rough.z == smooth.z);
         assert!((heat + rough.x).abs() < 1e-6, "{heat} {rough}");
     }
@@ -618,7 +621,6 @@ mod tests {
         });
         compile(&WallForces {
             kernel: kernel(),
-            water: water(),
             volume: VOLUME,
             friction: 0.05,
             contact: 1.0,

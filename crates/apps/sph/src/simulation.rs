@@ -21,6 +21,7 @@ use crate::checkpoint::Checkpoint;
 use crate::guard::Watch;
 use crate::moment::PendingMoment;
 use crate::neighborhood::Spread;
+use crate::probes::{Probes, Readings};
 use crate::running::Running;
 use crate::time_step::stable_step;
 use crate::{Config, Error, FrontRule};
@@ -280,6 +281,18 @@ impl Simulation {
         self.body.front(rule)
     }
 
+    /// Reads probes. That goes through all particles, where they are, and waits for it. On ranks
+    /// the readings are those of all particles, on every rank.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Setting`] for a probe that lies nowhere or a column without width; otherwise
+    /// when there is no memory for the sums, or the GPU fails.
+    pub fn probe(&self, probes: &Probes) -> Result<Readings, Error> {
+        probes.check()?;
+        let sums = self.body.probe(&self.config, probes)?;
+        Ok(probes.readings(&self.config, &sums))
+    }
+
     /// Bytes copied between host and GPU so far; `None` where the particles are in the host's
     /// memory. A step copies the same few numbers however many particles there are.
     #[must_use]
@@ -362,11 +375,11 @@ impl Simulation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
-        let (water, walls) = (self.config.water_state(), self.body.gathered_walls()?);
+        let (density, walls) = (self.config.density, self.body.gathered_walls()?);
         if self.rank() != 0 {
             return Ok(());
         }
-        let pressure = walls.compression.iter().map(|&s| water.pressure(s));
+        let pressure = walls.pressure.iter().map(|&specific| density * specific);
         let data = [
             PointData::scalars("roughness", &walls.roughness),
             PointData::scalars("pressure", pressure.collect::<Vec<f32>>()),

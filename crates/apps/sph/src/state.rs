@@ -70,6 +70,17 @@ impl Tait {
         (x.ln_1p() / f64::from(GAMMA)).exp_m1() as f32
     }
 
+    /// ρ₀/ρ at a specific pressure (m²/s²): one over one more than its
+    /// [`compression`](Self::compression).
+    pub(crate) fn relative_volume(&self, specific_pressure: f32) -> f32 {
+        // Most walls are dry.
+        if specific_pressure <= 0.0 {
+            return 1.0;
+        }
+        let x = f64::from(specific_pressure / self.stiffness);
+        (x.ln_1p() / -f64::from(GAMMA)).exp() as f32
+    }
+
     /// Internal energy per unit mass, J/kg: ∫ p/ρ² dρ from rest to `compression`.
     #[must_use]
     pub fn internal_energy(&self, compression: f32) -> f64 {
@@ -92,6 +103,8 @@ mod tests {
         for p in [0.0, 1e-3, 1.0, 20.0, 400.0] {
             let back = water().specific_pressure(water().compression(p));
             assert!((back - p).abs() <= 1e-5 * p, "{p} became {back}");
+            let volume = 1.0 / (1.0 + water().compression(p));
+            assert!((water().relative_volume(p) - volume).abs() < 1e-6);
         }
     }
 

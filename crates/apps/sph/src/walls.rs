@@ -15,8 +15,10 @@ pub(crate) struct Walls {
     pub(crate) position: Vec<Vec3>,
     /// 0 where the fluid slips freely, 1 where friction holds it.
     pub(crate) roughness: Vec<f32>,
-    /// ρ/ρ₀ − 1, extrapolated from the fluid.
-    pub(crate) compression: Vec<f32>,
+    /// ρ₀/ρ, from the pressure.
+    pub(crate) volume: Vec<f32>,
+    /// p/ρ₀, extrapolated from the fluid, m²/s².
+    pub(crate) pressure: Vec<f32>,
 }
 
 impl Walls {
@@ -26,10 +28,12 @@ impl Walls {
         let len = self.len() + positions.len();
         make_room(&mut self.position, len, WHAT)?;
         make_room(&mut self.roughness, len, WHAT)?;
-        make_room(&mut self.compression, len, WHAT)?;
+        make_room(&mut self.volume, len, WHAT)?;
+        make_room(&mut self.pressure, len, WHAT)?;
         self.position.extend_from_slice(positions);
         self.roughness.resize(len, roughness);
-        self.compression.resize(len, 0.0);
+        self.volume.resize(len, 1.0);
+        self.pressure.resize(len, 0.0);
         Ok(())
     }
 
@@ -43,7 +47,8 @@ impl Walls {
         Ok(Self {
             position: copied(&self.position, WHAT)?,
             roughness: copied(&self.roughness, WHAT)?,
-            compression: copied(&self.compression, WHAT)?,
+            volume: copied(&self.volume, WHAT)?,
+            pressure: copied(&self.pressure, WHAT)?,
         })
     }
 
@@ -53,13 +58,14 @@ impl Walls {
             positions: &mut self.position,
             columns: vec![
                 Column::Numbers(&mut self.roughness),
-                Column::Numbers(&mut self.compression),
+                Column::Numbers(&mut self.volume),
+                Column::Numbers(&mut self.pressure),
             ],
         }
     }
 
     /// The fields of [`Still`](crate::passes::Still).
-    pub(crate) fn still(&self) -> (&[f32], &[f32]) {
-        (&self.compression, &self.roughness)
+    pub(crate) fn still(&self) -> (&[f32], &[f32], &[f32]) {
+        (&self.volume, &self.pressure, &self.roughness)
     }
 }

@@ -1,10 +1,11 @@
 //! A simulation on a GPU against the same on the CPU. Without a GPU the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_GPU=1`.
 
-use glam::{DVec3, Vec3};
+use glam::{DVec2, DVec3, Vec3};
 use nearfield::Device;
 use nearfield_sph::{
-    Config, Dimensions, Domain, Error, ErrorKind, FrontRule, Loss, Simulation, SimulationBuilder,
+    Config, Dimensions, Domain, Error, ErrorKind, FrontRule, Loss, ProbeColumn, Probes, Readings,
+    Simulation, SimulationBuilder,
     scene::{self, Top},
 };
 
@@ -183,6 +184,56 @@ fn sums_and_front_are_those_of_the_particles() {
     }
     let sum: DVec3 = velocities().sum();
     assert!((momentum.fluid - mass * sum).length() <= 1e-10 * (mass * sum).length());
+}
+
+/// On the GPU, sums of probes are those of its particles; they follow particles and probes.
+#[test]
+fn probes_read_what_they_read_on_the_cpu() {
+    let Some(mut gpu) = on_gpu(column(10)) else {
+        return;
+    };
+    let mut cpu = column(10).device(Device::Cpu).build().unwrap();
+    let probes = |x: f64| Probes {
+        points: vec![
+            DVec3::new(x, 0.5, 0.3),
+            DVec3::new(0.0, 0.52, 0.0),
+            DVec3::new(2.5, 0.5, 2.5),
+        ],
+        columns: vec![ProbeColumn {
+            middle: DVec2::new(x, 0.45),
+            reach: 0.2,
+        }],
+    };
+    assert_eq!(gpu.probe(&Probes::default()).unwrap(), Readings::default());
+    let mut before = Readings::default();
+    for x in [0.5, 0.5, 0.55] {
+        for _ in 0..15 {
+            let one = gpu.step().unwrap();
+            let other = cpu.step_at_most(one.dt).unwrap();
+            assert!(
+                (one.dt - other.dt).abs() < 1e-3 * one.dt,
+                "{one:?} {other:?}"
+            );
+        }
+        let (here, there) = (
+            gpu.probe(&probes(x)).unwrap(),
+            cpu.probe(&probes(x)).unwrap(),
+        );
+        assert_eq!(here, gpu.probe(&probes(x)).unwrap(), "not deterministic");
+        assert!(here.pressures[0] > 1000.0 && here.pressures[2] == 0.0);
+        let values = |read: &Readings| [&read.pressures[..], &read.volumes].concat();
+        for (a, b) in values(&here).into_iter().zip(values(&there)) {
+            assert!((a - b).abs() <= 2e-3 * b.abs(), "{here:?} {there:?}");
+        }
+        assert_ne!(here, before);
+        before = here;
+    }
+    let lost = Probes {
+        points: vec![DVec3::NAN],
+        ..Probes::default()
+    };
+    assert!(gpu.probe(&lost).is_err());
+    assert!(gpu.step().is_ok());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use nearfield::{
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
 use nearfield_null_gpu::Counts;
 use nearfield_sph::{
-    Config, Dimensions, FrontRule, Simulation,
+    Config, Dimensions, FrontRule, Probes, Simulation,
     scene::{self, Top},
 };
 /// Calls of the driver so far.
@@ -74,6 +74,10 @@ fn fluid() {
             low: 0.0,
             high: 3.0,
         };
+        let probes = Probes {
+            points: vec![[0.5; 3].into()],
+            columns: Vec::new(),
+        };
         let mut round = || {
             let before = counts();
             for _ in 0..6 {
@@ -82,6 +86,7 @@ fn fluid() {
             water.energy().unwrap();
             water.momentum().unwrap();
             water.front(&rule).unwrap();
+            water.probe(&probes).unwrap();
             assert!((water.mass() - 2000.0).abs() < 1.0);
             let after = counts();
             let kernels = after.kernels - before.kernels;

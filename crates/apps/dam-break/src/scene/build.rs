@@ -35,6 +35,7 @@ impl Scene {
         let water = Config {
             gravity: -gravity * self.dimensions.up(),
             sound_speed: self.sound_speed as f32,
+            smoothing: self.smoothing as f32,
             ..water
         };
         let alpha = |viscosity: f64| (viscosity / water.kinematic_viscosity(1.0)) as f32;

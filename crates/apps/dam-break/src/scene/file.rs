@@ -8,7 +8,7 @@ use nearfield_sph::Dimensions;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Block, GRAVITY, Probe, Probes, Scene, axes};
+use super::{Block, GRAVITY, Probe, Probes, SMOOTHING, Scene, axes};
 use crate::{Error, ErrorKind};
 
 /// Time between two samples of probes where a file names none, seconds.
@@ -24,6 +24,7 @@ struct File {
     sound_speed: Option<Spanned<f64>>,
     viscosity: Option<Spanned<f64>>,
     floor_viscosity: Option<Spanned<f64>>,
+    smoothing: Option<Spanned<f64>>,
     spacing: Option<Spanned<f64>>,
     seconds: Option<Spanned<f64>>,
     tank: Spanned<Vec<f64>>,
@@ -108,6 +109,7 @@ impl Reader<'_> {
             gravity: positive("gravity", &file.gravity)?.unwrap_or(GRAVITY),
             viscosity: not_negative("viscosity", &file.viscosity)?,
             floor_viscosity: not_negative("floor_viscosity", &file.floor_viscosity)?.unwrap_or(0.0),
+            smoothing: self.smoothing(file.smoothing.as_ref())?,
             spacing: positive("spacing", &file.spacing)?,
             seconds: positive("seconds", &file.seconds)?,
             probes: Probes::default(),
@@ -146,6 +148,19 @@ impl Reader<'_> {
                 Err(self.fault(span, wrong))
             }
         }
+    }
+
+    /// Smoothing length over spacing, within the limits of the solver.
+    fn smoothing(&self, value: Option<&Spanned<f64>>) -> Result<f64, Error> {
+        let Some(value) = value else {
+            return Ok(SMOOTHING);
+        };
+        let number = *value.get_ref();
+        if (1.0..=3.0).contains(&number) {
+            return Ok(number);
+        }
+        let wrong = format!("smoothing is {number}, but must be between 1 and 3");
+        Err(self.fault(value.span(), wrong))
     }
 
     /// A number that must not be less than `least`, if it is there.
@@ -402,6 +417,11 @@ mod tests {
                 "spacing = 0.1",
                 "spacing = nan",
                 "line 2: spacing is NaN, but must be finite and",
+            ),
+            (
+                "spacing = 0.1",
+                "smoothing = 0.5",
+                "line 2: smoothing is 0.5, but must be between 1 and 3",
             ),
             (
                 "spacing = 0.1",

@@ -42,6 +42,9 @@ const FRONT: FrontRule = FrontRule {
 /// Gravity where a scene names none, m/s².
 const GRAVITY: f64 = 9.81;
 
+/// Smoothing length over spacing where a scene names none.
+const SMOOTHING: f64 = 1.25;
+
 /// Fewest particles along the side that the spacing divides; see [`Scene::spacing_for`].
 const MIN_CELLS: f64 = 4.0;
 
@@ -110,6 +113,9 @@ pub struct Scene {
     /// Kinematic viscosity with which the floor holds the water, m²/s; along all other walls, and
     /// along obstacles, it slips.
     pub floor_viscosity: f64,
+    /// Smoothing length over spacing, between 1 and 3; walls are as thick as the support, twice the
+    /// smoothing length.
+    pub smoothing: f64,
     /// Distance between particles, metres, unless a number of particles is asked for.
     pub spacing: Option<f64>,
     /// Simulated time, seconds, unless another one is asked for.
@@ -157,6 +163,7 @@ impl Scene {
             gravity: GRAVITY,
             viscosity: Some(VISCOSITY),
             floor_viscosity: FLOOR_VISCOSITY,
+            smoothing: SMOOTHING,
             spacing: None,
             seconds: None,
             probes: Probes::default(),

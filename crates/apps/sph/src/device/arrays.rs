@@ -37,7 +37,9 @@ pub(super) struct Arrays {
     /// Acceleration and heating [4].
     pub(super) forces: CudaSlice<f32>,
     pub(super) wall_forces: CudaSlice<f32>,
-    /// Of wall particles: [3], compression and roughness [2], [2].
+    /// Velocity, relative volume and specific pressure [5].
+    pub(super) pressed: CudaSlice<f32>,
+    /// Of wall particles: [3]; relative volume, specific pressure and roughness [3]; [2].
     pub(super) wall_position: CudaSlice<f32>,
     pub(super) still: CudaSlice<f32>,
     pub(super) extrapolated: CudaSlice<f32>,
@@ -58,8 +60,10 @@ impl Arrays {
     ) -> Result<Self, Error> {
         let particles = fluid.velocity.iter().zip(&fluid.compression);
         let moving = collected(particles.map(|(v, &s)| [v.x, v.y, v.z, s]), PARTICLES)?;
-        let particles = walls.compression.iter().zip(&walls.roughness);
-        let still = collected(particles.map(|(&s, &rough)| [s, rough]), PARTICLES)?;
+        let particles = walls.volume.iter().zip(&walls.pressure);
+        let particles = particles.zip(&walls.roughness);
+        let still = particles.map(|((&volume, &pressure), &rough)| [volume, pressure, rough]);
+        let still = collected(still, PARTICLES)?;
         let (count, wall_count) = (fluid.len(), walls.len());
         // An engine on a GPU takes fewer particles than 32 bits number.
         let ids = collected(fluid.id.iter().map(|&id| id as u32), PARTICLES)?;
@@ -73,6 +77,7 @@ impl Arrays {
             wall_rates: floats(count)?,
             forces: floats(4 * count)?,
             wall_forces: floats(4 * count)?,
+            pressed: floats(5 * count)?,
             wall_position: uploaded(bytemuck::cast_slice(&walls.position))?,
             still: uploaded(still.as_flattened())?,
             extrapolated: floats(2 * wall_count)?,

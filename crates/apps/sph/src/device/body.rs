@@ -11,6 +11,7 @@ use crate::{
     budget::Sums,
     guard::Watch,
     particles::Particles,
+    probes::{ProbeSums, Probes},
     walls::Walls,
 };
 
@@ -50,6 +51,10 @@ impl Body for DeviceBody {
 
     fn sums(&self, _: &Config) -> Result<Sums, Error> {
         self.measure()
+    }
+
+    fn probe(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error> {
+        self.read_probes(config, probes)
     }
 
     fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {

@@ -11,7 +11,7 @@ use nearfield::device::{
 
 use nearfield_kernels::constants::sph::{self as constants, THREADS, TOTAL_THREADS};
 
-use crate::{Config, Error, FrontRule, state::MAX_STRETCHED};
+use crate::{Config, Dimensions, Error, FrontRule, state::MAX_STRETCHED};
 
 /// Maximum number of blocks that give sums.
 pub(super) const MAX_BLOCKS: usize = constants::MAX_BLOCKS as usize;
@@ -23,6 +23,8 @@ const KICK_MAXIMA: u32 = 1 << constants::SPEED | 1 << constants::ACCELERATION;
 pub(super) const COMPRESSION_SLOTS: usize = constants::COMPRESSION_SLOTS as usize;
 /// Sums of energies and momentum.
 pub(super) const MEASURE_SLOTS: usize = constants::MEASURE_SLOTS as usize;
+/// Sums of a probe.
+pub(super) const PROBE_SLOTS: usize = constants::PROBE_SLOTS as usize;
 /// Sums of a step: of the first kick, the compression and the second kick.
 pub(super) const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
 /// Slots of the second kick begin here.
@@ -44,6 +46,43 @@ struct Settings {
 // SAFETY: plain numbers in the order that integrate.cu declares.
 unsafe impl DeviceRepr for Settings {}
 
+/// `Meter` of integrate.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Meter {
+    half_inverse_length: f32,
+    normalization: f32,
+    points: u32,
+    space: u32,
+}
+
+// SAFETY: plain numbers in the order that integrate.cu declares.
+unsafe impl DeviceRepr for Meter {}
+
+impl Meter {
+    /// Of probes that begin with `points` points.
+    pub(super) fn of(config: &Config, points: usize) -> Self {
+        let kernel = config.kernel();
+        Self {
+            half_inverse_length: 1.0 / kernel.support(),
+            normalization: kernel.value(0.0),
+            points: points as u32,
+            space: u32::from(config.dimensions == Dimensions::Three),
+        }
+    }
+}
+
+/// A fluid as probes read it.
+pub(super) struct Probed<'a> {
+    pub(super) position: &'a CudaSlice<f32>,
+    pub(super) moving: &'a CudaSlice<f32>,
+    pub(super) count: usize,
+    /// Four numbers a probe, as ProbeArrays makes them.
+    pub(super) places: &'a CudaSlice<f32>,
+    pub(super) probes: usize,
+    pub(super) meter: Meter,
+}
+
 /// The kernels, loaded.
 pub(super) struct Kernels {
     queue: Queue,
@@ -53,6 +92,7 @@ pub(super) struct Kernels {
     press_walls: CudaFunction,
     measure: CudaFunction,
     tally: CudaFunction,
+    probe: CudaFunction,
     total: CudaFunction,
 }
 
@@ -64,6 +104,16 @@ pub(super) struct Kicked<'a> {
     pub(super) kept: Option<&'a mut CudaSlice<f32>>,
     pub(super) forces: &'a CudaSlice<f32>,
     pub(super) wall_forces: &'a CudaSlice<f32>,
+    pub(super) count: usize,
+}
+
+/// The fluid as a compression changes it.
+pub(super) struct Compressed<'a> {
+    pub(super) moving: &'a mut CudaSlice<f32>,
+    /// As forces see it.
+    pub(super) pressed: &'a mut CudaSlice<f32>,
+    pub(super) rates: &'a CudaSlice<f32>,
+    pub(super) wall_rates: &'a CudaSlice<f32>,
     pub(super) count: usize,
 }
 
@@ -96,6 +146,7 @@ impl Kernels {
             press_walls: kernel("press_walls")?,
             measure: kernel("measure")?,
             tally: kernel("tally")?,
+            probe: kernel("probe")?,
             total: kernel("total")?,
         })
     }
@@ -133,26 +184,24 @@ impl Kernels {
     /// Changes compressions over `step` seconds.
     pub(super) fn compress(
         &self,
-        moving: &mut CudaSlice<f32>,
-        rates: &CudaSlice<f32>,
-        wall_rates: &CudaSlice<f32>,
-        count: usize,
+        fluid: Compressed<'_>,
         step: f32,
         partials: Partials<'_>,
     ) -> Result<(), Error> {
-        let fluid = count as u32;
+        let count = fluid.count as u32;
         let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
         let mut launch = self.queue.launch_builder(&self.compress);
         launch
-            .arg(moving)
-            .arg(rates)
-            .arg(wall_rates)
-            .arg(&fluid)
+            .arg(fluid.moving)
+            .arg(fluid.pressed)
+            .arg(fluid.rates)
+            .arg(fluid.wall_rates)
+            .arg(&count)
             .arg(&step)
             .arg(&self.settings)
             .arg(&mut partials);
         // SAFETY: as above.
-        unsafe { self.start("compress", &mut launch, summing(count), THREADS) }
+        unsafe { self.start("compress", &mut launch, summing(fluid.count), THREADS) }
     }
 
     /// Adds up all sums of a step of `count` particles.
@@ -226,6 +275,29 @@ impl Kernels {
             .arg(counts);
         // SAFETY: as above; the kernel adds to FRONT_BINS counts, as many as Notes makes.
         unsafe { self.start("tally", &mut launch, blocks, THREADS) }
+    }
+
+    /// Sums of probes over the fluid.
+    pub(super) fn probe(
+        &self,
+        fluid: Probed<'_>,
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let (count, blocks) = (fluid.count as u32, constants::PROBE_BLOCKS);
+        let probes = fluid.probes as u32;
+        let mut launch = self.queue.launch_builder(&self.probe);
+        launch
+            .arg(fluid.position)
+            .arg(fluid.moving)
+            .arg(&count)
+            .arg(fluid.places)
+            .arg(&fluid.meter)
+            .arg(&self.settings)
+            .arg(&mut *partials);
+        // SAFETY: as above; ProbeArrays makes four numbers and the slots of a probe for each.
+        unsafe { self.start("probe", &mut launch, blocks * probes, THREADS) }?;
+        self.total(blocks, PROBE_SLOTS * fluid.probes, 0, partials, totals)
     }
 
     fn total(

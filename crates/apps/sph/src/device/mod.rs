@@ -8,6 +8,7 @@ mod arrays;
 mod body;
 mod flight;
 mod kernels;
+mod probes;
 
 use std::{
     mem,
@@ -34,11 +35,13 @@ use crate::{
     matter::Matter,
     particles::Particles,
     passes::{Passes, Rates},
+    probes::{ProbeSums, Probes},
     walls::Walls,
 };
 use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, failed, unallocated};
 use flight::Flights;
-use kernels::{KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, TOTALS};
+use kernels::{Compressed, KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, TOTALS};
+use probes::ProbeArrays;
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
@@ -60,6 +63,8 @@ pub(crate) struct DeviceBody {
     flights: OfProcess<OnceLock<Flights>>,
     /// Arrays for sums beside those of a step, made at the first such sum.
     notes: OfProcess<Mutex<Option<Notes>>>,
+    /// Arrays for probes, made when they are first read.
+    probes: OfProcess<Mutex<Option<ProbeArrays>>>,
 }
 
 impl DeviceBody {
@@ -90,8 +95,10 @@ impl DeviceBody {
             fault: Mutex::default(),
             flights: OfProcess::new(OnceLock::new()),
             notes: OfProcess::new(Mutex::default()),
+            probes: OfProcess::new(Mutex::default()),
         };
         body.sort_walls()?;
+        body.apply_rates(0.0)?;
         loop {
             body.evaluate_forces(config)?;
             match body.engine.finish()? {
@@ -186,26 +193,33 @@ impl DeviceBody {
         engine
             .traverse(&walls, self.fluid, self.wall)
             .targets(DeviceField::new(moving.as_view(), 4))
-            .sources(DeviceField::new(still.slice(0..2 * self.walls), 2))
+            .sources(DeviceField::new(still.slice(0..3 * self.walls), 3))
             .run_into(&mut arrays.wall_rates.as_view_mut())?;
-        self.kernels.compress(
-            &mut arrays.moving,
-            &arrays.rates,
-            &arrays.wall_rates,
-            self.count,
-            dt as f32,
-            Partials {
-                values: &mut arrays.partials,
-                slot: KICK_SLOTS,
-            },
-        )
+        self.apply_rates(dt)
+    }
+
+    /// Changes the compressions by their rates over `dt`; over 0, finds what follows from them.
+    fn apply_rates(&mut self, dt: f64) -> Result<(), Error> {
+        let arrays = &mut *self.arrays;
+        let fluid = Compressed {
+            moving: &mut arrays.moving,
+            pressed: &mut arrays.pressed,
+            rates: &arrays.rates,
+            wall_rates: &arrays.wall_rates,
+            count: self.count,
+        };
+        let partials = Partials {
+            values: &mut arrays.partials,
+            slot: KICK_SLOTS,
+        };
+        self.kernels.compress(fluid, dt as f32, partials)
     }
 
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let passes = Passes::of(config);
         let (engine, arrays) = (&self.engine, &mut *self.arrays);
-        let moving = &arrays.moving;
-        let compression = moving.slice(3..);
+        let compression = arrays.moving.slice(3..);
+        let pressed = || DeviceField::new(arrays.pressed.as_view(), 5);
         engine
             .traverse(&passes.extrapolation(), self.wall, self.fluid)
             .sources(DeviceField::new(compression, 4))
@@ -214,13 +228,13 @@ impl DeviceBody {
             .press_walls(&mut arrays.still, &arrays.extrapolated, self.walls)?;
         engine
             .traverse(&passes.forces(), self.fluid, self.fluid)
-            .targets(DeviceField::new(moving.as_view(), 4))
-            .sources(DeviceField::new(moving.as_view(), 4))
+            .targets(pressed())
+            .sources(pressed())
             .run_into(&mut arrays.forces.as_view_mut())?;
         engine
             .traverse(&passes.wall_forces(), self.fluid, self.wall)
-            .targets(DeviceField::new(moving.as_view(), 4))
-            .sources(DeviceField::new(arrays.still.slice(0..2 * self.walls), 2))
+            .targets(pressed())
+            .sources(DeviceField::new(arrays.still.slice(0..3 * self.walls), 3))
             .run_into(&mut arrays.wall_forces.as_view_mut())?;
         Ok(())
     }
@@ -306,9 +320,9 @@ impl DeviceBody {
             return Ok(());
         }
         let stream = engine.stream().clone();
-        for (values, channels) in [(&mut arrays.wall_position, 3), (&mut arrays.still, 2)] {
+        for values in [&mut arrays.wall_position, &mut arrays.still] {
             let mut sorted = stream.alloc_zeros(values.len()).map_err(unallocated)?;
-            engine.reorder(wall, channels, &values.as_view(), &mut sorted.as_view_mut())?;
+            engine.reorder(wall, 3, &values.as_view(), &mut sorted.as_view_mut())?;
             *values = sorted;
         }
         Ok(engine.update(wall, &arrays.wall_position.as_view())?)
@@ -371,6 +385,15 @@ impl DeviceBody {
         Ok(counts.into_iter().map(u64::from).collect())
     }
 
+    /// Sums of probes over the fluid.
+    fn read_probes(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error> {
+        self.engine.usable()?;
+        // As the notes: written anew before they are read.
+        let mut kept = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (engine, fluid) = (&self.engine, (&*self.arrays, self.count));
+        ProbeArrays::sums(&mut kept, engine, &self.kernels, fluid, config, probes)
+    }
+
     /// Runs `ask` with the arrays for sums.
     fn with_notes<T>(&self, ask: impl FnOnce(&mut Notes) -> Result<T, Error>) -> Result<T, Error> {
         self.engine.usable()?;
@@ -411,8 +434,8 @@ impl DeviceBody {
     fn look(&self) -> Result<Matter, Error> {
         let arrays = &self.arrays;
         let moving = self.copy(PARTICLES, &arrays.moving.as_view())?;
-        let still = self.copy(PARTICLES, &arrays.still.slice(0..2 * self.walls))?;
-        let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(2)];
+        let still = self.copy(PARTICLES, &arrays.still.slice(0..3 * self.walls))?;
+        let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(3)];
         Ok(Matter {
             fluid: Particles {
                 position: vectors(&self.copy(PARTICLES, &arrays.position.as_view())?),
@@ -430,8 +453,9 @@ impl DeviceBody {
                 position: vectors(
                     &self.copy(PARTICLES, &arrays.wall_position.slice(0..3 * self.walls))?,
                 ),
-                compression: still.clone().map(|one| one[0]).collect(),
-                roughness: still.map(|one| one[1]).collect(),
+                volume: still.clone().map(|one| one[0]).collect(),
+                pressure: still.clone().map(|one| one[1]).collect(),
+                roughness: still.map(|one| one[2]).collect(),
             },
         })
     }

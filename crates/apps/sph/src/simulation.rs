@@ -285,8 +285,8 @@ impl Simulation {
     /// the readings are those of all particles, on every rank.
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`] for a probe that lies nowhere or a column without width; otherwise
-    /// when there is no memory for the sums, or the GPU fails.
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) for a probe that lies nowhere or a column
+    /// without width; otherwise when there is no memory for the sums, or the GPU fails.
     pub fn probe(&self, probes: &Probes) -> Result<Readings, Error> {
         probes.check()?;
         let sums = self.body.probe(&self.config, probes)?;

@@ -400,8 +400,8 @@ grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lat
     settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
-// A bit per sorted point: its box is not that of the point before. Where points left the box; walks
-// find by it how much of a row lies in one box.
+// A bit per sorted point: its box is not that of the point before. Walks find by it how much of a
+// row lies in one box.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_changes(const int4* __restrict__ wraps, u32 count, u32* __restrict__ changes, u32* flags) {
     if (!flags[ANY_WRAPPED]) return;

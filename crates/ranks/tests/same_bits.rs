@@ -10,7 +10,7 @@ use nearfield_testkit::{
     oracle::ListKind,
 };
 
-/// Numbers of ranks that every case is run on.
+/// Numbers of ranks that cases are run on: all of them in full runs, three in quick ones.
 const RANKS: [usize; 7] = [1, 2, 3, 4, 5, 7, 12];
 
 /// By point: ids of neighbours, and the bits of the sums.
@@ -93,7 +93,7 @@ fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize, home: bool) -> Found {
 fn all_cases<T: Precise>(level: Level) {
     for (number, case) in T::cases(level).cases().enumerate() {
         let expected = by_one(case);
-        // A quick run has each case on three numbers of ranks, other ones for the next case.
+        // The next case has the next three.
         let runs: Vec<(usize, bool)> = match level {
             Level::Quick => (3 * number..3 * number + 3)
                 .map(|k| (RANKS[k % RANKS.len()], k % 2 == 1))

@@ -7,8 +7,9 @@
 //! seconds, where a rank has h halo points: f times the points within the search radius of a cube
 //! that holds n. It sends m messages, at most 26 neighbours' worth, of b bytes per halo point, with
 //! latency L and bandwidth B, and takes part in k reductions, which go up a tree of ranks and down.
-//! The share w of the time of messages is waited for, the rest is hidden behind work. All of these
-//! were [measured](crate::measure) but P and n.
+//! Of each second of messages, w seconds are waited for, and the rest is hidden behind work; w is
+//! above 1 where ranks wait for each other and not for messages. All of these were
+//! [measured](crate::measure) but P and n.
 
 use crate::{
     Failure,
@@ -62,7 +63,7 @@ pub(crate) struct Machine {
     messages_per_neighbor: f64,
     bytes_per_halo_point: f64,
     reductions: f64,
-    /// Share of the time of messages that is waited for.
+    /// Seconds of waiting for each second of messages.
     waiting: f64,
 }
 
@@ -186,7 +187,7 @@ impl fmt::Display for Machine {
         write!(
             f,
             "{} ranks of {} threads: {:.1} ns a point, {:.1} ns a halo point, messages {:.1} µs and \
-             {:.0} MB/s, {:.0} reductions a step; {:.0} % of the time of messages is waited for",
+             {:.0} MB/s, {:.0} reductions a step; {:.2} s of waiting for each second of messages",
             self.ranks,
             self.threads,
             1e9 * self.seconds_per_point,
@@ -194,7 +195,7 @@ impl fmt::Display for Machine {
             1e6 * self.latency,
             self.bandwidth / 1e6,
             self.reductions,
-            100.0 * self.waiting
+            self.waiting
         )
     }
 }

@@ -203,6 +203,10 @@ fn what_cannot_be_run_is_refused_by_name() {
     let error = run(small(home.path()), 0).unwrap_err().to_string();
     assert!(error.contains("0 ranks"), "{error}");
     let mut args = small(home.path());
+    args.run.particles = Some(20);
+    let error = run(args, 25).unwrap_err().to_string();
+    assert!(error.contains("ranks is 25"), "{error}");
+    let mut args = small(home.path());
     args.run.seconds = Some(f64::NAN);
     let error = run(args, 3).unwrap_err().to_string();
     assert!(error.contains("seconds is NaN"), "{error}");

@@ -122,6 +122,10 @@ impl<'a> Setup<'a> {
             let wanted = "between 1 and 50 million on each rank";
             return Err(Error::setting("particles", particles, wanted));
         }
+        if ranks as f64 > particles {
+            let wanted = "at most one for each particle";
+            return Err(Error::setting("ranks", ranks as f64, wanted));
+        }
         let end = args.seconds.or(scene.seconds);
         let end = end.unwrap_or_else(|| Units::of(&scene).seconds(LAST_T));
         if !(end.is_finite() && end > 0.0) {

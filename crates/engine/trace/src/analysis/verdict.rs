@@ -181,6 +181,9 @@ pub(crate) fn told(reason: &Reason, steps: usize) -> String {
             Some((_, "upload" | "download" | "exchange")) => {
                 format!("data are moved in `{stage}`")
             }
+            Some(("ranks", _)) => {
+                "fewer ranks, or more points for each: they wait for each other there".into()
+            }
             Some(("cpu" | "grid", _)) => format!("the CPU computes in `{stage}`"),
             Some(("gpu", _)) if stage.contains(' ') => "the GPU computes".into(),
             _ => format!("the host is in `{stage}`"),

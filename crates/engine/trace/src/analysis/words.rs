@@ -166,9 +166,14 @@ fn transfers(summary: &Summary, advice: &mut Vec<String>) {
         };
         let bare = backend.transfers * (1.0 - overlap) / summary.total_ms;
         if overlap < 0.5 && bare > 0.1 {
+            let more = if name.starts_with("rank ") {
+                "points for each rank"
+            } else {
+                "subregions"
+            };
             advice.push(format!(
                 "{name} computes {} of the time: of its transfers, {} are hidden behind computing; \
-                 more subregions hide more",
+                 more {more} hide more",
                 percent(backend.utilisation),
                 percent(overlap)
             ));

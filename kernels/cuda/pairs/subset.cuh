@@ -219,6 +219,29 @@ __forceinline__ constexpr int within(int index, int length) {
     return static_cast<int>(at < last ? at : last);
 }
 
+// Comparisons as Rust derives them: the first parts that differ decide, and equal numbers where
+// none does. `NF_decide` of a type gives these to a function. Templates, because not all parts have
+// all comparisons; no field has a name that begins with NF_.
+#define NF_COMPARED_BY(type, op)                                                         \
+    template <class NF_Same>                                                             \
+    friend __forceinline__ constexpr bool operator op(const type& a, const NF_Same& b) { \
+        return a.NF_decide(b, [](auto c, auto d) { return c op d; });                    \
+    }
+#define NF_COMPARED(type)    \
+    NF_COMPARED_BY(type, ==) \
+    NF_COMPARED_BY(type, !=) \
+    NF_COMPARED_BY(type, <)  \
+    NF_COMPARED_BY(type, <=) \
+    NF_COMPARED_BY(type, >)  \
+    NF_COMPARED_BY(type, >=)
+#define NF_OR(part, rest) part != NF_that.part ? NF_of(part, NF_that.part) : rest
+#define NF_DECIDED(type, decided)                                                     \
+    template <class NF_F>                                                             \
+    __forceinline__ constexpr bool NF_decide(const type& NF_that, NF_F NF_of) const { \
+        return decided;                                                               \
+    }                                                                                 \
+    NF_COMPARED(type)
+
 template <class T, int N>
 struct array {
     T values[N];
@@ -226,6 +249,14 @@ struct array {
     __forceinline__ constexpr const T& operator[](int index) const { return values[within(index, N)]; }
     __forceinline__ constexpr const T* begin() const { return values; }
     __forceinline__ constexpr const T* end() const { return values + N; }
+    template <class F>
+    __forceinline__ constexpr bool NF_decide(const array& other, F of) const {
+        for (int k = 0; k < N; k++) {
+            if (values[k] != other.values[k]) return of(values[k], other.values[k]);
+        }
+        return of(0, 0);
+    }
+    NF_COMPARED(array)
 };
 
 template <class T, class... Rest>
@@ -245,17 +276,35 @@ struct tuple;
 template <>
 struct tuple<> {};
 template <class A>
-struct tuple<A> { A _0; };
+struct tuple<A> {
+    A _0;
+    NF_DECIDED(tuple, NF_OR(_0, NF_of(0, 0)))
+};
 template <class A, class B>
-struct tuple<A, B> { A _0; B _1; };
+struct tuple<A, B> {
+    A _0; B _1;
+    NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_of(0, 0))))
+};
 template <class A, class B, class C>
-struct tuple<A, B, C> { A _0; B _1; C _2; };
+struct tuple<A, B, C> {
+    A _0; B _1; C _2;
+    NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_OR(_2, NF_of(0, 0)))))
+};
 template <class A, class B, class C, class D>
-struct tuple<A, B, C, D> { A _0; B _1; C _2; D _3; };
+struct tuple<A, B, C, D> {
+    A _0; B _1; C _2; D _3;
+    NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_OR(_2, NF_OR(_3, NF_of(0, 0))))))
+};
 template <class A, class B, class C, class D, class E>
-struct tuple<A, B, C, D, E> { A _0; B _1; C _2; D _3; E _4; };
+struct tuple<A, B, C, D, E> {
+    A _0; B _1; C _2; D _3; E _4;
+    NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_OR(_2, NF_OR(_3, NF_OR(_4, NF_of(0, 0)))))))
+};
 template <class A, class B, class C, class D, class E, class F>
-struct tuple<A, B, C, D, E, F> { A _0; B _1; C _2; D _3; E _4; F _5; };
+struct tuple<A, B, C, D, E, F> {
+    A _0; B _1; C _2; D _3; E _4; F _5;
+    NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_OR(_2, NF_OR(_3, NF_OR(_4, NF_OR(_5, NF_of(0, 0))))))))
+};
 
 template <class... T>
 __forceinline__ constexpr tuple<T...> make_tuple(T... parts) { return {parts...}; }
@@ -331,28 +380,6 @@ __forceinline__ constexpr bool operator==(Vec2 a, Vec2 b) { return a.x == b.x &&
 __forceinline__ constexpr bool operator!=(Vec2 a, Vec2 b) { return !(a == b); }
 __forceinline__ constexpr bool operator==(Vec3 a, Vec3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 __forceinline__ constexpr bool operator!=(Vec3 a, Vec3 b) { return !(a == b); }
-template <class T, int N>
-__forceinline__ constexpr bool operator==(const array<T, N>& a, const array<T, N>& b) {
-    for (int k = 0; k < N; k++) {
-        if (!(a.values[k] == b.values[k])) return false;
-    }
-    return true;
-}
-#define NF_EQUAL_TUPLES(...)                                                                         \
-    __forceinline__ constexpr bool operator==(const tuple<__VA_ARGS__>& a, const tuple<__VA_ARGS__>& b)
-template <class A>
-NF_EQUAL_TUPLES(A) { return a._0 == b._0; }
-template <class A, class B>
-NF_EQUAL_TUPLES(A, B) { return a._0 == b._0 && a._1 == b._1; }
-template <class A, class B, class C>
-NF_EQUAL_TUPLES(A, B, C) { return a._0 == b._0 && a._1 == b._1 && a._2 == b._2; }
-template <class A, class B, class C, class D>
-NF_EQUAL_TUPLES(A, B, C, D) { return a._0 == b._0 && a._1 == b._1 && a._2 == b._2 && a._3 == b._3; }
-#undef NF_EQUAL_TUPLES
-template <class T, int N>
-__forceinline__ constexpr bool operator!=(const array<T, N>& a, const array<T, N>& b) { return !(a == b); }
-template <class... T>
-__forceinline__ constexpr bool operator!=(const tuple<T...>& a, const tuple<T...>& b) { return !(a == b); }
 #define NF_OF_VECTOR template <class V, int = V::AXES> __forceinline__
 NF_OF_VECTOR V min(V a, V b) { return each(a, b, smaller); }
 NF_OF_VECTOR V max(V a, V b) { return each(a, b, larger); }

@@ -215,6 +215,46 @@ impl<const BOTH: bool> PairKernel for Shares<BOTH> {
     }
 }
 
+/// Values that are often equal.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Channels)]
+#[channels(crate = nearfield_pairs)]
+struct Signs {
+    other: (f32, [f32; 2], f32, u32, i32),
+    last: f32,
+}
+
+#[pair_fn(crate = nearfield_pairs)]
+fn signs([a, b, c, d]: [f32; 4]) -> Signs {
+    let many = (
+        a.signum(),
+        [b.signum(), 1.0],
+        2.0,
+        c.signum() as u32,
+        b.signum() as i32,
+    );
+    Signs {
+        other: many,
+        last: d.signum(),
+    }
+}
+
+/// Which comparisons of structs, tuples and arrays hold.
+struct Comparisons;
+
+#[pair_kernel(crate = nearfield_pairs)]
+impl PairKernel for Comparisons {
+    type Target = [f32; 4];
+    type Source = [f32; 4];
+    type Output = ([f32; 6], f32);
+
+    fn pair(&self, _: Pair, a: [f32; 4], b: [f32; 4]) -> ([f32; 6], f32) {
+        let (a, b) = (signs(a), signs(b));
+        let whole = [a == b, a != b, a < b, a <= b, a > b, a >= b];
+        let parts = a.other < b.other || a.other.1 >= b.other.1;
+        (whole.map(|holds| f32::from(holds)), f32::from(parts))
+    }
+}
+
 fn exchange() -> Exchange {
     Exchange {
         kernel: contact().kernel,
@@ -248,6 +288,7 @@ fn a_kernel_gives_the_same_bits_for_random_and_extreme_pairs() {
     compare(&contact(), 100_000);
     compare(&Nearest::<3>, 10_000);
     compare(&Nearest::<-1>, 10_000);
+    compare(&Comparisons, 10_000);
 }
 
 #[test]
@@ -320,6 +361,7 @@ fn texts_compile_for_every_gpu() {
     let programs = [
         PairProgram::of(&contact()).unwrap().0.program(),
         PairProgram::of(&Nearest::<2>).unwrap().0.program(),
+        PairProgram::of(&Comparisons).unwrap().0.program(),
     ];
     let both = PairProgram::of(&exchange()).unwrap().0;
     let both = both.half_tiles_program().expect("a symmetric sum");

@@ -32,6 +32,10 @@ impl Types {
         }
         let mut text = format!("struct {unique} {{\n");
         let (mut read, mut write, mut count) = (String::new(), String::new(), String::from("0"));
+        let mut decided = String::from("NF_of(0, 0)");
+        for (field, _) in fields.iter().rev() {
+            decided = format!("NF_OR({field}, {decided})");
+        }
         for (field, ty) in fields {
             let _ = writeln!(text, "    {ty} {field};");
             let _ = writeln!(
@@ -43,7 +47,7 @@ impl Types {
         }
         let _ = write!(
             text,
-            "}};\n\
+            "    NF_DECIDED({unique}, {decided})\n}};\n\
              template <>\n\
              struct nf::layout<{unique}> {{\n    \
              static constexpr int COUNT = {count};\n    \

@@ -127,7 +127,7 @@ impl Settings {
             particles: Some(points),
             frames: Some(frames),
             seconds: units_of_time,
-            device: self.device(),
+            device: self.device().into(),
             output: folder.path().to_owned(),
             ..dam_break::Args::default()
         })?;

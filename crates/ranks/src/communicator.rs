@@ -117,6 +117,11 @@ impl Communicator {
         self.transport.fail(fault)
     }
 
+    /// The messages of all ranks, by rank, on every rank.
+    pub(crate) fn gather(&mut self, message: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+        self.transport.gather(message)
+    }
+
     /// A number of every rank, by rank.
     pub(crate) fn gather_number(&mut self, number: u64) -> Result<Vec<u64>, Fault> {
         let all = self.transport.gather(&number.to_ne_bytes())?;

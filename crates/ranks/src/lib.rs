@@ -64,6 +64,7 @@ mod engine;
 mod error;
 mod exact;
 mod fields;
+pub mod gpus;
 mod ids;
 mod lists;
 mod migration;

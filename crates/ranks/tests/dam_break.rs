@@ -86,6 +86,10 @@ fn files_are_the_same_on_any_number_of_ranks_and_near_those_of_one_engine() {
         assert_eq!(json["ranks"], ranks);
         assert_eq!(json["particles_per_rank"].as_array().unwrap().len(), ranks);
         assert_eq!(json["halo_points"], spread.halo_points);
+        assert_eq!(
+            json["device_per_rank"],
+            serde_json::json!(vec!["cpu"; ranks])
+        );
     }
 
     let args = small(&on(0)).run;
@@ -166,23 +170,128 @@ fn a_run_goes_on_from_a_checkpoint_on_another_number_of_ranks() {
     assert_same(&parts, &whole);
 
     // Another run's, a file cut short, and none.
-    let restart = |path: &Path, particles: usize| {
+    let restart = |path: &Path, change: &dyn Fn(&mut nearfield_dam_break::Args)| {
         let mut args = small(&home.path().join("other"));
         args.run.restart = Some(path.to_owned());
-        args.run.particles = Some(particles);
-        run(args, 2).unwrap_err().to_string()
+        change(&mut args.run);
+        let error = run(args, 2).unwrap_err();
+        assert!(fault(&error).is_none(), "{error} is a consequence");
+        error.to_string()
     };
-    let error = restart(&kept, 800);
+    let error = restart(&kept, &|args| args.particles = Some(800));
     assert!(error.contains("another run"), "{error}");
+    let error = restart(&kept, &|args| args.frames = Some(9));
+    assert!(error.contains("4 frames"), "{error}");
+    let error = restart(&kept, &|args| args.seconds = Some(0.5));
+    assert!(error.contains("after 0.4 s"), "{error}");
+    let error = restart(&kept, &|args| args.dim = Some(Dimensions::Three));
+    assert!(error.contains("another scene"), "{error}");
     let bytes = std::fs::read(&checkpoint).unwrap();
     std::fs::write(&checkpoint, &bytes[..bytes.len() - 1]).unwrap();
-    let error = restart(&checkpoint, 450);
+    let error = restart(&checkpoint, &|_| {});
     assert!(error.contains("checkpoint: its"), "{error}");
+    // The last particle is in the share of the last rank, and all have the error.
+    let mut bad = bytes.clone();
+    let last = bytes.len() - 8;
+    bad[last..].copy_from_slice(&u64::MAX.to_le_bytes());
+    std::fs::write(&checkpoint, &bad).unwrap();
+    let error = restart(&checkpoint, &|_| {});
+    assert!(
+        error.contains("it has the id 18446744073709551615"),
+        "{error}"
+    );
     // Without the frames of its beginning.
-    let error = restart(&kept, 450);
+    let error = restart(&kept, &|_| {});
     assert!(error.contains("frame_0000.png"), "{error}");
-    let error = restart(&home.path().join("nothing"), 450);
+    let error = restart(&home.path().join("nothing"), &|_| {});
     assert!(error.contains("nothing"), "{error}");
+}
+
+/// Positions and velocities of files, by id; the file that joins them names them all.
+fn by_id(directory: &Path, stem: &str, ranks: usize) -> Vec<(u64, [[u32; 3]; 2])> {
+    let names: Vec<String> = match ranks {
+        0 => vec![format!("{stem}.vtp")],
+        _ => {
+            let names = (0..ranks).map(|rank| format!("{stem}.rank{rank}.vtp"));
+            let joined = std::fs::read_to_string(directory.join(format!("{stem}.pvtp"))).unwrap();
+            let pieces = joined.lines().filter(|line| line.starts_with("<Piece"));
+            let expected = names
+                .clone()
+                .map(|name| format!("<Piece Source=\"{name}\"/>"));
+            assert_eq!(pieces.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            names.collect()
+        }
+    };
+    let mut all = Vec::new();
+    for name in names {
+        let file = nearfield_io::read_points(directory.join(name)).unwrap();
+        // A rank may have no particles.
+        if file.is_empty() {
+            continue;
+        }
+        let column = |name: &str| file.quantity(name).unwrap();
+        let (ids, velocities) = (column("id").to_doubles(), column("velocity").to_vectors());
+        let bits = |vector: [f32; 3]| vector.map(f32::to_bits);
+        let rows = ids.iter().zip(&file.positions).zip(velocities.unwrap());
+        all.extend(rows.map(|((id, x), v)| (*id as u64, [bits(*x), bits(v)])));
+    }
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn frames_in_pieces_hold_what_whole_frames_hold() {
+    let home = tempfile::tempdir().unwrap();
+    let [whole, pieces] = ["whole", "pieces"].map(|name| home.path().join(name));
+    let [first, second] = ["first", "second"].map(|name| home.path().join(name));
+    let mut args = small(&whole);
+    args.run.checkpoint = Some(first.clone());
+    run(args, 2).unwrap();
+    let in_pieces = || {
+        let mut args = small(&pieces);
+        args.run.pieces = true;
+        args
+    };
+    // Files that an earlier run has left.
+    std::fs::create_dir(&pieces).unwrap();
+    for name in ["frame_0009.png", "frame_0000.rank3.vtp", "frame_0001.vtp"] {
+        std::fs::write(pieces.join(name), "").unwrap();
+    }
+    let mut args = in_pieces();
+    args.run.checkpoint = Some(second.clone());
+    assert_eq!(run(args, 3).unwrap().frames, 4);
+    for frame in 0..4 {
+        let stem = format!("frame_{frame:04}");
+        let found = by_id(&pieces, &stem, 3);
+        assert!(found == by_id(&whole, &stem, 0), "{stem} differs");
+    }
+    let names: Vec<String> = files(&pieces).into_iter().map(|(name, _)| name).collect();
+    let frames = |name: &&String| name.starts_with("frame_");
+    assert_eq!(
+        names.iter().filter(frames).count(),
+        4 * (3 + 1),
+        "{names:?}"
+    );
+    let walls = names.iter().filter(|name| name.starts_with("wall"));
+    assert_eq!(walls.count(), 3 + 1);
+    assert!(!names.iter().any(|name| name.ends_with(".gif")));
+    for name in ["front.csv", "energy.csv"] {
+        assert_eq!(table(&pieces, name), table(&whole, name), "{name}");
+    }
+    // Particles came to rank 0 in two parts, and in three.
+    let [first, second] = [first, second].map(|path| std::fs::read(path).unwrap());
+    assert!(first == second, "checkpoints differ");
+
+    // A piece that cannot be written is the error of the run, on whatever rank.
+    std::fs::remove_file(pieces.join("frame_0002.rank1.vtp")).unwrap();
+    std::fs::create_dir(pieces.join("frame_0002.rank1.vtp")).unwrap();
+    std::fs::remove_file(pieces.join("frame_0002.pvtp")).unwrap();
+    let error = run(in_pieces(), 3).unwrap_err();
+    assert!(
+        error.to_string().contains("frame_0002.rank1.vtp"),
+        "{error}"
+    );
+    assert!(fault(&error).is_none() && !pieces.join("frame_0002.pvtp").exists());
 }
 
 #[test]
@@ -201,7 +310,9 @@ fn a_frame_that_cannot_be_written_is_the_error_of_the_run_and_ends_all_ranks() {
 fn what_cannot_be_run_is_refused_by_name() {
     let home = tempfile::tempdir().unwrap();
     let error = run(small(home.path()), 0).unwrap_err().to_string();
-    assert!(error.contains("0 ranks"), "{error}");
+    assert!(error.contains("ranks is 0"), "{error}");
+    let error = run(small(home.path()), 100_000).unwrap_err().to_string();
+    assert!(error.contains("ranks is 100000"), "{error}");
     let mut args = small(home.path());
     args.run.particles = Some(20);
     let error = run(args, 25).unwrap_err().to_string();
@@ -211,7 +322,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     let error = run(args, 3).unwrap_err().to_string();
     assert!(error.contains("seconds is NaN"), "{error}");
     let mut args = small(home.path());
-    args.run.device = nearfield::Device::Gpu(7);
+    args.run.device = nearfield::Device::Gpu(7).into();
     let error = run(args, 2).unwrap_err().to_string();
     assert!(error.contains("gpu:7"), "{error}");
 }

@@ -79,7 +79,7 @@ struct DamBreak {
 
     /// Ranks as threads of this process, each with a part of the particles [default: none, or one
     /// with --deterministic]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = options::positive_count)]
     ranks: Option<usize>,
 }
 

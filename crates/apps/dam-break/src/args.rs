@@ -1,6 +1,7 @@
 //! The command-line flags of the dam break.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use nearfield::Device;
 
@@ -41,9 +42,9 @@ pub struct Args {
     pub dim: Option<Dimensions>,
 
     /// Where the neighbour engine runs: auto, cpu, gpu, gpu:N, hybrid, hybrid:N, emulated or
-    /// emulated:KEY=VALUE,…
+    /// emulated:KEY=VALUE,…; ranks take GPUs without a number in turn
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: Device,
+    pub device: DeviceFlag,
 
     /// Threads to use, 0 for all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -58,6 +59,10 @@ pub struct Args {
     /// [default: 48, with --quick 16]
     #[arg(long, value_name = "N")]
     pub frames: Option<usize>,
+
+    /// Frames in pieces, one of each rank, and no pictures: no particle leaves its rank
+    #[arg(long)]
+    pub pieces: bool,
 
     /// Write the state into this file at every frame, to go on from with --restart
     #[arg(long, value_name = "FILE")]
@@ -74,6 +79,48 @@ pub struct Args {
     /// Print the summary as one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
+}
+
+/// The hardware that `--device` names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceFlag {
+    /// The device. A GPU without a number is the first.
+    pub device: Device,
+    /// True for a GPU without a number: ranks of one machine then take different ones.
+    pub any_gpu: bool,
+}
+
+impl From<Device> for DeviceFlag {
+    /// This very device.
+    fn from(device: Device) -> Self {
+        Self {
+            device,
+            any_gpu: false,
+        }
+    }
+}
+
+impl FromStr for DeviceFlag {
+    type Err = nearfield::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            device: text.parse()?,
+            any_gpu: ["gpu", "hybrid"].contains(&text),
+        })
+    }
+}
+
+impl DeviceFlag {
+    /// The device, with the GPU of this number if any will do.
+    #[must_use]
+    pub fn with(self, number: u32) -> Device {
+        match self.device {
+            Device::Gpu(_) if self.any_gpu => Device::Gpu(number),
+            Device::Hybrid(_) if self.any_gpu => Device::Hybrid(number),
+            device => device,
+        }
+    }
 }
 
 fn dimensions(text: &str) -> Result<Dimensions, String> {
@@ -93,10 +140,11 @@ impl Default for Args {
             seconds: None,
             quick: false,
             dim: None,
-            device: Device::Auto,
+            device: Device::Auto.into(),
             threads: 0,
             output: PathBuf::from(OUTPUT),
             frames: None,
+            pieces: false,
             checkpoint: None,
             restart: None,
             trace: None,
@@ -193,6 +241,17 @@ mod tests {
         assert_eq!(args.scene().unwrap(), Scene::column(Dimensions::Two));
         assert_eq!(args.particle_count(Dimensions::Two), 1800);
         assert_eq!(args.frame_count(), 3);
+    }
+
+    #[test]
+    fn a_gpu_with_a_number_is_that_one_and_any_other_device_stays() {
+        let device = |text: &str| parse(&["--device", text]).unwrap().device.with(3);
+        assert_eq!(device("gpu"), Device::Gpu(3));
+        assert_eq!(device("hybrid"), Device::Hybrid(3));
+        assert_eq!(device("gpu:0"), Device::Gpu(0));
+        assert_eq!(device("hybrid:1"), Device::Hybrid(1));
+        assert_eq!((device("auto"), device("cpu")), (Device::Auto, Device::Cpu));
+        assert!(parse(&["--device", "gpu:"]).is_err());
     }
 
     #[test]

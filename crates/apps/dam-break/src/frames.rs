@@ -15,11 +15,11 @@ use glam::DVec3;
 use image::imageops::thumbnail;
 use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
-use nearfield_files::is_frame;
 use rayon::ThreadPool;
 
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
+use crate::names::{is_of_frames, remove, stem};
 use crate::picture::{Animation, Frame, Up, View};
 use crate::scene::Scene;
 use crate::units::Units;
@@ -30,9 +30,6 @@ const PICTURE: (u32, u32) = (1280, 720);
 
 /// Width and height of the animation, pixels.
 const ANIMATION: (u32, u32) = (640, 360);
-
-/// Extensions of the files of a frame.
-pub(crate) const FRAME: [&str; 2] = ["vtp", "png"];
 
 /// Time per frame of the animation, milliseconds.
 const FRAME_MS: u32 = 60;
@@ -189,7 +186,7 @@ struct Writer {
 
 impl Writer {
     fn path(&self, index: usize, extension: &str) -> PathBuf {
-        self.directory.join(format!("frame_{index:04}.{extension}"))
+        self.directory.join(format!("{}.{extension}", stem(index)))
     }
 
     fn animation(&self) -> PathBuf {
@@ -218,7 +215,7 @@ impl Writer {
         particles?;
         let small = small?;
         if index == 0 {
-            remove_frames(&self.directory, "frame_0000")?;
+            remove_earlier(&self.directory)?;
         }
         self.strip().add(index, small, &self.animation())
     }
@@ -272,19 +269,14 @@ fn save(picture: &RgbImage, path: &Path) -> Result<(), Error> {
     nearfield_files::write(path, bytes.into_inner()).map_err(|error| Error::output(path, error))
 }
 
-/// Removes the frames of an earlier run, which might have had more of them,
-/// but not the one of this name.
-fn remove_frames(directory: &Path, first: &str) -> Result<(), Error> {
-    let unlisted = |error| Error::output(directory, error);
-    for entry in std::fs::read_dir(directory).map_err(unlisted)? {
-        let path = entry.map_err(unlisted)?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        let is_first = path.file_stem().is_some_and(|stem| stem == first);
-        if is_frame(name.unwrap_or_default(), &FRAME) && !is_first {
-            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
-        }
-    }
-    Ok(())
+/// Removes the frames of an earlier run, which might have had more of them or pieces, but not frame
+/// 0, which is there.
+fn remove_earlier(directory: &Path) -> Result<(), Error> {
+    let kept = ["vtp", "png"].map(|extension| format!("{}.{extension}", stem(0)));
+    remove(directory, |name| {
+        let left = is_of_frames(name) || name == "wall.pvtp";
+        left && kept.iter().all(|kept| name != kept)
+    })
 }
 
 /// The picture of a moment.
@@ -458,16 +450,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = [
             "frame_0000.vtp",
+            "wall.vtp",
             "frame_12.png",
             "frame_0001.txt",
             "my_frame_0001.vtp",
             "frame_00x1.png",
         ];
-        let frames = ["frame_0001.vtp", "frame_0047.png", "frame_12345.vtp"];
+        let frames = [
+            "frame_0001.vtp",
+            "frame_0047.png",
+            "frame_12345.vtp",
+            "frame_0000.pvtp",
+            "frame_0000.rank1.vtp",
+            "wall.rank0.vtp",
+        ];
         for name in kept.iter().chain(&frames) {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        remove_frames(directory.path(), "frame_0000").unwrap();
+        remove_earlier(directory.path()).unwrap();
         assert!(kept.iter().all(|name| directory.path().join(name).exists()));
         assert!(
             !frames

@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use nearfield::Device;
-use nearfield_files::{Plan, is_frame};
+use nearfield_files::Plan;
 use nearfield_sph::{Checkpoint, Simulation, SimulationBuilder};
 use nearfield_trace::Recording;
 
 use crate::Error;
 use crate::args::Args;
-use crate::frames::{FRAME, Frames};
+use crate::frames::Frames;
 use crate::journal::Journal;
-use crate::notes;
+use crate::names::is_of_frames;
+use crate::notes::{self, Flags};
+use crate::output::Output;
 use crate::picture::front_plot;
+use crate::pieces::Pieces;
 use crate::probes::Readings;
 use crate::reference::{Comparison, Point, experiments};
 use crate::scene::Scene;
@@ -27,7 +30,7 @@ use crate::units::Units;
 const LAST_T: f64 = 5.0;
 
 /// Files that a run writes beside its frames.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "dam_break.gif",
     "energy.csv",
     "front.csv",
@@ -35,6 +38,7 @@ const FILES: [&str; 8] = [
     "lost_particle.vtp",
     "probes.csv",
     "summary.json",
+    "wall.pvtp",
     "wall.vtp",
 ];
 
@@ -57,7 +61,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
         plan.write("--trace", trace);
     }
     plan.write_into("--output", &args.output, |name| {
-        FILES.contains(&name) || is_frame(name, &FRAME)
+        FILES.contains(&name) || is_of_frames(name)
     });
 }
 
@@ -71,7 +75,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
 /// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
-    let (device, threads) = (args.device, args.threads);
+    let (device, threads) = (args.device.device, args.threads);
     Setup::new(args, 0, 1)?.run(|builder| builder.device(device).threads(threads).build())
 }
 
@@ -87,6 +91,11 @@ pub struct Setup<'a> {
     spacing: f64,
     /// Simulated time of the end, seconds.
     end: f64,
+    journal: Journal,
+    /// `None` where the scene has no probes.
+    readings: Option<Readings>,
+    /// The state to go on from, and the first frame that is not there yet.
+    resumed: Option<(Checkpoint, usize)>,
     rank: usize,
     ranks: usize,
 }
@@ -102,7 +111,8 @@ impl<'a> Setup<'a> {
     /// Checks the flags. Not collective: ranks agree on the outcome before they go on.
     ///
     /// # Errors
-    /// When the scene or a flag cannot be simulated, or the directory of the output cannot be made.
+    /// When the scene or a flag cannot be simulated, the checkpoint is not that of such a run, or
+    /// the directory of the output cannot be made.
     pub fn new(args: &'a Args, rank: usize, ranks: usize) -> Result<Self, Error> {
         let begin = Instant::now();
         let mut plan = Plan::default();
@@ -131,6 +141,15 @@ impl<'a> Setup<'a> {
         if !(end.is_finite() && end > 0.0) {
             return Err(Error::setting("seconds", end, "finite and positive"));
         }
+        let flags = Flags::of(&scene, args.frame_count(), end);
+        let mut journal = Journal::new(&scene, end);
+        let mut readings = Readings::of(&scene, spacing);
+        let mut resumed = None;
+        if let Some(path) = &args.restart {
+            let checkpoint = Checkpoint::read(path, rank, ranks)?;
+            let next = notes::restore(path, &checkpoint, flags, &mut journal, &mut readings)?;
+            resumed = Some((checkpoint, next));
+        }
         if rank == 0 {
             std::fs::create_dir_all(&args.output)
                 .map_err(|error| Error::output(&args.output, error))?;
@@ -142,6 +161,9 @@ impl<'a> Setup<'a> {
             scene,
             spacing,
             end,
+            journal,
+            readings,
+            resumed,
             rank,
             ranks,
         })
@@ -164,30 +186,29 @@ impl<'a> Setup<'a> {
     ) -> Result<Summary, Error> {
         let (args, scene) = (self.args, self.scene);
         let mut builder = scene.builder_on(self.spacing, self.rank, self.ranks)?;
-        let mut journal = Journal::new(&scene, self.end);
-        let mut readings = Readings::of(&scene, self.spacing);
         let mut first = None;
-        if let Some(path) = &args.restart {
-            let checkpoint = Checkpoint::read(path, self.rank, self.ranks)?;
-            first = Some(notes::restore(
-                path,
-                &checkpoint,
-                &mut journal,
-                &mut readings,
-            )?);
+        if let Some((checkpoint, next)) = self.resumed {
+            first = Some(next);
             builder = builder.resume(checkpoint);
         }
         let evidence = args.output.join("lost_particle.vtp");
         let mut simulation = build(builder.evidence(evidence))?;
         let course = || {
-            simulation.write_walls(&args.output.join("wall.vtp"))?;
-            let writers = writers(args.threads, simulation.running().device);
-            let frames = (self.rank == 0)
-                .then(|| Frames::create(&args.output, &scene, writers, first.unwrap_or(0)));
+            let (directory, from) = (&args.output, first.unwrap_or(0));
+            let frames = if args.pieces {
+                Output::Pieces(Pieces::create(directory, [self.rank, self.ranks], from)?)
+            } else {
+                let writers = writers(args.threads, simulation.running().device);
+                let frames =
+                    (self.rank == 0).then(|| Frames::create(directory, &scene, writers, from));
+                Output::Whole(frames.transpose()?)
+            };
+            frames.write_walls(&simulation, directory)?;
             Ok(Course {
-                journal,
-                readings,
-                frames: frames.transpose()?,
+                flags: Flags::of(&scene, args.frame_count(), self.end),
+                journal: self.journal,
+                readings: self.readings,
+                frames,
                 first,
                 scene,
                 bar: progress_bar(self.rank),
@@ -233,11 +254,11 @@ fn record(path: &Path, rank: Option<u32>) -> Result<Recording, Error> {
 /// A run under way.
 struct Course {
     scene: Scene,
+    flags: Flags,
     journal: Journal,
     /// `None` where the scene has no probes.
     readings: Option<Readings>,
-    /// `None` on ranks that write nothing.
-    frames: Option<Frames>,
+    frames: Output,
     /// The first frame that is not there yet, where the run goes on from a checkpoint.
     first: Option<usize>,
     bar: ProgressBar,
@@ -260,7 +281,7 @@ impl Course {
         match self.travel(simulation, args) {
             Ok(()) => self.arrive(simulation, args, begin),
             Err(error) => {
-                self.keep(args);
+                self.keep(args, simulation.rank());
                 Err(error)
             }
         }
@@ -308,11 +329,7 @@ impl Course {
     /// Hands the present moment in as the next frame.
     fn hand_in(&mut self, simulation: &Simulation) -> Result<(), Error> {
         let begin = Instant::now();
-        let moment = simulation.moment().map_err(Error::from);
-        let pushed = moment.and_then(|moment| match &mut self.frames {
-            Some(frames) => frames.push(moment),
-            None => Ok(()),
-        });
+        let pushed = self.frames.push(simulation);
         self.output += begin.elapsed();
         pushed
     }
@@ -324,12 +341,9 @@ impl Course {
             return Ok(());
         };
         let begin = Instant::now();
-        let checkpoint = simulation.checkpoint()?;
-        if let Some(frames) = &mut self.frames {
-            frames.settle(0)?;
-            let notes = notes::of(next, &self.journal, self.readings.as_ref());
-            checkpoint.write(path, &notes)?;
-        }
+        self.frames.complete(simulation)?;
+        let notes = notes::of(next, self.flags, &self.journal, self.readings.as_ref());
+        simulation.write_checkpoint(path, &notes)?;
         self.output += begin.elapsed();
         Ok(())
     }
@@ -351,24 +365,23 @@ impl Course {
 
     /// Writes the tables of a run that failed. A further failure here is not reported: it would
     /// hide the first.
-    fn keep(mut self, args: &Args) {
-        let Some(frames) = self.frames.take() else {
-            return;
-        };
-        for (name, table) in self.tables() {
-            let _ = nearfield_files::write(args.output.join(name), table);
+    fn keep(self, args: &Args, rank: usize) {
+        if rank == 0 {
+            for (name, table) in self.tables() {
+                let _ = nearfield_files::write(args.output.join(name), table);
+            }
         }
-        let _ = frames.finish();
+        self.frames.keep();
     }
 
     /// Writes tables, plot and summary.
     fn arrive(
-        mut self,
+        self,
         simulation: &Simulation,
         args: &Args,
         begin: Instant,
     ) -> Result<Summary, Error> {
-        let writes = self.frames.is_some();
+        let writes = simulation.rank() == 0;
         let write = |name: &str, text: String| {
             let path = args.output.join(name);
             if !writes {
@@ -384,10 +397,7 @@ impl Course {
             None => None,
         };
         let waiting = Instant::now();
-        let frames = match self.frames.take() {
-            Some(frames) => frames.finish()?,
-            None => 0,
-        };
+        let frames = self.frames.finish(simulation)?;
         let output = self.output + waiting.elapsed();
         self.bar.finish_and_clear();
         let running = simulation.running();
@@ -431,7 +441,7 @@ impl Course {
     fn compare_front(&self, simulation: &Simulation, args: &Args) -> Result<FrontSummary, Error> {
         let front = self.journal.front();
         let path = args.output.join("front.png");
-        if self.frames.is_some() {
+        if simulation.rank() == 0 {
             plot_front(&path, &self.scene, simulation, &front)?;
         }
         let compared: Vec<Comparison> = experiments()
@@ -540,7 +550,8 @@ mod tests {
         let course = Course {
             journal: Journal::new(&column, 1.0),
             readings: None,
-            frames: Some(Frames::create(&args.output, &column, 1, 0).unwrap()),
+            frames: Output::Whole(Some(Frames::create(&args.output, &column, 1, 0).unwrap())),
+            flags: Flags::of(&column, 0, 1.0),
             first: None,
             scene: column,
             bar: progress_bar(0),

@@ -79,6 +79,8 @@ pub struct SpreadSummary {
     pub particles_per_rank: Vec<u64>,
     /// Particles of others that ranks see at the end, fluid and walls, of all ranks together.
     pub halo_points: u64,
+    /// Where the engine of each rank ran at the end.
+    pub device_per_rank: Vec<String>,
 }
 
 impl From<Spread> for SpreadSummary {
@@ -87,6 +89,7 @@ impl From<Spread> for SpreadSummary {
             ranks: spread.particles_per_rank.len(),
             particles_per_rank: spread.particles_per_rank,
             halo_points: spread.halo_points,
+            device_per_rank: spread.devices,
         }
     }
 }
@@ -160,6 +163,22 @@ impl FrontSummary {
     }
 }
 
+/// Each device once, with the number of ranks that have it.
+fn counted(devices: &[String]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for device in devices {
+        match counts.iter_mut().find(|(known, _)| known == device) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((device, 1)),
+        }
+    }
+    let texts = counts.into_iter().map(|(device, count)| match count {
+        1 => device.to_owned(),
+        _ => format!("{device} ({count} ranks)"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -208,7 +227,8 @@ impl fmt::Display for Summary {
             let most = counts.iter().max().copied().unwrap_or(0) as f64 / mean;
             writeln!(
                 f,
-                "{ranks} ranks, the largest with {most:.2} of the mean, {} halo points",
+                "{ranks} ranks on {}, the largest with {most:.2} of the mean, {} halo points",
+                counted(&spread.device_per_rank),
                 HumanCount(spread.halo_points)
             )?;
         }

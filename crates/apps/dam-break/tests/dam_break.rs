@@ -175,7 +175,7 @@ fn what_cannot_be_done_is_refused_by_name() {
     assert!(error.contains("file/out"), "{error}");
     let device = nearfield::Device::Gpu(7);
     let error = run(&Args {
-        device,
+        device: device.into(),
         ..small(directory.path())
     })
     .unwrap_err()

@@ -16,6 +16,9 @@ use crate::{
     walls::Walls,
 };
 
+/// Takes a part of the fluid; the number is that of the particles before it.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, &Particles) -> Result<(), Error>;
+
 /// The particles of a simulation. On ranks, sums and counts are those of all ranks.
 pub(crate) trait Body: Send + Sync {
     /// A step of `dt` seconds. `watch` holds the time at its end.
@@ -53,6 +56,23 @@ pub(crate) trait Body: Send + Sync {
 
     /// A copy of all fluid as it is now, after `step` steps; on ranks, on rank 0 only.
     fn moment(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error>;
+
+    /// A copy of the fluid of this rank alone.
+    fn piece(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error> {
+        self.moment(config, step, time)
+    }
+
+    /// Hands all fluid to `take`, with the number of particles before; on ranks by ids, on rank 0
+    /// only, in parts of a limited size.
+    fn hand_over(&self, config: &Config, take: Take<'_>) -> Result<(), Error> {
+        let moment = self.moment(config, 0, 0.0)?.wait()?;
+        take(0, &moment.into_fluid())
+    }
+
+    /// Waits until all ranks have made this call.
+    fn meet(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Gives a particle another velocity.
     fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error>;

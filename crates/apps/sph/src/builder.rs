@@ -300,10 +300,18 @@ impl SimulationBuilder {
             };
             return Err(other.into());
         }
-        self.finish(|config, matter, wall_ids| {
+        let mut near = Some(near);
+        let built = self.finish(|config, matter, wall_ids| {
+            let Some(near) = near.take() else {
+                return Err(Error::elsewhere("a neighbourhood serves one simulation"));
+            };
             let body = HostBody::new(config, near, matter, wall_ids)?;
             Ok((Box::new(body) as Box<dyn Body>, None))
-        })
+        });
+        if let (Err(error), Some(near)) = (&built, near) {
+            near.give_up(&error.to_string());
+        }
+        built
     }
 
     /// Checks what was described and hands it to `body`, which may know the momentum.

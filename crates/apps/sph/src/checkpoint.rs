@@ -23,8 +23,14 @@ const MAGIC: &[u8] = b"nearfield-sph checkpoint 1\n";
 /// Bytes of the numbers before the caller's own.
 const HEADER: usize = 3 * 8 + 14 * 8 + 4 * 4;
 
+/// Largest number of steps that a run can have done: centuries at any speed.
+const MAX_STEPS: u64 = 1 << 53;
+
 /// Bytes of a particle.
-const PARTICLE: u64 = 12 + 12 + 4 + 8;
+const PARTICLE: u64 = WIDTHS[0] + WIDTHS[1] + WIDTHS[2] + WIDTHS[3];
+
+/// Bytes of a particle in each column.
+const WIDTHS: [u64; 4] = [12, 12, 4, 8];
 
 /// A run at one moment; see [`Simulation::checkpoint`](crate::Simulation::checkpoint) and
 /// [`SimulationBuilder::resume`](crate::SimulationBuilder::resume).
@@ -79,6 +85,12 @@ impl Checkpoint {
         self.time
     }
 
+    /// Particles that this rank has read, or, on rank 0, was given to write.
+    #[must_use]
+    pub fn particles(&self) -> usize {
+        self.fluid.len()
+    }
+
     /// Bytes of the program's own that [`write`](Self::write) was given.
     #[must_use]
     pub fn notes(&self) -> &[u8] {
@@ -104,23 +116,16 @@ impl Checkpoint {
     /// # Errors
     /// When it cannot be written; what was there before is then unchanged.
     pub fn write(&self, path: &Path, notes: &[u8]) -> Result<(), Error> {
-        let written = || {
-            let mut file = NewFile::create(path)?;
-            file.write_all(MAGIC)?;
-            let counts = [self.count, self.step, notes.len() as u64];
-            file.write_all(bytemuck::cast_slice(&counts))?;
-            file.write_all(&self.time.to_le_bytes())?;
-            file.write_all(bytemuck::cast_slice(&self.ledger.numbers()))?;
-            file.write_all(bytemuck::cast_slice(&self.numerics))?;
-            file.write_all(notes)?;
-            file.write_all(bytemuck::cast_slice(&self.fluid.position))?;
-            file.write_all(bytemuck::cast_slice(&self.fluid.velocity))?;
-            file.write_all(bytemuck::cast_slice(&self.fluid.compression))?;
-            file.write_all(bytemuck::cast_slice(&self.fluid.id))?;
-            file.sync()?;
-            file.finish()
+        let head = Head {
+            count: self.count,
+            step: self.step,
+            time: self.time,
+            ledger: self.ledger,
+            numerics: self.numerics,
         };
-        written().map_err(|source| unusable(path, &source))
+        let mut file = Writer::create(path, &head, notes)?;
+        file.put(0, &self.fluid)?;
+        file.finish()
     }
 
     /// Reads what [`write`](Self::write) wrote: the share of one of `ranks` ranks, all of it where
@@ -134,6 +139,94 @@ impl Checkpoint {
             Ok(checkpoint) => checkpoint,
             Err(source) => Err(unusable(path, &source)),
         }
+    }
+}
+
+/// The numbers of a file before its particles, but for the caller's bytes.
+pub(crate) struct Head {
+    count: u64,
+    step: u64,
+    time: f64,
+    ledger: Ledger,
+    numerics: [f32; 4],
+}
+
+impl Head {
+    /// That of a run of `count` particles.
+    pub(crate) fn new(config: &Config, count: usize, at: (u64, f64), ledger: Ledger) -> Self {
+        Self {
+            count: count as u64,
+            step: at.0,
+            time: at.1,
+            ledger,
+            numerics: numerics(config),
+        }
+    }
+}
+
+/// A file in the making, whose particles come in parts.
+pub(crate) struct Writer<'a> {
+    path: &'a Path,
+    file: NewFile,
+    /// Bytes before the particles.
+    begin: u64,
+    /// Particles of the whole file.
+    count: u64,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn create(path: &'a Path, head: &Head, notes: &[u8]) -> Result<Self, Error> {
+        let begun = || {
+            let mut file = NewFile::create_seekable(path)?;
+            file.write_all(MAGIC)?;
+            let counts = [head.count, head.step, notes.len() as u64];
+            file.write_all(bytemuck::cast_slice(&counts))?;
+            file.write_all(&head.time.to_le_bytes())?;
+            file.write_all(bytemuck::cast_slice(&head.ledger.numbers()))?;
+            file.write_all(bytemuck::cast_slice(&head.numerics))?;
+            file.write_all(notes)?;
+            Ok(Self {
+                path,
+                file,
+                begin: (MAGIC.len() + HEADER + notes.len()) as u64,
+                count: head.count,
+            })
+        };
+        begun().map_err(|source| unusable(path, &source))
+    }
+
+    /// Writes the particles that come behind the first `before`.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn put(&mut self, before: u64, fluid: &Particles) -> Result<(), Error> {
+        let columns: [&[u8]; 4] = [
+            bytemuck::cast_slice(&fluid.position),
+            bytemuck::cast_slice(&fluid.velocity),
+            bytemuck::cast_slice(&fluid.compression),
+            bytemuck::cast_slice(&fluid.id),
+        ];
+        let mut at = self.begin;
+        for (width, bytes) in WIDTHS.into_iter().zip(columns) {
+            let place = SeekFrom::Start(at + before * width);
+            let written = (self.file.seek(place)).and_then(|_| self.file.write_all(bytes));
+            written.map_err(|source| unusable(self.path, &source))?;
+            at += self.count * width;
+        }
+        Ok(())
+    }
+
+    /// Has the file take its place.
+    ///
+    /// # Errors
+    /// When it cannot; the file that was there before is then still there.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let done = self.file.sync().and_then(|()| self.file.finish());
+        done.map_err(|source| unusable(self.path, &source))
     }
 }
 
@@ -198,6 +291,10 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
     if !numbers.iter().all(|number| number.is_finite()) {
         return Err(invalid("a sum of its budgets is not finite"));
     }
+    if step > MAX_STEPS || time < 0.0 {
+        let reason = format!("no run has done {step} steps at {time} s");
+        return Err(invalid(reason));
+    }
     let cut = |rank: u64| (u128::from(count) * u128::from(rank) / u128::from(ranks)) as u64;
     let (first, mine) = (cut(rank), (cut(rank + 1) - cut(rank)) as usize);
     let mut at = begin + notes;
@@ -221,7 +318,7 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
         bytemuck::cast_slice_mut(&mut fluid.compression),
         bytemuck::cast_slice_mut(&mut fluid.id),
     ];
-    for (width, into) in [12, 12, 4, 8].into_iter().zip(columns) {
+    for (width, into) in WIDTHS.into_iter().zip(columns) {
         file.seek(SeekFrom::Start(at + first * width))?;
         file.read_exact(into)?;
         at += count * width;

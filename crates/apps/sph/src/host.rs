@@ -6,7 +6,7 @@ use nearfield_grid::memory::{copied, make_room};
 use crate::{
     Config, Error, ErrorKind, FrontRule, Moment, PendingMoment, Running,
     advance::{Advance, Compression, Kick},
-    body::Body,
+    body::{Body, Take},
     budget::Sums,
     guard::Watch,
     matter::Matter,
@@ -17,6 +17,10 @@ use crate::{
     state::MAX_STRETCHED,
     walls::Walls,
 };
+
+/// Maximum number of particles that come to rank 0 at once where not all have to: 9 MB of them, and
+/// no more than a rank has on average.
+const MAX_PART: usize = 1 << 18;
 
 /// Fluid and walls in the host's memory: all of them, or those of a rank.
 pub(crate) struct HostBody<N> {
@@ -287,7 +291,7 @@ impl<N: Neighborhood> Body for HostBody<N> {
 
     fn gathered_walls(&self) -> Result<Walls, Error> {
         let mut walls = self.matter.walls.try_clone()?;
-        self.near.gather(Set::Walls, walls.arrays())?;
+        self.near.gather(Set::Walls, None, walls.arrays())?;
         Ok(walls)
     }
 
@@ -338,9 +342,37 @@ impl<N: Neighborhood> Body for HostBody<N> {
 
     fn moment(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error> {
         let mut fluid = self.matter.fluid.try_clone()?;
-        self.near.gather(Set::Fluid, fluid.arrays())?;
-        let moment = Moment::new(*config, fluid, step, time);
+        self.near.gather(Set::Fluid, None, fluid.arrays())?;
+        let moment = Moment::new(*config, fluid, self.counts[0], step, time);
         Ok(PendingMoment::ready(moment))
+    }
+
+    fn piece(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error> {
+        let fluid = self.matter.fluid.try_clone()?;
+        let moment = Moment::new(*config, fluid, self.counts[0], step, time);
+        Ok(PendingMoment::ready(moment))
+    }
+
+    fn hand_over(&self, _: &Config, take: Take<'_>) -> Result<(), Error> {
+        if self.near.ranks() == 1 {
+            return take(0, &self.matter.fluid);
+        }
+        let all = self.counts[0];
+        let most = (all / self.near.ranks()).clamp(1, MAX_PART);
+        for first in (0..all).step_by(most) {
+            let ids = first as u64..all.min(first + most) as u64;
+            let mut part = self.matter.fluid.with_ids(&ids)?;
+            let found = copied(&part.id, "ids of particles")?;
+            self.near.gather(Set::Fluid, Some(&found), part.arrays())?;
+            if self.near.rank() == 0 {
+                take(ids.start, &part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn meet(&self) -> Result<(), Error> {
+        self.near.count_together(&mut [0])
     }
 
     fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error> {

@@ -3,11 +3,14 @@
 //! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver
 //! steps. A simulation hands out a [`PendingMoment`], whose copy may still be under way. The thread
 //! that reads the numbers waits for them; the solver does not.
+//!
+//! On ranks a moment is whole on rank 0, or a *piece*: the particles of one rank. Pieces are files
+//! of the same kind, which one more file joins.
 
 use std::path::Path;
 
 use glam::Vec3;
-use nearfield_grid::memory::copied;
+use nearfield_grid::memory::{copied, with_room};
 use nearfield_io::{PointData, VtpWriter};
 
 use crate::particles::Particles;
@@ -18,16 +21,19 @@ use crate::{Config, Error};
 pub struct Moment {
     config: Config,
     fluid: Particles,
+    /// Particles of all ranks, whose ids are below that.
+    all: u64,
     step: u64,
     time: f64,
 }
 
 impl Moment {
-    /// The fluid after `step` steps, at `time`.
-    pub(crate) fn new(config: Config, fluid: Particles, step: u64, time: f64) -> Self {
+    /// The fluid after `step` steps, at `time`, of `all` particles.
+    pub(crate) fn new(config: Config, fluid: Particles, all: usize, step: u64, time: f64) -> Self {
         Self {
             config,
             fluid,
+            all: all as u64,
             step,
             time,
         }
@@ -106,13 +112,35 @@ impl Moment {
     /// and `id`, and the time and step of the frame.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written or there is no memory for its arrays.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        // In 32 bits wherever that suffices, which is half the file's share.
-        let narrow = |id: &u64| u32::try_from(*id).ok();
-        let ids = match self.ids().iter().map(narrow).collect::<Option<Vec<u32>>>() {
-            Some(ids) => PointData::scalars("id", ids),
-            None => PointData::scalars("id", self.ids()),
+        Ok(self.file()?.write(path)?)
+    }
+
+    /// Writes the file that joins pieces of this moment (`.pvtp`), by their paths relative to it.
+    /// The particles of this moment are not in it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_parallel(&self, path: &Path, pieces: &[String]) -> Result<(), Error> {
+        Ok(self.file()?.write_parallel(path, pieces)?)
+    }
+
+    /// The moment without its particles, for [`write_parallel`](Self::write_parallel) later.
+    #[must_use]
+    pub fn emptied(self) -> Self {
+        let fluid = Particles::default();
+        Self { fluid, ..self }
+    }
+
+    fn file(&self) -> Result<VtpWriter<'_>, Error> {
+        // In 32 bits wherever that suffices for all ranks, which is half the file's share.
+        let ids = if self.all <= 1 << 32 {
+            let mut narrow = with_room(self.ids().len(), "ids of particles")?;
+            narrow.extend(self.ids().iter().map(|id| *id as u32));
+            PointData::scalars("id", narrow)
+        } else {
+            PointData::scalars("id", self.ids())
         };
         let data = [
             PointData::vectors("velocity", bytemuck::cast_slice(self.velocities())),
@@ -123,7 +151,7 @@ impl Moment {
         let frame = VtpWriter::new(bytemuck::cast_slice(self.positions()))
             .time(self.time)
             .field("step", vec![self.step]);
-        Ok(data.into_iter().fold(frame, VtpWriter::data).write(path)?)
+        Ok(data.into_iter().fold(frame, VtpWriter::data))
     }
 }
 

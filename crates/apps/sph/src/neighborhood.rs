@@ -81,6 +81,8 @@ pub struct Spread {
     pub particles_per_rank: Vec<u64>,
     /// Particles of others that ranks see, fluid and walls, of all ranks together.
     pub halo_points: u64,
+    /// Where the engine of each rank runs, as [`Device`] prints it.
+    pub devices: Vec<String>,
 }
 
 /// The surroundings of the solver: they find neighbours and, where the particles are on many ranks,
@@ -173,12 +175,13 @@ pub trait Neighborhood: Send + Sync {
     }
 
     /// Brings arrays in the order of a set from all ranks to rank 0, in the order of ids; other
-    /// ranks have none afterwards.
+    /// ranks have none afterwards. Where the arrays are those of some particles only, `ids` are
+    /// theirs.
     ///
     /// # Errors
     /// When a rank is lost or memory is short.
-    fn gather(&self, set: Set, arrays: Arrays<'_>) -> Result<(), Error> {
-        let _ = (set, arrays);
+    fn gather(&self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {
+        let _ = (set, ids, arrays);
         Ok(())
     }
 

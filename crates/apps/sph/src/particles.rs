@@ -3,8 +3,10 @@
 //! The order changes when the arrays are sorted in space; `id` says which
 //! particle an entry is, counted as the fluid was given at first.
 
+use std::ops::Range;
+
 use glam::Vec3;
-use nearfield_grid::memory::copied;
+use nearfield_grid::memory::{copied, with_room};
 
 use crate::{
     Error,
@@ -34,6 +36,26 @@ impl Particles {
             compression: copied(&self.compression, WHAT)?,
             id: copied(&self.id, WHAT)?,
         })
+    }
+
+    /// Copies of those with these ids, if there is memory for them.
+    pub(crate) fn with_ids(&self, ids: &Range<u64>) -> Result<Self, Error> {
+        const WHAT: &str = "a part of the particles";
+        let places = || (0..self.len()).filter(move |&at| ids.contains(&self.id[at]));
+        let len = places().count();
+        let mut part = Self {
+            position: with_room(len, WHAT)?,
+            velocity: with_room(len, WHAT)?,
+            compression: with_room(len, WHAT)?,
+            id: with_room(len, WHAT)?,
+        };
+        for at in places() {
+            part.position.push(self.position[at]);
+            part.velocity.push(self.velocity[at]);
+            part.compression.push(self.compression[at]);
+            part.id.push(self.id[at]);
+        }
+        Ok(part)
     }
 
     pub(crate) fn len(&self) -> usize {

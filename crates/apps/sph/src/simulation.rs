@@ -12,18 +12,20 @@ use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
 use nearfield::device::Transfers;
-use nearfield_io::PointData;
+use nearfield_grid::memory::copied;
+use nearfield_io::{PointData, VtpWriter};
 
 use crate::advance::Kick;
 use crate::body::Body;
 use crate::budget::{Energy, Ledger, Momentum, Sums};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{self, Checkpoint, Head};
 use crate::guard::Watch;
 use crate::moment::PendingMoment;
 use crate::neighborhood::Spread;
 use crate::probes::{Probes, Readings};
 use crate::running::Running;
 use crate::time_step::stable_step;
+use crate::walls::Walls;
 use crate::{Config, Error, FrontRule};
 
 /// Figures of a step.
@@ -357,6 +359,41 @@ impl Simulation {
         Ok(Checkpoint::new(moment, self.ledger))
     }
 
+    /// Writes the checkpoint that [`checkpoint`](Self::checkpoint) returns, with `notes` of the
+    /// program's own; the file appears complete or not at all. On ranks the particles come to rank
+    /// 0, which alone writes, in parts of a limited size.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint), and when the file cannot be written. On ranks that
+    /// concerns rank 0 alone, which has to [give up](Self::give_up).
+    pub fn write_checkpoint(&self, path: &Path, notes: &[u8]) -> Result<(), Error> {
+        let now = (self.step, self.time);
+        let head = Head::new(&self.config, self.len(), now, self.ledger);
+        let file = (self.rank() == 0).then(|| checkpoint::Writer::create(path, &head, notes));
+        let mut file = file.transpose()?;
+        self.body.hand_over(&self.config, &mut |before, part| {
+            file.as_mut().map_or(Ok(()), |file| file.put(before, part))
+        })?;
+        file.map_or(Ok(()), checkpoint::Writer::finish)
+    }
+
+    /// Copies the fluid of this rank as it is now, which is all of it where there are no ranks. Not
+    /// collective.
+    ///
+    /// # Errors
+    /// As [`moment`](Self::moment).
+    pub fn piece(&self) -> Result<PendingMoment, Error> {
+        self.body.piece(&self.config, self.step, self.time)
+    }
+
+    /// Waits until all ranks have made this call: what they have written before is there then.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub fn meet(&self) -> Result<(), Error> {
+        self.body.meet()
+    }
+
     /// Writes the fluid as VTK PolyData (`.vtp`), as [`Moment::write`](crate::Moment::write) does.
     ///
     /// # Errors
@@ -375,16 +412,36 @@ impl Simulation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
-        let (density, walls) = (self.config.density, self.body.gathered_walls()?);
+        let walls = self.body.gathered_walls()?;
         if self.rank() != 0 {
             return Ok(());
         }
-        let pressure = walls.pressure.iter().map(|&specific| density * specific);
-        let data = [
-            PointData::scalars("roughness", &walls.roughness),
-            PointData::scalars("pressure", pressure.collect::<Vec<f32>>()),
-        ];
-        let positions = bytemuck::cast_slice(&walls.position);
-        Ok(nearfield_io::write_vtp(path, positions, &data)?)
+        Ok(self.file_of(&walls)?.write(path)?)
+    }
+
+    /// As [`write_walls`](Self::write_walls), those of this rank alone. Not collective.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_wall_piece(&self, path: &Path) -> Result<(), Error> {
+        Ok(self.file_of(self.body.walls())?.write(path)?)
+    }
+
+    /// Writes the file (`.pvtp`) that joins pieces of the walls, by their paths relative to it. Not
+    /// collective.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_parallel_walls(&self, path: &Path, pieces: &[String]) -> Result<(), Error> {
+        let none = Walls::default();
+        Ok(self.file_of(&none)?.write_parallel(path, pieces)?)
+    }
+
+    fn file_of<'a>(&self, walls: &'a Walls) -> Result<VtpWriter<'a>, Error> {
+        let mut pressure = copied(&walls.pressure, "pressures of walls")?;
+        (pressure.iter_mut()).for_each(|specific| *specific *= self.config.density);
+        Ok(VtpWriter::new(bytemuck::cast_slice(&walls.position))
+            .data(PointData::scalars("roughness", &walls.roughness))
+            .data(PointData::scalars("pressure", pressure)))
     }
 }

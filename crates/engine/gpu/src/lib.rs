@@ -84,7 +84,7 @@ pub use backend::{
     PointsPerThread, Settled, StagedField, StagedFields, StagedSides, programs,
 };
 pub use cudarc;
-pub use driver::{DeviceInfo, find_driver, open};
+pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use memory::poison_new_memory;

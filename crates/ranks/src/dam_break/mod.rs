@@ -15,9 +15,13 @@ use std::{num::NonZero, thread};
 use crate::{
     ExactSum, RankedBuilder, RankedEngine,
     error::{self, Refusal},
+    gpus,
     transport::{Fault, Transport, threads},
 };
 use neighborhood::{RankSum, Ranked};
+
+/// Maximum number of ranks of one process; an engine has as many threads at most.
+const MAX_THREADS: usize = 4096;
 
 /// The flags of the dam break on ranks.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
@@ -44,8 +48,11 @@ pub fn run<T: Transport + 'static>(
 ) -> Result<Summary, Error> {
     let setup = Setup::new(&args.run, transport.rank(), transport.ranks());
     let setup = agree(&mut transport, setup)?;
+    let gpu = gpus::in_turn(&mut transport, args.run.device.any_gpu);
+    let gpu = gpu.map_err(|fault| solver(error::Error::from(fault)))?;
+    let device = args.run.device.with(gpu.unwrap_or(0));
     let builder = RankedEngine::builder(setup.radius());
-    let builder = builder.device(args.run.device).threads(threads);
+    let builder = builder.device(device).threads(threads);
     let builder = builder.deterministic(args.deterministic);
     if args.deterministic {
         build::<ExactSum, T>(setup, builder, transport)
@@ -60,8 +67,15 @@ pub fn run<T: Transport + 'static>(
 /// # Errors
 /// As [`run`].
 pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
-    if ranks == 0 {
-        return Err(solver("0 ranks have no particles: give 1 at least"));
+    if !(1..=MAX_THREADS).contains(&ranks) {
+        let (name, value) = ("ranks", ranks as f64);
+        let wanted = "from 1 to 4096 as threads of one process";
+        return Err(ErrorKind::Setting {
+            name,
+            value,
+            wanted,
+        }
+        .into());
     }
     let threads = match args.run.threads {
         0 => (cores() / ranks).max(1),

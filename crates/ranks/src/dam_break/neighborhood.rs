@@ -8,6 +8,7 @@
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 use nearfield::{PairKernel, kernels::FieldsOf};
+use nearfield_grid::memory::{copied, make_room, with_room, zeroed};
 use nearfield_sph::{
     Accumulator, Arrays, Column, Error, Loss, LostParticle, Neighborhood, Running, Set, Spread,
 };
@@ -110,6 +111,9 @@ impl Remake for Bring<'_> {
     }
 }
 
+/// For messages about memory.
+const GATHERED: &str = "particles of all ranks";
+
 /// Brings arrays of all ranks to rank 0, in the order of ids.
 struct Gather<'a> {
     engine: &'a mut RankedEngine,
@@ -118,13 +122,16 @@ struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    fn new(engine: &'a mut RankedEngine, set: RankedSet) -> Result<Self, Error> {
-        let ids = engine.ids(set).map_err(Error::elsewhere)?.to_vec();
+    /// Of the particles with these ids on this rank.
+    fn new(engine: &'a mut RankedEngine, ids: &[u64]) -> Result<Self, Error> {
+        // Nothing is on its way to rank 0 before it asks, so it never has more than this to hold.
+        engine.min(&mut [0.0]).map_err(Error::elsewhere)?;
         let mut gather = Self {
             engine,
             order: Vec::new(),
         };
-        let ids: Vec<u64> = gather.whole(&ids)?;
+        let ids: Vec<u64> = gather.whole(ids)?;
+        make_room(&mut gather.order, ids.len(), GATHERED)?;
         gather.order.extend(0..ids.len());
         gather.order.sort_unstable_by_key(|at| ids[*at]);
         Ok(gather)
@@ -132,14 +139,17 @@ impl<'a> Gather<'a> {
 
     /// The arrays of all ranks, one behind the other; none on ranks but the first.
     fn whole<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
-        let message = bytemuck::cast_slice(values).to_vec();
+        let message = copied(bytemuck::cast_slice(values), GATHERED)?;
         let parts = self.engine.bring_to_first(message);
-        let mut whole = Vec::new();
-        for part in parts.map_err(Error::elsewhere)? {
-            let begin = whole.len();
-            whole.resize(begin + part.len() / size_of::<V>(), V::zeroed());
-            let to = bytemuck::cast_slice_mut::<V, u8>(&mut whole[begin..]);
+        let parts = parts.map_err(Error::elsewhere)?;
+        let number = |part: &Vec<u8>| part.len() / size_of::<V>();
+        let mut whole = zeroed(parts.iter().map(number).sum(), GATHERED)?;
+        let mut rest = &mut whole[..];
+        for part in parts {
+            let (to, behind) = rest.split_at_mut(number(&part));
+            let to = bytemuck::cast_slice_mut::<V, u8>(to);
             to.copy_from_slice(&part[..to.len()]);
+            rest = behind;
         }
         Ok(whole)
     }
@@ -148,7 +158,9 @@ impl<'a> Gather<'a> {
 impl Remake for Gather<'_> {
     fn remake<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
         let whole = self.whole(values)?;
-        Ok(self.order.iter().map(|at| whole[*at]).collect())
+        let mut ordered = with_room(whole.len(), GATHERED)?;
+        ordered.extend(self.order.iter().map(|at| whole[*at]));
+        Ok(ordered)
     }
 }
 
@@ -335,9 +347,16 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         }))
     }
 
-    fn gather(&self, set: Set, arrays: Arrays<'_>) -> Result<(), Error> {
-        let set = self.set(set)?;
-        Gather::new(&mut self.lock(), set)?.arrays(arrays)
+    fn gather(&self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {
+        let mut engine = self.lock();
+        let own = match ids {
+            Some(_) => Vec::new(),
+            None => {
+                let own = engine.ids(self.set(set)?).map_err(Error::elsewhere)?;
+                copied(own, GATHERED)?
+            }
+        };
+        Gather::new(&mut engine, ids.unwrap_or(&own))?.arrays(arrays)
     }
 
     fn spread(&self) -> Result<Option<Spread>, Error> {
@@ -351,9 +370,14 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         engine.sum(&mut numbers).map_err(Error::elsewhere)?;
         let halo_points = numbers[ranks] as u64;
         numbers.truncate(ranks);
+        let device = engine.engine.report().device.to_string();
+        let devices = engine.comm.gather(device.as_bytes());
+        let devices = devices.map_err(|fault| Error::elsewhere(crate::Error::from(fault)))?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ok(Some(Spread {
             particles_per_rank: numbers.into_iter().map(|number| number as u64).collect(),
             halo_points,
+            devices: devices.into_iter().map(text).collect(),
         }))
     }
 

@@ -1,4 +1,4 @@
-"""Reads a .vtp file with VTK's own reader and prints what it found as one JSON object.
+"""Reads a .vtp or .pvtp file with VTK's own reader and prints what it found as one JSON object.
 
 Usage: check_vtp.py FILE
 
@@ -30,7 +30,8 @@ def name(array):
 
 def main():
     errors = []
-    reader = vtk.vtkXMLPolyDataReader()
+    joined = sys.argv[1].endswith(".pvtp")
+    reader = vtk.vtkXMLPPolyDataReader() if joined else vtk.vtkXMLPolyDataReader()
     reader.AddObserver("ErrorEvent", lambda *_: errors.append("VTK reports an error"))
     reader.SetFileName(sys.argv[1])
     reader.Update()

@@ -155,7 +155,13 @@ macro_rules! does_nothing {
     )*};
 }
 
-/// The one context of the one device, and the stream that every stream is.
+/// GPUs that there are: one, or as many as the variable `NEARFIELD_NULL_GPUS` says.
+fn count_of_gpus() -> c_int {
+    let given = std::env::var("NEARFIELD_NULL_GPUS").ok();
+    given.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+/// The one context of all devices, and the stream that every stream is.
 const CONTEXT: Handle = ptr::without_provenance_mut(0x10);
 const STREAM: Handle = ptr::without_provenance_mut(0x20);
 const MODULE: Handle = ptr::without_provenance_mut(0x30);
@@ -163,7 +169,7 @@ const FUNCTION: Handle = ptr::without_provenance_mut(0x40);
 
 answers! {
     cuDriverGetVersion(version: c_int) = Some(13_000);
-    cuDeviceGetCount(count: c_int) = Some(1);
+    cuDeviceGetCount(count: c_int) = Some(count_of_gpus());
     cuDeviceGet(device: c_int, ordinal: c_int) = Some(ordinal);
     cuDeviceGetAttribute(value: c_int, attribute: c_uint, device: c_int) = Some(attribute_of(attribute));
     cuDeviceTotalMem_v2(bytes: usize, device: c_int) = Some(64 << 30);

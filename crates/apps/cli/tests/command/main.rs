@@ -176,6 +176,9 @@ fn wrong_usage_gives_exit_code_2() {
         &["scaling", "--to", "many"],
         &["scaling", "--works", "lists,magic"],
         &["scaling", "--repetitions", "0"],
+        &words("dam-break --ranks 0"),
+        &words("dam-break --ranks -1"),
+        &words("dam-break --ranks 2.5"),
         &["frobnicate"],
     ] {
         let output = place.run(args);

@@ -62,9 +62,9 @@ impl Body for DeviceBody {
     }
 
     fn moment(&self, config: &Config, step: u64, time: f64) -> Result<PendingMoment, Error> {
-        let (config, arrive) = (*config, self.depart()?);
-        let wait = move || Ok(Moment::new(config, arrive()?, step, time));
-        Ok(PendingMoment::new(self.count, wait))
+        let (config, all, arrive) = (*config, self.count, self.depart()?);
+        let wait = move || Ok(Moment::new(config, arrive()?, all, step, time));
+        Ok(PendingMoment::new(all, wait))
     }
 
     fn set_velocity(&mut self, id: u64, velocity: Vec3) -> Result<(), Error> {

@@ -76,6 +76,18 @@ pub fn find_driver() -> Result<(), Error> {
     Driver::find().map(drop)
 }
 
+/// Describes every GPU that the driver shows this process, by number. Starts the driver.
+///
+/// # Errors
+///
+/// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] and [`ErrorKind::Driver`]; that there is no
+/// GPU is no error.
+pub fn visible() -> Result<Vec<DeviceInfo>, Error> {
+    let driver = Driver::open()?;
+    let numbers = 0..driver.device_count()?;
+    numbers.map(|number| driver.device(number)).collect()
+}
+
 /// Describes GPU `device`, numbered from 0; errors as those of [`open`].
 pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
     Driver::open()?.device(device)

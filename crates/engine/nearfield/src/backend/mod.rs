@@ -41,6 +41,7 @@
 //! | `split` | both backends on one step |
 //! | `transfer`, `memory`, `lazy` | copies, memory that a device reads, sorting on demand |
 //! | `fault`, `turn` | failures of a device, and who may use it |
+//! | `visible` | the GPUs that there are |
 //!
 //! The cargo feature `gpu` decides here, and only here, whether there is a GPU backend: without it
 //! [`no_gpu`] stands in the place of [`gpu`], with the few names that the other modules use.
@@ -63,6 +64,7 @@ pub(crate) mod sums;
 pub(crate) mod support;
 pub(crate) mod transfer;
 mod turn;
+mod visible;
 
 pub(crate) use fault::{DeviceError, Fault};
 pub(crate) use input::{SetInput, StepInput, StepOptions};

@@ -23,6 +23,11 @@ pub(crate) fn find_driver() -> Result<(), String> {
     Err(NO_GPU.to_owned())
 }
 
+/// Says that this build sees no GPU.
+pub(crate) fn visible() -> Result<Vec<String>, String> {
+    Err(NO_GPU.to_owned())
+}
+
 /// Says that this build starts no GPU.
 pub(crate) fn start(_number: u32, _: Strategy) -> Result<Box<dyn Accelerator>, String> {
     Err(NO_GPU.to_owned())

@@ -105,6 +105,50 @@ impl<'a> VtpWriter<'a> {
         write_file(path, |output| self.write_to(output))
     }
 
+    /// Writes a parallel file (`.pvtp`) that joins pieces: files of the arrays of this writer, by
+    /// their paths relative to the parallel file. Viewers open it as one file. The points and
+    /// values of this writer are not in it, only the kinds of its arrays and its field data.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); [`ErrorKind::Argument`](crate::ErrorKind::Argument) also when a
+    /// path has control characters.
+    pub fn write_parallel<P: AsRef<str>>(
+        &self,
+        path: impl AsRef<Path>,
+        pieces: &[P],
+    ) -> Result<(), Error> {
+        let path = path.as_ref();
+        let check = || {
+            self.check()?;
+            match (pieces.iter()).find(|piece| piece.as_ref().contains(char::is_control)) {
+                None => Ok(()),
+                Some(piece) => Err(Fault::argument(format!(
+                    "the path {} has control characters",
+                    quoted(piece.as_ref().as_bytes())
+                ))),
+            }
+        };
+        check().map_err(|fault: Fault| fault.in_file(path))?;
+        let fields: String = self.fields.iter().map(in_line).collect();
+        let data: String = self
+            .data
+            .iter()
+            .map(|data| tag("PDataArray", data))
+            .collect();
+        let points = tag("PDataArray", &PointData::vectors("Points", &[]));
+        let piece = |piece: &P| format!("<Piece Source=\"{}\"/>\n", escape(piece.as_ref()));
+        let body = format!(
+            "<PPolyData GhostLevel=\"0\">\n<FieldData>\n{fields}</FieldData>\n\
+             <PPointData{}>\n{data}</PPointData>\n<PPoints>\n{points}</PPoints>\n{}\
+             </PPolyData>\n",
+            self.active(),
+            pieces.iter().map(piece).collect::<String>()
+        );
+        write_file(path, |output| {
+            writeln!(output, "{}{body}</VTKFile>", opening("PPolyData"))
+        })
+    }
+
     fn check(&self) -> Parsed<()> {
         check_names(&self.data)?;
         check_names(&self.fields)?;
@@ -159,6 +203,20 @@ impl<'a> VtpWriter<'a> {
     }
 }
 
+/// The beginning of a file of this type.
+fn opening(kind: &str) -> String {
+    let byte_order = if cfg!(target_endian = "big") {
+        "BigEndian"
+    } else {
+        "LittleEndian"
+    };
+    format!(
+        "<?xml version=\"1.0\"?>\n\
+         <VTKFile type=\"{kind}\" version=\"1.0\" byte_order=\"{byte_order}\" \
+         header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n"
+    )
+}
+
 /// Writes a file of this type: the tags of its body, then the data that they point to.
 pub(super) fn write_document(
     output: &mut impl Write,
@@ -166,18 +224,8 @@ pub(super) fn write_document(
     body: &str,
     appended: &Appended,
 ) -> io::Result<()> {
-    let byte_order = if cfg!(target_endian = "big") {
-        "BigEndian"
-    } else {
-        "LittleEndian"
-    };
-    write!(
-        output,
-        "<?xml version=\"1.0\"?>\n\
-         <VTKFile type=\"{kind}\" version=\"1.0\" byte_order=\"{byte_order}\" \
-         header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n\
-         {body}<AppendedData encoding=\"raw\">\n_"
-    )?;
+    let opening = opening(kind);
+    write!(output, "{opening}{body}<AppendedData encoding=\"raw\">\n_")?;
     output.write_all(&appended.0)?;
     output.write_all(b"\n</AppendedData>\n</VTKFile>\n")
 }
@@ -258,6 +306,15 @@ pub(super) fn section(
 fn append(array: &PointData<'_>, appended: &mut Appended) -> io::Result<String> {
     let offset = appended.0.len();
     append_blocks(array.values().bytes(), appended)?;
+    Ok(format!(
+        "<DataArray {} NumberOfTuples=\"{}\" format=\"appended\" offset=\"{offset}\"/>\n",
+        attributes(array),
+        array.points()
+    ))
+}
+
+/// The attributes that say what kind of array this is.
+fn attributes(array: &PointData<'_>) -> String {
     let kind = match array.values() {
         Values::F32(_) => "Float32",
         Values::F64(_) => "Float64",
@@ -266,13 +323,39 @@ fn append(array: &PointData<'_>, appended: &mut Appended) -> io::Result<String> 
         Values::I64(_) => "Int64",
         Values::U64(_) => "UInt64",
     };
-    Ok(format!(
-        "<DataArray type=\"{kind}\" Name=\"{}\" NumberOfComponents=\"{}\" \
-         NumberOfTuples=\"{}\" format=\"appended\" offset=\"{offset}\"/>\n",
+    format!(
+        "type=\"{kind}\" Name=\"{}\" NumberOfComponents=\"{}\"",
         escape(array.name()),
-        array.components(),
+        array.components()
+    )
+}
+
+/// The tag of an array without its values.
+fn tag(name: &str, array: &PointData<'_>) -> String {
+    format!("<{name} {}/>\n", attributes(array))
+}
+
+/// An array with its values as text: numbers of a frame are few.
+fn in_line(array: &PointData<'_>) -> String {
+    fn join<T: ToString>(values: &[T]) -> String {
+        values
+            .iter()
+            .map(|value| value.to_string() + "\n")
+            .collect()
+    }
+    let text = match array.values() {
+        Values::F32(values) => join(values),
+        Values::F64(values) => join(values),
+        Values::I32(values) => join(values),
+        Values::U32(values) => join(values),
+        Values::I64(values) => join(values),
+        Values::U64(values) => join(values),
+    };
+    format!(
+        "<DataArray {} NumberOfTuples=\"{}\" format=\"ascii\">\n{text}</DataArray>\n",
+        attributes(array),
         array.points()
-    ))
+    )
 }
 
 /// Appends the header and the compressed blocks of an array.

@@ -97,6 +97,44 @@ fn vtk_reads_what_the_vtp_writer_wrote() {
     assert_eq!(check_vtp(&python, &path), expected);
 }
 
+/// A piece among others may have no points.
+#[test]
+fn vtk_reads_pieces_as_one_file() {
+    let Some(python) = interpreter("vtk, numpy") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let names = ["a & b.rank0.vtp", "a & b.rank1.vtp", "a & b.rank2.vtp"];
+    let (mut numbers, mut positions) = (Vec::new(), Vec::new());
+    for (name, len) in names.iter().zip([3_u8, 0, 2]) {
+        let first = 10 * (numbers.len() as u32);
+        let ids: Vec<u32> = (first..first + u32::from(len)).collect();
+        let points: Vec<[f32; 3]> = ids.iter().map(|id| [*id as f32, 0.5, -1.0]).collect();
+        let file = VtpWriter::new(&points)
+            .time(0.1 + 0.2)
+            .field("step", vec![1_u64 << 40])
+            .data(PointData::scalars("id", &ids))
+            .data(PointData::vectors("velocity", &points));
+        file.write(path(name)).unwrap();
+        file.write_parallel(path("frame.pvtp"), &names).unwrap();
+        numbers.extend(ids);
+        positions.extend(points);
+    }
+    let found = check_vtp(&python, &path("frame.pvtp"));
+    let values: Vec<f64> = (positions.as_flattened().iter().map(|x| f64::from(*x))).collect();
+    assert_eq!(found["points"]["values"], json!(values));
+    assert_eq!(found["vertices"], json!([0, 1, 2, 3, 4]));
+    let ids = json!({ "type": "<u4", "shape": [5], "values": numbers });
+    assert_eq!(found["point_data"]["id"], ids);
+    assert_eq!(found["point_data"]["velocity"]["values"], json!(values));
+    assert_eq!(found["field_data"]["step"]["values"], json!([1_u64 << 40]));
+    assert_eq!(found["times"], json!([0.1 + 0.2]));
+    assert_eq!(found["scalars"], "id");
+    let none = VtpWriter::new(&[]).write_parallel(path("none.pvtp"), &["line\nfeed"]);
+    assert!(none.unwrap_err().to_string().contains("control characters"));
+}
+
 #[test]
 fn vtk_reads_arrays_of_several_blocks_and_of_none() {
     let Some(python) = interpreter("vtk, numpy") else {

@@ -4,7 +4,13 @@ use nearfield_gpu::{Compiler, Search};
 use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
 /// Runs an ignored test of this file in a process whose driver is the null GPU.
+#[allow(dead_code, reason = "not every test has one GPU")]
 pub(crate) fn on_null_gpu(test: &str) {
+    on_null_gpus(1, test);
+}
+
+/// As [`on_null_gpu`], with this number of GPUs.
+pub(crate) fn on_null_gpus(count: u32, test: &str) {
     if let Err(error) = Compiler::find(&Search::from_env(), None) {
         let required = env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
         assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
@@ -24,6 +30,7 @@ pub(crate) fn on_null_gpu(test: &str) {
     let ran = Command::new(env::current_exe().unwrap())
         .args([test, "--exact", "--ignored", "--nocapture"])
         .env("LD_LIBRARY_PATH", path)
+        .env("NEARFIELD_NULL_GPUS", count.to_string())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&ran.stdout);

@@ -29,3 +29,12 @@ pub(crate) fn program_of<K: PairKernel>(kernel: &K) -> Result<Program, String> {
 pub(crate) fn find_driver() -> Result<(), String> {
     nearfield_gpu::find_driver().map_err(|error| error.to_string())
 }
+
+/// The places on the PCI bus of the GPUs that the driver shows, by number.
+///
+/// # Errors
+/// The reason why the driver cannot be asked.
+pub(crate) fn visible() -> Result<Vec<String>, String> {
+    let found = nearfield_gpu::visible().map_err(|error| error.to_string())?;
+    Ok(found.into_iter().map(|device| device.pci).collect())
+}

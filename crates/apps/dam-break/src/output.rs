@@ -1,0 +1,67 @@
+//! Where the moments of a run go: whole into files and pictures of rank 0, or in pieces.
+
+use nearfield_sph::Simulation;
+
+use crate::Error;
+use crate::frames::Frames;
+use crate::pieces::Pieces;
+
+/// The frames of a run on one rank. All methods are collective.
+pub(crate) enum Output {
+    /// Whole frames and pictures; `None` on ranks but the first.
+    Whole(Option<Frames>),
+    /// The frames of all ranks in pieces, without pictures.
+    Pieces(Pieces),
+}
+
+impl Output {
+    /// Writes the walls.
+    pub(crate) fn write_walls(
+        &self,
+        simulation: &Simulation,
+        directory: &std::path::Path,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Whole(_) => Ok(simulation.write_walls(&directory.join("wall.vtp"))?),
+            Self::Pieces(pieces) => pieces.write_walls(simulation),
+        }
+    }
+
+    /// Hands the present moment in as the next frame.
+    pub(crate) fn push(&mut self, simulation: &Simulation) -> Result<(), Error> {
+        match self {
+            Self::Whole(frames) => {
+                let moment = simulation.moment()?;
+                frames.as_mut().map_or(Ok(()), |frames| frames.push(moment))
+            }
+            Self::Pieces(pieces) => pieces.push(simulation),
+        }
+    }
+
+    /// Waits until all frames that were handed in are there.
+    pub(crate) fn complete(&mut self, simulation: &Simulation) -> Result<(), Error> {
+        match self {
+            Self::Whole(Some(frames)) => frames.settle(0),
+            Self::Whole(None) => Ok(()),
+            Self::Pieces(pieces) => pieces.complete(simulation),
+        }
+    }
+
+    /// Waits for all frames, completes the animation, and returns the number of frames; 0 on ranks
+    /// that write none.
+    pub(crate) fn finish(self, simulation: &Simulation) -> Result<usize, Error> {
+        match self {
+            Self::Whole(Some(frames)) => frames.finish(),
+            Self::Whole(None) => Ok(0),
+            Self::Pieces(pieces) => pieces.finish(simulation),
+        }
+    }
+
+    /// Ends the output of a run that has failed. A further failure here is not reported: it would
+    /// hide the first. Not collective.
+    pub(crate) fn keep(self) {
+        if let Self::Whole(Some(frames)) = self {
+            drop(frames.finish());
+        }
+    }
+}

@@ -245,21 +245,10 @@ fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
 /// The words of a kernel.
 fn kernel_words(seed: u64) -> Vec<u32> {
     let random = &mut Random::new(seed);
-    let float = Ty::F32;
-    let parts = [
-        float,
-        Ty::U32,
-        Ty::I32,
-        Ty::Bool,
-        Ty::Array,
-        Ty::Tuple,
-        Ty::Vec3,
-        Ty::Vec2,
-        Ty::Point,
-    ];
-    let tables = [float; 8 + 12];
+    // One value of each type that arguments have, and the numbers of both tables.
+    let tables = [Ty::F32; 8 + 12];
     let mut words = Vec::new();
-    for ty in parts.into_iter().chain(tables) {
+    for &ty in ARGUMENTS[1..].iter().chain(&tables) {
         draw(ty, random, &mut words);
     }
     words

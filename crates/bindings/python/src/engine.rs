@@ -517,7 +517,12 @@ pub(crate) fn neighbors(
     };
     guarded(|| {
         let (mut engine, mut room) = (settings.build()?, Room::default());
-        let positions = points.copied(&mut room, engine.report().threads)?;
+        let threads = if points.are_many() {
+            engine.report().threads
+        } else {
+            1
+        };
+        let positions = points.copied(&mut room, threads)?;
         let lists = py.detach(|| {
             let set = engine.add_point_set(positions).map_err(raise)?;
             engine.find_neighbors().map_err(raise)?;

@@ -108,6 +108,12 @@ impl<'py> Points<'py> {
         self.shape[1] == 2
     }
 
+    /// Whether several threads copy them, if there are several.
+    pub(crate) fn are_many(&self) -> bool {
+        let [rows, columns] = self.shape;
+        rows.saturating_mul(columns) >= 2 * PART
+    }
+
     /// The precision the coordinates are in.
     pub(crate) fn precision(&self) -> Precision {
         self.precision

@@ -143,7 +143,12 @@ impl CpuBackend {
 
     /// Streams of all workers that a search of `targets` targets has tasks for.
     fn streams(&self, targets: usize) -> usize {
-        STREAMS * self.threads().min(targets.div_ceil(TASK)).max(1)
+        // Of one task the number of workers need not be known.
+        STREAMS
+            * match targets.div_ceil(TASK) {
+                0 | 1 => 1,
+                tasks => self.threads().min(tasks),
+            }
     }
 
     /// Room for the streams of all workers that are at work.

@@ -66,8 +66,11 @@ pub(crate) struct Workers {
 /// The threads of one process, and the memory that they keep between jobs.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Number of workers.
-    threads: usize,
+    /// Threads asked for, 0 for one per core.
+    asked: usize,
+    /// Number of workers, once it was needed: asking the system for its cores takes as long as
+    /// searching some hundred points.
+    threads: OnceLock<usize>,
     /// Targets of the jobs so far, as long as no thread was started.
     begun: AtomicUsize,
     /// Empty until threads are worth it; None where the calling thread is the only worker, or the
@@ -90,10 +93,11 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// A crew of `threads` workers that are not started yet.
-    fn new(threads: usize) -> Self {
+    /// A crew of `asked` workers, 0 for one per core, that are not started yet.
+    fn new(asked: usize) -> Self {
         Self {
-            threads,
+            asked,
+            threads: OnceLock::new(),
             begun: AtomicUsize::new(0),
             pool: OnceLock::new(),
             refused: OnceLock::new(),
@@ -109,17 +113,14 @@ impl Crew {
     /// The workers, started now if they were not. None where the calling thread is the only one.
     fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
-            if self.threads == 1 {
+            let threads = self.wanted();
+            if threads == 1 {
                 return None;
             }
-            match parallel::start_some(self.threads, NAME) {
+            match parallel::start_some(threads, NAME) {
                 Ok(started) => Some(started),
                 Err(error) => {
-                    tracing::warn!(
-                        threads = self.threads,
-                        error,
-                        "the workers of an engine cannot be started"
-                    );
+                    tracing::warn!(threads, error, "the workers of an engine cannot be started");
                     // Only this function sets it, once.
                     let _ = self.refused.set(error);
                     None
@@ -136,16 +137,21 @@ impl Crew {
             return started.as_ref();
         }
         let begun = self.begun.fetch_add(targets, Ordering::Relaxed);
-        let worth = self.threads.saturating_mul(WORTH_A_THREAD);
+        let worth = self.wanted().saturating_mul(WORTH_A_THREAD);
         (begun.saturating_add(targets) >= worth)
             .then(|| self.pool())
             .flatten()
     }
 
+    /// Number of workers that there are to be.
+    fn wanted(&self) -> usize {
+        *(self.threads).get_or_init(|| parallel::workers(self.asked))
+    }
+
     /// Number of workers, those included that were not started yet.
     pub(super) fn threads(&self) -> usize {
         match self.pool.get() {
-            None => self.threads,
+            None => self.wanted(),
             Some(started) => started.as_ref().map_or(1, ThreadPool::current_num_threads),
         }
     }
@@ -199,14 +205,13 @@ impl Workers {
     pub(super) fn new(threads: usize) -> Self {
         Self {
             asked: threads,
-            crew: PerProcess::new(Crew::new(parallel::workers(threads))),
+            crew: PerProcess::new(Crew::new(threads)),
         }
     }
 
     /// The crew of this process.
     pub(super) fn crew(&self) -> &Crew {
-        self.crew
-            .get_or_make(|| Crew::new(parallel::workers(self.asked)))
+        self.crew.get_or_make(|| Crew::new(self.asked))
     }
 
     /// Runs `work` on all workers, which it starts if there are none; loops inside use them. For
@@ -302,7 +307,7 @@ impl Workers {
     /// One worker less than `crew` has, if their number was left to the backend; where the calling
     /// thread is the only worker, one on a thread of its own. None for the workers of `crew`.
     fn fewer<'a>(&self, crew: &'a Crew) -> Option<&'a ThreadPool> {
-        let make = || match (crew.threads, self.asked) {
+        let make = || match (crew.wanted(), self.asked) {
             (1, _) => parallel::start_some(1, NAME).ok(),
             (threads, 0) => parallel::start_some(threads - 1, NAME).ok(),
             _ => None,

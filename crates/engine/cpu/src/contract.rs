@@ -28,9 +28,12 @@ pub type Image = [i64; 3];
 /// `of_cells`; the target lies `target` boxes outside the box, the source `source`.
 #[inline(always)]
 pub(crate) fn image_of(of_cells: [i32; 3], target: [i32; 3], source: [i32; 3]) -> Image {
-    std::array::from_fn(|axis| {
-        i64::from(of_cells[axis]) + i64::from(target[axis]) - i64::from(source[axis])
-    })
+    let mut image = [0; 3];
+    // Spelt out: closures are not always inlined into code that is compiled for a level.
+    for axis in 0..3 {
+        image[axis] = i64::from(of_cells[axis]) + i64::from(target[axis]) - i64::from(source[axis]);
+    }
+    image
 }
 
 /// d² in single precision: one rounding per operation, fused multiply-add.

@@ -80,7 +80,7 @@ pub use lists::{
 pub use pool::CpuBackend;
 pub use sets::{
     PairOfSets,
-    pairs::{PairScratch, VisitPairs},
+    pairs::{PairScratch, PairsOfImage, VisitPairs},
     radii::SortedRadii,
     rule::{RadiusRule, SetRadii},
     share::{Share, Spent},

@@ -3,8 +3,8 @@
 //! single targets, list by list, image by image and bit by bit.
 
 use nearfield_cpu::{
-    CpuBackend, Fields, ListOrder, NeighborLists, Output, PairOfSets, PairScratch, SetRadii,
-    SimdLevel, VisitPairs,
+    CpuBackend, Fields, ListOrder, NeighborLists, Output, PairOfSets, PairScratch, PairsOfImage,
+    SetRadii, SimdLevel, VisitPairs,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
@@ -30,8 +30,10 @@ impl VisitPairs for Pairs {
         ControlFlow::Continue(())
     }
 
-    fn pair(&mut self, source: u32, image: [i64; 3], pair: Pair) {
-        self.0.last_mut().unwrap().push(found(source, image, pair));
+    fn pairs(&mut self, pairs: PairsOfImage<'_>) {
+        assert!(!pairs.sources.is_empty());
+        let found = |(source, pair)| found(source, pairs.image, pair);
+        self.0.last_mut().unwrap().extend(pairs.iter().map(found));
     }
 }
 
@@ -215,6 +217,12 @@ fn points_in_many_boxes_are_found_as_by_single_targets() {
         Some([0.0, 0.0, 5.2]),
     ];
     let open_along_y = [straight[0], None, straight[2]];
+    // Image vectors are whole multiples of these lengths in single precision too.
+    let short = [
+        Some([4.125, 0.0, 0.0]),
+        Some([0.0, f64::from(3.3f32), 0.0]),
+        Some([0.0, 0.0, 5.0]),
+    ];
     let tilted = [
         Some([4.1, 0.0, 0.0]),
         Some([1.4, 3.7, 0.0]),
@@ -227,7 +235,7 @@ fn points_in_many_boxes_are_found_as_by_single_targets() {
         Some([0.0, 0.0, 4.0]),
     ];
     let mut random = Random::new(11);
-    for vectors in [straight, open_along_y, tilted, slanted, narrow] {
+    for vectors in [straight, open_along_y, short, tilted, slanted, narrow] {
         let domain = Domain::from_vectors(vectors).unwrap();
         for spread in [
             [Spread::Far(1), Spread::Far(1)],

@@ -42,6 +42,8 @@ pub(crate) struct Candidates {
 pub(crate) struct Seen {
     /// Image vectors in double precision instead of those in single precision.
     pub(crate) exact: bool,
+    /// Lengths of the box, if image vectors in single precision are whole multiples of them.
+    pub(crate) lengths: Option<[f32; 3]>,
     /// Ranks of half lists.
     pub(crate) ranked: bool,
 }
@@ -292,12 +294,7 @@ impl Candidates {
     /// Only image vectors and ranks are written; positions, tags and boxes stay, so that it can be
     /// called again for the next target. Loops are plain, for the compiler to vectorise.
     #[inline(always)]
-    pub(crate) fn see_from(
-        &mut self,
-        lattice: &Lattice,
-        wraps: [f32; 3],
-        Seen { exact, ranked }: Seen,
-    ) {
+    pub(crate) fn see_from(&mut self, lattice: &Lattice, wraps: [f32; 3], seen: Seen) {
         let (len, stride) = (self.len, self.stride);
         let (before, boxes) = self.data.split_at_mut(BOXES * stride);
         let boxes: &[f32] = bytemuck::cast_slice(boxes);
@@ -312,16 +309,26 @@ impl Candidates {
         let (x, rest) = shifts.split_at_mut(stride);
         let (y, z) = rest.split_at_mut(stride);
         let to = [&mut x[..len], &mut y[..len], &mut z[..len]];
-        if exact {
+        if seen.exact {
             let (_, exact) = self.exact.split_at_mut(3 * stride);
             let (x, rest) = exact.split_at_mut(stride);
             let (y, z) = rest.split_at_mut(stride);
             let to = [&mut x[..len], &mut y[..len], &mut z[..len]];
             lattice.domain().image_vectors(boxes, wraps, to);
+        } else if let Some(lengths) = seen.lengths {
+            for ((to, boxes), (wraps, length)) in to
+                .into_iter()
+                .zip(boxes)
+                .zip(wraps.into_iter().zip(lengths))
+            {
+                for (to, n) in to.iter_mut().zip(boxes) {
+                    *to = (n + wraps) * length;
+                }
+            }
         } else {
             lattice.image_shifts(boxes, wraps, to);
         }
-        if ranked {
+        if seen.ranked {
             for k in 0..len {
                 let image = [0, 1, 2].map(|axis| boxes[axis][k] + wraps[axis]);
                 ranks[k] = tags[k] + u32::from(image > [0.0; 3]);

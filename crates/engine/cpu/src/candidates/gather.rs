@@ -6,7 +6,7 @@
 //! # Images
 //!
 //! Candidates that are seen through an image vector S are compared with the box moved by −S
-//! ([`Gather::seen_through`]), which is enlarged by what rounding may add to the distance. Let u =
+//! ([`SeenThrough`]), which is enlarged by what rounding may add to the distance. Let u =
 //! 2⁻²⁴, L the farther of the box's ends from 0, and R the largest radius. Where the contract's
 //! difference c = fl(fl(x − x_i) + S) is at most R, it differs from (x − x_i) + S by less than
 //! 1.02u(|S| + 2R), and the ends of the moved box, rounded twice, by 2.02u(|S| + L). So a slack of
@@ -54,7 +54,7 @@ impl Gather<'_> {
     /// The same for candidates that are seen through the image vector `shift`, where no radius is
     /// larger than `max_radius`.
     #[inline(always)]
-    pub(crate) fn seen_through(mut self, shift: [f32; 3], max_radius: f32) -> Self {
+    fn seen_through(mut self, shift: [f32; 3], max_radius: f32) -> Self {
         for axis in 0..3 {
             let (low, high, shift) = (self.low[axis], self.high[axis], shift[axis]);
             if shift != 0.0 {
@@ -65,6 +65,46 @@ impl Gather<'_> {
             }
         }
         self
+    }
+}
+
+/// Boxes of the same targets for candidates that are seen through one image after the other.
+///
+/// The last two are kept: rows that are cut by a face have two images in turn.
+pub(crate) struct SeenThrough<'a> {
+    /// The box for the central image.
+    central: Gather<'a>,
+    /// No radius is larger.
+    max_radius: f32,
+    /// Numbers of the last images and the boxes for them.
+    last: [(usize, Gather<'a>); 2],
+    /// Which of them was asked for last.
+    at: usize,
+}
+
+impl<'a> SeenThrough<'a> {
+    /// For targets in the box of `central`, where no radius is larger than `max_radius`.
+    #[inline(always)]
+    pub(crate) fn new(central: Gather<'a>, max_radius: f32) -> Self {
+        Self {
+            central,
+            max_radius,
+            last: [(usize::MAX, central); 2],
+            at: 0,
+        }
+    }
+
+    /// The box for candidates that are seen through `shift`, the image vector of image `number`.
+    #[inline(always)]
+    pub(crate) fn of(&mut self, number: usize, shift: [f32; 3]) -> &Gather<'a> {
+        if self.last[self.at].0 != number {
+            self.at ^= 1;
+            if self.last[self.at].0 != number {
+                let moved = self.central.seen_through(shift, self.max_radius);
+                self.last[self.at] = (number, moved);
+            }
+        }
+        &self.last[self.at].1
     }
 }
 
@@ -107,54 +147,132 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
     to: &Arrays,
     mut len: usize,
 ) -> usize {
-    let source = args.points.axes();
-    let source = [source[0].as_ptr(), source[1].as_ptr(), source[2].as_ptr()];
-    let index = args.points.index().as_ptr();
-    let source_r2 = args.source_r2.as_ptr();
     let mut slot = slots.start;
-    // SAFETY: the caller guarantees the level. Sorted points and their radii are padded by LANES,
-    // so a vector from any slot can be loaded, and the caller made room for the run and LANES more.
+    // SAFETY: the caller guarantees the level and the mode, and made room for the run and LANES
+    // more.
     unsafe {
         let (low, high) = (splat::<V>(args.low), splat::<V>(args.high));
-        let zero = V::splat(0.0);
         let target_r2 = V::splat(args.r2);
         while slot < slots.end {
-            let mut position = [zero; 3];
-            let mut d = [zero; 3];
-            for axis in 0..3 {
-                let x = V::load(source[axis].add(slot));
-                position[axis] = x;
-                d[axis] = x.sub(x.min(high[axis]).max(low[axis]));
-            }
-            let mut r2 = target_r2;
-            let mut own_r2 = zero;
-            if has(MODE, RADII) {
-                own_r2 = V::load(source_r2.add(slot));
-                r2 = r2.max(own_r2);
-            }
-            let inside = u32::MAX >> (32 - (slots.end - slot).min(V::LANES));
-            let near = squared(d).le(r2) & inside;
-            let tags = match args.tag {
-                Tag::Index => V::load_u32(index.add(slot)),
-                Tag::Slot => V::count_from(slot as u32),
-            };
-            let order = V::order(near);
-            for axis in 0..3 {
-                position[axis].compress(order, to.position[axis].add(len));
-            }
-            if has(MODE, RADII) {
-                own_r2.compress(order, to.r2.add(len));
-            }
-            if has(MODE, PROXIES) {
-                let from = V::count_from(slot as u32);
-                V::compress_u32(from, order, to.slot.add(len));
-            }
-            V::compress_u32(tags, order, to.tag.add(len));
+            let lanes = Lanes::<V>::load::<MODE>(args, slot);
+            let d2 = squared_to_box(lanes.position, low, high);
+            let near = d2.le(lanes.larger_r2::<MODE>(target_r2)) & inside::<V>(slot, slots.end);
+            lanes.keep::<MODE>(args, V::order(near), to, len);
             len += near.count_ones() as usize;
             slot += V::LANES;
         }
     }
     len
+}
+
+/// The lanes of a vector of points from `slot` on that lie before `end`.
+#[inline(always)]
+pub(super) fn inside<V: Vector>(slot: usize, end: usize) -> u32 {
+    u32::MAX >> (32 - (end - slot).min(V::LANES))
+}
+
+/// A vector of sorted points that may become candidates.
+///
+/// Sorted points and what belongs to them are padded by [`LANES`](crate::simd::LANES), so a vector
+/// from any slot can be loaded.
+pub(super) struct Lanes<V> {
+    /// The first of them.
+    slot: usize,
+    /// Coordinates.
+    pub(super) position: [V; 3],
+    /// Squared radii, with [`RADII`].
+    r2: V,
+}
+
+impl<V: Compress> Lanes<V> {
+    /// The points from `slot` on.
+    ///
+    /// # Safety
+    /// The processor has the vector's level, there is such a point, and `MODE` says whether
+    /// sources have radii.
+    #[inline(always)]
+    pub(super) unsafe fn load<const MODE: Mode>(args: &Gather<'_>, slot: usize) -> Self {
+        let [x, y, z] = args.points.axes();
+        // SAFETY: guaranteed by the caller; arrays are padded.
+        unsafe {
+            Self {
+                slot,
+                position: [
+                    V::load(x.as_ptr().add(slot)),
+                    V::load(y.as_ptr().add(slot)),
+                    V::load(z.as_ptr().add(slot)),
+                ],
+                r2: if has(MODE, RADII) {
+                    V::load(args.source_r2.as_ptr().add(slot))
+                } else {
+                    V::splat(0.0)
+                },
+            }
+        }
+    }
+
+    /// The larger of the points' own squared radii and that of the targets.
+    ///
+    /// # Safety
+    /// The processor has the vector's level.
+    #[inline(always)]
+    pub(super) unsafe fn larger_r2<const MODE: Mode>(&self, target_r2: V) -> V {
+        if has(MODE, RADII) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { target_r2.max(self.r2) }
+        } else {
+            target_r2
+        }
+    }
+
+    /// Stores the points of the lanes `order` as candidates from number `len` on.
+    ///
+    /// # Safety
+    /// The processor has the vector's level, the arrays have room for a vector from there, and
+    /// `MODE` says what candidates carry.
+    #[inline(always)]
+    pub(super) unsafe fn keep<const MODE: Mode>(
+        &self,
+        args: &Gather<'_>,
+        order: V::Order,
+        to: &Arrays,
+        len: usize,
+    ) {
+        // SAFETY: guaranteed by the caller; the index is padded too.
+        unsafe {
+            let tags = match args.tag {
+                Tag::Index => V::load_u32(args.points.index().as_ptr().add(self.slot)),
+                Tag::Slot => V::count_from(self.slot as u32),
+            };
+            for axis in 0..3 {
+                self.position[axis].compress(order, to.position[axis].add(len));
+            }
+            if has(MODE, RADII) {
+                self.r2.compress(order, to.r2.add(len));
+            }
+            if has(MODE, PROXIES) {
+                let slots = V::count_from(self.slot as u32);
+                V::compress_u32(slots, order, to.slot.add(len));
+            }
+            V::compress_u32(tags, order, to.tag.add(len));
+        }
+    }
+}
+
+/// Squared distances of points from a box, by the operations of the pair test.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+pub(super) unsafe fn squared_to_box<V: Compress>(x: [V; 3], low: [V; 3], high: [V; 3]) -> V {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        squared([
+            x[0].sub(x[0].min(high[0]).max(low[0])),
+            x[1].sub(x[1].min(high[1]).max(low[1])),
+            x[2].sub(x[2].min(high[2]).max(low[2])),
+        ])
+    }
 }
 
 /// Writes an image vector for the candidates `numbers`.

@@ -35,8 +35,9 @@
 
 use super::{
     arrays::Candidates,
-    gather::{Gather, gather, put_shifts},
+    gather::{Gather, SeenThrough, gather, put_shifts},
     mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode},
+    piece::{Pieces, SeenImage},
     pieces::{Collecting, Images},
     scan::STREAMS,
     scratch::Scratch,
@@ -63,6 +64,10 @@ pub(crate) struct Group {
     pub(crate) mode: Mode,
     /// Largest squared radius of the targets, or bound of the filter in double precision.
     pub(crate) max_r2: f32,
+    /// The candidates are those of the group before, perhaps seen through other images.
+    pub(crate) kept: bool,
+    /// So are those of the next group.
+    pub(crate) keeps: bool,
 }
 
 /// Which of the candidates of a group were gathered.
@@ -295,44 +300,25 @@ impl<'a> Groups<'a> {
             self.rest = Some(first);
             return Ok(None);
         };
-        if self.wrapped && !self.is_even(&first)? {
-            self.rest = Some(first);
+        // Whether the next cells are even as well is not known.
+        let found = if self.wrapped {
+            first
+        } else {
+            self.joined(first, last)
+        };
+        let CellTargets { cell, more, slots } = found;
+        let ahead_of = walk.ahead.then_some(slots.start);
+        let runs = self.sweep.runs_inside(cell, more, ahead_of)?;
+        if self.wrapped && !walk.is_even(&slots, runs) {
+            self.rest = Some(CellTargets { cell, more, slots });
             return Ok(None);
         }
-        // Whether the next cells are even as well is not known.
-        let last = if self.wrapped { first.cell[0] } else { last };
-        let CellTargets { cell, more, slots } = self.joined(first, last);
-        let ahead_of = walk.ahead.then_some(slots.start);
         let itself = walk.ahead.then_some(0);
-        let runs = self.sweep.runs_inside(cell, more, ahead_of)?;
         // SAFETY: the caller guarantees the level.
         unsafe {
             walk.gather_runs::<S>(runs, slots, itself, scratch)
                 .map(Some)
         }
-    }
-
-    /// Returns true if the targets and all candidates of a cell that is inside lie in the same box,
-    /// so that they see each other through the central image.
-    ///
-    /// The box need not be the one that the domain names: molecules that have moved together are
-    /// searched as fast as if they had stayed. Costs a look at a bit per candidate.
-    ///
-    /// # Errors
-    /// [`Shortage`] where there is no memory for the runs.
-    #[inline(always)]
-    fn is_even(&mut self, of: &CellTargets) -> Result<bool, Shortage> {
-        let targets = self.walk.targets.points().all_wraps();
-        let sources = self.walk.sources.points().all_wraps();
-        let wraps = targets.of(of.slots.start);
-        if !targets.all_are(of.slots.clone(), wraps) {
-            return Ok(false);
-        }
-        let ahead_of = self.walk.ahead.then_some(of.slots.start);
-        let runs = self.sweep.runs_inside(of.cell, of.more, ahead_of)?;
-        Ok(runs
-            .iter()
-            .all(|run| sources.all_are(run.slots.clone(), wraps)))
     }
 
     /// The targets that were left from the last cell, or those of the next.
@@ -396,7 +382,7 @@ impl<'a> Groups<'a> {
     ) -> Result<Option<Group>, Shortage> {
         let walk = self.walk;
         if let Some(mixed) = self.mixed.take() {
-            return self.next_mixed(mixed, scratch).map(Some);
+            return self.next_mixed(mixed, true, scratch).map(Some);
         }
         if self.long.is_none() {
             // SAFETY: the caller guarantees the level.
@@ -414,9 +400,8 @@ impl<'a> Groups<'a> {
             let itself = with_mode!(walk.mixed_mode(), MODE => unsafe {
                 walk.gather_mixed::<S::Single, MODE>(mixing, &slots, scratch)?
             });
-            return self
-                .next_mixed(MixedRest { slots, itself }, scratch)
-                .map(Some);
+            let mixed = MixedRest { slots, itself };
+            return self.next_mixed(mixed, false, scratch).map(Some);
         }
         let shifted = collected.images != Images::Central;
         let max_r2 = walk.max_r2(&collected.targets);
@@ -436,6 +421,8 @@ impl<'a> Groups<'a> {
             batch: collected.batch,
             mode,
             max_r2,
+            kept: false,
+            keeps: false,
         }))
     }
 
@@ -448,6 +435,7 @@ impl<'a> Groups<'a> {
     fn next_mixed(
         &mut self,
         MixedRest { slots, itself }: MixedRest,
+        kept: bool,
         scratch: &mut Scratch,
     ) -> Result<Group, Shortage> {
         let walk = self.walk;
@@ -465,6 +453,8 @@ impl<'a> Groups<'a> {
             batch: Batch::Whole,
             mode: walk.mixed_mode() | SHIFTED,
             max_r2: f32::INFINITY,
+            kept,
+            keeps: end < slots.end,
         })
     }
 
@@ -482,8 +472,8 @@ impl<'a> Groups<'a> {
         let mut collecting = Collecting::new(cell, slots.start);
         let images = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
         let whole = collecting.walked.is_all();
-        let (targets, batch) = if images == Images::Mixed && !walk.ahead {
-            // In any box. Ahead of a target there are other candidates than ahead of the next.
+        let (targets, batch) = if images == Images::Mixed {
+            // In any box.
             (slots.clone(), Batch::Whole)
         } else if whole {
             (slots.start..walk.same_wrap_until(&slots), Batch::Whole)
@@ -554,20 +544,6 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Bounding box of the targets: its lower and its upper corner.
-    #[inline(always)]
-    fn bounds(&self, slots: &Range<usize>) -> ([f32; 3], [f32; 3]) {
-        let axes = self.targets.points().axes();
-        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-        for axis in 0..3 {
-            for &x in &axes[axis][slots.clone()] {
-                low[axis] = if x < low[axis] { x } else { low[axis] };
-                high[axis] = if x > high[axis] { x } else { high[axis] };
-            }
-        }
-        (low, high)
-    }
-
     /// The group of the targets `slots`, with its candidates gathered from `runs`, all of the
     /// central image.
     ///
@@ -598,6 +574,8 @@ impl Walk<'_> {
             batch: Batch::Whole,
             mode,
             max_r2,
+            kept: false,
+            keeps: false,
         })
     }
 
@@ -643,31 +621,41 @@ impl Walk<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Shortage> {
         let slots = of.slots;
-        let central = self.gather_args(of);
-        let max_radius = self.max_radius(of.max_r2);
-        let candidates = &mut scratch.candidates;
-        let max = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
-        candidates.clear(has(of.mode, SHIFTED), max)?;
+        let mut seen = SeenThrough::new(self.gather_args(of), self.max_radius(of.max_r2));
+        let Scratch {
+            candidates, pieces, ..
+        } = scratch;
+        candidates.clear(has(of.mode, SHIFTED), pieces.points())?;
         let to = candidates.arrays_mut();
+        let Pieces { pieces, images, .. } = pieces;
         let (mut len, mut itself) = (0, None);
-        for piece in &mut scratch.pieces {
-            let args = central.seen_through(piece.shift, max_radius);
-            let (begin, mut rest) = (len, piece.slots.clone());
-            let is_central = piece.image == [0; 3];
+        // Candidates from here on are seen through the same image.
+        let (mut begin, mut image) = (0, 0);
+        for piece in &mut *pieces {
+            let mut rest = piece.slots.clone();
             // SAFETY: the caller guarantees the level; `clear` made room for all pieces.
             unsafe {
-                if self.same_set && is_central && rest.contains(&slots.start) {
+                if has(of.mode, SHIFTED) && piece.image != image {
+                    put_shifts::<S::Single>(images[image].shift, begin..len, &to);
+                    (begin, image) = (len, piece.image);
+                }
+                let args = seen.of(piece.image, images[piece.image].shift);
+                if rest.contains(&slots.start)
+                    && self.same_set
+                    && images[piece.image].image == [0; 3]
+                {
                     // All targets survive the box test, so they stay next to each other.
-                    len = gather::<S::Single, MODE>(&args, rest.start..slots.start, &to, len);
+                    len = gather::<S::Single, MODE>(args, rest.start..slots.start, &to, len);
                     itself = Some(len);
                     rest.start = slots.start;
                 }
-                len = gather::<S::Single, MODE>(&args, rest, &to, len);
-                if has(of.mode, SHIFTED) {
-                    put_shifts::<S::Single>(piece.shift, begin..len, &to);
-                }
+                len = gather::<S::Single, MODE>(args, rest, &to, len);
             }
             piece.end = len;
+        }
+        if has(of.mode, SHIFTED) {
+            // SAFETY: as above.
+            unsafe { put_shifts::<S::Single>(images[image].shift, begin..len, &to) };
         }
         // SAFETY: `gather` has written `len` candidates.
         unsafe { candidates.set_len(len) };
@@ -675,17 +663,18 @@ impl Walk<'_> {
         if has(of.mode, EXACT) {
             self.look_up(candidates)?;
         }
-        if has(of.mode, SHIFTED) {
+        if has(of.mode, SHIFTED) && (self.ranked || self.double().is_some()) {
             if has(MODE, PROXIES) {
                 candidates.make_exact_room()?;
             }
             let mut begin = 0;
-            for piece in &scratch.pieces {
+            for piece in pieces {
+                let SeenImage { image, vector, .. } = images[piece.image];
                 if self.ranked {
-                    candidates.rank(begin..piece.end, piece.image > [0; 3]);
+                    candidates.rank(begin..piece.end, image > [0; 3]);
                 }
                 if self.double().is_some() {
-                    candidates.set_exact_shift(begin..piece.end, piece.image_vector);
+                    candidates.set_exact_shift(begin..piece.end, vector);
                 }
                 begin = piece.end;
             }

@@ -29,38 +29,30 @@
 //! # Cost
 //!
 //! Gathering computes three counts for each candidate and moves it, once per cell. Per target, or
-//! run of targets in one box, a multiplication in `f64` per axis and candidate follows, nine in a
-//! tilted box. With points scattered over 27 boxes a search takes about five times as long as with
-//! all points inside.
+//! run of targets in one box, a multiplication per axis and candidate follows, in `f32` where the
+//! lengths of the box allow it ([`super::mixing`]), and nine in `f64` in a tilted box.
 //!
 //! # Sums of pairs that are met once
 //!
-//! Ahead of a target there are other candidates than ahead of the next, so there candidates are
-//! gathered for the targets of one box at a time. Where nearly all points differ from their
-//! neighbours that costs more than evaluating each pair once saves, and kernels are evaluated from
-//! either side ([`Walk::is_mostly_mixed`]).
+//! Candidates are gathered ahead of the first target of the cell, the targets first among them. A
+//! target meets those behind itself, which are the ones ahead of it. Contributions to sources lie
+//! beside the candidates until all targets have met them ([`Group::keeps`](super::groups::Group)).
 
 use super::{
     arrays::{Arrays, Seen},
-    gather::{Gather, splat, squared},
+    gather::{Gather, Lanes, inside, splat, squared_to_box},
     mixing::Mixing,
-    mode::{EXACT, Mode, RADII, Tag, has},
-    scratch::{Piece, Scratch},
+    mode::{EXACT, Mode, has},
+    piece::Pieces,
+    scratch::Scratch,
     walk::Walk,
 };
 use crate::{contract::Image, simd::vector::Compress};
-use nearfield_grid::{
-    Run,
-    memory::{Shortage, make_room_for_one},
-};
+use nearfield_grid::{Run, memory::Shortage};
 use std::ops::Range;
 
 /// Changes of the box, from a candidate of a run to the next, up to which runs are cut into pieces.
 const FEW: usize = 12;
-
-/// Points per change of the box up to which most cells are taken to have mixed candidates: with
-/// eight in a cell and 27 cells around it, one change in eight points is 27 in the runs of a cell.
-const RARE: usize = 8;
 
 impl Walk<'_> {
     /// Returns true if the runs had to be cut into many pieces.
@@ -73,12 +65,18 @@ impl Walk<'_> {
         changes.sum::<usize>() > FEW
     }
 
-    /// Returns true if the box changes so often, from a sorted source to the next, that most cells
-    /// have mixed candidates.
-    pub(crate) fn is_mostly_mixed(&self) -> bool {
-        let points = self.sources.points();
-        let changes = points.all_wraps().changes(0..points.len());
-        self.mixing.is_some() && changes > points.len() / RARE
+    /// Returns true if the targets of a cell that is inside and all candidates, the points of
+    /// `runs`, lie in the same box, so that they see each other through the central image.
+    ///
+    /// The box need not be the one that the domain names: molecules that have moved together are
+    /// searched as fast as if they had stayed. Costs a look at a bit per candidate.
+    #[inline(always)]
+    pub(super) fn is_even(&self, slots: &Range<usize>, runs: &[Run]) -> bool {
+        let targets = self.targets.points().all_wraps();
+        let sources = self.sources.points().all_wraps();
+        let wraps = targets.of(slots.start);
+        let same = |run: &Run| sources.all_are(run.slots.clone(), wraps);
+        targets.all_are(slots.clone(), wraps) && runs.iter().all(same)
     }
 
     /// The bits of the mode of mixed candidates besides [`SHIFTED`](super::mode::SHIFTED). In
@@ -136,16 +134,17 @@ impl Walk<'_> {
             r2: self.max_r2(slots),
         };
         let candidates = &mut scratch.candidates;
-        let max = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
-        candidates.clear(true, max)?;
+        candidates.clear(true, scratch.pieces.points())?;
         let to = candidates.arrays_mut();
         let (mut len, mut itself) = (0, None);
-        for piece in &scratch.pieces {
-            let image = piece.image.map(|n| n as f32);
+        let Pieces { pieces, images, .. } = &scratch.pieces;
+        for piece in pieces {
+            let of_cells = images[piece.image].image;
+            let image = of_cells.map(|n| n as f32);
             let mut rest = piece.slots.clone();
             // SAFETY: the caller guarantees the level; `clear` made room for all runs.
             unsafe {
-                if self.same_set && piece.image == [0; 3] && rest.contains(&slots.start) {
+                if self.same_set && of_cells == [0; 3] && rest.contains(&slots.start) {
                     // All targets survive the box test, so they stay next to each other.
                     let before = rest.start..slots.start;
                     len = moved::<V, MODE>(mixing, &args, image, before, &to, len);
@@ -178,6 +177,7 @@ impl Walk<'_> {
         let lattice = self.sources.lattice();
         let seen = Seen {
             exact: self.double().is_some(),
+            lengths: self.mixing.and_then(|mixing| mixing.lengths),
             ranked: self.ranked,
         };
         scratch.candidates.see_from(lattice, wraps, seen);
@@ -189,21 +189,14 @@ impl Walk<'_> {
         } = scratch;
         let boxes = candidates.boxes();
         pieces.clear();
+        let mut last = None;
         for number in 0..candidates.len() {
             let image: Image = [0, 1, 2].map(|axis| (boxes[axis][number] + wraps[axis]) as i64);
-            match pieces.last_mut() {
-                Some(last) if last.image == image => last.end = number + 1,
-                _ => {
-                    make_room_for_one(pieces, "the images of a cell")?;
-                    pieces.push(Piece {
-                        slots: 0..0,
-                        image,
-                        image_vector: lattice.domain().image_vector_f64(image),
-                        shift: [0.0; 3],
-                        end: number + 1,
-                    });
-                }
+            match pieces.pieces.last_mut() {
+                Some(piece) if last == Some(image) => piece.end = number + 1,
+                _ => pieces.push(lattice, 0..0, image, number + 1)?,
             }
+            last = Some(image);
         }
         Ok(())
     }
@@ -224,59 +217,39 @@ unsafe fn moved<V: Compress, const MODE: Mode>(
     to: &Arrays,
     mut len: usize,
 ) -> usize {
-    let axes = args.points.axes();
     let wraps = args.points.all_wraps().axes();
-    let index = args.points.index().as_ptr();
     let mut slot = slots.start;
-    // SAFETY: the caller guarantees the level. Sorted points, their radii and their boxes are
-    // padded by LANES, so a vector from any slot can be loaded, and the caller made room for the
-    // run and LANES more.
+    // SAFETY: the caller guarantees the level. Boxes are padded by LANES as the points are, and the
+    // caller made room for the run and LANES more.
     unsafe {
         let (low, high) = (splat::<V>(args.low), splat::<V>(args.high));
         let image = splat::<V>(image);
-        let zero = V::splat(0.0);
         let (enlarged, least) = (V::splat(1.0 + f32::EPSILON * 8.0), V::splat(1e-36));
         let target_r2 = V::splat(args.r2);
         while slot < slots.end {
-            let mut boxes = [zero; 3];
+            let lanes = Lanes::<V>::load::<MODE>(args, slot);
+            let (mut boxes, mut moved) = (image, lanes.position);
             for k in 0..3 {
                 boxes[k] = image[k].sub(V::load_whole(wraps[k].as_ptr().add(slot)));
             }
-            let mut position = [zero; 3];
-            let mut d = [zero; 3];
             for axis in 0..3 {
-                position[axis] = V::load(axes[axis].as_ptr().add(slot));
-                let mut x = position[axis];
                 if mixing.tilted {
                     for k in 0..3 {
-                        x = boxes[k].mul_add(V::splat(mixing.vectors[k][axis]), x);
+                        let vector = V::splat(mixing.vectors[k][axis]);
+                        moved[axis] = boxes[k].mul_add(vector, moved[axis]);
                     }
                 } else {
-                    x = boxes[axis].mul_add(V::splat(mixing.vectors[axis][axis]), x);
+                    let length = V::splat(mixing.vectors[axis][axis]);
+                    moved[axis] = boxes[axis].mul_add(length, moved[axis]);
                 }
-                d[axis] = x.sub(x.min(high[axis]).max(low[axis]));
             }
-            let mut r2 = target_r2;
-            let mut own_r2 = zero;
-            if has(MODE, RADII) {
-                own_r2 = V::load(args.source_r2.as_ptr().add(slot));
-                r2 = r2.max(own_r2);
-            }
-            let inside = u32::MAX >> (32 - (slots.end - slot).min(V::LANES));
-            let near = squared(d).le(r2.mul_add(enlarged, least)) & inside;
-            let tags = match args.tag {
-                Tag::Index => V::load_u32(index.add(slot)),
-                Tag::Slot => V::count_from(slot as u32),
-            };
+            let r2 = lanes.larger_r2::<MODE>(target_r2).mul_add(enlarged, least);
+            let near = squared_to_box(moved, low, high).le(r2) & inside::<V>(slot, slots.end);
             let order = V::order(near);
-            for axis in 0..3 {
-                position[axis].compress(order, to.position[axis].add(len));
-                boxes[axis].compress(order, to.boxes[axis].add(len));
+            for k in 0..3 {
+                boxes[k].compress(order, to.boxes[k].add(len));
             }
-            if has(MODE, RADII) {
-                own_r2.compress(order, to.r2.add(len));
-            }
-            V::compress_u32(tags, order, to.tag.add(len));
+            lanes.keep::<MODE>(args, order, to, len);
             len += near.count_ones() as usize;
             slot += V::LANES;
         }

@@ -38,6 +38,7 @@ pub(crate) mod mixed;
 pub(crate) mod mixing;
 pub(crate) mod mode;
 pub(crate) mod near;
+pub(crate) mod piece;
 pub(crate) mod pieces;
 pub(crate) mod scan;
 pub(crate) mod scratch;

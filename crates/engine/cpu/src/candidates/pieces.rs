@@ -12,16 +12,10 @@
 //! evaluates pairs once collects all runs at once, because the sums of both points lie beside the
 //! candidates; it is not used where that would be too many.
 
-use super::{scratch::Piece, walk::Walk};
-use crate::contract::{Image, image_of};
-use nearfield_grid::{
-    Cell, Sweep, Walked,
-    memory::{Shortage, make_room, make_room_for_one},
-};
+use super::{piece::Pieces, walk::Walk};
+use crate::contract::image_of;
+use nearfield_grid::{Cell, Run, Sweep, Walked, memory::Shortage};
 use std::ops::Range;
-
-/// The name of the memory in messages.
-const WHAT: &str = "the candidates of a cell";
 
 /// The images that the candidates of a cell are seen through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,27 +73,29 @@ impl Walk<'_> {
         &self,
         of: &mut Collecting,
         sweep: &mut Sweep<'_>,
-        pieces: &mut Vec<Piece>,
+        pieces: &mut Pieces,
     ) -> Result<Images, Shortage> {
         pieces.clear();
+        let lattice = self.sources.lattice();
         let wraps = self.targets.points().wraps(of.slot);
         let ahead_of = self.ahead.then_some(of.slot);
+        let any_wrapped = self.sources.points().any_wrapped();
         loop {
             let begins = !of.walked.is_begun();
             let runs = sweep.next_runs(of.cell, ahead_of, &mut of.walked)?;
             if begins && of.walked.is_all() && self.is_mixed(runs) {
-                make_room(pieces, runs.len(), WHAT)?;
-                pieces.extend(runs.iter().map(Piece::whole));
+                for run in runs {
+                    let image = image_of(run.image, [0; 3], [0; 3]);
+                    pieces.push(lattice, run.slots.clone(), image, 0)?;
+                }
                 return Ok(Images::Mixed);
             }
-            make_room(pieces, pieces.len() + runs.len(), WHAT)?;
-            let any_wrapped = self.sources.points().any_wrapped();
             for run in runs {
-                let image = image_of(run.image, wraps, [0; 3]);
                 if any_wrapped {
-                    self.split(run.slots.clone(), image, pieces)?;
+                    self.split(run, wraps, pieces)?;
                 } else {
-                    self.push(run.slots.clone(), image, pieces);
+                    let image = image_of(run.image, wraps, [0; 3]);
+                    pieces.push(lattice, run.slots.clone(), image, 0)?;
                 }
             }
             // Sums of both points of a pair lie beside all candidates of the group.
@@ -107,58 +103,23 @@ impl Walk<'_> {
                 break;
             }
         }
-        Ok(if pieces.iter().all(|piece| piece.image == [0; 3]) {
+        Ok(if pieces.images.iter().all(|seen| seen.image == [0; 3]) {
             Images::Central
         } else {
             Images::Pieces
         })
     }
 
-    /// Cuts a run where the wraps of its points change.
-    fn split(
-        &self,
-        slots: Range<usize>,
-        image: Image,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Shortage> {
-        let points = self.sources.points();
-        let mut begin = slots.start;
-        while begin < slots.end {
-            let wraps = points.wraps(begin);
-            let end = points.all_wraps().same_until(begin..slots.end);
-            let [a, b, c] = image;
-            let image = [
-                a - i64::from(wraps[0]),
-                b - i64::from(wraps[1]),
-                c - i64::from(wraps[2]),
-            ];
-            make_room_for_one(pieces, WHAT)?;
-            self.push(begin..end, image, pieces);
-            begin = end;
+    /// Cuts a run where the wraps of its points change; targets have those of `target`.
+    fn split(&self, run: &Run, target: [i32; 3], pieces: &mut Pieces) -> Result<(), Shortage> {
+        let (points, lattice) = (self.sources.points(), self.sources.lattice());
+        let (mut begin, end) = (run.slots.start, run.slots.end);
+        while begin < end {
+            let same = begin..points.all_wraps().same_until(begin..end);
+            begin = same.end;
+            let image = image_of(run.image, target, points.wraps(same.start));
+            pieces.push(lattice, same, image, 0)?;
         }
         Ok(())
-    }
-
-    /// Adds a piece, for which there is room.
-    #[inline(always)]
-    fn push(&self, slots: Range<usize>, image: Image, pieces: &mut Vec<Piece>) {
-        let lattice = self.sources.lattice();
-        // Away from the faces of the box all runs have one image, and rows that are cut by a face
-        // have two in turn.
-        let (image_vector, shift) = match pieces.as_slice() {
-            [.., last] if last.image == image => (last.image_vector, last.shift),
-            [.., other, _] if other.image == image => (other.image_vector, other.shift),
-            _ => {
-                let image_vector = lattice.domain().image_vector_f64(image);
-                (image_vector, lattice.image_shift(image_vector))
-            }
-        };
-        pieces.push(Piece {
-            slots,
-            image,
-            image_vector,
-            shift,
-            end: 0,
-        });
     }
 }

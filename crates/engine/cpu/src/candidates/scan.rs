@@ -104,21 +104,114 @@ impl<V: Compress> Keep<V> for Tags {
     }
 }
 
-/// Keeps the numbers of the candidates that are neighbours.
+/// Keeps tag, displacement and squared distance of the neighbours, and with [`SHIFTED`] their
+/// numbers among the candidates, each in an array of its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers {
-    /// Where the next number goes; [`LANES`](crate::simd::LANES) more than candidates have room.
-    pub(crate) end: *mut u32,
+pub(crate) struct Geometry<const MODE: Mode> {
+    /// The first array; values of 32 bits.
+    data: *mut u32,
+    /// Values from one array to the next.
+    stride: usize,
+    /// Neighbours that are there.
+    count: usize,
 }
 
-impl<V: Compress> Keep<V> for Numbers {
+/// Number of arrays of [`Geometry`]: displacements along each axis, squares, tags, numbers.
+pub(crate) const GEOMETRY_ARRAYS: usize = 6;
+
+impl<const MODE: Mode> Geometry<MODE> {
+    /// No neighbours yet, in [`GEOMETRY_ARRAYS`] arrays from `data` on, `stride` values apart: all
+    /// candidates have room, and a vector more.
     #[inline(always)]
-    unsafe fn keep(&mut self, block: &Block<V>, _: [V; 3], _: V, order: V::Order, count: usize) {
+    pub(crate) fn new(data: *mut u32, stride: usize) -> Self {
+        let count = 0;
+        Self {
+            data,
+            stride,
+            count,
+        }
+    }
+
+    /// The end of the neighbours in an array.
+    #[inline(always)]
+    fn end(&self, array: usize) -> *mut u32 {
+        self.data.wrapping_add(array * self.stride + self.count)
+    }
+
+    /// The values that were kept in an array.
+    ///
+    /// # Safety
+    /// The arrays are there, and are not written to for as long as the result is used.
+    #[inline(always)]
+    unsafe fn values<'a, T>(&self, array: usize) -> &'a [T] {
+        const { assert!(size_of::<T>() == size_of::<u32>() && align_of::<T>() <= 4) };
+        let begin = self.data.wrapping_add(array * self.stride);
+        // SAFETY: guaranteed by the caller; `count` values have been written.
+        unsafe { std::slice::from_raw_parts(begin.cast(), self.count) }
+    }
+
+    /// Displacements along each axis.
+    ///
+    /// # Safety
+    /// As for [`values`](Self::values).
+    #[inline(always)]
+    pub(crate) unsafe fn displacements<'a>(&self) -> [&'a [f32]; 3] {
+        // SAFETY: guaranteed by the caller.
+        unsafe { [self.values(0), self.values(1), self.values(2)] }
+    }
+
+    /// Squared distances.
+    ///
+    /// # Safety
+    /// As for [`values`](Self::values).
+    #[inline(always)]
+    pub(crate) unsafe fn squares<'a>(&self) -> &'a [f32] {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.values(3) }
+    }
+
+    /// Tags.
+    ///
+    /// # Safety
+    /// As for [`values`](Self::values).
+    #[inline(always)]
+    pub(crate) unsafe fn tags<'a>(&self) -> &'a [u32] {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.values(4) }
+    }
+
+    /// Numbers among the candidates, ascending; none without [`SHIFTED`].
+    ///
+    /// # Safety
+    /// As for [`values`](Self::values).
+    #[inline(always)]
+    pub(crate) unsafe fn numbers<'a>(&self) -> &'a [u32] {
+        if has(MODE, SHIFTED) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { self.values(5) }
+        } else {
+            &[]
+        }
+    }
+}
+
+impl<V: Compress, const MODE: Mode> Keep<V> for Geometry<MODE> {
+    const GEOMETRY: bool = true;
+
+    #[inline(always)]
+    unsafe fn keep(&mut self, block: &Block<V>, d: [V; 3], d2: V, order: V::Order, count: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            V::compress_u32(V::count_from(block.first as u32), order, self.end);
-            self.end = self.end.add(count);
+            for axis in 0..3 {
+                d[axis].compress(order, self.end(axis).cast());
+            }
+            d2.compress(order, self.end(3).cast());
+            V::compress_u32(block.tags, order, self.end(4));
+            if has(MODE, SHIFTED) {
+                V::compress_u32(V::count_from(block.first as u32), order, self.end(5));
+            }
         }
+        self.count += count;
     }
 }
 
@@ -206,7 +299,8 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
         let mut k = 0;
         while k < candidates.len() {
             let block = sources.load::<V, MODE>(k);
-            let proxies = by_proxies::<V, MODE, TARGETS>(&targets, args, candidates, &block);
+            let own = holds_own::<V, TARGETS>(args, k);
+            let proxies = by_proxies::<V, MODE, TARGETS>(&targets, args, candidates, &block, own);
             for t in 0..TARGETS {
                 let (d, d2, near);
                 if has(MODE, PROXIES) {
@@ -220,12 +314,12 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
                         found_exactly::<V, MODE, false>(exact, candidates, k, &mut found)
                     };
                     (d, d2) = found.narrow();
-                    near = within & targets[t].others::<MODE>(&block);
+                    near = within & targets[t].others::<MODE>(&block, own);
                 } else {
                     d = targets[t].difference::<MODE>(&block);
                     d2 = squared(d);
                     let within = targets[t].within::<MODE>(&block, d2);
-                    near = within & targets[t].others::<MODE>(&block);
+                    near = within & targets[t].others::<MODE>(&block, own);
                 }
                 let count = near.count_ones() as usize;
                 to[t].keep(&block, d, d2, V::order(near), count);
@@ -250,6 +344,7 @@ unsafe fn by_proxies<V: Compress, const MODE: Mode, const TARGETS: usize>(
     args: &[Select<'_>; TARGETS],
     candidates: &Candidates,
     block: &Block<V>,
+    own: bool,
 ) -> [u32; TARGETS] {
     let (mut near, mut between, mut any) = ([0; TARGETS], [0; TARGETS], 0);
     if !has(MODE, PROXIES) {
@@ -260,7 +355,7 @@ unsafe fn by_proxies<V: Compress, const MODE: Mode, const TARGETS: usize>(
         for t in 0..TARGETS {
             let d2 = squared(targets[t].difference::<MODE>(block));
             let within = targets[t].within::<MODE>(block, d2);
-            near[t] = within & targets[t].others::<MODE>(block);
+            near[t] = within & targets[t].others::<MODE>(block, own);
             between[t] = near[t] & !d2.le(targets[t].inner_r2);
             any |= between[t];
         }
@@ -473,18 +568,23 @@ impl<V: Compress> Target<V> {
     }
 
     /// Which of the candidates are neighbours if they are within the radius: not the target itself,
-    /// and of a half list those behind it.
+    /// and of a half list those behind it. `own` says whether some target of the scan may be among
+    /// them.
     ///
     /// # Safety
     /// The processor has the level.
     #[inline(always)]
-    unsafe fn others<const MODE: Mode>(&self, block: &Block<V>) -> u32 {
+    unsafe fn others<const MODE: Mode>(&self, block: &Block<V>, own: bool) -> u32 {
         // SAFETY: guaranteed by the caller.
         unsafe {
             if has(MODE, HALF) {
                 V::above(block.ranks, self.own_tag)
             } else if has(MODE, SHIFTED) {
-                !own_lane::<V>(self.own_candidate, block.first)
+                if own {
+                    !own_lane::<V>(self.own_candidate, block.first)
+                } else {
+                    u32::MAX
+                }
             } else {
                 V::unequal(block.tags, self.own_tag)
             }
@@ -625,8 +725,14 @@ unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
     near
 }
 
-/// Bit of the lane of the vector from `k` on that holds the target itself, if any. Branch-free,
-/// because the target's number among the candidates is unpredictable.
+/// Returns true if some target may be among the vector of candidates from `k` on. Targets of a scan
+/// are next to each other among the candidates, if they are candidates.
+#[inline(always)]
+fn holds_own<V: Compress, const TARGETS: usize>(args: &[Select<'_>; TARGETS], k: usize) -> bool {
+    args[0].own_candidate < k + V::LANES && args[TARGETS - 1].own_candidate >= k
+}
+
+/// Bit of the lane of the vector from `k` on that holds the target itself, if any.
 #[inline(always)]
 fn own_lane<V: Compress>(own_candidate: usize, k: usize) -> u32 {
     u32::from(own_candidate / V::LANES == k / V::LANES) << (own_candidate % V::LANES)

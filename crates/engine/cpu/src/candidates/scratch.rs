@@ -9,10 +9,9 @@
 //! 3.4 KiB with their tags. Fields, packed neighbours and sums grow with the number of channels.
 //! All of it fits the second-level cache, and most of it the first.
 
-use super::{aligned::Aligned, arrays::Candidates};
-use crate::{contract::Image, kernels::window::PageTable, stored::listed::Listed};
-use nearfield_grid::{Run, memory::Shortage};
-use std::ops::Range;
+use super::{aligned::Aligned, arrays::Candidates, piece::Pieces};
+use crate::{kernels::window::PageTable, stored::listed::Listed};
+use nearfield_grid::memory::Shortage;
 
 /// Buffers of one worker, reused for every group.
 #[derive(Debug, Default)]
@@ -29,12 +28,12 @@ pub(crate) struct Scratch {
     pub(crate) packed: Aligned<f32>,
     /// For traversals that evaluate pairs once.
     pub(crate) pages: PageTable,
-    /// Numbers of the candidates that are neighbours, where pairs are visited.
+    /// Neighbours of some targets with their geometry, where pairs are visited.
     pub(crate) passed: Aligned<u32>,
     /// Room for lists that are counted only.
     pub(crate) scribble: Aligned<u32>,
     /// Pieces of the current group, around a periodic box.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Pieces,
     /// Pairs of one target, for traversals over lists.
     pub(crate) listed: Listed,
     /// Memory that was refused. The task then ended early and its results are of no use; the pool
@@ -53,35 +52,7 @@ impl Scratch {
             + self.passed.bytes()
             + self.scribble.bytes()
             + self.pages.bytes()
-            + size_of::<Piece>() * self.pieces.capacity()
+            + self.pieces.bytes()
             + self.listed.bytes()
     }
-}
-
-impl Piece {
-    /// A whole run, whose image is that of its cells.
-    pub(crate) fn whole(run: &Run) -> Self {
-        Self {
-            slots: run.slots.clone(),
-            image: run.image.map(i64::from),
-            image_vector: [0.0; 3],
-            shift: [0.0; 3],
-            end: 0,
-        }
-    }
-}
-
-/// Part of a run whose points all take part in the same image.
-#[derive(Debug, Clone)]
-pub(crate) struct Piece {
-    /// The points.
-    pub(crate) slots: Range<usize>,
-    /// Their image.
-    pub(crate) image: Image,
-    /// Image vector of `image`.
-    pub(crate) image_vector: [f64; 3],
-    /// The same for the sorted coordinates.
-    pub(crate) shift: [f32; 3],
-    /// Number of candidates up to here, once they are gathered.
-    pub(crate) end: usize,
 }

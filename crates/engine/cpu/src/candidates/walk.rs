@@ -223,6 +223,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Bounding box of the targets: its lower and its upper corner.
+    #[inline(always)]
+    pub(super) fn bounds(&self, slots: &Range<usize>) -> ([f32; 3], [f32; 3]) {
+        let axes = self.targets.points().axes();
+        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        for axis in 0..3 {
+            for &x in &axes[axis][slots.clone()] {
+                low[axis] = if x < low[axis] { x } else { low[axis] };
+                high[axis] = if x > high[axis] { x } else { high[axis] };
+            }
+        }
+        (low, high)
+    }
+
     /// Largest distance of a neighbour, as compared, from targets with this largest squared radius.
     #[inline(always)]
     pub(super) fn max_radius(&self, max_r2: f32) -> f32 {

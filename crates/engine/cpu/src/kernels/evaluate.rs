@@ -129,8 +129,10 @@ struct Evaluate<'a, K: PairKernel> {
 impl<K: PairKernel> Task for Evaluate<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        // SAFETY: tags are sorted points of the source set; there is room for all candidates.
-        unsafe { gather_channels(self.shared.channels, self.candidates, self.gathered) };
+        if !self.group.kept {
+            // SAFETY: tags are sorted points of the source set; there is room for all candidates.
+            unsafe { gather_channels(self.shared.channels, self.candidates, self.gathered) };
+        }
         let walk = &self.shared.walk;
         let points = walk.targets.points();
         for (k, slot) in self.group.slots.clone().enumerate() {

@@ -22,7 +22,6 @@
 //!
 //! * for kernels that do not say they are symmetric, or between two sets;
 //! * under rules that are not symmetric, and for shares around periodic boxes;
-//! * where sources lie in many different periodic boxes ([`mixed`](crate::candidates::mixed));
 //! * where a target's candidates come in batches, because all sums of a group lie beside its
 //!   candidates;
 //! * for large sets whose windows would be so large that only few tasks are left.
@@ -279,8 +278,10 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
         // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is
         // room for the channels of all candidates, the targets first among them, and LANES more.
         unsafe {
-            gather_channels(self.symmetric.channels, self.candidates, self.gathered);
-            self.clear_sums::<S>();
+            if !self.group.kept {
+                gather_channels(self.symmetric.channels, self.candidates, self.gathered);
+                self.clear_sums::<S>();
+            }
             for k in 0..self.group.slots.len() {
                 // Points have radii of their own in open domains and single precision only.
                 let mode = self.group.mode;
@@ -293,7 +294,9 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
                 }
             }
         }
-        self.add_sums();
+        if !self.group.keeps {
+            self.add_sums();
+        }
     }
 }
 
@@ -316,14 +319,16 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         }
     }
 
-    /// Evaluates the pairs of the target that is candidate `own` with the candidates after it.
+    /// Evaluates the pairs of target `number` of the group with the candidates after it.
     ///
     /// # Safety
     /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn target<S: Simd, const MODE: Mode>(&self, own: usize) {
+    unsafe fn target<S: Simd, const MODE: Mode>(&self, number: usize) {
         let width = S::Single::LANES;
-        let slot = self.group.slots.start + own;
+        let slot = self.group.slots.start + number;
+        // Targets are the first candidates, but for those whose candidates were kept.
+        let own = number + self.group.itself.unwrap_or_default();
         let walk = &self.symmetric.walk;
         let exact = walk.exact_select(slot);
         let single = Single {

@@ -132,8 +132,7 @@ impl CpuBackend {
 
 /// Returns the targets of a task if the kernel, the sets and the domain let pairs be evaluated
 /// once. All candidates of a group are then held at once, so it is not done where they are too
-/// many; and candidates ahead of a target are gathered for each target anew where these lie in
-/// many boxes, which costs more than it saves.
+/// many.
 fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     // In double precision the radii of targets are bounds of the filter.
@@ -141,7 +140,7 @@ fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error
         walk.double().is_some() || walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let whole = open || walk.share.is_none();
     let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
-    if symmetric && walk.same_set && whole && !walk.may_be_long() && !walk.is_mostly_mixed() {
+    if symmetric && walk.same_set && whole && !walk.may_be_long() {
         return symmetric::task_size(walk);
     }
     Ok(None)

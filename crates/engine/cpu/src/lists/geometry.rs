@@ -29,12 +29,12 @@ use super::{
     neighbor_lists::{LaidOut, ListOrder, NeighborLists},
 };
 use crate::{
-    candidates::{mode::Tag, walk::Walk},
+    candidates::walk::Walk,
     contract::Image,
     error::{Error, ErrorKind},
     sets::{
         PairOfSets,
-        pairs::{VisitPairs, VisitTask},
+        pairs::{PairsOfImage, VisitPairs, VisitTask},
     },
     simd::with_level,
 };
@@ -191,8 +191,7 @@ impl MeasuredLists<'_> {
             image: SharedMut::new(&mut geometry.image),
             far: OnceLock::new(),
         };
-        let mut walk = Walk::new(self.sets(), Tag::Slot, ListKind::Full)?;
-        walk.images = true;
+        let walk = Walk::with_images(self.sets())?;
         let backend = self.backend();
         backend.for_each_task(self.lengths().len(), &|slots, scratch| {
             let mut writer = Writer {
@@ -261,7 +260,6 @@ struct Writer<'a> {
 }
 
 impl VisitPairs for Writer<'_> {
-    #[inline(always)]
     fn target(&mut self, slot: usize) -> ControlFlow<()> {
         self.finish();
         self.target = self.shared.sets.targets.points().index()[slot];
@@ -275,28 +273,37 @@ impl VisitPairs for Writer<'_> {
         ControlFlow::Continue(())
     }
 
-    #[inline(always)]
-    fn pair(&mut self, index: u32, image: Image, pair: Pair) {
+    fn pairs(&mut self, pairs: PairsOfImage<'_>) {
         let shared = self.shared;
-        if shared.half && (index, image) <= (self.target, [0; 3]) {
+        if !shared.half && shared.order == ListOrder::Unspecified {
+            let source = pairs.sources.first().copied().unwrap_or_default();
+            let image = shared.narrowed(pairs.image, self.target, source);
+            let begin = self.list.start;
+            self.list.start = self.list.end.min(begin + pairs.sources.len());
+            // SAFETY: entries of this target's list, and every sorted target is visited once.
+            unsafe { shared.put_all(begin..self.list.start, image, pairs) };
             return;
         }
-        let image = shared.narrowed(image, self.target, index);
-        let neighbor = NeighborPair { index, image, pair };
-        if shared.order == ListOrder::Ascending {
-            if self.found.len() < self.list.len() {
-                self.found.push(neighbor);
+        for (index, pair) in pairs.iter() {
+            if shared.half && (index, pairs.image) <= (self.target, [0; 3]) {
+                continue;
             }
-        } else if let Some(at) = self.list.next() {
-            // SAFETY: an entry of this target's list, and every sorted target is visited once.
-            unsafe { shared.put(at, &neighbor) };
+            let image = shared.narrowed(pairs.image, self.target, index);
+            let neighbor = NeighborPair { index, image, pair };
+            if shared.order == ListOrder::Ascending {
+                if self.found.len() < self.list.len() {
+                    self.found.push(neighbor);
+                }
+            } else if let Some(at) = self.list.next() {
+                // SAFETY: as above.
+                unsafe { shared.put(at, &neighbor) };
+            }
         }
     }
 }
 
 impl Writer<'_> {
     /// Ends a target; ascending order: sorts its pairs and writes them.
-    #[inline(always)]
     fn finish(&mut self) {
         if self.shared.order == ListOrder::Ascending {
             debug_assert_eq!(
@@ -306,7 +313,7 @@ impl Writer<'_> {
             );
             (self.found).sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
             for (at, neighbor) in self.list.clone().zip(&self.found) {
-                // SAFETY: as in `pair`.
+                // SAFETY: as in `pairs`.
                 unsafe { self.shared.put(at, neighbor) };
             }
             self.found.clear();
@@ -318,7 +325,6 @@ impl Writer<'_> {
 
 impl Shared<'_> {
     /// The image in 32-bit counts; a pair that has none is remembered as the error of the call.
-    #[inline(always)]
     fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
         image.map(|boxes| {
             i32::try_from(boxes).unwrap_or_else(|_| {
@@ -338,6 +344,30 @@ impl Shared<'_> {
     fn list(&self, target: usize) -> Range<usize> {
         let begin = self.starts[target] as usize;
         begin..begin + self.counts[target] as usize
+    }
+
+    /// Writes pairs to their entries, as many as there are of either.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put), for all of `entries`.
+    unsafe fn put_all(&self, entries: Range<usize>, image: [i32; 3], pairs: PairsOfImage<'_>) {
+        let (begin, end) = (entries.start, entries.end);
+        // SAFETY: guaranteed by the caller.
+        let (indices, displacement, squares, images) = unsafe {
+            (
+                self.indices.slice_mut(begin, end),
+                self.displacement.slice_mut(begin, end),
+                self.distance_squared.slice_mut(begin, end),
+                self.image.slice_mut(begin, end),
+            )
+        };
+        indices.copy_from_slice(&pairs.sources[..end - begin]);
+        squares.copy_from_slice(&pairs.d2[..end - begin]);
+        let [x, y, z] = pairs.d;
+        for (((to, &x), &y), &z) in displacement.iter_mut().zip(x).zip(y).zip(z) {
+            *to = [x, y, z];
+        }
+        images.fill(image);
     }
 
     /// Writes a pair to its entry.

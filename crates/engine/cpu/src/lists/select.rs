@@ -222,7 +222,7 @@ impl Walk<'_> {
     /// The arguments for selecting the neighbours of target `k` of a group. Lists name candidates
     /// by the caller's index, so that is the name by which a target knows itself.
     #[inline(always)]
-    pub(super) fn select_args<const MODE: Mode>(&self, group: &Group, k: usize) -> Select<'_> {
+    pub(crate) fn select_args<const MODE: Mode>(&self, group: &Group, k: usize) -> Select<'_> {
         let points = self.targets.points();
         let slot = group.slots.start + k;
         Select {

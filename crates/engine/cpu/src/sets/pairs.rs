@@ -1,13 +1,15 @@
 //! Visits the pairs of a range of sorted targets, with image and geometry of each, group by group.
 //!
-//! Candidates are gathered and tested by the vector loops that find lists; for those that pass,
-//! displacement and square are computed once more by the same operations, and the image is that of
-//! the piece that the candidate was gathered from. In double precision the pair is decided as lists
-//! decide it. So pairs come in the order of lists, at a small multiple of their cost.
+//! Candidates are gathered and tested by the vector loops that find lists, four targets at a time.
+//! Tags, displacements and squares of those that pass are compressed to arrays side by side, and
+//! the visitor sees them target by target, as slices of one image each. So pairs come in the order
+//! of lists, and a visitor that copies them has loops without a branch.
 //!
-//! The loop that tests candidates is the one of lists, which need no geometry: it writes the
-//! numbers of the neighbours alone. Their geometry is computed here, once per neighbour and not for
-//! the candidates that are none.
+//! # Images
+//!
+//! Where candidates carry image vectors, their numbers are kept too. Numbers ascend, and all
+//! candidates of a piece have one image, so the slices of an image end where the numbers pass the
+//! end of its piece.
 //!
 //! # Batches
 //!
@@ -21,22 +23,43 @@ use crate::{
     candidates::{
         aligned::Aligned,
         groups::Group,
-        mode::{EXACT, Mode, SHIFTED, Tag, has, with_exact_mode, with_mode},
-        near::Near,
-        scan::{Numbers, Select, scan},
+        mode::{Mode, SHIFTED, Tag, has, with_exact_mode, with_mode},
+        piece::Pieces,
+        scan::{GEOMETRY_ARRAYS, Geometry, STREAMS, scan},
         scratch::Scratch,
         walk::Walk,
     },
-    contract::{Image, difference_f64, rounded, squared, squared_f64},
+    contract::Image,
     error::Error,
     pool::CpuBackend,
     simd::{LANES, Simd, Task, with_level},
 };
+use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{ListKind, Pair};
-use std::{
-    ops::{ControlFlow, Range},
-    slice,
-};
+use std::ops::{ControlFlow, Range};
+
+/// Neighbours of a target that are seen through one image, as arrays of the same length.
+#[derive(Debug, Clone, Copy)]
+pub struct PairsOfImage<'a> {
+    /// The image.
+    pub image: Image,
+    /// The caller's index of every source.
+    pub sources: &'a [u32],
+    /// Displacements from the target along each axis, in double precision rounded to `f32`.
+    pub d: [&'a [f32]; 3],
+    /// Their squares, rounded alike.
+    pub d2: &'a [f32],
+}
+
+impl<'a> PairsOfImage<'a> {
+    /// Source and geometry of every pair.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Pair)> + use<'a> {
+        let [x, y, z] = self.d;
+        let d = x.iter().zip(y).zip(z).map(|((&x, &y), &z)| [x, y, z]);
+        let pairs = d.zip(self.d2).map(|(d, &d2)| Pair { d, d2 });
+        self.sources.iter().copied().zip(pairs)
+    }
+}
 
 /// Takes the pairs of one target after the other.
 pub trait VisitPairs {
@@ -44,9 +67,8 @@ pub trait VisitPairs {
     /// [`ControlFlow::Break`] ends the visit.
     fn target(&mut self, slot: usize) -> ControlFlow<()>;
 
-    /// A neighbour of the target: the caller's index, the image and the geometry, in double
-    /// precision rounded to `f32`.
-    fn pair(&mut self, source: u32, image: Image, pair: Pair);
+    /// Neighbours of the target, at least one. There may be more of the same image in later calls.
+    fn pairs(&mut self, pairs: PairsOfImage<'_>);
 }
 
 /// Buffers of a visit, kept for the next.
@@ -55,10 +77,8 @@ pub struct PairScratch(Scratch);
 
 impl CpuBackend {
     /// Visits the pairs of the sorted targets `slots` on the calling thread: targets in sorted
-    /// order, each with all of its pairs. `scratch` may serve any sets and any precision.
-    ///
-    /// The visitor's methods are compiled into the vector loops, so they should be short and
-    /// `#[inline(always)]`.
+    /// order, each with all of its pairs in the order of its list. `scratch` may serve any sets and
+    /// any precision.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), after some pairs;
@@ -71,10 +91,9 @@ impl CpuBackend {
         sets: PairOfSets<'_>,
         slots: Range<usize>,
         scratch: &mut PairScratch,
-        to: &mut impl VisitPairs,
+        to: &mut dyn VisitPairs,
     ) -> Result<(), Error> {
-        let mut walk = Walk::new(sets, Tag::Slot, ListKind::Full)?;
-        walk.images = true;
+        let walk = Walk::with_images(sets)?;
         let scratch = &mut scratch.0;
         let task = VisitTask {
             walk: &walk,
@@ -90,32 +109,40 @@ impl CpuBackend {
     }
 }
 
-/// A visit; a [`Task`], so that everything inside is compiled for the level.
-pub(crate) struct VisitTask<'a, V> {
-    /// The search, whose candidates are tagged by slot.
+impl<'a> Walk<'a> {
+    /// The walk of a visit, whose candidates are called by the caller's index.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn with_images(sets: PairOfSets<'a>) -> Result<Self, Error> {
+        let mut walk = Self::new(sets, Tag::Index, ListKind::Full)?;
+        walk.images = true;
+        Ok(walk)
+    }
+}
+
+/// A visit; a [`Task`], so that the vector loops are compiled for the level. The visitor is a trait
+/// object, so that they are compiled once.
+pub(crate) struct VisitTask<'a> {
+    /// The search, [with images](Walk::with_images).
     pub(crate) walk: &'a Walk<'a>,
     /// The targets.
     pub(crate) slots: Range<usize>,
     /// The worker's buffers, which say if memory was refused.
     pub(crate) scratch: &'a mut Scratch,
     /// Where pairs go.
-    pub(crate) to: &'a mut V,
+    pub(crate) to: &'a mut dyn VisitPairs,
 }
 
-impl<V: VisitPairs> Task for VisitTask<'_, V> {
+impl Task for VisitTask<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let (walk, scratch, to) = (self.walk, self.scratch, self.to);
         let mut passed = std::mem::take(&mut scratch.passed);
         let mut groups = walk.groups(self.slots);
         while let Some(group) = groups.next(S::LEVEL, scratch) {
-            if let Err(shortage) = passed.grow(scratch.candidates.len() + LANES) {
-                scratch.failed = Some(shortage);
-                break;
-            }
-            // SAFETY: the caller guarantees the level, the mode is what candidates carry, and there
-            // is room for all of them.
-            let flow = unsafe {
+            // SAFETY: the caller guarantees the level, and the mode is what candidates carry.
+            let visited = unsafe {
                 if walk.double().is_some() {
                     with_exact_mode!(group.mode, MODE =>
                         walk.visit::<S, MODE>(&group, scratch, &mut passed, to))
@@ -124,8 +151,13 @@ impl<V: VisitPairs> Task for VisitTask<'_, V> {
                         walk.visit::<S, MODE>(&group, scratch, &mut passed, to))
                 }
             };
-            if flow.is_break() {
-                break;
+            match visited {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(shortage) => {
+                    scratch.failed = Some(shortage);
+                    break;
+                }
             }
         }
         scratch.passed = passed;
@@ -133,93 +165,111 @@ impl<V: VisitPairs> Task for VisitTask<'_, V> {
 }
 
 impl Walk<'_> {
-    /// Visits the pairs of a group.
+    /// Visits the pairs of a group, [`STREAMS`] targets at a time.
     ///
     /// # Safety
-    /// The processor has the level `S`, `MODE` says what candidates carry, and `passed` has room
-    /// for all of them and [`LANES`] more.
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
     unsafe fn visit<S: Simd, const MODE: Mode>(
         &self,
         group: &Group,
         scratch: &Scratch,
         passed: &mut Aligned<u32>,
-        to: &mut impl VisitPairs,
-    ) -> ControlFlow<()> {
-        let index = self.sources.points().index();
-        for slot in group.slots.clone() {
-            if group.begins() {
-                to.target(slot)?;
-            }
-            // SAFETY: guaranteed by the caller.
-            let numbers = unsafe { self.neighbors::<S, MODE>(group, slot, scratch, passed) };
-            let target = self.targets.points().position(slot);
-            let exact = self.exact_select(slot);
-            let candidates = &scratch.candidates;
-            let (axes, shifts, tags) = (candidates.axes(), candidates.shifts(), candidates.tags());
-            let mut pieces = scratch.pieces.iter();
-            let (mut image, mut end) = ([0; 3], 0);
-            for &number in numbers {
-                let number = number as usize;
-                if has(MODE, SHIFTED) {
-                    // Numbers ascend, so that pieces are passed one after the other.
-                    while number >= end {
-                        let Some(piece) = pieces.next() else { break };
-                        (image, end) = (piece.image, piece.end);
-                    }
-                }
-                let pair = if has(MODE, EXACT) {
-                    let (x, s) = (candidates.exact_axes(), candidates.exact_shifts());
-                    let source = [x[0][number], x[1][number], x[2][number]];
-                    let vector = if has(MODE, SHIFTED) {
-                        [s[0][number], s[1][number], s[2][number]]
-                    } else {
-                        [0.0; 3]
-                    };
-                    let d = difference_f64(exact.target, source, vector);
-                    rounded(d, squared_f64(d))
+        to: &mut dyn VisitPairs,
+    ) -> Result<ControlFlow<()>, Shortage> {
+        let (targets, mut first) = (group.slots.len(), 0);
+        let at_a_time = targets.min(STREAMS);
+        passed.grow(at_a_time * GEOMETRY_ARRAYS * (scratch.candidates.len() + LANES))?;
+        while first < targets {
+            // SAFETY: guaranteed by the caller; there is room for as many targets.
+            let (taken, flow) = unsafe {
+                if first + STREAMS <= targets {
+                    let flow =
+                        self.visit_some::<S, MODE, STREAMS>(group, first, scratch, passed, to);
+                    (STREAMS, flow)
                 } else {
-                    let mut d = [0.0; 3];
-                    for axis in 0..3 {
-                        d[axis] = axes[axis][number] - target[axis];
-                        if has(MODE, SHIFTED) {
-                            d[axis] += shifts[axis][number];
-                        }
-                    }
-                    Pair { d, d2: squared(d) }
+                    let flow = self.visit_some::<S, MODE, 1>(group, first, scratch, passed, to);
+                    (1, flow)
+                }
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            first += taken;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits the pairs of `TARGETS` targets of a group from number `first` on.
+    ///
+    /// # Safety
+    /// As for [`visit`](Self::visit); the group has as many, and in `passed` there is room for all
+    /// arrays of theirs.
+    #[inline(always)]
+    unsafe fn visit_some<S: Simd, const MODE: Mode, const TARGETS: usize>(
+        &self,
+        group: &Group,
+        first: usize,
+        scratch: &Scratch,
+        passed: &mut Aligned<u32>,
+        to: &mut dyn VisitPairs,
+    ) -> ControlFlow<()> {
+        let stride = scratch.candidates.len() + LANES;
+        let mut args = [self.select_args::<MODE>(group, first); TARGETS];
+        let data = passed.as_mut_ptr();
+        let mut found = [Geometry::<MODE>::new(data, stride); TARGETS];
+        for t in 1..TARGETS {
+            args[t] = self.select_args::<MODE>(group, first + t);
+            found[t] = Geometry::new(data.wrapping_add(t * GEOMETRY_ARRAYS * stride), stride);
+        }
+        // SAFETY: the caller guarantees the level, the mode and the room.
+        found = unsafe { scan::<S::Single, _, MODE, TARGETS>(&args, &scratch.candidates, found) };
+        for t in 0..TARGETS {
+            if group.begins() {
+                to.target(group.slots.start + first + t)?;
+            }
+            // SAFETY: the scan has ended, and the next one begins after the visitor has seen this.
+            let (all, numbers) = unsafe {
+                let all = PairsOfImage {
+                    image: [0; 3],
+                    sources: found[t].tags(),
+                    d: found[t].displacements(),
+                    d2: found[t].squares(),
                 };
-                to.pair(index[tags[number] as usize], image, pair);
+                (all, found[t].numbers())
+            };
+            if has(MODE, SHIFTED) {
+                show_by_image(all, numbers, &scratch.pieces, to);
+            } else if !all.sources.is_empty() {
+                to.pairs(all);
             }
         }
         ControlFlow::Continue(())
     }
+}
 
-    /// Numbers of the candidates that are neighbours of a target of the group, ascending.
-    ///
-    /// # Safety
-    /// As for [`visit`](Self::visit).
-    #[inline(always)]
-    unsafe fn neighbors<'b, S: Simd, const MODE: Mode>(
-        &self,
-        group: &Group,
-        slot: usize,
-        scratch: &Scratch,
-        passed: &'b mut Aligned<u32>,
-    ) -> &'b [u32] {
-        let select = Select {
-            target: self.targets.points().position(slot),
-            r2: self.r2(slot),
-            own_tag: if self.same_set { slot as u32 } else { u32::MAX },
-            own_candidate: group.candidate_of(slot - group.slots.start),
-            exact: self.exact_select(slot),
-            near: Near::default(),
+/// Shows pairs image by image. `numbers` are those of the candidates, ascending, and each is below
+/// the end of its piece.
+fn show_by_image(
+    all: PairsOfImage<'_>,
+    numbers: &[u32],
+    Pieces { pieces, images, .. }: &Pieces,
+    to: &mut dyn VisitPairs,
+) {
+    let mut begin = 0;
+    for same in pieces.chunk_by(|a, b| a.image == b.image) {
+        let (Some(last), rest @ [_, ..]) = (same.last(), &numbers[begin..]) else {
+            break;
         };
-        let begin = passed.as_mut_ptr();
-        let to = [Numbers { end: begin }];
-        // SAFETY: guaranteed by the caller; the end lies in the same array as the beginning.
-        unsafe {
-            let [kept] = scan::<S::Single, _, MODE, 1>(&[select], &scratch.candidates, to);
-            slice::from_raw_parts(begin, kept.end.offset_from(begin) as usize)
+        let end = begin + rest.partition_point(|&number| (number as usize) < last.end);
+        if begin < end {
+            to.pairs(PairsOfImage {
+                image: images[last.image].image,
+                sources: &all.sources[begin..end],
+                d: all.d.map(|d| &d[begin..end]),
+                d2: &all.d2[begin..end],
+            });
         }
+        begin = end;
     }
 }

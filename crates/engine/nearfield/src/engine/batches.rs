@@ -19,9 +19,8 @@ use crate::{
     backend::{JobKind, support::Feature},
     engine::jobs::job,
 };
-use nearfield_cpu::{Image, PairScratch, VisitPairs};
+use nearfield_cpu::{PairScratch, PairsOfImage, VisitPairs};
 use nearfield_grid::{memory::Shortage, parallel};
-use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::{ops::ControlFlow, sync::OnceLock};
 
@@ -165,20 +164,22 @@ struct Worker {
     scratch: PairScratch,
 }
 
+/// Takes batches: the caller's function, as an object, so that nothing is compiled for each.
+type Visit<'a> = dyn Fn(PairBatch<'_>) -> ControlFlow<()> + Sync + 'a;
+
 /// A task's way from pairs to batches.
-struct Visiting<'a, F> {
+struct Visiting<'a> {
     /// The batch being put together.
     collected: &'a mut Collected,
     /// The caller's index of every sorted target.
     index: &'a [u32],
     /// The caller's.
-    visit: &'a F,
+    visit: &'a Visit<'a>,
     /// The last answer of `visit`.
     flow: ControlFlow<()>,
 }
 
-impl<F: Fn(PairBatch<'_>) -> ControlFlow<()>> VisitPairs for Visiting<'_, F> {
-    #[inline(always)]
+impl VisitPairs for Visiting<'_> {
     fn target(&mut self, slot: usize) -> ControlFlow<()> {
         let collected = &mut *self.collected;
         if collected.refused.is_some() {
@@ -195,28 +196,27 @@ impl<F: Fn(PairBatch<'_>) -> ControlFlow<()>> VisitPairs for Visiting<'_, F> {
 
     /// If memory runs out, the target's other pairs are left out and `refused` says so. The batch
     /// is never handed out then.
-    #[inline(always)]
-    fn pair(&mut self, source: u32, _: Image, pair: Pair) {
-        let collected = &mut *self.collected;
-        if collected.sources.len() == collected.sources.capacity() && !collected.grow() {
+    fn pairs(&mut self, pairs: PairsOfImage<'_>) {
+        let (collected, more) = (&mut *self.collected, pairs.sources.len());
+        if collected.sources.capacity() - collected.sources.len() < more && !collected.grow(more) {
             return;
         }
-        collected.sources.push(source);
-        for (axis, d) in collected.d.iter_mut().zip(pair.d) {
-            axis.push(d);
+        collected.sources.extend_from_slice(pairs.sources);
+        for (axis, d) in collected.d.iter_mut().zip(pairs.d) {
+            axis.extend_from_slice(d);
         }
-        collected.d2.push(pair.d2);
+        collected.d2.extend_from_slice(pairs.d2);
     }
 }
 
 impl Collected {
-    /// Makes room for more pairs; false where there is none.
+    /// Makes room for `more` pairs at least; false where there is none.
     ///
-    /// Doubles the arrays, or begins with the pairs of a full batch. Marked cold, as a worker calls
-    /// it a few times in all and the loop over pairs stays small without it.
+    /// Doubles the arrays, or begins with the pairs of a full batch; a worker calls it a few times
+    /// in all.
     #[cold]
-    fn grow(&mut self) -> bool {
-        let (len, more) = (self.d2.len(), self.d2.len().max(PAIRS));
+    fn grow(&mut self, more: usize) -> bool {
+        let (len, more) = (self.d2.len(), self.d2.len().max(PAIRS).max(more));
         let mut grown = self.d2.try_reserve(more);
         for axis in &mut self.d {
             grown = grown.and_then(|()| axis.try_reserve(more));
@@ -240,7 +240,7 @@ impl Collected {
     }
 
     /// Hands out what there is, if anything, and begins anew.
-    fn hand_out(&mut self, visit: impl Fn(PairBatch<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn hand_out(&mut self, visit: &Visit<'_>) -> ControlFlow<()> {
         if self.targets.is_empty() {
             return ControlFlow::Continue(());
         }

@@ -2,9 +2,11 @@
 //!
 //! `mpirun -n 4 nearfield-ranks check` says whether ranks, messages and bits are right here, and
 //! the other commands follow. Rank 0 alone prints. An error that all ranks share ends them in
-//! order, with exit code 1; a rank that is lost to the others ends all at once by `MPI_Abort`.
+//! order, with exit code 1, or 2 for flags that cannot be meant; a rank that is lost to the others
+//! ends all at once by `MPI_Abort`.
 
 mod check;
+mod compare;
 mod measure;
 mod predict;
 
@@ -41,6 +43,8 @@ enum Task {
     Measure(measure::Args),
     /// Predicts weak and strong scaling on more ranks than there are
     Predict(predict::Args),
+    /// Times steps on these ranks beside what predict says of them
+    Compare(compare::Args),
 }
 
 /// Why a command failed on this rank.
@@ -48,6 +52,8 @@ enum Task {
 enum Failure {
     /// All ranks have failed for this reason.
     Shared(String),
+    /// The flags cannot be meant.
+    Usage(String),
     /// A rank is lost to the others.
     Lost(Fault),
 }
@@ -55,7 +61,7 @@ enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shared(text) => f.write_str(text),
+            Self::Shared(text) | Self::Usage(text) => f.write_str(text),
             Self::Lost(fault) => fault.fmt(f),
         }
     }
@@ -122,8 +128,19 @@ fn main() -> ExitCode {
             if rank == 0 {
                 eprintln!("nearfield-ranks: {failure}");
             }
-            ExitCode::FAILURE
+            match failure {
+                Failure::Usage(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
+    }
+}
+
+/// Reads a number of things, such as 20000 or 1e12, at least one.
+fn count(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 1.0 && number.fract() == 0.0 => Ok(number),
+        _ => Err("it is no whole number from 1 on, such as 20000 or 1e12".to_owned()),
     }
 }
 
@@ -139,6 +156,7 @@ fn perform(task: &Task, mpi: &Mpi, transport: MpiTransport) -> Result<String, Fa
         Task::DamBreak(args) => dam_break(args, transport),
         Task::Measure(args) => measure::run(args, mpi, transport),
         Task::Predict(args) => predict::run(args, transport.rank()),
+        Task::Compare(args) => compare::run(args, mpi, transport),
     }
 }
 
@@ -161,6 +179,14 @@ fn dam_break(args: &dam_break::Args, mut transport: MpiTransport) -> Result<Stri
     let (rank, mut args) = (transport.rank(), args.clone());
     if transport.ranks() > 1 {
         args.run.trace = args.run.trace.map(|path| of_rank(&path, rank));
+    }
+    // Of all ranks, because each has a trace of its own.
+    let mut plan = nearfield_files::Plan::default();
+    nearfield_dam_break::files(&args.run, &mut plan);
+    let clash = plan.check().err().map(|clash| clash.to_string());
+    let all = transport.gather(clash.unwrap_or_default().as_bytes())?;
+    if let Some(clash) = all.iter().find(|clash| !clash.is_empty()) {
+        return Err(Failure::Usage(String::from_utf8_lossy(clash).into_owned()));
     }
     let summary = dam_break::run(&args, threads, transport)?;
     if args.run.json {

@@ -30,7 +30,7 @@ const WARM: usize = 2;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Points of each rank, in the larger of two sizes
-    #[arg(long, value_name = "N", default_value_t = 1e6)]
+    #[arg(long, value_name = "N", default_value = "1e6", value_parser = points)]
     points_per_rank: f64,
 
     /// Threads of each rank, 0 for a fair share of the cores
@@ -111,7 +111,7 @@ impl Transport for Counted {
 }
 
 /// A step, as means over steps and ranks.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(crate) struct Step {
     /// Points of a rank.
     pub(crate) points: f64,
@@ -126,15 +126,24 @@ pub(crate) struct Step {
     pub(crate) reductions: f64,
 }
 
-pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result<String, Failure> {
-    let mpi_failed =
-        |error: nearfield_ranks::transport::mpi::MpiError| Failure::Shared(error.to_string());
-    if !(1000.0..=1e9).contains(&args.points_per_rank) {
-        return Err(Failure::Shared(format!(
-            "--points-per-rank is {}, but must be from 1e3 to 1e9",
-            args.points_per_rank
-        )));
+/// Reads a number of points of a rank.
+pub(crate) fn points(text: &str) -> Result<f64, String> {
+    let points = crate::count(text)?;
+    if (1000.0..=1e9).contains(&points) {
+        Ok(points)
+    } else {
+        Err("it must be from 1e3 to 1e9".to_owned())
     }
+}
+
+/// Steps of this number of points on each rank.
+pub(crate) fn steps(mpi: &Mpi, points: f64, threads: usize) -> Result<Step, Failure> {
+    let transport = mpi.transport();
+    let transport = transport.map_err(|error| Failure::Shared(error.to_string()))?;
+    measure(transport, points, threads)
+}
+
+pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result<String, Failure> {
     let threads = match args.threads {
         0 => crate::check::fair_threads(&mut transport)?,
         threads => threads,
@@ -146,8 +155,7 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
     drop(transport);
     let mut steps = Vec::new();
     for points in [args.points_per_rank / 4.0, args.points_per_rank] {
-        let transport = mpi.transport().map_err(mpi_failed)?;
-        steps.push(measure(transport, points, threads)?);
+        steps.push(self::steps(mpi, points, threads)?);
     }
     let bandwidth = if rest > 0.0 {
         long as f64 / rest

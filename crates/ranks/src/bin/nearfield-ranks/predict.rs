@@ -4,9 +4,10 @@
 //!
 //! `n·t_point + h·t_halo + w·(m·L + b·h/B + 2·k·⌈log₂ P⌉·L)`
 //!
-//! seconds, where a rank has h halo points: f times the points within the search radius of a cube
-//! that holds n. It sends m messages, at most 26 neighbours' worth, of b bytes per halo point, with
-//! latency L and bandwidth B, and takes part in k reductions, which go up a tree of ranks and down.
+//! seconds, where a rank has h halo points: f times the points within the search radius of its part
+//! of a cube of n·P points, which is [halved](Parts) along one axis after the other. It sends m
+//! messages to each of its neighbours, of b bytes per halo point, with latency L and bandwidth B,
+//! and takes part in k reductions, which go up a tree of ranks and down.
 //! Of each second of messages, w seconds are waited for, and the rest is hidden behind work; w is
 //! above 1 where ranks wait for each other and not for messages. All of these were
 //! [measured](crate::measure) but P and n.
@@ -23,11 +24,11 @@ use std::{fmt, io, path::Path, path::PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Points of all ranks together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::count)]
     points: f64,
 
     /// Most ranks
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = crate::count)]
     ranks: f64,
 
     /// The file that measure wrote
@@ -38,9 +39,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// Neighbours of a rank whose part of space is a cube.
-const NEIGHBORS: f64 = 26.0;
 
 /// A machine, as it was measured; times in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,9 +65,53 @@ pub(crate) struct Machine {
     waiting: f64,
 }
 
-/// Points within the radius of a cube of `points` points, which are 1 apart.
-fn shell(points: f64) -> f64 {
-    (points.cbrt() + 2.0 * f64::from(RADIUS)).powi(3) - points
+/// A cube of points, 1 apart, in equal boxes, one of each rank.
+///
+/// As many halvings as the number of ranks has binary digits behind the first go along x, y and z
+/// in turn; between two powers of two the last axis is divided by less than two. So 2, 4, 8 and 16
+/// ranks have parts in the numbers 2·1·1, 2·2·1, 2·2·2 and 4·2·2.
+struct Parts {
+    /// Sides of a box.
+    sides: [f64; 3],
+    /// Boxes along each axis.
+    numbers: [f64; 3],
+}
+
+impl Parts {
+    /// `ranks` boxes of `points` points each.
+    fn of(points: f64, ranks: f64) -> Self {
+        let halvings = ranks.log2();
+        let all = (halvings / 3.0).floor();
+        let numbers = [0.0, 1.0, 2.0].map(|axis| {
+            let more = (halvings - 3.0 * all - axis).clamp(0.0, 1.0);
+            (all + more).exp2()
+        });
+        let side = (points * ranks).cbrt();
+        Self {
+            sides: numbers.map(|number| side / number),
+            numbers,
+        }
+    }
+
+    /// Neighbours of a box on both sides of an axis: fewer than two on average, because the first
+    /// and the last box have one.
+    fn beside(number: f64) -> f64 {
+        2.0 * (1.0 - 1.0 / number)
+    }
+
+    /// Points within the radius of a box that other boxes have, on average.
+    fn halo(&self) -> f64 {
+        let radius = f64::from(RADIUS);
+        let reach = |axis: usize| self.sides[axis] + radius * Self::beside(self.numbers[axis]);
+        let [all, own] = [[0, 1, 2].map(reach), self.sides];
+        all.iter().product::<f64>() - own.iter().product::<f64>()
+    }
+
+    /// Boxes that touch a box, on average.
+    fn neighbors(&self) -> f64 {
+        let along = self.numbers.map(|number| 1.0 + Self::beside(number));
+        along.iter().product::<f64>() - 1.0
+    }
 }
 
 /// Digits of the number of the last rank.
@@ -97,7 +139,7 @@ impl Machine {
                 halo = (work(large) - point * large.points) / large.halo;
             }
         }
-        let others = (ranks as f64 - 1.0).clamp(1.0, NEIGHBORS);
+        let parts = Parts::of(large.points, ranks as f64);
         let mut machine = Self {
             ranks,
             threads,
@@ -105,8 +147,8 @@ impl Machine {
             bandwidth,
             seconds_per_point: point,
             seconds_per_halo_point: halo,
-            halo_factor: large.halo / shell(large.points),
-            messages_per_neighbor: large.messages / others,
+            halo_factor: large.halo / parts.halo(),
+            messages_per_neighbor: large.messages / parts.neighbors(),
             bytes_per_halo_point: large.bytes / large.halo.max(1.0),
             reductions: large.reductions,
             waiting: 1.0,
@@ -118,7 +160,7 @@ impl Machine {
             machine.messages_per_neighbor = 2.0;
             machine.bytes_per_halo_point = 24.0;
         } else {
-            let messages = machine.messages(large.halo, ranks as f64);
+            let messages = machine.messages(&parts, large.halo, ranks as f64);
             machine.waiting = (large.waiting / messages).max(0.0);
         }
         machine
@@ -131,7 +173,7 @@ impl Machine {
     }
 
     /// Reads a machine, whose numbers make sense.
-    fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let machine: Self = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let numbers = [
@@ -155,19 +197,19 @@ impl Machine {
     }
 
     /// Time of the messages of a step.
-    fn messages(&self, halo: f64, ranks: f64) -> f64 {
-        let neighbors = (ranks - 1.0).clamp(0.0, NEIGHBORS);
-        let latencies =
-            self.messages_per_neighbor * neighbors + 2.0 * self.reductions * depth(ranks);
+    fn messages(&self, parts: &Parts, halo: f64, ranks: f64) -> f64 {
+        let sent = self.messages_per_neighbor * parts.neighbors();
+        let latencies = sent + 2.0 * self.reductions * depth(ranks);
         latencies * self.latency + self.bytes_per_halo_point * halo / self.bandwidth
     }
 
     /// A step of `points` points on `ranks` ranks.
-    fn predict(&self, points: f64, ranks: f64) -> Row {
+    pub(crate) fn predict(&self, points: f64, ranks: f64) -> Row {
         let mine = points / ranks;
+        let parts = Parts::of(mine, ranks);
         // All others' points at most.
-        let halo = (self.halo_factor * shell(mine)).min(points - mine);
-        let waiting = self.waiting * self.messages(halo, ranks);
+        let halo = (self.halo_factor * parts.halo()).min(points - mine);
+        let waiting = self.waiting * self.messages(&parts, halo, ranks);
         let border = self.seconds_per_halo_point * halo + waiting;
         let seconds = self.seconds_per_point * mine + border;
         Row {
@@ -175,6 +217,8 @@ impl Machine {
             points,
             points_per_rank: mine,
             halo_points_per_rank: halo,
+            messages: self.messages_per_neighbor * parts.neighbors(),
+            bytes: self.bytes_per_halo_point * halo,
             step_seconds: seconds,
             halo_share: border / seconds,
             efficiency: self.seconds_per_point * mine / seconds,
@@ -202,16 +246,19 @@ impl fmt::Display for Machine {
 
 /// A step that was predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-struct Row {
-    ranks: f64,
-    points: f64,
-    points_per_rank: f64,
-    halo_points_per_rank: f64,
-    step_seconds: f64,
+pub(crate) struct Row {
+    pub(crate) ranks: f64,
+    pub(crate) points: f64,
+    pub(crate) points_per_rank: f64,
+    pub(crate) halo_points_per_rank: f64,
+    /// Messages that a rank sends in a step, without reductions, and their bytes.
+    pub(crate) messages: f64,
+    pub(crate) bytes: f64,
+    pub(crate) step_seconds: f64,
     /// Share of the step that halos and waiting take.
-    halo_share: f64,
+    pub(crate) halo_share: f64,
     /// Work of the points over the time of the step.
-    efficiency: f64,
+    pub(crate) efficiency: f64,
 }
 
 /// The tables that are printed.
@@ -231,10 +278,9 @@ pub(crate) fn run(args: &Args, rank: usize) -> Result<String, Failure> {
     let shared = |text: String| Failure::Shared(text);
     let machine = Machine::read(&args.machine);
     let machine = machine.map_err(|text| shared(format!("{}: {text}", args.machine.display())))?;
-    let whole = |number: f64| number.is_finite() && number >= 1.0 && number.fract() == 0.0;
-    if !(whole(args.points) && whole(args.ranks) && args.points >= args.ranks) {
+    if args.points < args.ranks {
         return Err(shared(format!(
-            "{} points on {} ranks: give whole numbers, and a point to each rank at least",
+            "{} points on {} ranks: give a point to each rank at least",
             args.points, args.ranks
         )));
     }
@@ -287,9 +333,9 @@ fn predict(machine: &Machine, points: f64, ranks: f64) -> Prediction<'_> {
 mod tests {
     use super::*;
 
-    /// A step of a machine with known numbers.
+    /// A step of four ranks of a machine with known numbers.
     fn step(points: f64) -> Step {
-        let halo = 1.3 * shell(points);
+        let halo = 1.3 * Parts::of(points, 4.0).halo();
         Step {
             points,
             halo,
@@ -303,6 +349,32 @@ mod tests {
 
     fn machine() -> Machine {
         Machine::fit(4, 1, [2e-6, 1e10], [step(25e4), step(1e6)])
+    }
+
+    #[test]
+    fn a_cube_is_halved_along_one_axis_after_the_other() {
+        for (ranks, numbers, neighbors) in [
+            (1.0, [1.0, 1.0, 1.0], 0.0),
+            (2.0, [2.0, 1.0, 1.0], 1.0),
+            (4.0, [2.0, 2.0, 1.0], 3.0),
+            (8.0, [2.0, 2.0, 2.0], 7.0),
+            (16.0, [4.0, 2.0, 2.0], 9.0),
+        ] {
+            let parts = Parts::of(1000.0, ranks);
+            assert_eq!(parts.numbers, numbers);
+            assert!(
+                (parts.neighbors() - neighbors).abs() < 1e-9,
+                "{ranks} ranks"
+            );
+        }
+        // Two slabs of 20 × 20 × 10 points see 20 × 20 × 2 points of each other.
+        assert!((Parts::of(4000.0, 2.0).halo() - 800.0).abs() < 1e-9);
+        // A box among many sees all within the radius.
+        let many = Parts::of(1000.0, 60f64.exp2()).halo();
+        assert!((many - (14f64.powi(3) - 1000.0)).abs() < 1e-2, "{many}");
+        let rows = (1..100).map(|ranks| Parts::of(1000.0, f64::from(ranks)).halo());
+        let halos: Vec<f64> = rows.collect();
+        assert!(halos.is_sorted(), "{halos:?}");
     }
 
     #[test]

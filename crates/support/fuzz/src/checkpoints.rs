@@ -1,10 +1,11 @@
-//! Checkpoints of molecular dynamics and of bodies. Both readers are given the same bytes, that of
-//! bodies also with a checksum that fits, which no amount of guessing would find.
+//! Checkpoints of molecular dynamics, of bodies and of fluids. All readers are given the same
+//! bytes, that of bodies also with a checksum that fits, which no amount of guessing would find.
 
 use crate::{files::with_file, message::check_line, tables::check_system};
 use nearfield::{Device, all_pairs::Real};
 use nearfield_md::Checkpoint;
 use nearfield_nbody::{Options, Simulation};
+use nearfield_sph::Checkpoint as Fluid;
 
 /// Begins a checkpoint of bodies, which ends with its checksum.
 const BODIES: &[u8] = b"NF-BODY\n";
@@ -32,6 +33,7 @@ pub fn read(bytes: &[u8]) {
             Err(error) => check_line(&error.to_string()),
         }
     });
+    fluid(bytes);
     if bytes.len() > 48 * MAX_BODIES {
         return;
     }
@@ -44,6 +46,32 @@ pub fn read(bytes: &[u8]) {
         restore::<f32>(&fitting);
         restore::<f64>(&fitting);
     }
+}
+
+/// The checkpoint of a fluid is that of one rank, and of three, which have as many particles
+/// together. It has no two forms: what is written again is what was read.
+fn fluid(bytes: &[u8]) {
+    with_file("fluid.checkpoint", bytes, |path| {
+        let share = |rank, ranks| Fluid::read(path, rank, ranks);
+        let whole = match share(0, 1) {
+            Ok(whole) => whole,
+            Err(error) => return check_line(&error.to_string()),
+        };
+        assert!(whole.time().is_finite() && whole.steps() < u64::MAX);
+        let shares = (0..3).map(|rank| share(rank, 3));
+        let shares: Vec<Fluid> = shares
+            .map(|share| share.unwrap_or_else(|error| panic!("{error}")))
+            .collect();
+        let particles: usize = shares.iter().map(Fluid::particles).sum();
+        assert_eq!(particles, whole.particles());
+        assert!(shares.iter().all(|share| share.notes() == whole.notes()));
+        let again = path.with_extension("again");
+        whole
+            .write(&again, whole.notes())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let again = std::fs::read(&again).unwrap_or_else(|error| panic!("{error}"));
+        assert!(again == bytes, "it is written with other bytes");
+    });
 }
 
 fn restore<T: Real>(bytes: &[u8]) {

@@ -110,8 +110,7 @@ impl<'a> VtpWriter<'a> {
     /// values of this writer are not in it, only the kinds of its arrays and its field data.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`ErrorKind::Argument`](crate::ErrorKind::Argument) also when a
-    /// path has control characters.
+    /// As [`write`](Self::write), and when the path of a piece has control characters.
     pub fn write_parallel<P: AsRef<str>>(
         &self,
         path: impl AsRef<Path>,

@@ -251,7 +251,10 @@ impl PairKernel for Comparisons {
         let (a, b) = (signs(a), signs(b));
         let whole = [a == b, a != b, a < b, a <= b, a > b, a >= b];
         let parts = a.other < b.other || a.other.1 >= b.other.1;
-        (whole.map(|holds| if holds { 1.0 } else { 0.0 }), f32::from(parts))
+        (
+            whole.map(|holds| if holds { 1.0 } else { 0.0 }),
+            f32::from(parts),
+        )
     }
 }
 

@@ -6,9 +6,17 @@
 //!
 //! # Skew
 //!
-//! Twelve arrays whose beginnings are a power of two apart would map to the same sets of an 8-way
+//! Fourteen arrays whose beginnings are a power of two apart would map to the same sets of an 8-way
 //! first-level cache. Adding five cache lines to the stride spreads them. Growing throws the old
 //! contents away: a group is gathered from scratch.
+//!
+//! # Chunks
+//!
+//! Gathering takes a vector of consecutive sorted points at a time and keeps some of them. Where
+//! candidates are called by slot, it notes the first slot and the lanes that were kept: a *chunk*.
+//! Other arrays in the order of the sorted points are gathered by the same lanes, and sums beside
+//! the candidates are spread to their points by them: an instruction or two per vector and array,
+//! in the place of one address per candidate.
 
 use super::{
     aligned::Aligned,
@@ -27,6 +35,8 @@ use std::ops::Range;
 pub(crate) struct Candidates {
     /// Number of candidates.
     len: usize,
+    /// Number of chunks.
+    chunks: usize,
     /// They carry image vectors.
     shifted: bool,
     /// Values per array.
@@ -62,8 +72,12 @@ const R2: usize = 8;
 const SLOT: usize = R2;
 /// Boxes to be added to the target's own for the image; meaningful when [mixed](super::mixed).
 const BOXES: usize = 9;
+/// First slot of every chunk; meaningful where candidates are called by slot.
+const CHUNK_SLOT: usize = 12;
+/// Lanes of every chunk that are candidates.
+const CHUNK_LANES: usize = 13;
 /// Number of arrays.
-const ARRAYS: usize = 12;
+const ARRAYS: usize = 14;
 
 /// Values added to a power of two to make the stride: five cache lines.
 const SKEW: usize = 5 * LANES;
@@ -83,6 +97,28 @@ pub(crate) struct Arrays {
     pub(crate) slot: *mut u32,
     /// Boxes along each axis.
     pub(crate) boxes: [*mut f32; 3],
+    /// First slot of every chunk.
+    pub(crate) chunk_slot: *mut u32,
+    /// Its lanes that are candidates, a bit per lane.
+    pub(crate) chunk_lanes: *mut u32,
+}
+
+/// How far the arrays are filled.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Filled {
+    /// Number of candidates.
+    pub(crate) candidates: usize,
+    /// Number of chunks; 0 where candidates are not called by slot.
+    pub(crate) chunks: usize,
+}
+
+/// Consecutive sorted points some of which are candidates, next to each other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunk {
+    /// The sorted point of the first lane.
+    pub(crate) slot: usize,
+    /// The lanes that are candidates, a bit per lane; at least one.
+    pub(crate) lanes: u32,
 }
 
 impl Candidates {
@@ -93,7 +129,7 @@ impl Candidates {
     /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
     pub(crate) fn clear(&mut self, shifted: bool, max: usize) -> Result<(), Shortage> {
-        self.len = 0;
+        (self.len, self.chunks) = (0, 0);
         self.shifted = shifted;
         if max + 2 * LANES > self.stride {
             self.grow(max + 2 * LANES)?;
@@ -212,6 +248,31 @@ impl Candidates {
         self.len = len;
     }
 
+    /// Sets the numbers of candidates and chunks after vector code has written them.
+    ///
+    /// # Safety
+    /// As for [`set_len`](Self::set_len). The chunks have been written, and where there are any,
+    /// their lanes are as many as there are candidates.
+    #[inline(always)]
+    pub(crate) unsafe fn set_filled(&mut self, filled: Filled) {
+        debug_assert!(filled.chunks <= self.stride);
+        self.chunks = filled.chunks;
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.set_len(filled.candidates) };
+    }
+
+    /// The chunks that the candidates come from, in their order; none where candidates are not
+    /// called by slot.
+    #[inline(always)]
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = Chunk> {
+        let slots = &self.array(CHUNK_SLOT)[..self.chunks];
+        let lanes = &self.array(CHUNK_LANES)[..self.chunks];
+        slots.iter().zip(lanes).map(|(&slot, &lanes)| Chunk {
+            slot: slot as usize,
+            lanes,
+        })
+    }
+
     /// The arrays, for writing behind the candidates.
     #[inline(always)]
     pub(crate) fn arrays_mut(&mut self) -> Arrays {
@@ -225,6 +286,8 @@ impl Candidates {
             tag: at(TAG),
             r2: at(R2).cast(),
             slot: at(SLOT),
+            chunk_slot: at(CHUNK_SLOT),
+            chunk_lanes: at(CHUNK_LANES),
         }
     }
 

@@ -22,7 +22,7 @@
 //! unpredictable. The price is a vector of room behind the last candidate.
 
 use super::{
-    arrays::Arrays,
+    arrays::{Arrays, Filled},
     mode::{Mode, PROXIES, RADII, Tag, has},
 };
 use crate::simd::vector::{Compress, Vector};
@@ -131,8 +131,8 @@ pub(super) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
     unsafe { [V::splat(x[0]), V::splat(x[1]), V::splat(x[2])] }
 }
 
-/// Copies the candidates among the sorted points `slots` to the arrays `to`, behind the `len` that
-/// are there; returns how many there are then.
+/// Copies the candidates among the sorted points `slots` to the arrays `to`, behind those that are
+/// there; returns how many there are then.
 ///
 /// # Safety
 /// The processor has the vector's level, `slots` are sorted points of `args`, the arrays have room
@@ -145,8 +145,8 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
     args: &Gather<'_>,
     slots: Range<usize>,
     to: &Arrays,
-    mut len: usize,
-) -> usize {
+    mut filled: Filled,
+) -> Filled {
     let mut slot = slots.start;
     // SAFETY: the caller guarantees the level and the mode, and made room for the run and LANES
     // more.
@@ -157,12 +157,26 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
             let lanes = Lanes::<V>::load::<MODE>(args, slot);
             let d2 = squared_to_box(lanes.position, low, high);
             let near = d2.le(lanes.larger_r2::<MODE>(target_r2)) & inside::<V>(slot, slots.end);
-            lanes.keep::<MODE>(args, V::order(near), to, len);
-            len += near.count_ones() as usize;
+            lanes.keep::<MODE>(args, (near, V::order(near)), to, &mut filled);
             slot += V::LANES;
         }
     }
-    len
+    filled
+}
+
+/// Notes the chunk from `slot` on if any of its `lanes` is a candidate.
+///
+/// # Safety
+/// The arrays have room for another chunk.
+#[inline(always)]
+unsafe fn note_chunk(slot: usize, lanes: u32, to: &Arrays, filled: &mut Filled) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        to.chunk_slot.add(filled.chunks).write(slot as u32);
+        to.chunk_lanes.add(filled.chunks).write(lanes);
+    }
+    // Without a branch, which would be unpredictable.
+    filled.chunks += usize::from(lanes != 0);
 }
 
 /// The lanes of a vector of points from `slot` on that lie before `end`.
@@ -225,24 +239,28 @@ impl<V: Compress> Lanes<V> {
         }
     }
 
-    /// Stores the points of the lanes `order` as candidates from number `len` on.
+    /// Stores the points of the lanes `near`, whose order is `order`, as further candidates.
     ///
     /// # Safety
-    /// The processor has the vector's level, the arrays have room for a vector from there, and
-    /// `MODE` says what candidates carry.
+    /// The processor has the vector's level, the arrays have room for a vector behind those that
+    /// are `filled`, and `MODE` says what candidates carry.
     #[inline(always)]
     pub(super) unsafe fn keep<const MODE: Mode>(
         &self,
         args: &Gather<'_>,
-        order: V::Order,
+        (near, order): (u32, V::Order),
         to: &Arrays,
-        len: usize,
+        filled: &mut Filled,
     ) {
+        let len = filled.candidates;
         // SAFETY: guaranteed by the caller; the index is padded too.
         unsafe {
             let tags = match args.tag {
                 Tag::Index => V::load_u32(args.points.index().as_ptr().add(self.slot)),
-                Tag::Slot => V::count_from(self.slot as u32),
+                Tag::Slot => {
+                    note_chunk(self.slot, near, to, filled);
+                    V::count_from(self.slot as u32)
+                }
             };
             for axis in 0..3 {
                 self.position[axis].compress(order, to.position[axis].add(len));
@@ -256,6 +274,7 @@ impl<V: Compress> Lanes<V> {
             }
             V::compress_u32(tags, order, to.tag.add(len));
         }
+        filled.candidates += near.count_ones() as usize;
     }
 }
 

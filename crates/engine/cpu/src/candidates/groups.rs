@@ -34,7 +34,7 @@
 //! as there are), and the candidates of a group contain every neighbour of each of its targets.
 
 use super::{
-    arrays::Candidates,
+    arrays::{Candidates, Filled},
     gather::{Gather, SeenThrough, gather, put_shifts},
     mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode},
     piece::{Pieces, SeenImage},
@@ -594,13 +594,13 @@ impl Walk<'_> {
         let candidates = &mut scratch.candidates;
         candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
         let to = candidates.arrays_mut();
-        let mut len = 0;
+        let mut filled = Filled::default();
         for run in runs {
             // SAFETY: the caller guarantees the level; `clear` made room for all runs.
-            len = unsafe { gather::<S::Single, MODE>(&args, run.slots.clone(), &to, len) };
+            filled = unsafe { gather::<S::Single, MODE>(&args, run.slots.clone(), &to, filled) };
         }
-        // SAFETY: `gather` has written `len` candidates.
-        unsafe { candidates.set_len(len) };
+        // SAFETY: `gather` has written them.
+        unsafe { candidates.set_filled(filled) };
         candidates.seal(MODE);
         if has(of.mode, EXACT) {
             self.look_up(candidates)?;
@@ -628,7 +628,7 @@ impl Walk<'_> {
         candidates.clear(has(of.mode, SHIFTED), pieces.points())?;
         let to = candidates.arrays_mut();
         let Pieces { pieces, images, .. } = pieces;
-        let (mut len, mut itself) = (0, None);
+        let (mut filled, mut itself) = (Filled::default(), None);
         // Candidates from here on are seen through the same image.
         let (mut begin, mut image) = (0, 0);
         for piece in &mut *pieces {
@@ -636,8 +636,9 @@ impl Walk<'_> {
             // SAFETY: the caller guarantees the level; `clear` made room for all pieces.
             unsafe {
                 if has(of.mode, SHIFTED) && piece.image != image {
-                    put_shifts::<S::Single>(images[image].shift, begin..len, &to);
-                    (begin, image) = (len, piece.image);
+                    let seen = begin..filled.candidates;
+                    put_shifts::<S::Single>(images[image].shift, seen, &to);
+                    (begin, image) = (filled.candidates, piece.image);
                 }
                 let args = seen.of(piece.image, images[piece.image].shift);
                 if rest.contains(&slots.start)
@@ -645,20 +646,21 @@ impl Walk<'_> {
                     && images[piece.image].image == [0; 3]
                 {
                     // All targets survive the box test, so they stay next to each other.
-                    len = gather::<S::Single, MODE>(args, rest.start..slots.start, &to, len);
-                    itself = Some(len);
+                    let before = rest.start..slots.start;
+                    filled = gather::<S::Single, MODE>(args, before, &to, filled);
+                    itself = Some(filled.candidates);
                     rest.start = slots.start;
                 }
-                len = gather::<S::Single, MODE>(args, rest, &to, len);
+                filled = gather::<S::Single, MODE>(args, rest, &to, filled);
             }
-            piece.end = len;
+            piece.end = filled.candidates;
         }
         if has(of.mode, SHIFTED) {
             // SAFETY: as above.
-            unsafe { put_shifts::<S::Single>(images[image].shift, begin..len, &to) };
+            unsafe { put_shifts::<S::Single>(images[image].shift, begin..filled.candidates, &to) };
         }
-        // SAFETY: `gather` has written `len` candidates.
-        unsafe { candidates.set_len(len) };
+        // SAFETY: `gather` has written them.
+        unsafe { candidates.set_filled(filled) };
         candidates.seal(MODE);
         if has(of.mode, EXACT) {
             self.look_up(candidates)?;

@@ -39,7 +39,7 @@
 //! beside the candidates until all targets have met them ([`Group::keeps`](super::groups::Group)).
 
 use super::{
-    arrays::{Arrays, Seen},
+    arrays::{Arrays, Filled, Seen},
     gather::{Gather, Lanes, inside, splat, squared_to_box},
     mixing::Mixing,
     mode::{EXACT, Mode, has},
@@ -136,7 +136,7 @@ impl Walk<'_> {
         let candidates = &mut scratch.candidates;
         candidates.clear(true, scratch.pieces.points())?;
         let to = candidates.arrays_mut();
-        let (mut len, mut itself) = (0, None);
+        let (mut filled, mut itself) = (Filled::default(), None);
         let Pieces { pieces, images, .. } = &scratch.pieces;
         for piece in pieces {
             let of_cells = images[piece.image].image;
@@ -147,15 +147,15 @@ impl Walk<'_> {
                 if self.same_set && of_cells == [0; 3] && rest.contains(&slots.start) {
                     // All targets survive the box test, so they stay next to each other.
                     let before = rest.start..slots.start;
-                    len = moved::<V, MODE>(mixing, &args, image, before, &to, len);
-                    itself = Some(len);
+                    filled = moved::<V, MODE>(mixing, &args, image, before, &to, filled);
+                    itself = Some(filled.candidates);
                     rest.start = slots.start;
                 }
-                len = moved::<V, MODE>(mixing, &args, image, rest, &to, len);
+                filled = moved::<V, MODE>(mixing, &args, image, rest, &to, filled);
             }
         }
-        // SAFETY: `moved` has written `len` candidates.
-        unsafe { candidates.set_len(len) };
+        // SAFETY: `moved` has written them.
+        unsafe { candidates.set_filled(filled) };
         candidates.seal(MODE);
         if has(self.mixed_mode(), EXACT) {
             self.look_up(candidates)?;
@@ -215,8 +215,8 @@ unsafe fn moved<V: Compress, const MODE: Mode>(
     image: [f32; 3],
     slots: Range<usize>,
     to: &Arrays,
-    mut len: usize,
-) -> usize {
+    mut filled: Filled,
+) -> Filled {
     let wraps = args.points.all_wraps().axes();
     let mut slot = slots.start;
     // SAFETY: the caller guarantees the level. Boxes are padded by LANES as the points are, and the
@@ -245,14 +245,13 @@ unsafe fn moved<V: Compress, const MODE: Mode>(
             }
             let r2 = lanes.larger_r2::<MODE>(target_r2).mul_add(enlarged, least);
             let near = squared_to_box(moved, low, high).le(r2) & inside::<V>(slot, slots.end);
-            let order = V::order(near);
+            let (order, len) = (V::order(near), filled.candidates);
             for k in 0..3 {
                 boxes[k].compress(order, to.boxes[k].add(len));
             }
-            lanes.keep::<MODE>(args, order, to, len);
-            len += near.count_ones() as usize;
+            lanes.keep::<MODE>(args, (near, order), to, &mut filled);
             slot += V::LANES;
         }
     }
-    len
+    filled
 }

@@ -129,9 +129,14 @@ struct Evaluate<'a, K: PairKernel> {
 impl<K: PairKernel> Task for Evaluate<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
+        if self.candidates.len() == 0 && self.group.is_whole() {
+            return self.put_nothing();
+        }
         if !self.group.kept {
-            // SAFETY: tags are sorted points of the source set; there is room for all candidates.
-            unsafe { gather_channels(self.shared.channels, self.candidates, self.gathered) };
+            let channels = self.shared.channels;
+            // SAFETY: the caller guarantees the level; candidates are called by the slots of the
+            // source set; there is room for all of them and LANES more.
+            unsafe { gather_channels::<S::Single>(channels, self.candidates, self.gathered) };
         }
         let walk = &self.shared.walk;
         let points = walk.targets.points();
@@ -168,6 +173,17 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
 }
 
 impl<K: PairKernel> Evaluate<'_, K> {
+    /// Hands on the results of targets that nothing is near, such as water far from walls.
+    #[inline(always)]
+    fn put_nothing(&self) {
+        let index = self.shared.walk.targets.points().index();
+        for &target in &index[self.group.slots.clone()] {
+            let value = K::Output::read(|_| K::REDUCE.identity());
+            // SAFETY: every target lies in one task, and is visited once there.
+            unsafe { self.shared.results.put::<K>(target as usize, value) };
+        }
+    }
+
     /// Evaluates the kernel for the neighbours of a target, packed together.
     ///
     /// # Safety

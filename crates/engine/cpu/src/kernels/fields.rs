@@ -9,7 +9,9 @@
 //! The compiler's vectoriser loads sixteen values of one array at once, but not sixteen structs.
 //! So source values are split into channels, each an array in the order of the sorted points, and
 //! gathered per group into arrays beside the candidates. A kernel's `Source::read` then asks for
-//! channel k of candidate n, which is a vector load for sixteen candidates.
+//! channel k of candidate n, which is a vector load for sixteen candidates. They are gathered by
+//! the lanes that were kept of every vector of sorted points, as the coordinates were: two
+//! instructions for up to sixteen candidates of a channel.
 //!
 //! Target values are uniform over a target's candidates; they are read once per target and stay in
 //! registers.
@@ -30,14 +32,18 @@ use crate::{
     candidates::{aligned::Aligned, arrays::Candidates, scan::Channels as Arrays},
     error::{Error, ErrorKind},
     pool::CpuBackend,
+    simd::vector::Compress,
 };
 use nearfield_grid::{
-    Grid, PADDING,
+    Grid, PADDING, SharedMut,
     memory::{Shortage, make_room},
     parallel::PoolLoops,
 };
 use nearfield_pairs::{Channels, Field, PairKernel};
 use rayon::prelude::*;
+
+/// Points whose channels are sorted at a time.
+const SORTED_AT_A_TIME: usize = 1 << 12;
 
 /// Per-point values a kernel reads, in the caller's order.
 ///
@@ -123,7 +129,7 @@ pub(crate) fn check_fields(
 }
 
 /// Appends every channel of the fields to `channels`, in the order of the sorted points, one array
-/// per channel. Arrays come from the backend and go back to it: fresh memory costs more than
+/// per channel, each padded by a vector. Arrays come from the backend and go back to it: fresh memory costs more than
 /// filling it.
 pub(super) fn sorted_channels(
     backend: &CpuBackend,
@@ -131,23 +137,38 @@ pub(super) fn sorted_channels(
     fields: &[Field<'_>],
     channels: &mut Vec<Vec<f32>>,
 ) -> Result<(), Error> {
-    let points = sources.points();
-    let index = &points.index()[..points.len()];
-    for field in fields {
-        for channel in 0..field.channels() {
-            let mut sorted = backend.take_channel();
-            sorted.clear();
-            make_room(&mut sorted, points.len() + PADDING, "sorted fields")?;
-            backend.install_for(points.len(), || {
-                index
-                    .par_iter()
-                    .with_min_len(1 << 12)
-                    .map(|&i| field.value(i as usize, channel))
-                    .put_into(&mut sorted);
-            });
-            channels.push(sorted);
-        }
+    let (len, padded) = (sources.points().len(), sources.points().len() + PADDING);
+    let index = &sources.points().index()[..len];
+    let first = channels.len();
+    for _ in 0..fields.iter().map(Field::channels).sum() {
+        let mut sorted = backend.take_channel();
+        make_room(&mut sorted, padded, "sorted fields")?;
+        sorted.resize(padded, 0.0);
+        sorted[len..].fill(0.0);
+        channels.push(sorted);
     }
+    let sorted = channels[first..].iter_mut();
+    let sorted: Vec<_> = sorted.map(|sorted| SharedMut::new(sorted)).collect();
+    // All channels at once: the values of a point lie next to each other, and workers are woken
+    // once.
+    backend.install_for(len, || {
+        let ranges = (0..len.div_ceil(SORTED_AT_A_TIME)).into_par_iter();
+        ranges.with_max_len(1).run(|number| {
+            let begin = number * SORTED_AT_A_TIME;
+            let end = (begin + SORTED_AT_A_TIME).min(len);
+            let of_fields = fields.iter().flat_map(|field| {
+                let channels = 0..field.channels();
+                channels.map(move |channel| (field, channel))
+            });
+            for ((field, channel), sorted) in of_fields.zip(&sorted) {
+                // SAFETY: every range is one task's.
+                let sorted = unsafe { sorted.slice_mut(begin, end) };
+                for (value, &i) in sorted.iter_mut().zip(&index[begin..end]) {
+                    *value = field.value(i as usize, channel);
+                }
+            }
+        });
+    });
     Ok(())
 }
 
@@ -167,23 +188,42 @@ pub(crate) fn target_value<T: Channels>(fields: &[Field<'_>], index: usize) -> T
     })
 }
 
-/// Gathers channels of the candidates, which are tagged by slot, from arrays in the order of the
-/// sorted points.
+/// Returns the number of the first channel of `part` among those of `all`, if its fields are some
+/// of `all`, in the same places of memory and next to each other.
+pub(super) fn first_channel_of(part: &[Field<'_>], all: &[Field<'_>]) -> Option<usize> {
+    let places = all.windows(part.len().max(1));
+    let same = |fields: &[Field<'_>]| (fields.iter().zip(part)).all(|(a, b)| a.is_same_place(b));
+    let before = places.take_while(|fields| !same(fields)).count();
+    let found = part.is_empty() || before + part.len() <= all.len();
+    found.then(|| all[..before].iter().map(Field::channels).sum())
+}
+
+/// Gathers channels of the candidates, which are called by slot, from arrays in the order of the
+/// sorted points, by the chunks that the candidates come from.
 ///
 /// # Safety
-/// Every array has a value for every tag, and `to` has room for the channels of all candidates.
+/// The processor has the vector's level. Every array has a value for every sorted point and
+/// [`LANES`](crate::simd::LANES) more, and `to` has room for the channels of all candidates and
+/// [`LANES`](crate::simd::LANES) more.
 #[inline(always)]
-pub(super) unsafe fn gather_channels(from: &[Vec<f32>], candidates: &Candidates, to: Arrays) {
-    let tags = &candidates.tags()[..candidates.len()];
-    for (channel, sorted) in from.iter().enumerate() {
-        for (k, &slot) in tags.iter().enumerate() {
-            // SAFETY: guaranteed by the caller.
-            unsafe {
-                to.at(channel, k)
-                    .write(*sorted.get_unchecked(slot as usize))
-            };
+pub(super) unsafe fn gather_channels<V: Compress>(
+    from: &[Vec<f32>],
+    candidates: &Candidates,
+    to: Arrays,
+) {
+    let mut k = 0;
+    for chunk in candidates.chunks() {
+        // SAFETY: guaranteed by the caller; chunks begin at sorted points.
+        unsafe {
+            let order = V::order(chunk.lanes);
+            for (channel, sorted) in from.iter().enumerate() {
+                let values = V::load(sorted.as_ptr().add(chunk.slot));
+                values.compress(order, to.at(channel, k));
+            }
         }
+        k += chunk.lanes.count_ones() as usize;
     }
+    debug_assert_eq!(k, candidates.len());
 }
 
 /// Gives `to` the channels of the sources `indices`, read from the caller's arrays.
@@ -201,5 +241,30 @@ pub(crate) unsafe fn gather_fields(fields: &[Field<'_>], indices: &[u32], to: Ar
             }
         }
         first += field.channels();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_among_others_by_their_place_in_memory() {
+        let (vectors, numbers) = ([[1.0f32, 2.0, 3.0]; 4], [5.0f32; 4]);
+        let copy = numbers;
+        let (v, n, c) = (
+            Field::from(&vectors),
+            Field::from(&numbers),
+            Field::from(&copy),
+        );
+        assert_eq!(first_channel_of(&[v, n], &[v, n]), Some(0));
+        assert_eq!(first_channel_of(&[n], &[v, n]), Some(3));
+        assert_eq!(first_channel_of(&[n, c], &[c, v, n, c]), Some(4));
+        assert_eq!(first_channel_of(&[], &[v]), Some(0));
+        assert_eq!(first_channel_of(&[], &[]), Some(0));
+        assert_eq!(first_channel_of(&[c], &[v, n]), None);
+        assert_eq!(first_channel_of(&[n, v], &[v, n]), None);
+        assert_eq!(first_channel_of(&[v, n], &[n]), None);
+        assert_eq!(first_channel_of(&[v], &[]), None);
     }
 }

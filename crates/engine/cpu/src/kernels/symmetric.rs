@@ -4,9 +4,9 @@
 //! domain is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the
 //! candidates are tested and half the contributions computed. The contribution of a pair to its
 //! target is summed in registers, the one to its source in an array beside the candidates, which is
-//! added to the task's [`Window`] when the group is done. Storing all sums of a group at once costs
-//! less than storing each contribution to its point, and needs neither atomics nor a colouring of
-//! the cells.
+//! added to the task's [`Window`] when the group is done, vector by vector, by the chunks that the
+//! candidates come from. Storing all sums of a group at once costs less than storing each
+//! contribution to its point, and needs neither atomics nor a colouring of the cells.
 //!
 //! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for
 //! the target alone. The contributions to others are summed too, and dropped at the end; so a share
@@ -40,10 +40,10 @@
 //! contributions.
 
 use super::{
-    fields::{gather_channels, room},
+    fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
     reduce::{MAX_OUTPUTS, Results, combine_lanes, fold_lanes},
     together::{self, in_pages, put_together},
-    window::{Window, WindowSums},
+    window::{PAGE, Window, WindowSums, by_page},
 };
 use crate::{
     candidates::{
@@ -58,9 +58,13 @@ use crate::{
     error::Error,
     pool::CpuBackend,
     sets::share::Share,
-    simd::{LANES, Simd, Task, vector::Vector, with_level},
+    simd::{
+        LANES, Simd, Task,
+        vector::{Compress, Vector},
+        with_level,
+    },
 };
-use nearfield_grid::memory::with_room;
+use nearfield_grid::{Grid, memory::with_room};
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
@@ -72,6 +76,31 @@ const MIN_TASKS: usize = 64;
 /// See [`MIN_TASKS`].
 const MANY: usize = 1 << 18;
 
+/// The channels of points that are both targets and sources.
+pub(crate) struct OfBoth {
+    /// In the order of the sorted points: those of the sources first.
+    pub(crate) sorted: Vec<Vec<f32>>,
+    /// The first that a target reads.
+    targets_at: usize,
+}
+
+impl OfBoth {
+    /// Sorts the channels of both. Fields that are the same for both are sorted and gathered once.
+    pub(crate) fn new(backend: &CpuBackend, of: &Grid, fields: Fields<'_>) -> Result<Self, Error> {
+        let mut sorted = Vec::new();
+        sorted_channels(backend, of, fields.sources, &mut sorted)?;
+        let targets_at = match first_channel_of(fields.targets, fields.sources) {
+            Some(first) => first,
+            None => {
+                let first = sorted.len();
+                sorted_channels(backend, of, fields.targets, &mut sorted)?;
+                first
+            }
+        };
+        Ok(Self { sorted, targets_at })
+    }
+}
+
 /// A traversal of one set that evaluates every pair once. Channels of targets and sources are both
 /// sorted, because every candidate is both.
 pub(crate) struct Symmetric<'a, K: PairKernel> {
@@ -79,8 +108,8 @@ pub(crate) struct Symmetric<'a, K: PairKernel> {
     pub(crate) kernel: &'a K,
     /// With [`ahead`](Walk::ahead) set and candidates tagged by slot.
     pub(crate) walk: Walk<'a>,
-    /// Source channels, then target channels, in the order of the sorted points.
-    pub(crate) channels: &'a [Vec<f32>],
+    /// The channels.
+    pub(crate) channels: &'a OfBoth,
     /// Where results go.
     pub(crate) results: Results<'a, K::Output>,
 }
@@ -197,12 +226,13 @@ impl<K: PairKernel> Symmetric<'_, K> {
         }
     }
 
-    /// Hands the sums of the targets `slots` on; `sums` begins with those of `first`.
+    /// Hands the sums of the targets `slots` on; `sums` begins with the page of `first`.
     fn put_all(&self, slots: Range<usize>, first: usize, sums: &[f32]) {
         let index = self.walk.targets.points().index();
         for slot in slots {
-            let first = (slot - first) * K::Output::COUNT;
-            let value = K::Output::read(|channel| sums[first + channel]);
+            let (page, at) = ((slot - first) / PAGE, (slot - first) % PAGE);
+            let sums = &sums[page * PAGE * K::Output::COUNT..];
+            let value = K::Output::read(|channel| sums[channel * PAGE + at]);
             // SAFETY: every target lies in one task.
             unsafe { self.results.put::<K>(index[slot] as usize, value) };
         }
@@ -230,7 +260,8 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
         while let Some(group) = groups.next(S::LEVEL, self.scratch) {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
-            let made = room(&mut gathered, K::Source::COUNT + K::Target::COUNT, stride)
+            let channels = self.symmetric.channels.sorted.len();
+            let made = room(&mut gathered, channels, stride)
                 .and_then(|gathered| Ok((gathered, room(&mut sums, K::Output::COUNT, stride)?)));
             let (gathered, sums) = match made {
                 Ok(made) => made,
@@ -264,7 +295,7 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     group: &'a Group,
     /// Its candidates.
     candidates: &'a Candidates,
-    /// Source and target channels of the candidates.
+    /// Channels of the candidates.
     gathered: Arrays,
     /// Sums of the candidates.
     sums: Arrays,
@@ -279,7 +310,8 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
         // room for the channels of all candidates, the targets first among them, and LANES more.
         unsafe {
             if !self.group.kept {
-                gather_channels(self.symmetric.channels, self.candidates, self.gathered);
+                let channels = &self.symmetric.channels.sorted;
+                gather_channels::<S::Single>(channels, self.candidates, self.gathered);
                 self.clear_sums::<S>();
             }
             for k in 0..self.group.slots.len() {
@@ -293,9 +325,9 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
                     (true, _, true) => self.target::<S, { EXACT | SHIFTED }>(k),
                 }
             }
-        }
-        if !self.group.keeps {
-            self.add_sums();
+            if !self.group.keeps {
+                self.add_sums::<S::Single>();
+            }
         }
     }
 }
@@ -413,24 +445,39 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     unsafe fn values(&self, k: usize) -> (K::Target, K::Source) {
         // SAFETY: the channels are padded by LANES.
         unsafe {
-            let target =
-                K::Target::read(|channel| *self.gathered.at(K::Source::COUNT + channel, k));
+            let first = self.symmetric.channels.targets_at;
+            let target = K::Target::read(|channel| *self.gathered.at(first + channel, k));
             let source = K::Source::read(|channel| *self.gathered.at(channel, k));
             (target, source)
         }
     }
 
-    /// Adds the sums of the candidates to the window. Candidates of a run are consecutive points,
-    /// so additions stream through the pages.
+    /// Adds the sums of the candidates to the window, whose pages hold channel by channel. Points
+    /// of a chunk that are no candidates are combined with the identity.
+    ///
+    /// # Safety
+    /// The processor has the vector's level.
     #[inline(always)]
-    fn add_sums(self) {
-        let tags = &self.candidates.tags()[..self.candidates.len()];
-        for (k, &slot) in tags.iter().enumerate() {
-            let sums = self.window.sums::<K>(slot as usize);
-            for channel in 0..K::Output::COUNT {
-                // SAFETY: there is a sum per candidate and channel.
-                let value = unsafe { *self.sums.at(channel, k) };
-                sums[channel] = K::REDUCE.combine(sums[channel], value);
+    unsafe fn add_sums<V: Compress>(self) {
+        let mut k = 0;
+        for chunk in self.candidates.chunks() {
+            for part in by_page(chunk, V::LANES) {
+                if part.lanes == 0 {
+                    continue;
+                }
+                let page = self.window.page_of::<K>(part.point).as_mut_ptr();
+                // SAFETY: the caller guarantees the level. A vector from the first lane lies within
+                // the page's array of a channel, and there are sums of all candidates and LANES
+                // more.
+                unsafe {
+                    let identity = V::splat(K::REDUCE.identity());
+                    for channel in 0..K::Output::COUNT {
+                        let to = page.add(channel * PAGE + part.first);
+                        let values = V::expand(self.sums.at(channel, k), part.lanes, identity);
+                        combine_lanes::<K, _>(V::load(to), values).store(to);
+                    }
+                }
+                k += part.lanes.count_ones() as usize;
             }
         }
     }

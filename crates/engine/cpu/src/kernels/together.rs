@@ -68,7 +68,8 @@ pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
     held * PAGE
 }
 
-/// Takes the sums of a range of points. A trait object, so that adding up is not compiled for
+/// Takes the sums of a range of points, which begins with a page: whole pages as the tasks laid them
+/// out, also of the last one. A trait object, so that adding up is not compiled for
 /// every kernel.
 type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
@@ -116,7 +117,8 @@ impl Sums {
             chunks.with_max_len(1).run(|chunk| {
                 let first = chunk * AT_A_TIME * PAGE;
                 let slots = first..(first + AT_A_TIME * PAGE).min(points);
-                let mut sums = vec![reduce.identity(); slots.len() * channels];
+                let room = slots.len().next_multiple_of(PAGE) * channels;
+                let mut sums = vec![reduce.identity(); room];
                 if channels > 0 {
                     for (page, sums) in sums.chunks_mut(PAGE * channels).enumerate() {
                         for theirs in held.sums(chunk * AT_A_TIME + page, windows, channels) {

@@ -19,7 +19,7 @@ use super::{
     evaluate::{Traversal, TraverseTask},
     fields::{Fields, Output, sorted_channels},
     reduce::{MAX_OUTPUTS, Results},
-    symmetric::{self, Symmetric},
+    symmetric::{self, OfBoth, Symmetric},
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
@@ -85,8 +85,6 @@ impl CpuBackend {
         .entered();
         let mut walk = Walk::new(sets, Tag::Slot, ListKind::Full)?;
         walk.record_work(&span);
-        let mut channels = Vec::new();
-        sorted_channels(self, sets.sources, fields.sources, &mut channels)?;
         let values = SharedMut::new(values);
         let results = Results {
             values: &values,
@@ -94,7 +92,7 @@ impl CpuBackend {
         };
         if let Some(task) = symmetric_task::<K>(&walk)? {
             walk.ahead = true;
-            sorted_channels(self, sets.targets, fields.targets, &mut channels)?;
+            let channels = OfBoth::new(self, sets.targets, fields)?;
             let symmetric = Symmetric {
                 kernel,
                 walk,
@@ -102,9 +100,11 @@ impl CpuBackend {
                 results,
             };
             symmetric.run(self, task)?;
-            self.keep_channels(channels);
+            self.keep_channels(channels.sorted);
             return Ok(());
         }
+        let mut channels = Vec::new();
+        sorted_channels(self, sets.sources, fields.sources, &mut channels)?;
         self.run_traversal(&Traversal {
             kernel,
             walk,

@@ -7,6 +7,10 @@
 //! between them are never touched. So a window is small however wide a layer is, and tasks can be
 //! small too, which lets many workers share the work evenly.
 //!
+//! Sums are either reached point by point ([`Window::sums`], [`Window::pointers`]); the channels of
+//! a point then lie next to each other. Or they are reached page by page ([`Window::page_of`]), and
+//! the page belongs to the caller, who may keep each channel by itself. A task does one of both.
+//!
 //! [`together`](super::together) adds the windows up when all tasks are done.
 //!
 //! # Failure
@@ -21,7 +25,7 @@
 //! Closing a window resets the entries it used, not the whole table, so a task costs what it
 //! reaches.
 
-use crate::simd::LANES;
+use crate::{candidates::arrays::Chunk, simd::LANES};
 use nearfield_grid::memory::{Shortage, make_room, make_room_for_one};
 use nearfield_pairs::{Channels, PairKernel};
 
@@ -33,7 +37,7 @@ pub(super) const PAGE: usize = 1 << 7;
 /// Marks a page that is not open.
 const NONE: u32 = u32::MAX;
 
-/// The sums of one task while it works; the channels of a point lie next to each other.
+/// The sums of one task while it works.
 pub(crate) struct Window<'a> {
     /// From pages of the points to pages of the window.
     table: &'a mut PageTable,
@@ -141,6 +145,14 @@ impl<'a> Window<'a> {
         &mut self.held.sums[at..][..K::Output::COUNT]
     }
 
+    /// The [`PAGE`] sums of each channel of the points of a page, in the order that the caller
+    /// gives them.
+    #[inline(always)]
+    pub(crate) fn page_of<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
+        let (page, room) = (self.page(point, K::Output::COUNT), PAGE * K::Output::COUNT);
+        &mut self.held.sums[page * room..][..room]
+    }
+
     /// Pointers to the sums of up to [`LANES`] points, which may be the same point several times.
     ///
     /// Pages are opened first and pointers taken afterwards, because opening a page may move the
@@ -173,5 +185,63 @@ impl<'a> Window<'a> {
             self.table.pages[page as usize] = NONE;
         }
         self.failed.map_or(Ok(self.held), Err)
+    }
+}
+
+/// The lanes of a [`Chunk`] whose points lie in one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InPage {
+    /// A point of the page.
+    pub(crate) point: usize,
+    /// Number in the page of the point of the first lane.
+    pub(crate) first: usize,
+    /// The lanes, a bit per lane, all within the page.
+    pub(crate) lanes: u32,
+}
+
+/// Divides a chunk of vectors of `width` lanes where a page ends. A whole vector from the first
+/// lane of either part lies in its page: the lanes of the first part are moved up as far as the
+/// vector would reach beyond the end. The second part has no lanes where the page does not end.
+#[inline(always)]
+pub(crate) fn by_page(chunk: Chunk, width: usize) -> [InPage; 2] {
+    let at = chunk.slot % PAGE;
+    let beyond = (at + width).saturating_sub(PAGE);
+    let all = u32::MAX >> (32 - width);
+    let before = InPage {
+        point: chunk.slot,
+        first: at - beyond,
+        lanes: chunk.lanes << beyond & all,
+    };
+    let after = InPage {
+        point: chunk.slot + width,
+        first: 0,
+        lanes: (u64::from(chunk.lanes & all) >> (width - beyond)) as u32,
+    };
+    [before, after]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lane_of_a_chunk_is_in_the_page_of_its_point() {
+        for width in [1, 4, 8, 16] {
+            for slot in (0..3 * PAGE).step_by(3).chain(2 * PAGE - 17..2 * PAGE + 3) {
+                for lanes in [1, 0b1010_0110_1101_0011, 0xffff] {
+                    let lanes = lanes & (u32::MAX >> (32 - width));
+                    let mut found = Vec::new();
+                    for part in by_page(Chunk { slot, lanes }, width) {
+                        assert!(part.first + width <= PAGE, "{slot}: {part:?}");
+                        let page = part.point / PAGE * PAGE;
+                        let lanes = (0..32).filter(|lane| part.lanes >> lane & 1 == 1);
+                        found.extend(lanes.map(|lane| page + part.first + lane));
+                    }
+                    let lanes = (0..width).filter(|lane| lanes >> lane & 1 == 1);
+                    let expected: Vec<_> = lanes.map(|lane| slot + lane).collect();
+                    assert_eq!(found, expected, "{width} lanes from {slot}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Eight lanes of `f32`, four of `f64`.
 //!
 //! AVX2 has no compression. Lanes are moved by a permutation that is looked up from the mask, in a
-//! table of 8 KiB that stays in the first-level cache. The hardware's estimate of 1/√x has 12 bits
+//! table of 8 KiB that stays in the first-level cache, and back by another one. The hardware's estimate of 1/√x has 12 bits
 //! and exists in `f32` only.
 //!
 //! # Masks
@@ -36,6 +36,27 @@ const fn compress_table() -> [[u32; 8]; 256] {
             if mask >> lane & 1 == 1 {
                 table[mask][kept] = lane as u32;
                 kept += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+}
+
+/// `EXPAND[mask]` moves the first lanes to those whose bit is set in `mask`, in order; the sign bit
+/// of the others is set.
+static EXPAND: [[u32; 8]; 256] = expand_table();
+
+const fn expand_table() -> [[u32; 8]; 256] {
+    let mut table = [[1 << 31; 8]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut taken) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask][lane] = taken;
+                taken += 1;
             }
             lane += 1;
         }
@@ -163,5 +184,11 @@ impl Compress for __m256 {
             _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(self, order));
         fn compress_u32(lanes: __m256i, order: __m256i, to: *mut u32) =
             _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(lanes, order));
+        fn expand(from: *const f32, mask: u32, other: Self) -> Self = {
+            let order = EXPAND[(mask & 0xff) as usize].as_ptr();
+            let order = _mm256_loadu_si256(order.cast());
+            let lanes = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), order);
+            _mm256_blendv_ps(lanes, other, _mm256_castsi256_ps(order))
+        };
     }
 }

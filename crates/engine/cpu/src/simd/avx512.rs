@@ -143,5 +143,7 @@ impl Compress for __m512 {
             _mm512_storeu_ps(to, _mm512_maskz_compress_ps(order, self));
         fn compress_u32(lanes: __m512i, order: __mmask16, to: *mut u32) =
             _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(order, lanes));
+        fn expand(from: *const f32, mask: u32, other: Self) -> Self =
+            _mm512_mask_expand_ps(other, mask as __mmask16, _mm512_loadu_ps(from));
     }
 }

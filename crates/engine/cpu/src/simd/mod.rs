@@ -130,3 +130,44 @@ pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compresses and expands by every mask of up to eight lanes, and some of sixteen.
+    struct ThereAndBack;
+
+    impl Task for ThereAndBack {
+        #[inline(always)]
+        unsafe fn run<S: Simd>(self) {
+            let lanes = S::Single::LANES;
+            let all = u32::MAX >> (32 - lanes);
+            let masks = (0..256).chain((0..256).map(|mask| mask * 257 ^ 0x55aa));
+            for mask in masks.map(|mask: u32| mask & all) {
+                let numbers: [f32; LANES] = std::array::from_fn(|lane| 1.0 + lane as f32);
+                let (mut kept, mut found) = ([f32::NAN; 2 * LANES], [f32::NAN; LANES]);
+                // SAFETY: the caller guarantees the level; arrays are as long as any vector.
+                unsafe {
+                    let order = S::Single::order(mask);
+                    S::Single::load(numbers.as_ptr()).compress(order, kept.as_mut_ptr());
+                    let other = S::Single::splat(-1.0);
+                    let expanded = S::Single::expand(kept.as_ptr(), mask, other);
+                    expanded.store(found.as_mut_ptr());
+                }
+                for lane in 0..lanes {
+                    let is_kept = mask >> lane & 1 == 1;
+                    let expected = if is_kept { numbers[lane] } else { -1.0 };
+                    assert_eq!(found[lane], expected, "lane {lane} of {mask:#b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_that_were_compressed_are_expanded_to_their_places() {
+        for &level in SimdLevel::available() {
+            with_level(level, ThereAndBack);
+        }
+    }
+}

@@ -47,6 +47,31 @@ const fn compress_table() -> [[u8; 16]; 16] {
     table
 }
 
+/// `EXPAND[mask]` moves the first four-byte lanes to those whose bit is set in `mask`, in order;
+/// the bytes of the others are out of range.
+static EXPAND: [[u8; 16]; 16] = expand_table();
+
+const fn expand_table() -> [[u8; 16]; 16] {
+    let mut table = [[0xff; 16]; 16];
+    let mut mask = 0;
+    while mask < 16 {
+        let (mut lane, mut taken) = (0, 0);
+        while lane < 4 {
+            if mask >> lane & 1 == 1 {
+                let mut byte = 0;
+                while byte < 4 {
+                    table[mask][4 * lane + byte] = (4 * taken + byte) as u8;
+                    byte += 1;
+                }
+                taken += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+}
+
 /// One bit per lane from lanes of all ones or all zeros.
 ///
 /// # Safety
@@ -158,6 +183,12 @@ impl Compress for float32x4_t {
         fn compress_u32(lanes: uint32x4_t, order: uint8x16_t, to: *mut u32) = {
             let kept = vqtbl1q_u8(vreinterpretq_u8_u32(lanes), order);
             vst1q_u32(to, vreinterpretq_u32_u8(kept))
+        };
+        /// Bytes out of range stay those of `other`.
+        fn expand(from: *const f32, mask: u32, other: Self) -> Self = {
+            let order = vld1q_u8(EXPAND[(mask & 0xf) as usize].as_ptr());
+            let (lanes, other) = (vld1q_f32(from), vreinterpretq_u8_f32(other));
+            vreinterpretq_f32_u8(vqtbx1q_u8(other, vreinterpretq_u8_f32(lanes), order))
         };
     }
 }

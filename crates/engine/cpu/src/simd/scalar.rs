@@ -71,5 +71,7 @@ impl Compress for f32 {
         fn order(_: u32) -> () = ();
         fn compress(self, _: (), to: *mut f32) = to.write(self);
         fn compress_u32(lanes: u32, _: (), to: *mut u32) = to.write(lanes);
+        fn expand(from: *const f32, mask: u32, other: Self) -> Self =
+            if mask & 1 == 0 { other } else { from.read() };
     }
 }

@@ -108,6 +108,9 @@ pub(crate) trait Compress: Vector<Real = f32> {
     unsafe fn compress(self, order: Self::Order, to: *mut f32);
     /// As [`compress`](Self::compress).
     unsafe fn compress_u32(lanes: Self::Ints, order: Self::Order, to: *mut u32);
+    /// The inverse of [`compress`](Self::compress): lanes of the mask get consecutive numbers, the
+    /// others those of `other`. A whole vector is read.
+    unsafe fn expand(from: *const f32, mask: u32, other: Self) -> Self;
 }
 
 /// The functions of a vector trait, each by the expression after `=`.

@@ -74,6 +74,18 @@ impl ExactSum {
         }
     }
 
+    /// Adds another sum.
+    pub fn add_sum(&mut self, other: &Self) {
+        let mut other = other.clone();
+        other.settle();
+        self.settle();
+        for (digit, other) in self.digits.iter_mut().zip(other.digits) {
+            *digit += other;
+        }
+        self.rest += other.rest;
+        self.settle();
+    }
+
     /// Carries: all digits but the last are below 2³² and not negative then.
     fn settle(&mut self) {
         let mut carry = 0;
@@ -235,6 +247,26 @@ mod tests {
         assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
         assert_eq!(sum(&[f64::MAX, f64::MAX, f64::MIN]), f64::MAX);
         assert_eq!(sum(&[]), 0.0);
+    }
+
+    #[test]
+    fn sums_of_parts_are_the_sum_of_all() {
+        let mut state = 5;
+        let numbers: Vec<f64> = (0..3000).map(|_| drawn(&mut state, 2000)).collect();
+        for part in [1, 7, 1000, 3000] {
+            let mut whole = ExactSum::default();
+            for numbers in numbers.chunks(part) {
+                let mut sum = ExactSum::default();
+                numbers.iter().for_each(|number| sum.add(*number));
+                whole.add_sum(&sum);
+            }
+            assert_eq!(whole.value().to_bits(), sum(&numbers).to_bits(), "{part}");
+        }
+        let mut infinite = ExactSum::default();
+        infinite.add(f64::INFINITY);
+        let mut sum = ExactSum::default();
+        sum.add_sum(&infinite);
+        assert_eq!(sum.value(), f64::INFINITY);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Looked for after every drift, before the neighbour engine sees the
 //! positions, and at the end of every step.
 
+use std::ops::Range;
+
 use crate::{Domain, Loss, LostParticle, particles::Particles};
 
 /// Where particles may be, and the step in which they are looked at.
@@ -16,10 +18,24 @@ pub(crate) struct Watch {
 impl Watch {
     /// The first particle that is not a number or outside the domain.
     pub(crate) fn inspect(&self, fluid: &Particles) -> Option<LostParticle> {
+        let lost = self.inspect_some(fluid, 0..fluid.len())?;
+        Some(self.describe(fluid, lost))
+    }
+
+    /// The lost ones among some of the particles.
+    pub(crate) fn inspect_some(&self, fluid: &Particles, some: Range<usize>) -> Option<Lost> {
         let fine = |i: usize| fluid.is_finite(i) && self.domain.contains(fluid.position[i]);
-        let mut lost = (0..fluid.len()).filter(|&i| !fine(i));
+        let mut lost = some.filter(|&i| !fine(i));
         let first = lost.next()?;
-        Some(LostParticle {
+        Some(Lost {
+            first,
+            count: 1 + lost.count(),
+        })
+    }
+
+    /// What is said of lost particles.
+    pub(crate) fn describe(&self, fluid: &Particles, Lost { first, count }: Lost) -> LostParticle {
+        LostParticle {
             id: fluid.id[first],
             reason: if fluid.is_finite(first) {
                 Loss::LeftDomain
@@ -28,10 +44,19 @@ impl Watch {
             },
             position: fluid.position[first],
             velocity: fluid.velocity[first],
-            count: 1 + lost.count(),
+            count,
             step: self.step,
             time: self.time,
             evidence: None,
-        })
+        }
     }
+}
+
+/// Particles that were lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    /// Index of the first of them.
+    pub(crate) first: usize,
+    /// How many they are.
+    pub(crate) count: usize,
 }

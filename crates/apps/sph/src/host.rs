@@ -1,20 +1,24 @@
 //! A fluid in the host's memory, whose traversals its neighbourhood does, wherever it runs.
 
 use glam::Vec3;
-use nearfield_grid::memory::{copied, make_room};
+use nearfield_grid::{
+    memory::{copied, make_room},
+    parallel::PoolLoops,
+};
+use rayon::prelude::*;
 
 use crate::{
-    Config, Error, ErrorKind, FrontRule, Moment, PendingMoment, Running,
+    Config, Error, ErrorKind, FrontRule, Moment, PendingMoment, Running, Tait,
     advance::{Advance, Compression, Kick},
     body::{Body, Take},
     budget::Sums,
-    guard::Watch,
+    guard::{Lost, Watch},
     matter::Matter,
     neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
     particles::Particles,
+    parts::{AT_A_TIME, KickOfPart, added, blank, compress, of_all},
     passes::{Passes, Rates},
     probes::{ProbeSums, Probes},
-    state::MAX_STRETCHED,
     walls::Walls,
 };
 
@@ -68,25 +72,56 @@ impl Results {
     }
 }
 
-/// Sums that nothing has been added to.
-fn blank<S: Accumulator, const N: usize>() -> [S; N] {
-    std::array::from_fn(|_| S::default())
-}
-
 impl PressedFluid {
     /// Finds what follows from the compressions.
-    fn follow(&mut self, config: &Config, compressions: &[f32]) -> Result<(), Error> {
+    fn follow<N: Neighborhood>(
+        &mut self,
+        near: &N,
+        config: &Config,
+        compressions: &[f32],
+    ) -> Result<(), Error> {
         for values in [&mut self.volume, &mut self.pressure] {
             make_room(values, compressions.len(), "pressures of particles")?;
             values.resize(compressions.len(), 0.0);
         }
         let water = config.water_state();
-        let pressed = self.volume.iter_mut().zip(&mut self.pressure);
-        for ((volume, pressure), &s) in pressed.zip(compressions) {
-            (*volume, *pressure) = (1.0 / (1.0 + s), water.specific_pressure(s));
-        }
+        near.on_workers(compressions.len(), || {
+            let parts = self.volume.par_chunks_mut(AT_A_TIME);
+            let parts = parts.zip(self.pressure.par_chunks_mut(AT_A_TIME));
+            parts.zip(compressions.par_chunks(AT_A_TIME)).run(
+                |((volume, pressure), compressions)| {
+                    let pressed = volume.iter_mut().zip(pressure);
+                    for ((volume, pressure), &s) in pressed.zip(compressions) {
+                        (*volume, *pressure) = (1.0 / (1.0 + s), water.specific_pressure(s));
+                    }
+                },
+            );
+        });
         Ok(())
     }
+}
+
+/// Gives the walls the pressures that were extrapolated: sums of weights, and of pressures with
+/// them.
+fn press<N: Neighborhood>(near: &N, walls: &mut Walls, extrapolated: &[(f32, f32)], water: Tait) {
+    near.on_workers(extrapolated.len(), || {
+        let parts = walls.volume.par_chunks_mut(AT_A_TIME);
+        let parts = parts.zip(walls.pressure.par_chunks_mut(AT_A_TIME));
+        parts
+            .zip(extrapolated.par_chunks(AT_A_TIME))
+            .run(|((volume, pressure), extrapolated)| {
+                let walls = volume.iter_mut().zip(pressure);
+                for ((volume, pressure), &(weight, sum)) in walls.zip(extrapolated) {
+                    // A wall without water has none; water at its surface does not pull.
+                    *pressure = if weight > 0.0 {
+                        (sum / weight).max(0.0)
+                    } else {
+                        0.0
+                    };
+                    *volume = water.relative_volume(*pressure);
+                }
+            });
+    });
 }
 
 impl<N: Neighborhood> HostBody<N> {
@@ -118,7 +153,17 @@ impl<N: Neighborhood> HostBody<N> {
 
     /// Refuses to go on when a particle of any rank is lost.
     fn refuse_losses(&self, watch: &Watch) -> Result<(), Error> {
-        match self.near.first_lost(watch.inspect(&self.matter.fluid))? {
+        let fluid = &self.matter.fluid;
+        let lost = of_all(&self.near, fluid.len(), |part| {
+            watch.inspect_some(fluid, part)
+        });
+        let all = |one: Lost, other: Lost| Lost {
+            first: one.first,
+            count: one.count + other.count,
+        };
+        let lost = lost.into_iter().flatten().reduce(all);
+        let lost = lost.map(|lost| watch.describe(fluid, lost));
+        match self.near.first_lost(lost)? {
             Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
             None => Ok(()),
         }
@@ -128,32 +173,27 @@ impl<N: Neighborhood> HostBody<N> {
     fn kick(&mut self, config: &Config, dt: f64) -> Result<Kick, Error> {
         let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (config.gravity, dt as f32);
-        let forces = self.results.forces.iter().zip(&self.results.wall_forces);
-        let (mut speed, mut acceleration) = (0.0f32, 0.0f32);
-        let [
-            mut viscous,
-            mut rubbed,
-            mut work,
-            mut push_x,
-            mut push_y,
-            mut push_z,
-        ] = blank::<N::Sum, 6>();
-        for (velocity, (fluid, wall)) in self.matter.fluid.velocity.iter_mut().zip(forces) {
-            let rate = gravity + fluid.0 + wall.0;
-            let change = step * rate;
-            viscous.add(f64::from(fluid.1));
-            rubbed.add(f64::from(wall.1));
-            work.add(f64::from(wall.0.dot(*velocity + 0.5 * change)));
-            push_x.add(f64::from(wall.0.x));
-            push_y.add(f64::from(wall.0.y));
-            push_z.add(f64::from(wall.0.z));
-            *velocity += change;
-            speed = speed.max(velocity.length_squared());
-            acceleration = acceleration.max(rate.length_squared());
-        }
-        let sums = [viscous, rubbed, work, push_x, push_y, push_z];
+        let (results, velocity) = (&self.results, &mut self.matter.fluid.velocity);
+        let parts = self.near.on_workers(velocity.len(), || {
+            let walls = results.wall_forces.par_chunks(AT_A_TIME);
+            let forces = results.forces.par_chunks(AT_A_TIME).zip(walls);
+            let parts = velocity.par_chunks_mut(AT_A_TIME).zip(forces);
+            let parts = parts.map(|(velocity, (fluid, walls))| {
+                KickOfPart::make(velocity, [fluid, walls], gravity, step)
+            });
+            parts.listed()
+        });
+        let largest = parts
+            .iter()
+            .fold([0.0f32; 2], |[speed, acceleration], part| {
+                [
+                    speed.max(part.largest[0]),
+                    acceleration.max(part.largest[1]),
+                ]
+            });
+        let sums = added(parts.into_iter().map(|part| part.sums));
         let [viscous, rubbed, work, x, y, z] = self.near.totals(sums)?;
-        let largest = [speed, acceleration].map(|square| f64::from(square).sqrt());
+        let largest = largest.map(|square| f64::from(square).sqrt());
         let [max_speed, max_acceleration] = self.near.maxima(largest)?;
         Ok(Kick {
             viscous,
@@ -169,9 +209,16 @@ impl<N: Neighborhood> HostBody<N> {
     fn drift(&mut self, dt: f64) {
         let _span = tracing::debug_span!("sph.drift").entered();
         let (step, fluid) = (dt as f32, &mut self.matter.fluid);
-        for (position, &velocity) in fluid.position.iter_mut().zip(&fluid.velocity) {
-            *position += step * velocity;
-        }
+        self.near.on_workers(fluid.len(), || {
+            let parts = fluid.position.par_chunks_mut(AT_A_TIME);
+            parts
+                .zip(fluid.velocity.par_chunks(AT_A_TIME))
+                .run(|(positions, velocities)| {
+                    for (position, &velocity) in positions.iter_mut().zip(velocities) {
+                        *position += step * velocity;
+                    }
+                });
+        });
     }
 
     /// Tells the neighbourhood where the particles are; some may have come from other ranks then,
@@ -198,19 +245,16 @@ impl<N: Neighborhood> HostBody<N> {
     /// Changes the compressions by their rates over `dt`.
     fn apply_rates(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
         let (water, step) = (config.water_state(), dt as f32);
-        let rates = self.results.rates.iter().zip(&self.results.wall_rates);
-        let [mut lost, mut work] = blank::<N::Sum, 2>();
-        for (s, (&(divergence, diffusion), &wall)) in
-            self.matter.fluid.compression.iter_mut().zip(rates)
-        {
-            let change = step * ((1.0 + *s) * (divergence + wall) + diffusion);
-            let middle = *s + 0.5 * change;
-            let pressure = water.specific_pressure(middle) / (1.0 + middle);
-            lost.add(-f64::from(pressure * diffusion / (1.0 + middle)));
-            work.add(f64::from(pressure * wall));
-            *s = (*s + change).max(MAX_STRETCHED);
-        }
-        let [diffused, work] = self.near.totals([lost, work])?;
+        let (results, compression) = (&self.results, &mut self.matter.fluid.compression);
+        let parts = self.near.on_workers(compression.len(), || {
+            let walls = results.wall_rates.par_chunks(AT_A_TIME);
+            let rates = results.rates.par_chunks(AT_A_TIME).zip(walls);
+            let parts = compression.par_chunks_mut(AT_A_TIME).zip(rates);
+            let parts = parts
+                .map(|(compression, rates)| compress::<N::Sum>(compression, rates, water, step));
+            parts.listed()
+        });
+        let [diffused, work] = self.near.totals(added(parts))?;
         Ok(Compression { diffused, work })
     }
 
@@ -222,19 +266,9 @@ impl<N: Neighborhood> HostBody<N> {
         let (kernel, of) = (passes.extrapolation(), [Set::Walls, Set::Fluid]);
         let compression = &matter.fluid.compression;
         near.traverse(&kernel, of, (), compression, &mut results.extrapolated)?;
-        let walls = &mut matter.walls;
-        let walls = walls.volume.iter_mut().zip(&mut walls.pressure);
-        for ((volume, pressure), &(weight, sum)) in walls.zip(&results.extrapolated) {
-            // A wall without water has none; water at its surface does not pull.
-            *pressure = if weight > 0.0 {
-                (sum / weight).max(0.0)
-            } else {
-                0.0
-            };
-            *volume = water.relative_volume(*pressure);
-        }
+        press(near, &mut matter.walls, &results.extrapolated, water);
         let (fluid, pressed) = (&matter.fluid, &mut self.pressed);
-        pressed.follow(config, &fluid.compression)?;
+        pressed.follow(near, config, &fluid.compression)?;
         let pressed = (
             &fluid.velocity[..],
             &pressed.volume[..],
@@ -302,20 +336,21 @@ impl<N: Neighborhood> Body for HostBody<N> {
     fn sums(&self, config: &Config) -> Result<Sums, Error> {
         let fluid = &self.matter.fluid;
         let (water, gravity) = (config.water_state(), config.gravity.as_dvec3());
-        let mut sums = blank::<N::Sum, 6>();
-        let [squares, heights, internal, x, y, z] = &mut sums;
-        for velocity in fluid.velocity.iter().map(|v| v.as_dvec3()) {
-            squares.add(velocity.length_squared());
-            x.add(velocity.x);
-            y.add(velocity.y);
-            z.add(velocity.z);
-        }
-        for position in &fluid.position {
-            heights.add(gravity.dot(position.as_dvec3()));
-        }
-        for &compression in &fluid.compression {
-            internal.add(water.internal_energy(compression));
-        }
+        let parts = of_all(&self.near, fluid.len(), |part| {
+            let mut sums = blank::<N::Sum, 6>();
+            let [squares, heights, internal, x, y, z] = &mut sums;
+            for i in part {
+                let velocity = fluid.velocity[i].as_dvec3();
+                squares.add(velocity.length_squared());
+                x.add(velocity.x);
+                y.add(velocity.y);
+                z.add(velocity.z);
+                heights.add(gravity.dot(fluid.position[i].as_dvec3()));
+                internal.add(water.internal_energy(fluid.compression[i]));
+            }
+            sums
+        });
+        let sums = added(parts);
         let [squares, heights, internal, x, y, z] = self.near.totals(sums)?;
         Ok(Sums {
             squares,

@@ -67,6 +67,7 @@ mod matter;
 mod moment;
 mod neighborhood;
 mod particles;
+mod parts;
 mod passes;
 mod probes;
 mod running;

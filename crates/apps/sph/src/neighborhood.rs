@@ -13,6 +13,7 @@ use nearfield::{
     kernels::FieldsOf,
     prelude::{Device, Engine, PointSetId},
 };
+use nearfield_grid::parallel;
 
 use crate::{Error, LostParticle, running::Running};
 
@@ -64,6 +65,9 @@ pub struct Arrays<'a> {
 pub trait Accumulator: Default + Send {
     /// Adds a number.
     fn add(&mut self, value: f64);
+
+    /// Adds the sum of other numbers.
+    fn merge(&mut self, other: Self);
 }
 
 /// The sum as the processor makes it, one number after the other.
@@ -71,6 +75,10 @@ impl Accumulator for f64 {
     #[inline(always)]
     fn add(&mut self, value: f64) {
         *self += value;
+    }
+
+    fn merge(&mut self, other: Self) {
+        *self += other;
     }
 }
 
@@ -199,6 +207,14 @@ pub trait Neighborhood: Send + Sync {
         let _ = reason;
     }
 
+    /// Does work over `points` particles of this rank on its workers, where it has any and that is
+    /// worth it: loops of [`nearfield_grid::parallel`] in `work` use them. Not collective, and
+    /// `work` does not use the neighbourhood.
+    fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        let _ = points;
+        parallel::alone(work)
+    }
+
     /// Where the engine of this rank runs, and why there.
     fn running(&self) -> Running;
 }
@@ -292,6 +308,10 @@ impl Neighborhood for OneEngine {
 
     fn totals<const N: usize>(&self, sums: [f64; N]) -> Result<[f64; N], Error> {
         Ok(sums)
+    }
+
+    fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        self.engine.on_workers(points, work)
     }
 
     fn running(&self) -> Running {

@@ -45,6 +45,10 @@ impl Accumulator for ExactSum {
     fn add(&mut self, value: f64) {
         self.add(value);
     }
+
+    fn merge(&mut self, other: Self) {
+        self.add_sum(&other);
+    }
 }
 
 /// The same on any number of ranks.
@@ -383,6 +387,10 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
 
     fn give_up(&self, reason: &str) {
         self.lock().fail(reason);
+    }
+
+    fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        self.lock().engine.on_workers(points, work)
     }
 
     fn running(&self) -> Running {

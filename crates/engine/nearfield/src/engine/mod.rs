@@ -477,6 +477,15 @@ impl Engine {
         order.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
+    /// Does work of the program's own over `points` points on the engine's workers, as a pass of the
+    /// engine itself: on the calling thread where it is not worth waking them. Loops of
+    /// `nearfield_grid::parallel` inside run where the work does; those of rayon itself would start
+    /// the process's global pool if that is the calling thread.
+    #[doc(hidden)]
+    pub fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        self.backend.install_for(points, work)
+    }
+
     /// The search radius, the largest where points have radii of their own; in single precision a
     /// value that `f32` holds exactly.
     pub fn radius(&self) -> f64 {

@@ -116,7 +116,9 @@ impl Readings {
     /// Sets the time of the next sample after one at `time`.
     fn wait_from(&mut self, time: f64) {
         let passed = (time / self.interval * (1.0 + 1e-12)).floor();
-        self.due = (passed + 1.0) * self.interval;
+        let due = (passed + 1.0) * self.interval;
+        // Intervals far below any step are too many to be counted: every step is sampled.
+        self.due = if due.is_finite() { due } else { time };
     }
 
     /// Number of samples.

@@ -21,7 +21,7 @@ use crate::picture::front_plot;
 use crate::pieces::Pieces;
 use crate::probes::Readings;
 use crate::reference::{Comparison, Point, experiments};
-use crate::scene::Scene;
+use crate::scene::{MAX_PARTICLES, Scene};
 use crate::summary::{EnergySummary, FrontSummary, ProbesSummary, SpreadSummary, Summary};
 use crate::units::Units;
 
@@ -41,10 +41,6 @@ const FILES: [&str; 9] = [
     "wall.pvtp",
     "wall.vtp",
 ];
-
-/// Most fluid particles of a run; with their walls they take some tens of
-/// gigabytes.
-const MAX_PARTICLES: f64 = 50e6;
 
 /// Adds the files that a run with these flags reads and writes.
 pub fn files(args: &Args, plan: &mut Plan) {

@@ -1,6 +1,6 @@
 //! Puts a simulation together and refuses what cannot run.
 
-use nearfield_grid::memory::{Shortage, filled, make_room, with_room};
+use nearfield_grid::memory::{Shortage, collected, filled, make_room, with_room};
 use std::path::PathBuf;
 
 use glam::{DVec3, Vec3};
@@ -75,12 +75,7 @@ impl Simulation {
         ranks: usize,
     ) -> Result<SimulationBuilder, Error> {
         if rank >= ranks {
-            let none = ErrorKind::Setting {
-                name: "rank",
-                value: rank as f64,
-                wanted: "below the number of ranks",
-            };
-            return Err(none.into());
+            return Err(Error::no_such_rank(rank));
         }
         let (rank, ranks) = (rank as u64, ranks as u64);
         Ok(SimulationBuilder::new(config, Share { rank, ranks }))
@@ -173,16 +168,9 @@ impl SimulationBuilder {
         let share = self.share;
         let mine = (0..).zip(velocities);
         let mine = mine.filter(|(number, _)| share.holds(*number));
-        let mut kept = Vec::new();
-        match make_room(
-            &mut kept,
-            velocities.len() / share.ranks as usize,
-            "velocities of particles",
-        ) {
-            Ok(()) => {
-                kept.extend(mine.map(|(_, velocity)| *velocity));
-                self.velocity = Some((kept, velocities.len() as u64));
-            }
+        let mine = mine.map(|(_, velocity)| *velocity);
+        match collected(mine, "velocities of particles") {
+            Ok(kept) => self.velocity = Some((kept, velocities.len() as u64)),
             Err(shortage) => self.note(shortage),
         }
         self

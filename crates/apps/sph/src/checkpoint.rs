@@ -132,8 +132,12 @@ impl Checkpoint {
     /// there is one.
     ///
     /// # Errors
-    /// When the file cannot be read, is another one or was cut short, or memory is short.
+    /// When the file cannot be read, is another one or was cut short, memory is short, or `rank` is
+    /// none of `ranks`.
     pub fn read(path: &Path, rank: usize, ranks: usize) -> Result<Self, Error> {
+        if rank >= ranks {
+            return Err(Error::no_such_rank(rank));
+        }
         let file = File::open(path).map_err(|source| unusable(path, &source))?;
         match parse(file, rank as u64, ranks as u64) {
             Ok(checkpoint) => checkpoint,

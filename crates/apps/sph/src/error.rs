@@ -20,6 +20,15 @@ impl Error {
         Self(ErrorKind::Elsewhere(cause.into()))
     }
 
+    /// The error of a rank that is none of those there are.
+    pub(crate) fn no_such_rank(rank: usize) -> Self {
+        Self(ErrorKind::Setting {
+            name: "rank",
+            value: rank as f64,
+            wanted: "below the number of ranks",
+        })
+    }
+
     /// The particle that ended the run, if that is the cause.
     pub(crate) fn lost_mut(&mut self) -> Option<&mut LostParticle> {
         match &mut self.0 {

@@ -13,6 +13,10 @@ use super::released::ReleasedHead;
 use super::{Block, Scene, axes};
 use crate::Error;
 
+/// Most fluid particles of a run on one rank, and most wall particles; together they take some tens
+/// of gigabytes.
+pub(crate) const MAX_PARTICLES: f64 = 50e6;
+
 /// How far particles start from their lattice sites at most, in spacings.
 const STIRRING: f32 = 0.05;
 
@@ -67,8 +71,30 @@ impl Scene {
         rank: usize,
         ranks: usize,
     ) -> Result<SimulationBuilder, Error> {
+        let walls = self.walls_at(spacing);
+        if walls > MAX_PARTICLES * ranks as f64 {
+            let wanted = "at most 50 million on each rank: take a smaller tank or fewer particles";
+            return Err(Error::setting(
+                "the number of wall particles",
+                walls,
+                wanted,
+            ));
+        }
         let builder = Simulation::builder_on(self.config(spacing), rank, ranks)?;
         self.fill(builder, spacing)
+    }
+
+    /// The number of particles that the tank's walls and the obstacles take at this spacing, about;
+    /// the hearts of obstacles are made too, and then left out.
+    fn walls_at(&self, spacing: f64) -> f64 {
+        let layers = (2.0 * self.smoothing).ceil();
+        let count = |sides: DVec3, more: f64| -> f64 {
+            let sides = (axes(self.dimensions).iter()).map(|&axis| sides[axis] / spacing + more);
+            sides.product()
+        };
+        let tank = count(self.tank, 2.0 * layers) - count(self.tank, 0.0);
+        let obstacles = self.obstacles.iter().map(|one| count(one.sides(), 0.0));
+        tank + obstacles.sum::<f64>()
     }
 
     /// Adds all particles to a description.

@@ -9,6 +9,8 @@ mod build;
 mod file;
 mod released;
 
+pub(crate) use build::MAX_PARTICLES;
+
 use glam::DVec3;
 use nearfield_sph::{Dimensions, FrontRule};
 

@@ -140,7 +140,8 @@ pub(super) fn sorted_channels(
     let (len, padded) = (sources.points().len(), sources.points().len() + PADDING);
     let index = &sources.points().index()[..len];
     let first = channels.len();
-    for _ in 0..fields.iter().map(Field::channels).sum() {
+    let count: usize = fields.iter().map(Field::channels).sum();
+    for _ in 0..count {
         let mut sorted = backend.take_channel();
         make_room(&mut sorted, padded, "sorted fields")?;
         sorted.resize(padded, 0.0);

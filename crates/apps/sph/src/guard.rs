@@ -33,7 +33,7 @@ impl Watch {
         })
     }
 
-    /// What is said of lost particles.
+    /// The report on lost particles.
     pub(crate) fn describe(&self, fluid: &Particles, Lost { first, count }: Lost) -> LostParticle {
         LostParticle {
             id: fluid.id[first],

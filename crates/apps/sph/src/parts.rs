@@ -16,7 +16,7 @@ use crate::{Neighborhood, Tait, neighborhood::Accumulator, state::MAX_STRETCHED}
 /// Particles of a part.
 pub(crate) const AT_A_TIME: usize = 1 << 12;
 
-/// What `part` makes of every part of `len` particles, in their order.
+/// The results of `part` for all parts of `len` particles, in their order.
 pub(crate) fn of_all<N: Neighborhood, R: Send>(
     near: &N,
     len: usize,

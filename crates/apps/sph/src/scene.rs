@@ -39,16 +39,16 @@ fn count(dimensions: Dimensions, sides: [i64; 3]) -> f64 {
 }
 
 /// Refuses more particles than there can be, before any is made.
-fn refuse_crowd(name: &'static str, count: f64) -> Result<(), Error> {
+fn refuse_excess(name: &'static str, count: f64) -> Result<(), Error> {
     if count <= MAX_PARTICLES {
         return Ok(());
     }
-    let crowd = ErrorKind::Setting {
+    let excess = ErrorKind::Setting {
         name,
         value: count,
         wanted: "below 2^32: take a larger spacing or a smaller scene",
     };
-    Err(crowd.into())
+    Err(excess.into())
 }
 
 /// A block of fluid: the particles of the cells `low ≤ cell < high`.
@@ -64,7 +64,7 @@ pub fn block(
     spacing: f32,
 ) -> Result<Vec<Vec3>, Error> {
     let sides = [0, 1, 2].map(|axis| i64::from(high[axis]) - i64::from(low[axis]));
-    refuse_crowd("number of particles of a block", count(dimensions, sides))?;
+    refuse_excess("number of particles of a block", count(dimensions, sides))?;
     let cells = cells(dimensions, low.into(), high.into());
     let positions = cells.map(|cell| center(dimensions, cell, spacing));
     Ok(collected(positions, "positions of a block")?)
@@ -97,7 +97,7 @@ pub fn tank(
     let sides = inside.map(i64::from);
     let around = sides.map(|side| side + 2 * i64::from(layers));
     let walls = count(dimensions, around) - count(dimensions, sides);
-    refuse_crowd("number of particles of the walls", walls)?;
+    refuse_excess("number of particles of the walls", walls)?;
     if layers <= 0 {
         return Ok(Vec::new());
     }

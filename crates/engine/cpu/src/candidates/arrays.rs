@@ -112,7 +112,8 @@ pub(crate) struct Filled {
     pub(crate) chunks: usize,
 }
 
-/// Consecutive sorted points some of which are candidates, next to each other.
+/// Consecutive sorted points, of the width of a vector. Some are candidates, which lie next to each
+/// other in the arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk {
     /// The sorted point of the first lane.

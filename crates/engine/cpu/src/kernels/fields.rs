@@ -129,8 +129,8 @@ pub(crate) fn check_fields(
 }
 
 /// Appends every channel of the fields to `channels`, in the order of the sorted points, one array
-/// per channel, each padded by a vector. Arrays come from the backend and go back to it: fresh memory costs more than
-/// filling it.
+/// per channel, each padded by a vector. Arrays come from the backend and go back to it: fresh
+/// memory costs more than filling it.
 pub(super) fn sorted_channels(
     backend: &CpuBackend,
     sources: &Grid,

@@ -68,9 +68,9 @@ pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
     held * PAGE
 }
 
-/// Takes the sums of a range of points, which begins with a page: whole pages as the tasks laid them
-/// out, also of the last one. A trait object, so that adding up is not compiled for
-/// every kernel.
+/// Takes the sums of a range of points, which begins with a page: whole pages as the tasks laid
+/// them out, also of the last one. A trait object, so that adding up is not compiled for every
+/// kernel.
 type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
 /// Adds up the windows of all tasks on `points` points and hands the sums of every point to `put`.

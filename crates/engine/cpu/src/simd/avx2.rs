@@ -1,8 +1,8 @@
 //! Eight lanes of `f32`, four of `f64`.
 //!
 //! AVX2 has no compression. Lanes are moved by a permutation that is looked up from the mask, in a
-//! table of 8 KiB that stays in the first-level cache, and back by another one. The hardware's estimate of 1/√x has 12 bits
-//! and exists in `f32` only.
+//! table of 8 KiB that stays in the first-level cache, and back by another one. The hardware's
+//! estimate of 1/√x has 12 bits and exists in `f32` only.
 //!
 //! # Masks
 //!

@@ -477,8 +477,8 @@ impl Engine {
         order.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
-    /// Does work of the program's own over `points` points on the engine's workers, as a pass of the
-    /// engine itself: on the calling thread where it is not worth waking them. Loops of
+    /// Does work of the program's own over `points` points on the engine's workers, as a pass of
+    /// the engine itself: on the calling thread where it is not worth waking them. Loops of
     /// `nearfield_grid::parallel` inside run where the work does; those of rayon itself would start
     /// the process's global pool if that is the calling thread.
     #[doc(hidden)]

@@ -143,7 +143,7 @@ mod tests {
         unsafe fn run<S: Simd>(self) {
             let lanes = S::Single::LANES;
             let all = u32::MAX >> (32 - lanes);
-            let masks = (0..256).chain((0..256).map(|mask| mask * 257 ^ 0x55aa));
+            let masks = (0..256).chain((0..256).map(|mask| (mask * 257) ^ 0x55aa));
             for mask in masks.map(|mask: u32| mask & all) {
                 let numbers: [f32; LANES] = std::array::from_fn(|lane| 1.0 + lane as f32);
                 let (mut kept, mut found) = ([f32::NAN; 2 * LANES], [f32::NAN; LANES]);

@@ -6,7 +6,7 @@
 use crate::{
     Error, ExactSum, RankedEngine, Scalar,
     communicator::TOGETHER,
-    transport::{Fault, FaultCause},
+    transport::{Fault, FaultCause, Reduction},
 };
 
 impl<T: Scalar> RankedEngine<T> {
@@ -19,12 +19,28 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(self.comm.sum(values)?)
     }
 
-    /// Replaces every number by the smallest of all ranks. All ranks give as many.
+    /// Replaces every number by the smallest of all ranks; a NaN is no number here. All ranks give
+    /// as many.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
     pub fn min(&mut self, values: &mut [f64]) -> Result<(), Error> {
         Ok(self.comm.min(values)?)
+    }
+
+    /// Replaces numbers by their sums over all ranks, and others by the smallest of all ranks, by
+    /// the messages of one of both. All ranks give as many of either.
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    pub fn sum_and_min(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<(), Error> {
+        let mut values = [&*sums, &*minima].concat();
+        let by = Reduction::SumsThenMin(sums.len());
+        self.comm.reduce(&mut values, by)?;
+        let (summed, smallest) = values.split_at(sums.len());
+        sums.copy_from_slice(summed);
+        minima.copy_from_slice(smallest);
+        Ok(())
     }
 
     /// The values of sums over all ranks, which do not depend on how their numbers are spread over
@@ -33,8 +49,20 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// As [`sum`](Self::sum).
     pub fn sum_exactly(&mut self, sums: &mut [ExactSum]) -> Result<Vec<f64>, Error> {
+        self.sum_exactly_and_min(sums, &mut [])
+    }
+
+    /// As [`sum_exactly`](Self::sum_exactly) and, by the same messages, [`min`](Self::min).
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    pub fn sum_exactly_and_min(
+        &mut self,
+        sums: &mut [ExactSum],
+        minima: &mut [f64],
+    ) -> Result<Vec<f64>, Error> {
         let mut digits: Vec<f64> = sums.iter_mut().flat_map(ExactSum::digits).collect();
-        self.sum(&mut digits)?;
+        self.sum_and_min(&mut digits, minima)?;
         let numbers = digits.chunks_exact(ExactSum::NUMBERS);
         Ok(numbers.map(|sum| ExactSum::of(sum).value()).collect())
     }
@@ -44,13 +72,14 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// [`ErrorKind::Fault`](crate::ErrorKind::Fault).
     pub fn bring_to_first(&mut self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
+        let exchange = self.comm.begin();
         if self.rank() != 0 {
-            self.comm.post(0, TOGETHER, message)?;
+            self.comm.post(0, TOGETHER, exchange, message)?;
             return Ok(Vec::new());
         }
         let mut all = vec![message];
         for rank in 1..self.ranks() {
-            all.push(self.comm.receive(rank, TOGETHER)?);
+            all.push(self.comm.receive(rank, TOGETHER, exchange)?);
         }
         Ok(all)
     }

@@ -7,13 +7,22 @@
 //! refuses, and only then does its text go around. Numbers that a call needs from all ranks anyway
 //! travel in the same reduction.
 //!
+//! # Exchanges
+//!
+//! Every exchange of messages has a number, which all ranks count up alike and which every message
+//! carries. So a message that a rank had no use for, because its call had failed or newer points
+//! came first, is told from those of later exchanges and dropped.
+//!
+//! A rank that refuses its input in a call whose messages other ranks wait for sends all of them an
+//! empty message instead ([`Communicator::refuse`]). They go on to the agreement at the end of the
+//! call, which so is the only one that it needs.
+//!
 //! # Partners
 //!
 //! A rank knows whom it sends to, but not from whom it gets. [`Links`] keep a symmetric set of
 //! partners, which exchange a message each time, an empty one if there is nothing to say. A rank
 //! that has to send to another one says so in the agreement before the exchange, and then all ranks
-//! tell all others their partners. As long as partners stay the same, messages go between them
-//! only.
+//! tell those that they send to. As long as partners stay the same, messages go between them only.
 //!
 //! **Invariant:** rank a has b among its partners if and only if b has a.
 
@@ -21,7 +30,12 @@ use crate::{
     error::{Error, Refusal},
     transport::{Fault, FaultCause, Reduction, Tag, Transport},
 };
-use std::time::{Duration, Instant};
+use bytemuck::{Pod, Zeroable};
+use nearfield_grid::memory::{Shortage, make_room, with_room};
+use std::{
+    cmp::Ordering,
+    time::{Duration, Instant},
+};
 
 /// Positions on their way to owners and halos.
 pub(crate) const PLACE: Tag = Tag(Tag::FIRST_FREE);
@@ -31,17 +45,43 @@ pub(crate) const MIGRATE: Tag = Tag(Tag::FIRST_FREE + 1);
 pub(crate) const FIELDS: Tag = Tag(Tag::FIRST_FREE + 2);
 /// Results on their way to the caller's order.
 pub(crate) const RESULTS: Tag = Tag(Tag::FIRST_FREE + 3);
-/// Ids on their way to the rank that checks them.
-pub(crate) const IDS: Tag = Tag(Tag::FIRST_FREE + 4);
+/// Numbers that go around.
+const AROUND: Tag = Tag(Tag::FIRST_FREE + 4);
 /// Positions of the first set on their way; those of the others have the tags behind it. The halo
 /// of one set may still be under way when the points of another one travel.
 const SETS: u16 = Tag::FIRST_FREE + 1000;
 /// Messages of the program to rank 0.
 pub(crate) const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 
+/// The number of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Exchange(u64);
+
+/// Bytes of that number, behind those of a message.
+const NUMBER: usize = size_of::<u64>();
+
+/// A number for another rank.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Item {
+    pub(crate) to: u32,
+    pub(crate) from: u32,
+    pub(crate) value: u64,
+}
+
+/// An empty message with room for `bytes` bytes.
+///
+/// # Errors
+/// [`Shortage`].
+pub(crate) fn message(bytes: usize) -> Result<Vec<u8>, Shortage> {
+    with_room(bytes + NUMBER, "a message to another rank")
+}
+
 /// This rank among all ranks.
 pub(crate) struct Communicator {
     transport: Box<dyn Transport>,
+    /// Exchanges so far.
+    exchanges: u64,
     /// Time spent in waiting for messages, since the beginning.
     pub(crate) waited: Duration,
     /// Time spent in collective operations, which is time spent in waiting for the slowest rank.
@@ -53,6 +93,7 @@ impl Communicator {
     pub(crate) fn new(transport: Box<dyn Transport>) -> Self {
         Self {
             transport,
+            exchanges: 0,
             waited: Duration::ZERO,
             agreed: Duration::ZERO,
         }
@@ -75,20 +116,30 @@ impl Communicator {
         local: Result<R, Refusal>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
-        let mut values = vec![match &local {
-            Ok(_) => f64::INFINITY,
-            Err(_) => self.rank() as f64,
-        }];
+        let refuses = match &local {
+            Err(refusal) if !refusal.is_echo() => self.rank() as f64,
+            _ => f64::INFINITY,
+        };
+        let exchanges = self.exchanges as f64;
+        let mut values = vec![refuses, exchanges, -exchanges];
         values.extend_from_slice(minima);
         self.reduce(&mut values, Reduction::Min)?;
-        minima.copy_from_slice(&values[1..]);
+        if values[1] != -values[2] {
+            return Err(self.other_calls().into());
+        }
+        minima.copy_from_slice(&values[3..]);
+        let refused = values[0] != f64::INFINITY;
         match local {
-            Ok(value) if values[0] == f64::INFINITY => Ok(value),
+            Ok(value) if !refused => Ok(value),
+            Err(_) if !refused => Err(self.other_calls().into()),
             local => {
-                let refusal = local.err().map(|refusal| refusal.to_bytes());
-                let all = self.transport.gather(&refusal.unwrap_or_default())?;
-                let rank = values[0] as usize;
-                Err(Refusal::read(rank, &all[rank]))
+                let own = local.err().filter(|refusal| !refusal.is_echo());
+                let own = own.map(|refusal| refusal.to_bytes()).unwrap_or_default();
+                let (all, rank) = (self.transport.gather(&own)?, values[0] as usize);
+                match all.get(rank) {
+                    Some(refusal) => Err(Refusal::read(rank, refusal)),
+                    None => Err(self.other_calls().into()),
+                }
             }
         }
     }
@@ -99,7 +150,7 @@ impl Communicator {
     }
 
     /// Reduces, and notes how long that took.
-    fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
+    pub(crate) fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
         let _span = tracing::debug_span!("ranks.agree").entered();
         let begin = Instant::now();
         let reduced = self.transport.reduce(values, by);
@@ -133,38 +184,137 @@ impl Communicator {
             .collect()
     }
 
-    /// Sends a message and returns at once.
-    pub(crate) fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
+    /// Begins an exchange. To be called on all ranks, whether they take part in it or not.
+    pub(crate) fn begin(&mut self) -> Exchange {
+        self.exchanges += 1;
+        Exchange(self.exchanges)
+    }
+
+    /// Sends a message of an exchange and returns at once.
+    pub(crate) fn post(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        exchange: Exchange,
+        mut message: Vec<u8>,
+    ) -> Result<(), Fault> {
+        message.extend_from_slice(&exchange.0.to_ne_bytes());
         self.transport.post(to, tag, message)
     }
 
-    /// Waits for a message.
-    pub(crate) fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
+    /// Sends an empty message to all other ranks, those that wait for one of this rank among them:
+    /// it refuses its part of an exchange.
+    pub(crate) fn refuse(&mut self, tag: Tag, exchange: Exchange) -> Result<(), Fault> {
+        let me = self.rank();
+        (0..self.ranks())
+            .filter(|rank| *rank != me)
+            .try_for_each(|rank| self.post(rank, tag, exchange, Vec::new()))
+    }
+
+    /// Waits for a message of an exchange. Those of earlier ones, which this rank had no use for,
+    /// are dropped.
+    pub(crate) fn receive(
+        &mut self,
+        from: usize,
+        tag: Tag,
+        exchange: Exchange,
+    ) -> Result<Vec<u8>, Fault> {
         let _span = tracing::debug_span!("ranks.wait", from).entered();
         let begin = Instant::now();
-        let received = self.transport.receive(from, tag);
+        let received = loop {
+            let mut message = match self.transport.receive(from, tag) {
+                Ok(message) => message,
+                Err(fault) => break Err(fault),
+            };
+            let Some(number) = message.last_chunk() else {
+                break Err(self.wrong_length(message.len(), NUMBER));
+            };
+            let found = Exchange(u64::from_ne_bytes(*number));
+            match found.cmp(&exchange) {
+                Ordering::Less => {}
+                Ordering::Equal => {
+                    message.truncate(message.len() - NUMBER);
+                    break Ok(message);
+                }
+                Ordering::Greater => break Err(self.other_calls()),
+            }
+        };
         self.waited += begin.elapsed();
         received
     }
 
-    /// Waits for a message that must have `bytes` bytes.
+    /// Waits for a message of an exchange that must have `bytes` bytes; `None` if its sender
+    /// refuses its part.
     pub(crate) fn receive_exactly(
         &mut self,
         from: usize,
         tag: Tag,
+        exchange: Exchange,
         bytes: usize,
-    ) -> Result<Vec<u8>, Fault> {
-        let message = self.receive(from, tag)?;
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        let message = self.receive(from, tag, exchange)?;
+        if message.is_empty() {
+            return Ok(None);
+        }
         if message.len() != bytes {
             return Err(self.wrong_length(message.len(), bytes));
         }
-        Ok(message)
+        Ok(Some(message))
+    }
+
+    /// Brings every item to its rank; returns those for this one, in any order. If memory is short
+    /// on a rank items are missing, and it returns the shortage too.
+    ///
+    /// Items go around in as many rounds as the number of ranks has binary digits: in the k-th a
+    /// rank sends to the one 2ᵏ behind it what is that far from its goal, or farther by larger
+    /// powers (J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport
+    /// message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997,
+    /// <https://doi.org/10.1109/71.642949>). So the number of messages is not quadratic.
+    pub(crate) fn bring_around(
+        &mut self,
+        mut items: Vec<Item>,
+    ) -> Result<(Vec<Item>, Option<Shortage>), Fault> {
+        let (me, ranks, exchange) = (self.rank(), self.ranks(), self.begin());
+        let mut short = None;
+        let mut step = 1;
+        while step < ranks {
+            let far = |item: &Item| ((item.to as usize + ranks - me) % ranks) & step != 0;
+            let bytes = size_of::<Item>() * items.iter().filter(|item| far(item)).count();
+            let mut going = message(bytes).unwrap_or_else(|shortage| {
+                short = Some(shortage);
+                Vec::new()
+            });
+            if bytes != 0 && going.capacity() != 0 {
+                let leave = items.iter().filter(|item| far(item));
+                leave.for_each(|item| going.extend_from_slice(bytemuck::bytes_of(item)));
+            }
+            items.retain(|item| !far(item));
+            self.post((me + step) % ranks, AROUND, exchange, going)?;
+            let came = self.receive((me + ranks - step) % ranks, AROUND, exchange)?;
+            if came.len() % size_of::<Item>() != 0 {
+                return Err(self.wrong_length(came.len(), size_of::<Item>()));
+            }
+            let came = came.chunks_exact(size_of::<Item>());
+            let all = items.len() + came.len();
+            match make_room(&mut items, all, "numbers of other ranks") {
+                Ok(()) => items.extend(came.map(bytemuck::pod_read_unaligned::<Item>)),
+                Err(shortage) => short = Some(shortage),
+            }
+            step *= 2;
+        }
+        Ok((items, short))
     }
 
     /// Ends the work of all ranks because of a message that has another length than expected.
     pub(crate) fn wrong_length(&mut self, found: usize, expected: usize) -> Fault {
         let cause = FaultCause::Message { found, expected };
         let rank = self.rank();
+        self.transport.fail(Fault { rank, cause })
+    }
+
+    /// Ends the work of all ranks because they are at different calls.
+    fn other_calls(&mut self) -> Fault {
+        let (rank, cause) = (self.rank(), FaultCause::Calls);
         self.transport.fail(Fault { rank, cause })
     }
 }
@@ -228,15 +378,19 @@ impl Links {
         let value = comm.agree(local, &mut lowest)?;
         minima.copy_from_slice(&lowest[1..]);
         if lowest[0] == 0.0 {
-            let mine: Vec<u64> = needed.iter().map(|rank| *rank as u64).collect();
-            let all = comm.transport.gather(bytemuck::cast_slice(&mine))?;
-            let (me, mut partners) = (comm.rank(), needed);
-            for (rank, theirs) in all.iter().enumerate() {
-                let (theirs, _) = theirs.as_chunks();
-                if theirs.iter().any(|to| u64::from_ne_bytes(*to) == me as u64) {
-                    partners.push(rank);
-                }
-            }
+            let from = comm.rank() as u32;
+            let tell = |to: &usize| Item {
+                to: *to as u32,
+                from,
+                value: 0,
+            };
+            let (told, short) = comm.bring_around(needed.iter().map(tell).collect())?;
+            comm.agree(
+                short.map_or(Ok(()), |shortage| Err(shortage.into())),
+                &mut [],
+            )?;
+            let mut partners = needed;
+            partners.extend(told.iter().map(|item| item.from as usize));
             partners.sort_unstable();
             partners.dedup();
             self.partners = partners;

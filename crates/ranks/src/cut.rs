@@ -31,8 +31,8 @@ const CELLS: f64 = 27.0;
 /// Places per cut and round.
 const FAN: u64 = 16;
 
-/// Work by place along the curve, ascending.
-#[derive(Debug, Default, Clone, PartialEq)]
+/// By place along the curve, ascending: the work before it. The last place is beyond the curve.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Work(Vec<(u64, f64)>);
 
 impl Work {
@@ -65,36 +65,33 @@ impl Work {
             room.map_err(|_| Shortage::of::<[u64; 5]>(cells.len() + 1, what))?;
             *cells.entry(T::cell(domains.lattice(), at)).or_insert(0.0) += 1.0;
         }
-        let mut work = with_room(cells.len(), what)?;
+        let mut work = with_room(cells.len() + 1, what)?;
         let cells = cells.into_iter();
         work.extend(cells.map(|(cell, points)| (domains.place(domains.brick(cell)), of(points))));
-        Ok(Self(work).merged())
+        Ok(Self::summed(work))
     }
 
-    /// In order, each place once.
-    fn merged(mut self) -> Self {
-        self.0
-            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        self.0.dedup_by(|next, kept| {
+    /// Work by place, in any order and with room for one more, added up.
+    fn summed(mut work: Vec<(u64, f64)>) -> Self {
+        work.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        work.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             if same {
                 kept.1 += next.1;
             }
             same
         });
-        self
+        let mut sum = 0.0;
+        for (_, work) in &mut work {
+            (sum, *work) = (sum + *work, sum);
+        }
+        work.push((u64::MAX, sum));
+        Self(work)
     }
 
-    /// Sums of the work before every place, the whole at the end.
-    fn sums(&self) -> Vec<f64> {
-        let mut sum = 0.0;
-        let before = self.0.iter().map(|(_, work)| {
-            sum += work;
-            sum - work
-        });
-        let mut sums: Vec<f64> = before.collect();
-        sums.push(sum);
-        sums
+    /// The work before a place.
+    fn before(&self, place: u64) -> f64 {
+        self.0[self.0.partition_point(|(at, _)| *at < place)].1
     }
 
     /// Where every rank but the first begins, so that all ranks have about equal work. The same on
@@ -110,10 +107,8 @@ impl Work {
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<Vec<u64>, Fault> {
         let (rank, ranks) = (comm.rank(), comm.ranks());
-        let sums = self.sums();
-        let before = |place: u64| sums[self.0.partition_point(|(at, _)| *at < place)];
         let mut all = vec![0.0; ranks];
-        all[rank] = before(u64::MAX);
+        all[rank] = self.before(u64::MAX);
         comm.sum(&mut all)?;
         let whole: f64 = all.iter().sum();
         let mut wanted = shares(&all);
@@ -127,7 +122,8 @@ impl Work {
         while width > 1 {
             width /= FAN;
             let tried = |low: u64| (1..FAN).map(move |k| low + k * width);
-            let mut work: Vec<f64> = lows.iter().copied().flat_map(tried).map(before).collect();
+            let places = lows.iter().copied().flat_map(tried);
+            let mut work: Vec<f64> = places.map(|place| self.before(place)).collect();
             comm.sum(&mut work)?;
             let found = work.chunks_exact(FAN as usize - 1).enumerate();
             for ((cut, work), low) in found.zip(&mut lows) {

@@ -11,6 +11,7 @@ use crate::{
     communicator::Communicator,
     domains::Domains,
     error::Refusal,
+    plan::{Accepted, How},
     seen::Seen,
     set::{Names, Set},
     times::Clock,
@@ -155,7 +156,7 @@ impl<T: Scalar> RankedEngine<T> {
         positions: &[[T; 3]],
         ids: Option<&[u64]>,
     ) -> Result<RankedSet, Error> {
-        let names = Names::add::<T>(&mut self.engine, self.settings.deterministic);
+        let names = Names::add::<T>(&mut self.engine, &self.settings);
         let added = names.as_ref().ok().copied();
         let at = self.sets.len();
         let placed = self
@@ -187,8 +188,14 @@ impl<T: Scalar> RankedEngine<T> {
     /// return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
-            None => self.place_set(set.0, None),
-            Some(domains) => self.cut(domains),
+            Accepted::Kept(plan) => match plan.how {
+                How::Home { changes } => Ok(self.send_home(set.0, plan.departures, changes)?),
+                How::Abroad => {
+                    let placed = self.send(set.0, plan.departures, How::Abroad)?;
+                    self.agree_placed(set.0, placed)
+                }
+            },
+            Accepted::Outgrown(domains) => self.cut(*domains),
         }
     }
 
@@ -250,7 +257,7 @@ impl<T: Scalar> RankedEngine<T> {
         let own = &mut self.sets[set.0];
         let before = std::mem::replace(&mut own.home.radii, radii);
         let had = std::mem::replace(&mut own.has_radii, true);
-        self.place_set(set.0, None).inspect_err(|_| {
+        self.place_set(set.0).inspect_err(|_| {
             let own = &mut self.sets[set.0];
             (own.home.radii, own.has_radii) = (before, had);
         })

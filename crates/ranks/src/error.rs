@@ -76,14 +76,31 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// The point at fault.
     pub(crate) point: Option<PointOfRank>,
+    /// True if this rank only knows that another one refuses.
+    echo: bool,
 }
 
 impl Refusal {
+    /// The refusal of a rank that has sent an empty message, as this rank knows it.
+    pub(crate) fn echo(rank: usize) -> Self {
+        Self {
+            message: format!("rank {rank} has refused its part"),
+            point: None,
+            echo: true,
+        }
+    }
+
+    /// Whether another rank refuses, and this one only knows of it.
+    pub(crate) fn is_echo(&self) -> bool {
+        self.echo
+    }
+
     /// A refusal that concerns no single point.
     pub(crate) fn new(message: impl ToString) -> Self {
         Self {
             message: message.to_string(),
             point: None,
+            echo: false,
         }
     }
 
@@ -96,6 +113,7 @@ impl Refusal {
         Self {
             message: message.to_string(),
             point: index.and_then(named),
+            echo: false,
         }
     }
 

@@ -1,9 +1,9 @@
 //! Global ids: given or made, and each once among all ranks.
 
 use crate::{
-    Error, ErrorKind, RankedEngine, Scalar, communicator::IDS, error::Refusal, points::Points,
+    Error, ErrorKind, RankedEngine, Scalar, communicator::Item, error::Refusal, points::Points,
 };
-use nearfield_grid::memory::{copied, make_room};
+use nearfield_grid::memory::{collected, copied, make_room};
 
 impl<T: Scalar> RankedEngine<T> {
     /// The caller's points, numbered if there are no `ids`.
@@ -56,25 +56,23 @@ impl<T: Scalar> RankedEngine<T> {
     /// Refuses ids that stand twice, on this rank or on two. Every id is looked up by the rank that
     /// its remainder names.
     fn check_ids(&mut self, ids: &[u64]) -> Result<(), Error> {
-        let ranks = self.ranks() as u64;
-        for rank in 0..ranks {
-            let mine = ids.iter().filter(|id| **id % ranks == rank);
-            let message = mine.flat_map(|id| id.to_ne_bytes()).collect();
-            self.comm.post(rank as usize, IDS, message)?;
-        }
-        let mut found: Vec<(u64, usize)> = Vec::new();
-        for rank in 0..self.ranks() {
-            let message = self.comm.receive(rank, IDS)?;
-            let (ids, _) = message.as_chunks();
-            found.extend(ids.iter().map(|id| (u64::from_ne_bytes(*id), rank)));
-        }
-        found.sort_unstable();
-        let twice = found.windows(2).find(|pair| pair[0].0 == pair[1].0);
-        let checked = match twice {
-            None => Ok(()),
-            Some(pair) => Err(Refusal::new(format!(
+        let (from, ranks) = (self.rank() as u32, self.ranks() as u64);
+        let checker = |id: &u64| Item {
+            to: (*id % ranks) as u32,
+            from,
+            value: *id,
+        };
+        let items = collected(ids.iter().map(checker), "ids that are looked up");
+        let items = self.comm.agree(items.map_err(Refusal::from), &mut [])?;
+        let (mut found, short) = self.comm.bring_around(items)?;
+        found.sort_unstable_by_key(|item| (item.value, item.from));
+        let twice = found.windows(2).find(|pair| pair[0].value == pair[1].value);
+        let checked = match (short, twice) {
+            (Some(shortage), _) => Err(shortage.into()),
+            (None, None) => Ok(()),
+            (None, Some(pair)) => Err(Refusal::new(format!(
                 "two points have the id {}, given by the ranks {} and {}",
-                pair[0].0, pair[0].1, pair[1].1
+                pair[0].value, pair[0].from, pair[1].from
             ))),
         };
         self.comm.agree(checked, &mut [])

@@ -9,12 +9,8 @@
 //! the point's own id.
 
 use crate::{
-    Error, RankedEngine, RankedSet, Scalar,
-    communicator::{Communicator, RESULTS},
-    error::Refusal,
-    routes::Way,
-    set::Set,
-    transport::Fault,
+    Error, RankedEngine, RankedSet, Scalar, communicator::Communicator, error::Refusal,
+    routes::Way, set::Set, transport::Fault,
 };
 use nearfield::{ListKind, NeighborLists};
 use nearfield_grid::memory::{filled, make_room};
@@ -250,18 +246,20 @@ impl<T: Scalar> RankedEngine<T> {
         sources: RankedSet,
     ) -> Result<Result<Spans, Refusal>, Error> {
         let lists = self.lists(targets, sources);
-        let points = self.sets[targets.0].home.len();
-        let room = Spans::with_room(points);
-        // Owned sets are borrowed from the engine, so the messages are packed first.
+        let room = Spans::with_room(self.sets[targets.0].home.len());
+        // Owned sets are borrowed from the engine, so the lists are written first.
         let packed = lists.and_then(|lists| {
-            let ids = (0..lists.len()).map(|k| lists.ids_of(k).collect::<Vec<u64>>());
-            Ok((ids.collect::<Vec<_>>(), room?))
+            let mut written = Spans::with_room(lists.len())?;
+            for k in 0..lists.len() {
+                written.put(k, lists.ids_of(k))?;
+            }
+            Ok((written, room?))
         });
-        let (ids, mut arrived) = self.comm.agree(packed, &mut [])?;
+        let (written, mut arrived) = self.comm.agree(packed, &mut [])?;
         let Some(way) = &self.sets[targets.0].routes.owned else {
             return Ok(Ok(arrived));
         };
-        let put = arrived.bring(&mut self.comm, way, &ids)?;
+        let put = arrived.bring(&mut self.comm, way, &written)?;
         Ok(put.map(|()| arrived))
     }
 
@@ -307,16 +305,20 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(way) = &of.routes.owned else {
             return Ok(local);
         };
-        way.post_back(&mut self.comm, RESULTS, |place, message| {
+        let (comm, width) = (&mut self.comm, size_of::<u32>());
+        let exchange = comm.begin();
+        let pack = |place: usize, message: &mut Vec<u8>| {
             message.extend_from_slice(&local[place].to_ne_bytes());
-        })?;
-        way.own(self.comm.rank(), |index, place| {
+        };
+        let packed = way.post_back(comm, exchange, |_| width, pack)?;
+        way.own(comm.rank(), |index, place| {
             counts[index] = local[place];
         });
-        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
+        let collected = way.collect_back(comm, exchange, |index, rest| {
             counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);
-            Some(4)
+            Some(width)
         })?;
+        comm.agree(packed.and(collected), &mut [])?;
         Ok(counts)
     }
 }
@@ -341,7 +343,7 @@ impl Spans {
     }
 
     /// Takes the list of a point.
-    fn put(
+    pub(crate) fn put(
         &mut self,
         index: usize,
         ids: impl ExactSizeIterator<Item = u64>,
@@ -354,26 +356,33 @@ impl Spans {
         Ok(())
     }
 
+    /// The list of a point.
+    fn of(&self, index: usize) -> &[u64] {
+        &self.ids[self.spans[index].clone()]
+    }
+
     /// Brings lists back to the ranks that asked for them, by the way of the questions. The inner
     /// error is one of this rank.
     pub(crate) fn bring(
         &mut self,
         comm: &mut Communicator,
         way: &Way,
-        lists: &[Vec<u64>],
+        lists: &Self,
     ) -> Result<Result<(), Refusal>, Fault> {
-        way.post_back(comm, RESULTS, |place, message| {
-            let list = &lists[place];
+        let exchange = comm.begin();
+        let bytes = |place: usize| size_of::<u64>() * (1 + lists.of(place).len());
+        let packed = way.post_back(comm, exchange, bytes, |place, message| {
+            let list = lists.of(place);
             message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
             message.extend_from_slice(bytemuck::cast_slice(list));
         })?;
         let mut put = Ok(());
         way.own(comm.rank(), |index, place| {
             if put.is_ok() {
-                put = self.put(index, lists[place].iter().copied());
+                put = self.put(index, lists.of(place).iter().copied());
             }
         });
-        way.collect_back(comm, RESULTS, |index, rest| {
+        let collected = way.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.as_chunks();
             let (count, ids) = numbers.split_first()?;
             let count = u64::from_ne_bytes(*count) as usize;
@@ -383,7 +392,7 @@ impl Spans {
             }
             Some(8 + 8 * count)
         })?;
-        Ok(put)
+        Ok(packed.and(put).and(collected))
     }
 
     /// All lists in the order of the points.

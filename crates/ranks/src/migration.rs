@@ -1,20 +1,20 @@
-//! Points that change their rank, and arrays of the caller that follow them.
+//! Points that change their rank.
 //!
 //! Only points that leave are in messages. Points that stay are merged by id with those that come,
 //! in runs that stay together, so a step in which few points leave copies arrays in large pieces.
-//! The plan outlives the set's own routes, so any number of arrays can follow.
+//! The plan outlives the set's own routes, so any number of arrays can [follow](crate::follow).
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
-    communicator::MIGRATE,
     error::Refusal,
+    plan::{Accepted, How, Plan},
     points::{self, Arrived, Points, order_by_id},
     routes::{Departures, Way},
     seen::Special,
 };
 use nearfield_grid::{
     Bounds,
-    memory::{Shortage, copied, make_room, make_room_for_one, with_room, zeroed},
+    memory::{Shortage, make_room, make_room_for_one, with_room},
 };
 use std::ops::Range;
 
@@ -23,16 +23,16 @@ use std::ops::Range;
 #[must_use = "arrays beside the positions are in their old order until they are brought along"]
 pub struct Migration {
     /// Points of the caller before.
-    before: usize,
+    pub(crate) before: usize,
     /// None if every point, of all ranks, is where it was.
-    moved: Option<Moved>,
+    pub(crate) moved: Option<Moved>,
 }
 
 /// The new order, and where it comes from.
 #[derive(Debug, Clone)]
-struct Moved {
+pub(crate) struct Moved {
     /// Points that have left, and those that have come, in the order of their coming.
-    way: Way,
+    pub(crate) way: Way,
     pieces: Vec<Piece>,
     /// Points of the caller now.
     now: usize,
@@ -130,7 +130,7 @@ impl Pieces {
 
 impl Moved {
     /// An array in the new order, of the one before and of the values that have come.
-    fn join<V: Copy>(&self, values: &[V], came: &[V]) -> Result<Vec<V>, Shortage> {
+    pub(crate) fn join<V: Copy>(&self, values: &[V], came: &[V]) -> Result<Vec<V>, Shortage> {
         let mut joined = with_room(self.now, "an array of points that have moved")?;
         for piece in &self.pieces {
             match piece {
@@ -175,51 +175,6 @@ impl Moved {
     }
 }
 
-impl Migration {
-    /// An array with one element per point in the order before the migration, brought into the
-    /// order after it. Collective: all ranks bring the same arrays in the same order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if the array has another length on some
-    /// rank, or memory is short there.
-    pub fn bring<T: Scalar, V: bytemuck::Pod>(
-        &self,
-        engine: &mut RankedEngine<T>,
-        values: &[V],
-    ) -> Result<Vec<V>, Error> {
-        let (found, expected) = (values.len(), self.before);
-        let room = || {
-            if found != expected {
-                return Err(Refusal::new(format!(
-                    "{found} values for {expected} points: bring arrays in the order before"
-                )));
-            }
-            let came = self
-                .moved
-                .as_ref()
-                .map_or(0, |moved| moved.way.places.len());
-            Ok(zeroed(came, "an array of points that have come")?)
-        };
-        let comm = &mut engine.comm;
-        let mut came: Vec<V> = comm.agree(room(), &mut [])?;
-        let joined = match &self.moved {
-            None => copied(values, "an array of points"),
-            Some(moved) => {
-                let pack = |index: usize, message: &mut Vec<u8>| {
-                    message.extend_from_slice(bytemuck::bytes_of(&values[index]));
-                };
-                moved.way.post(comm, MIGRATE, size_of::<V>(), pack)?;
-                let take = |place: usize, bytes: &[u8]| {
-                    came[place] = bytemuck::pod_read_unaligned(bytes);
-                };
-                moved.way.collect(comm, MIGRATE, size_of::<V>(), take)?;
-                moved.join(values, &came)
-            }
-        };
-        comm.agree(joined.map_err(Refusal::from), &mut [])
-    }
-}
-
 impl<T: Scalar> RankedEngine<T> {
     /// Gives the points of a set new positions and makes the owner of every point its caller: from
     /// now on the caller's order on this rank is that of the points it owns, by ascending id
@@ -231,86 +186,92 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn migrate(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<Migration, Error> {
-        if let Some(domains) = self.accept(set, positions)? {
-            self.cut(domains)?;
-        }
-        let migrated = self.migrate_home(set.0);
-        // The engine may have other positions than the caller's arrays.
-        self.sets[set.0].broken = migrated.as_ref().err().map(Error::to_string);
-        migrated
+        let at = set.0;
+        let plan = match self.accept(set, positions)? {
+            Accepted::Kept(plan) => plan,
+            Accepted::Outgrown(domains) => {
+                self.cut(*domains)?;
+                self.plan_again(at)?
+            }
+        };
+        let before = self.sets[at].home.len();
+        let moved = match plan.how {
+            How::Home { changes } => {
+                self.send_home(at, plan.departures, changes)?;
+                None
+            }
+            How::Abroad => {
+                let moved = self.move_home(at, plan);
+                // The engine may have other positions than the caller's arrays.
+                moved.inspect_err(|error| self.sets[at].broken = Some(error.to_string()))?
+            }
+        };
+        Ok(Migration { before, moved })
     }
 
-    /// Makes owners the callers of a set's points, and brings halos.
-    fn migrate_home(&mut self, at: usize) -> Result<Migration, Error> {
-        self.discard(at)?;
-        let before = self.sets[at].home.len();
-        let surveyed = self.survey(at);
-        let ranks = [self.rank(), self.ranks()];
-        let found = surveyed.and_then(|special| {
-            let mut departures = Departures::new(&special, &self.seen, ranks)?;
-            departures.seen.clear();
-            Ok((special, departures))
+    /// Where the points of a set have to go after domains were cut.
+    fn plan_again(&mut self, at: usize) -> Result<Plan, Error> {
+        let positions = std::mem::take(&mut self.sets[at].home.positions);
+        let plan = self.plan_of(at, &positions);
+        self.sets[at].home.positions = positions;
+        let set = &mut self.sets[at];
+        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
+        let mut how = How::said(home, set.knows_halo());
+        let to = |plan: &Plan| plan.departures.ranks();
+        let mut plan = set.links.agree(&mut self.comm, plan, to, &mut how)?;
+        plan.how = How::of(how);
+        Ok(plan)
+    }
+
+    /// Makes owners the callers of a set's points where some have others, and sends halos.
+    fn move_home(&mut self, at: usize, plan: Plan) -> Result<Option<Moved>, Error> {
+        let Plan {
+            special,
+            mut departures,
+            ..
+        } = plan;
+        departures.seen.clear();
+        let (own, exchange) = (&self.sets[at], self.comm.begin());
+        let (links, radii) = (&own.links, own.has_radii);
+        let leaving = (&departures, radii);
+        let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving)?;
+        let [came, _] = points::receive(&mut self.comm, exchange, links, radii)?;
+        let merged = packed.and_then(|()| self.merge(at, departures, came, &special));
+        let ranks = self.place();
+        let found = merged.and_then(|merged| {
+            let departures = Departures::new(&merged.special, &self.seen, ranks)?;
+            Ok((merged, departures))
         });
-        let own = &mut self.sets[at];
-        let leaves = |(_, departures): &(_, Departures)| !departures.leaving.is_empty();
-        let stay = own.ascending && !found.as_ref().is_ok_and(leaves);
-        let mut all_stay = [if stay { 1.0 } else { 0.0 }];
-        let to = |(_, departures): &(_, Departures)| departures.ranks();
-        let found = own.links.agree(&mut self.comm, found, to, &mut all_stay)?;
-        let (special, departures) = found;
-        if all_stay[0] == 1.0 {
-            self.place_set(at, Some(special))?;
-            return Ok(Migration {
-                before,
-                moved: None,
-            });
-        }
-        let radii = own.has_radii;
-        points::post(&mut self.comm, &own.links, &own.home, &departures, radii)?;
-        let [came, _] = points::receive(&mut self.comm, &own.links, radii)?;
-        let moved = self.merge(at, departures, came, &special);
-        let (moved, home, special, bounds) = self.comm.agree(moved, &mut [])?;
         let own = &mut self.sets[at];
         if std::mem::take(&mut own.fresh) {
             own.links.renew();
         }
-        (own.home, own.ascending) = (home, true);
-        own.own_bounds = own.own_bounds.union(&bounds);
-        self.place_set(at, Some(special))?;
-        Ok(Migration {
-            before,
-            moved: Some(moved),
-        })
+        let to = |(_, departures): &(Merged<T>, Departures)| departures.ranks();
+        let mut how = How::said(true, own.knows_halo());
+        let found = own.links.agree(&mut self.comm, found, to, &mut how)?;
+        let (merged, departures) = found;
+        (own.home, own.ascending) = (merged.home, true);
+        own.own_bounds = own.own_bounds.union(&merged.bounds);
+        self.send_home(at, departures, how[1] == 1.0)?;
+        Ok(Some(merged.moved))
     }
 
-    /// The points of a set that are not inside this rank's domain.
-    fn survey(&mut self, at: usize) -> Result<Vec<Special>, Refusal> {
-        let set = &self.sets[at];
-        match &self.domains {
-            Some(domains) if self.comm.ranks() > 1 => {
-                let seen = &mut self.seen;
-                Ok(seen.survey(domains, &set.home.positions, &set.own_bounds)?)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// The plan of a migration, the points after it, those of them that are not inside this rank's
-    /// domain, and the extent of those that have come.
+    /// The outcome of a migration.
     fn merge(
         &mut self,
         at: usize,
         departures: Departures,
         came: Arrived<T>,
         special: &[Special],
-    ) -> Result<(Moved, Points<T>, Vec<Special>, Bounds), Refusal> {
+    ) -> Result<Merged<T>, Refusal> {
         let Arrived {
             points,
             sources,
-            short,
+            refused,
+            ..
         } = came;
-        if let Some(shortage) = short {
-            return Err(shortage.into());
+        if let Some(refusal) = refused {
+            return Err(refusal);
         }
         let (home, ascending) = (&self.sets[at].home, self.sets[at].ascending);
         let pieces = merged(&home.ids, ascending, &departures, &points.ids)?;
@@ -348,7 +309,23 @@ impl<T: Scalar> RankedEngine<T> {
             }
             _ => Vec::new(),
         };
-        let special = moved.specials(special, &came)?;
-        Ok((moved, home, special, bounds.map_err(Refusal::new)?))
+        Ok(Merged {
+            special: moved.specials(special, &came)?,
+            bounds: bounds.map_err(Refusal::new)?,
+            moved,
+            home,
+        })
     }
+}
+
+/// The outcome of a migration.
+struct Merged<T> {
+    /// The way of the points.
+    moved: Moved,
+    /// The points after it.
+    home: Points<T>,
+    /// Those of them that are not inside this rank's domain.
+    special: Vec<Special>,
+    /// The extent of those that have come.
+    bounds: Bounds,
 }

@@ -87,6 +87,7 @@ impl<T: Scalar> RankedEngine<T> {
             Ok(checked)
         };
         let checked = self.comm.agree(checked(), &mut [])?;
+        let lattice = self.lattice_with(checked, &self.bounds_of_sets())?;
         let changed = self.engine.set_radius(radius).map_err(Refusal::from);
         if let Err(error) = self.comm.agree(changed.clone(), &mut []) {
             // Memory was short on some rank: back to the radius there was.
@@ -101,7 +102,6 @@ impl<T: Scalar> RankedEngine<T> {
         if self.sets.is_empty() {
             return Ok(());
         }
-        let lattice = self.lattice_of(&self.bounds_of_sets())?;
         self.cut(self.undivided(lattice))
     }
 }

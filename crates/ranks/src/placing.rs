@@ -1,13 +1,14 @@
 //! Points on their way to owners and halos.
 //!
-//! 1. Every rank checks its positions, and all agree: a bad one on any rank is refused on all,
-//!    before anything has changed. The same reduction finds the extent of all points.
+//! 1. Every rank checks its positions, and finds out who owns and sees them if the domains stay.
+//!    All agree: bad positions on any rank are refused on all, before anything has changed. The
+//!    same reduction finds the extent of all points, and whether partners stay the same.
 //! 2. The lattice follows from the extent. If it has changed, domains are cut anew.
-//! 3. Every rank finds out who owns and sees its points, and all agree on memory and partners.
-//! 4. Points go to owners and halos, from the caller straight to each rank that needs them.
-//! 5. If all callers own their points the engine takes the caller's, and the halo is left under way
-//!    until a search or traversal has done what can be done without it. Otherwise everything is
-//!    awaited at once. All agree on the outcome.
+//! 3. Points go to owners and halos, from the caller straight to each rank that needs them.
+//! 4. If all callers own their points the engine takes the caller's, and the halo is left under way
+//!    until a search or traversal has done what can be done without it; so a step in which nothing
+//!    else happens has the one agreement above. Otherwise everything is awaited at once, and all
+//!    agree on the outcome.
 //!
 //! **Invariant:** all sets are placed by the same domains, or are marked as broken and refused. All
 //! decisions that concern the order of messages follow from reduced numbers, so ranks never
@@ -15,16 +16,17 @@
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
+    communicator::Links,
     cut::Work,
     domains::Domains,
     error::Refusal,
+    plan::{Accepted, How, Plan, ends, extent_of},
     points::{self, Arrived, Points},
-    routes::{Departures, Way, to},
-    seen::Special,
-    set::{Set, put},
+    routes::{Departures, Way, copies, to},
+    set::Set,
     transport::Fault,
 };
-use nearfield_grid::{Bounds, Lattice};
+use nearfield_grid::{Bounds, Lattice, Radius};
 use std::time::Instant;
 
 impl<T: Scalar> RankedEngine<T> {
@@ -35,6 +37,11 @@ impl<T: Scalar> RankedEngine<T> {
         ids: &[u64],
         positions: &[[T; 3]],
     ) -> Result<Bounds, Refusal> {
+        // Places are counted in 32 bits.
+        if positions.len() >= u32::MAX as usize {
+            let many = nearfield_grid::ErrorKind::TooManyPoints(positions.len());
+            return Err(Refusal::new(format!("{whose}: {many}")));
+        }
         Bounds::of(T::positions(positions), &self.domain).map_err(|error| {
             let index = match error.kind() {
                 nearfield_grid::ErrorKind::NotFinite { index, .. }
@@ -54,22 +61,21 @@ impl<T: Scalar> RankedEngine<T> {
         extent: Result<Bounds, Refusal>,
     ) -> Result<([Bounds; 2], Lattice), Error> {
         let own = extent.clone().unwrap_or(Bounds::EMPTY);
-        let mut ends = [0.0; 6];
-        for axis in 0..3 {
-            (ends[axis], ends[axis + 3]) = (own.min[axis], -own.max[axis]);
-        }
+        let mut ends = ends(&own);
         self.comm.agree(extent, &mut ends)?;
-        let all = Bounds {
-            min: [ends[0], ends[1], ends[2]],
-            max: [-ends[3], -ends[4], -ends[5]],
-        };
+        let all = extent_of(&ends);
         let lattice = self.lattice_of(&self.bounds_with(at, &all))?;
         Ok(([own, all], lattice))
     }
 
     /// The lattice for points within bounds that all ranks know, so it is the same on all.
     pub(crate) fn lattice_of(&self, bounds: &Bounds) -> Result<Lattice, Error> {
-        let lattice = Lattice::new(self.radius, self.domain, 1, bounds);
+        self.lattice_with(self.radius, bounds)
+    }
+
+    /// The same if the radius were another one.
+    pub(crate) fn lattice_with(&self, radius: Radius, bounds: &Bounds) -> Result<Lattice, Error> {
+        let lattice = Lattice::new(radius, self.domain, 1, bounds);
         lattice.map_err(|error| Refusal::new(error).by(0))
     }
 
@@ -98,9 +104,7 @@ impl<T: Scalar> RankedEngine<T> {
         // Before the first points there is nothing to divide.
         let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
         let placed = match &self.domains {
-            Some(domains) if had_points && *domains.lattice() == lattice => {
-                self.place_set(at, None)
-            }
+            Some(domains) if had_points && *domains.lattice() == lattice => self.place_set(at),
             _ => self.cut(self.undivided(lattice)),
         };
         placed.inspect_err(|_| {
@@ -110,29 +114,78 @@ impl<T: Scalar> RankedEngine<T> {
         })
     }
 
-    /// Takes new positions of the caller's points, without bringing them anywhere. Returns the
-    /// domains to be cut if the old ones do not serve any more.
+    /// Takes new positions of the caller's points, without bringing them anywhere. After an error
+    /// nothing has changed.
     pub(crate) fn accept(
         &mut self,
         set: RankedSet,
         positions: &[[T; 3]],
-    ) -> Result<Option<Domains>, Error> {
+    ) -> Result<Accepted, Error> {
         self.clock.moved(self.comm.agreed);
-        let extent = self.known(set).and_then(|own| {
-            let (found, expected) = (positions.len(), own.home.len());
-            if found != expected {
-                return Err(Refusal::new(format!(
-                    "{found} positions for {expected} points: give other points to replace()"
-                )));
-            }
-            self.extent(&format!("point set {}", set.0), &own.home.ids, positions)
-        });
-        let ([own, all], lattice) = self.agree_extent(set.0, extent)?;
+        let plan = self.plan(set, positions);
+        let own = plan.as_ref().map_or(Bounds::EMPTY, |plan| plan.bounds);
+        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
+        let knows = self.known(set).is_ok_and(Set::knows_halo);
+        let mut minima = [0.0; 8];
+        minima[..6].copy_from_slice(&ends(&own));
+        minima[6..].copy_from_slice(&How::said(home, knows));
+        let mut unknown = Links::new();
+        let links = match self.sets.get_mut(set.0) {
+            Some(set) => &mut set.links,
+            None => &mut unknown,
+        };
+        let to = |plan: &Plan| plan.departures.ranks();
+        let mut plan = links.agree(&mut self.comm, plan, to, &mut minima)?;
+        plan.how = How::of([minima[6], minima[7]]);
+        let all = extent_of(&minima);
+        let lattice = self.lattice_of(&self.bounds_with(set.0, &all))?;
         let taken = &mut self.sets[set.0];
         taken.home.positions.copy_from_slice(positions);
         (taken.bounds, taken.own_bounds) = (all, own);
-        let kept = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
-        Ok((!kept).then(|| self.undivided(lattice)))
+        match &self.domains {
+            Some(domains) if *domains.lattice() == lattice => Ok(Accepted::Kept(plan)),
+            _ => Ok(Accepted::Outgrown(Box::new(self.undivided(lattice)))),
+        }
+    }
+
+    /// Where new positions have to go, if the domains stay.
+    fn plan(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
+        let (found, expected) = (positions.len(), self.known(set)?.home.len());
+        if found != expected {
+            return Err(Refusal::new(format!(
+                "{found} positions for {expected} points: give other points to replace()"
+            )));
+        }
+        self.plan_of(set.0, positions)
+    }
+
+    /// The same of as many positions as the set has points.
+    pub(crate) fn plan_of(&mut self, at: usize, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
+        let own = &self.sets[at];
+        let (whose, ascending) = (format!("point set {at}"), own.ascending);
+        let bounds = self.extent(&whose, &own.home.ids, positions)?;
+        let special = match &self.domains {
+            Some(domains) if self.comm.ranks() > 1 => {
+                self.seen.survey(domains, positions, &bounds)?
+            }
+            _ => Vec::new(),
+        };
+        let departures = Departures::new(&special, &self.seen, self.place())?;
+        Ok(Plan {
+            bounds,
+            how: if ascending && departures.leaving.is_empty() {
+                How::Home { changes: false }
+            } else {
+                How::Abroad
+            },
+            special,
+            departures,
+        })
+    }
+
+    /// This rank and the number of ranks.
+    pub(crate) fn place(&self) -> [usize; 2] {
+        [self.comm.rank(), self.comm.ranks()]
     }
 
     /// Domains that are still to be cut.
@@ -190,7 +243,7 @@ impl<T: Scalar> RankedEngine<T> {
         for at in 0..self.sets.len() {
             self.sets[at].links.renew();
             self.sets[at].fresh = true;
-            if let Err(error) = self.place_set(at, None) {
+            if let Err(error) = self.place_set(at) {
                 for set in &mut self.sets {
                     set.broken = Some(error.to_string());
                 }
@@ -201,44 +254,32 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the caller's points of a set to owners and halos, and updates the engine. An error
-    /// leaves the set broken, on all ranks: positions or halos are not those of now. `surveyed` are
-    /// the points that are not inside this rank's domain, if these are known.
-    pub(crate) fn place_set(
+    /// Brings the caller's points of a set to owners and halos and updates the engine; all agree on
+    /// the outcome. The set is broken, on all ranks, if it fails after points have travelled.
+    pub(crate) fn place_set(&mut self, at: usize) -> Result<(), Error> {
+        let found = self.departures(at);
+        let (comm, set) = (&mut self.comm, &mut self.sets[at]);
+        let leaves = |departures: &Departures| !departures.leaving.is_empty();
+        let home = set.ascending && !found.as_ref().is_ok_and(leaves);
+        let mut how = How::said(home, set.knows_halo());
+        let departures = (set.links).agree(comm, found, Departures::ranks, &mut how)?;
+        let placed = self.send(at, departures, How::of(how))?;
+        self.agree_placed(at, placed)
+    }
+
+    /// Agrees on the outcome of placing a set.
+    pub(crate) fn agree_placed(
         &mut self,
         at: usize,
-        surveyed: Option<Vec<Special>>,
+        placed: Result<(), Refusal>,
     ) -> Result<(), Error> {
-        let placed = self.try_to_place(at, surveyed);
+        let placed = self.comm.agree(placed, &mut []);
         self.sets[at].broken = placed.as_ref().err().map(Error::to_string);
         placed
     }
 
-    fn try_to_place(&mut self, at: usize, surveyed: Option<Vec<Special>>) -> Result<(), Error> {
-        self.discard(at)?;
-        let found = self.departures(at, surveyed);
-        let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        let leaves = |departures: &Departures| !departures.leaving.is_empty();
-        let home = set.ascending && !found.as_ref().is_ok_and(leaves);
-        let mut all_home = [if home { 1.0 } else { 0.0 }];
-        let links = &mut set.links;
-        let departures = links.agree(comm, found, Departures::ranks, &mut all_home)?;
-        points::post(comm, &set.links, &set.home, &departures, set.has_radii)?;
-        self.clock.posted();
-        let placed = if all_home[0] == 1.0 {
-            self.place_at_home(at, departures)
-        } else {
-            self.place_abroad(at, &departures)?
-        };
-        self.comm.agree(placed, &mut [])
-    }
-
     /// Where the caller's points of a set have to go.
-    pub(crate) fn departures(
-        &mut self,
-        at: usize,
-        surveyed: Option<Vec<Special>>,
-    ) -> Result<Departures, Refusal> {
+    fn departures(&mut self, at: usize) -> Result<Departures, Refusal> {
         let Some(domains) = &self.domains else {
             return Err(Refusal::new(
                 "space is not divided among the ranks since an update failed: update all sets",
@@ -249,24 +290,53 @@ impl<T: Scalar> RankedEngine<T> {
             return Ok(Departures::default());
         }
         let set = &self.sets[at];
-        let special = match surveyed {
-            Some(special) => special,
-            None => (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?,
-        };
+        let special = (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
         Ok(Departures::new(&special, &self.seen, ranks)?)
     }
 
+    /// Sends the caller's points of a set to owners and halos, and takes those of others. The inner
+    /// error is one of this rank; positions or halos are not those of now then.
+    pub(crate) fn send(
+        &mut self,
+        at: usize,
+        departures: Departures,
+        how: How,
+    ) -> Result<Result<(), Refusal>, Fault> {
+        match how {
+            How::Home { changes } => self.place_at_home(at, departures, changes),
+            How::Abroad => self.place_abroad(at, &departures),
+        }
+    }
+
+    /// Sends points of callers that own them. A failure on this rank is the error of the next call
+    /// that needs the set, on all ranks.
+    pub(crate) fn send_home(
+        &mut self,
+        at: usize,
+        departures: Departures,
+        changes: bool,
+    ) -> Result<(), Fault> {
+        let placed = self.place_at_home(at, departures, changes)?;
+        self.sets[at].broken = placed.err().map(|refusal| refusal.message);
+        Ok(())
+    }
+
     /// The caller's points are those that this rank owns; the halo stays under way.
-    fn place_at_home(&mut self, at: usize, departures: Departures) -> Result<(), Refusal> {
+    fn place_at_home(
+        &mut self,
+        at: usize,
+        departures: Departures,
+        changes: bool,
+    ) -> Result<Result<(), Refusal>, Fault> {
         let set = &mut self.sets[at];
         (set.owned, set.routes.owned) = (None, None);
         (set.border, set.near) = (departures.border, departures.near);
-        set.routes.halo = Way {
-            sends: departures.seen,
-            ..Way::default()
-        };
-        set.pending = (self.comm.ranks() > 1).then_some(set.has_radii);
-        put(&mut self.engine, set.names.owned, &set.home)
+        // The rest of this way is that of the halo before until the next one has come.
+        set.routes.halo.sends = departures.seen;
+        let posted = set.post_halo(&mut self.comm, changes)?;
+        self.clock.posted();
+        let names = set.names;
+        Ok(posted.and(names.put(&mut self.engine, names.owned, &set.home)))
     }
 
     /// Callers and owners differ: waits for all points, and tells border from interior anew. The
@@ -277,8 +347,13 @@ impl<T: Scalar> RankedEngine<T> {
         departures: &Departures,
     ) -> Result<Result<(), Refusal>, Fault> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
+        set.forget_told();
+        let exchange = comm.begin();
+        let what = (departures, set.has_radii);
+        let packed = points::post(comm, exchange, &set.links, &set.home, what)?;
+        self.clock.posted();
         let waited = comm.waited;
-        let received = points::receive(comm, &set.links, set.has_radii)?;
+        let received = points::receive(comm, exchange, &set.links, set.has_radii)?;
         self.clock.came(comm.waited - waited);
         let Some(domains) = &self.domains else {
             return Ok(Err(Refusal::new("space is not divided among the ranks")));
@@ -286,8 +361,8 @@ impl<T: Scalar> RankedEngine<T> {
         let ranks = [comm.rank(), comm.ranks()];
         let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
         let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
-            if let Some(short) = owned.short.as_ref().or(halo.short.as_ref()) {
-                return Err(Refusal::new(short));
+            if let Some(refusal) = owned.refused.take().or(halo.refused.take()) {
+                return Err(refusal);
             }
             let sends = departures.with_own(set.home.len(), ranks[0])?;
             points::stay(&mut owned, &set.home, to(&sends, ranks[0]), ranks[0])?;
@@ -298,7 +373,7 @@ impl<T: Scalar> RankedEngine<T> {
                 ..Way::default()
             };
             set.take_owned(engine, owned, way)?;
-            set.routes.halo.sends = departures.seen.clone();
+            set.routes.halo.sends = copies(&departures.seen)?;
             (set.border, set.near) = (Vec::new(), Vec::new());
             if ranks[1] > 1 {
                 let positions = &set.owned().positions;
@@ -309,16 +384,7 @@ impl<T: Scalar> RankedEngine<T> {
             }
             set.take_halo(engine, halo)
         };
-        Ok(take(received))
-    }
-
-    /// Waits for the halo of a set that is under way, and drops it: there are newer points.
-    pub(crate) fn discard(&mut self, at: usize) -> Result<(), Fault> {
-        let set = &mut self.sets[at];
-        if let Some(radii) = set.pending.take() {
-            drop(points::receive::<T>(&mut self.comm, &set.links, radii)?);
-        }
-        Ok(())
+        Ok(packed.and_then(|()| take(received)))
     }
 
     /// Waits for the halos that are under way, and brings them into the engine. The inner error is
@@ -327,9 +393,9 @@ impl<T: Scalar> RankedEngine<T> {
         let (comm, mut arrived) = (&mut self.comm, Vec::new());
         let waited = comm.waited;
         for (at, set) in self.sets.iter_mut().enumerate() {
-            if let Some(radii) = set.pending.take() {
-                let [_, halo] = points::receive(comm, &set.links, radii)?;
-                arrived.push((at, halo));
+            if let Some(pending) = set.pending.take() {
+                let halo = set.receive_halo(comm, pending)?;
+                arrived.push((at, pending.exchange, halo));
             }
         }
         if !arrived.is_empty() {
@@ -337,17 +403,18 @@ impl<T: Scalar> RankedEngine<T> {
         }
         let begin = Instant::now();
         let mut settled = Ok(());
-        for (at, arrived) in arrived {
+        for (at, exchange, mut arrived) in arrived {
             let set: &mut Set<T> = &mut self.sets[at];
-            // Known also if the points cannot be kept: fields will come from the same ranks.
-            set.routes.halo.sources.clone_from(&arrived.sources);
-            let taken = match arrived.short {
-                Some(shortage) => Err(shortage.into()),
+            let taken = match arrived.refused.take() {
+                Some(refusal) => Err(refusal),
                 None => set.take_halo(&mut self.engine, arrived),
             };
-            if let Err(refusal) = taken {
-                set.broken = Some(refusal.message.clone());
-                settled = Err(refusal);
+            match taken {
+                Ok(()) => set.halo_taken(exchange),
+                Err(refusal) => {
+                    set.broken = Some(refusal.message.clone());
+                    settled = Err(refusal);
+                }
             }
         }
         self.clock.border(begin.elapsed());

@@ -7,13 +7,13 @@
 //! both, and it is the order of one engine that holds all points by ascending ids.
 
 use crate::{
-    communicator::{Communicator, Links},
+    communicator::{Communicator, Exchange, Links, message},
     error::Refusal,
     routes::{Departures, Source, to},
     scalar::Scalar,
     transport::Fault,
 };
-use nearfield_grid::memory::{Shortage, filled, make_room, with_room};
+use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, with_room};
 
 /// Some points of a set.
 #[derive(Debug, Clone)]
@@ -33,6 +33,9 @@ impl<T> Default for Points<T> {
         }
     }
 }
+
+/// The message of a rank that has no memory for a longer one.
+pub(crate) const REFUSED: [u8; 1] = [0];
 
 /// Bytes of a point in a message. `radii` says whether the points of all ranks have radii.
 fn width<T: Scalar>(radii: bool) -> usize {
@@ -94,6 +97,20 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
+    /// Puts the positions and radii of the same points, in another order, at their `places`.
+    pub(crate) fn put_at(&mut self, places: &[u32], points: &Self) -> Result<(), Shortage> {
+        let radii = points.radii.len();
+        make_room(&mut self.radii, radii, "radii of points from other ranks")?;
+        self.radii.resize(radii, 0.0);
+        for (place, position) in places.iter().zip(&points.positions) {
+            self.positions[*place as usize] = *position;
+        }
+        for (place, radius) in places.iter().zip(&points.radii) {
+            self.radii[*place as usize] = *radius;
+        }
+        Ok(())
+    }
+
     /// The points in the order of their ids, and where each has come to.
     ///
     /// # Errors
@@ -127,11 +144,46 @@ impl<T: Scalar> Points<T> {
 }
 
 /// The places of ids in ascending order.
+///
+/// Every source comes in runs of ascending ids, which are merged two by two. The sort of the
+/// standard library does so too, but ends the program if memory is short.
 pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
-    let mut order: Vec<u32> = with_room(ids.len(), "the order of points by id")?;
+    let what = "the order of points by id";
+    let mut order: Vec<u32> = with_room(ids.len(), what)?;
     order.extend(0..ids.len() as u32);
-    // Every source comes in runs of ascending ids, which this sort merges.
-    order.sort_by_key(|item| ids[*item as usize]);
+    let mut ends = Vec::new();
+    for at in 1..=ids.len() {
+        if at == ids.len() || ids[at] < ids[at - 1] {
+            make_room_for_one(&mut ends, what)?;
+            ends.push(at);
+        }
+    }
+    let mut merged: Vec<u32> = with_room(if ends.len() > 1 { ids.len() } else { 0 }, what)?;
+    while ends.len() > 1 {
+        merged.clear();
+        let (mut begin, mut runs) = (0, 0);
+        for pair in 0..ends.len().div_ceil(2) {
+            let middle = ends[2 * pair];
+            let end = ends[(2 * pair + 1).min(ends.len() - 1)];
+            let (mut first, mut second) = (begin, middle);
+            while first < middle && second < end {
+                let [a, b] = [order[first], order[second]];
+                if ids[b as usize] < ids[a as usize] {
+                    merged.push(b);
+                    second += 1;
+                } else {
+                    merged.push(a);
+                    first += 1;
+                }
+            }
+            merged.extend_from_slice(&order[first..middle]);
+            merged.extend_from_slice(&order[second..end]);
+            ends[runs] = end;
+            (begin, runs) = (end, runs + 1);
+        }
+        ends.truncate(runs);
+        std::mem::swap(&mut order, &mut merged);
+    }
     Ok(order)
 }
 
@@ -140,8 +192,10 @@ pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
 pub(crate) struct Arrived<T> {
     pub(crate) points: Points<T>,
     pub(crate) sources: Vec<Source>,
-    /// The memory that was short. Points are missing then, and `sources` has them all the same.
-    pub(crate) short: Option<Shortage>,
+    /// Memory that was short, here or on another rank. Points are missing then.
+    pub(crate) refused: Option<Refusal>,
+    /// True if these are the points of the halo before, from the same ranks in the same order.
+    pub(crate) same: bool,
 }
 
 impl<T> Default for Arrived<T> {
@@ -149,55 +203,75 @@ impl<T> Default for Arrived<T> {
         Self {
             points: Points::default(),
             sources: Vec::new(),
-            short: None,
+            refused: None,
+            same: false,
         }
     }
 }
 
 impl<T> Arrived<T> {
     /// Notes that points of a rank have come.
-    fn came(&mut self, rank: usize, points: usize) {
+    pub(crate) fn came(&mut self, rank: usize, points: usize) {
         if points != 0 {
             self.sources.push(Source { rank, points });
         }
     }
 }
 
-/// Sends points to owners and halos on other ranks, a message to every partner.
+/// Sends points to owners and halos on other ranks, a message to every partner, an empty one if
+/// there is nothing to say. The inner error is a shortage of memory, which the partner is told of.
 pub(crate) fn post<T: Scalar>(
     comm: &mut Communicator,
+    exchange: Exchange,
     links: &Links,
     points: &Points<T>,
-    departures: &Departures,
-    radii: bool,
-) -> Result<(), Fault> {
-    let me = comm.rank();
+    (departures, radii): (&Departures, bool),
+) -> Result<Result<(), Refusal>, Fault> {
+    let (me, mut packed) = (comm.rank(), Ok(()));
     for partner in links.partners().iter().filter(|partner| **partner != me) {
         let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, *partner));
-        let mut message = Vec::new();
-        if both.iter().any(|indices| !indices.is_empty()) {
-            let items = both[0].len() + both[1].len();
-            message.reserve_exact(8 + items * width::<T>(radii));
-            message.extend_from_slice(&(both[0].len() as u64).to_ne_bytes());
+        let items = both[0].len() + both[1].len();
+        let bytes = if items == 0 {
+            0
+        } else {
+            8 + items * width::<T>(radii)
+        };
+        let message = message(bytes).map(|mut message| {
+            if items != 0 {
+                message.extend_from_slice(&(both[0].len() as u64).to_ne_bytes());
+            }
             for indices in both {
                 points.pack(indices, radii, &mut message);
             }
-        }
-        comm.post(*partner, links.tag, message)?;
+            message
+        });
+        let message = message.unwrap_or_else(|shortage| {
+            packed = Err(shortage.into());
+            REFUSED.to_vec()
+        });
+        comm.post(*partner, links.tag, exchange, message)?;
     }
-    Ok(())
+    Ok(packed)
 }
 
 /// Waits for the points of all partners: those that this rank owns, and those of its halo.
 pub(crate) fn receive<T: Scalar>(
     comm: &mut Communicator,
+    exchange: Exchange,
     links: &Links,
     radii: bool,
 ) -> Result<[Arrived<T>; 2], Fault> {
     let mut arrived = [Arrived::default(), Arrived::default()];
     let (me, width) = (comm.rank(), width::<T>(radii));
     for partner in links.partners().iter().filter(|partner| **partner != me) {
-        let message = comm.receive(*partner, links.tag)?;
+        let message = comm.receive(*partner, links.tag, exchange)?;
+        if message == REFUSED {
+            for arrived in &mut arrived {
+                let text = format!("rank {partner} has no memory for a message");
+                arrived.refused.get_or_insert(Refusal::new(text));
+            }
+            continue;
+        }
         let Some((owned, items)) = message.split_first_chunk() else {
             if message.is_empty() {
                 continue;
@@ -213,7 +287,7 @@ pub(crate) fn receive<T: Scalar>(
         for (arrived, items) in arrived.iter_mut().zip([owned, halo]) {
             arrived.came(*partner, items.len() / width);
             if let Err(shortage) = arrived.points.unpack(items, radii) {
-                arrived.short = Some(shortage);
+                arrived.refused = Some(shortage.into());
             }
         }
     }
@@ -230,4 +304,28 @@ pub(crate) fn stay<T: Scalar>(
     arrived.points.take(points, indices)?;
     arrived.came(rank, indices.len());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_ids_are_merged_in_order() {
+        let shapes: [&[u64]; 7] = [
+            &[],
+            &[3],
+            &[1, 2, 3],
+            &[3, 2, 1],
+            &[5, 7, 9, 0, 6, 8, u64::MAX, 1],
+            &[4, 4, 2, 2, 4],
+            &[9, 1, 8, 2, 7, 3, 6, 4, 5],
+        ];
+        for ids in shapes {
+            let order = order_by_id(ids).unwrap();
+            let mut expected: Vec<u32> = (0..ids.len() as u32).collect();
+            expected.sort_by_key(|item| ids[*item as usize]);
+            assert_eq!(order, expected, "{ids:?}");
+        }
+    }
 }

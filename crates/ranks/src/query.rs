@@ -48,14 +48,20 @@ impl<T: Scalar> RankedEngine<T> {
         let mut links = Links::new();
         let ranks = |(departures, _): &(Departures, Points<T>)| departures.ranks();
         let (departures, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
-        points::post(&mut self.comm, &links, &asked, &departures, false)?;
-        let [mut arrived, _] = points::receive::<T>(&mut self.comm, &links, false)?;
+        let exchange = self.comm.begin();
+        let packed = points::post(
+            &mut self.comm,
+            exchange,
+            &links,
+            &asked,
+            (&departures, false),
+        )?;
+        let [mut arrived, _] = points::receive::<T>(&mut self.comm, exchange, &links, false)?;
         let (me, sends) = (self.rank(), departures.leaving);
         let own = points::stay(&mut arrived, &asked, to(&sends, me), me);
-        let found = match arrived.short.or(own.err()) {
-            Some(shortage) => Err(shortage.into()),
-            None => self.search(&arrived.points.positions, sources),
-        };
+        let came = arrived.refused.take().map_or(Ok(()), Err);
+        let found = packed.and(own.map_err(Refusal::from)).and(came);
+        let found = found.and_then(|()| self.search(&arrived.points.positions, sources));
         let spans = Spans::with_room(positions.len());
         let found = found.and_then(|found| Ok((found, spans?)));
         let (found, mut spans) = self.comm.agree(found, &mut [])?;
@@ -102,22 +108,27 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// By position, the ids of the points of this rank and its halo within the radius, ascending.
-    fn search(&self, positions: &[[T; 3]], sources: RankedSet) -> Result<Vec<Vec<u64>>, Refusal> {
+    fn search(&self, positions: &[[T; 3]], sources: RankedSet) -> Result<Spans, Refusal> {
         let set = self.placed(sources)?;
-        let mut found: Vec<Vec<u64>> = vec![Vec::new(); positions.len()];
-        let parts = [(set.names.owned, set.owned()), (set.names.halo, &set.halo)];
-        for (name, points) in parts {
-            if points.len() == 0 || positions.is_empty() {
-                continue;
-            }
-            let lists = self.engine.query(T::positions(positions), name)?;
-            for (found, list) in found.iter_mut().zip(lists.iter()) {
-                let room = found.try_reserve(list.len());
-                room.map_err(|_| Shortage::of::<u64>(list.len(), "lists of global ids"))?;
-                found.extend(list.iter().map(|at| points.ids[*at as usize]));
-            }
+        let mut found = Spans::with_room(positions.len())?;
+        if positions.is_empty() {
+            return Ok(found);
         }
-        found.iter_mut().for_each(|ids| ids.sort_unstable());
+        let parts = [(set.names.owned, set.owned()), (set.names.halo, &set.halo)];
+        let lists = parts.map(|(name, _)| self.engine.query(T::positions(positions), name));
+        let [owned, halo] = lists;
+        let (owned, halo) = (owned?, halo?);
+        let mut ids = Vec::new();
+        for k in 0..positions.len() {
+            ids.clear();
+            for (list, (_, points)) in [owned.of(k), halo.of(k)].into_iter().zip(&parts) {
+                let all = ids.len() + list.len();
+                make_room(&mut ids, all, "lists of global ids")?;
+                ids.extend(list.iter().map(|at| points.ids[*at as usize]));
+            }
+            ids.sort_unstable();
+            found.put(k, ids.iter().copied())?;
+        }
         Ok(found)
     }
 }

@@ -12,11 +12,12 @@
 //! values. All ranks have the first way, or none has it.
 
 use crate::{
-    communicator::Communicator,
+    communicator::{Communicator, Exchange, RESULTS, message},
+    error::Refusal,
     seen::{Seen, Special},
     transport::{Fault, Tag},
 };
-use nearfield_grid::memory::{Shortage, make_room_for_one, with_room};
+use nearfield_grid::memory::{Shortage, copied, make_room_for_one, with_room};
 
 /// Points that go to a rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,7 +135,7 @@ impl Departures {
             indices.extend(first..end);
             first = end + 1;
         }
-        let mut sends = self.leaving.clone();
+        let mut sends = copies(&self.leaving)?;
         let at = sends.partition_point(|send| send.rank < rank);
         sends.insert(at, Send { rank, indices });
         Ok(sends)
@@ -149,6 +150,20 @@ fn sends(by_rank: Vec<Vec<u32>>) -> Vec<Send> {
         .collect()
 }
 
+/// The same points once more.
+///
+/// # Errors
+/// [`Shortage`].
+pub(crate) fn copies(sends: &[Send]) -> Result<Vec<Send>, Shortage> {
+    let copy = |send: &Send| {
+        Ok(Send {
+            rank: send.rank,
+            indices: copied(&send.indices, WHAT)?,
+        })
+    };
+    sends.iter().map(copy).collect()
+}
+
 /// The points that go to a rank.
 pub(crate) fn to(sends: &[Send], rank: usize) -> &[u32] {
     let at = sends.binary_search_by_key(&rank, |send| send.rank);
@@ -157,25 +172,34 @@ pub(crate) fn to(sends: &[Send], rank: usize) -> &[u32] {
 
 impl Way {
     /// Sends values of the caller's points to other ranks; `pack` appends those of a point, of
-    /// `width` bytes, to a message.
+    /// `width` bytes, to a message. A rank whose message there is no memory for gets an empty one;
+    /// the inner error is that shortage.
     pub(crate) fn post(
         &self,
         comm: &mut Communicator,
-        tag: Tag,
+        (tag, exchange): (Tag, Exchange),
         width: usize,
         pack: impl Fn(usize, &mut Vec<u8>),
-    ) -> Result<(), Fault> {
-        let me = comm.rank();
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (me, mut packed) = (comm.rank(), Ok(()));
         for send in self.sends.iter().filter(|send| send.rank != me) {
-            if !send.indices.is_empty() && width != 0 {
-                let mut message = Vec::with_capacity(width * send.indices.len());
+            if send.indices.is_empty() || width == 0 {
+                continue;
+            }
+            let room = message(width * send.indices.len());
+            let message = room.map(|mut message| {
                 for index in &send.indices {
                     pack(*index as usize, &mut message);
                 }
-                comm.post(send.rank, tag, message)?;
-            }
+                message
+            });
+            let message = message.unwrap_or_else(|shortage| {
+                packed = Err(shortage.into());
+                Vec::new()
+            });
+            comm.post(send.rank, tag, exchange, message)?;
         }
-        Ok(())
+        Ok(packed)
     }
 
     /// Calls `copy` with the place in the caller's arrays and the place at the other end of every
@@ -194,19 +218,22 @@ impl Way {
     }
 
     /// Waits for values that other ranks gave, of `width` bytes each; `take` gets the place and the
-    /// bytes.
+    /// bytes. The inner error is the refusal of one of them; this rank knows no more.
     pub(crate) fn collect(
         &self,
         comm: &mut Communicator,
-        tag: Tag,
+        (tag, exchange): (Tag, Exchange),
         width: usize,
         mut take: impl FnMut(usize, &[u8]),
-    ) -> Result<(), Fault> {
+    ) -> Result<Result<(), Refusal>, Fault> {
         let mut first = 0;
         for source in &self.sources {
             let points = source.points;
             if points != 0 && width != 0 && source.rank != comm.rank() {
-                let message = comm.receive_exactly(source.rank, tag, points * width)?;
+                let bytes = points * width;
+                let Some(message) = comm.receive_exactly(source.rank, tag, exchange, bytes)? else {
+                    return Ok(Err(Refusal::echo(source.rank)));
+                };
                 let places = &self.places[first..first + points];
                 for (place, value) in places.iter().zip(message.chunks_exact(width)) {
                     take(*place as usize, value);
@@ -214,59 +241,56 @@ impl Way {
             }
             first += points;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    /// Waits for the values that [`collect`](Self::collect) would take, and drops them.
-    pub(crate) fn drain(
-        &self,
-        comm: &mut Communicator,
-        tag: Tag,
-        width: usize,
-    ) -> Result<(), Fault> {
-        for source in &self.sources {
-            if source.points != 0 && width != 0 && source.rank != comm.rank() {
-                comm.receive_exactly(source.rank, tag, source.points * width)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends results back to callers on other ranks; `pack` appends those of a point by its place.
+    /// Sends results back to callers on other ranks; `pack` appends those of a point by its place,
+    /// which have `bytes` bytes. A rank whose message there is no memory for gets an empty one; the
+    /// inner error is that shortage.
     pub(crate) fn post_back(
         &self,
         comm: &mut Communicator,
-        tag: Tag,
+        exchange: Exchange,
+        bytes: impl Fn(usize) -> usize,
         pack: impl Fn(usize, &mut Vec<u8>),
-    ) -> Result<(), Fault> {
-        let mut first = 0;
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (mut first, mut packed) = (0, Ok(()));
         for source in &self.sources {
-            let places = &self.places[first..first + source.points];
-            if !places.is_empty() && source.rank != comm.rank() {
-                let mut message = Vec::new();
-                for place in places {
-                    pack(*place as usize, &mut message);
-                }
-                comm.post(source.rank, tag, message)?;
+            let places = self.places[first..first + source.points].iter();
+            let places = places.map(|place| *place as usize);
+            if source.points != 0 && source.rank != comm.rank() {
+                let message = message(places.clone().map(&bytes).sum()).map(|mut message| {
+                    places.for_each(|place| pack(place, &mut message));
+                    message
+                });
+                let message = message.unwrap_or_else(|shortage| {
+                    packed = Err(shortage.into());
+                    Vec::new()
+                });
+                comm.post(source.rank, RESULTS, exchange, message)?;
             }
             first += source.points;
         }
-        Ok(())
+        Ok(packed)
     }
 
     /// Waits for the results of the caller's points on other ranks; `take` gets the place in the
     /// caller's arrays and the rest of the message, and returns how many bytes of it were those of
-    /// the point, or none if there are too few.
+    /// the point, or none if there are too few. The inner error is the refusal of another rank;
+    /// this one knows no more.
     pub(crate) fn collect_back(
         &self,
         comm: &mut Communicator,
-        tag: Tag,
+        exchange: Exchange,
         mut take: impl FnMut(usize, &[u8]) -> Option<usize>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Result<(), Refusal>, Fault> {
         let me = comm.rank();
         let others = |send: &&Send| !send.indices.is_empty() && send.rank != me;
         for send in self.sends.iter().filter(others) {
-            let message = comm.receive(send.rank, tag)?;
+            let message = comm.receive(send.rank, RESULTS, exchange)?;
+            if message.is_empty() {
+                return Ok(Err(Refusal::echo(send.rank)));
+            }
             let mut at = 0;
             for index in &send.indices {
                 let rest = message.get(at..).unwrap_or_default();
@@ -279,6 +303,6 @@ impl Way {
                 return Err(comm.wrong_length(message.len(), at));
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 }

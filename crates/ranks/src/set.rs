@@ -8,14 +8,16 @@
 //! [`complete`](crate::complete).
 
 use crate::{
+    RankedBuilder,
     communicator::Links,
     complete::Complete,
     error::Refusal,
     points::{Arrived, Points},
     routes::{Routes, Way},
     scalar::Scalar,
+    told::{Pending, Told},
 };
-use nearfield::{Engine, PointSetId};
+use nearfield::{Engine, PointSetId, RadiusRule};
 use nearfield_grid::Bounds;
 
 /// The names of a set's parts in the engine of this rank.
@@ -26,14 +28,19 @@ pub(crate) struct Names {
     pub(crate) halo: PointSetId,
     /// Only where sums are deterministic.
     pub(crate) complete: Option<PointSetId>,
+    /// Whether points have radii of their own by the engine's rule.
+    radii: bool,
 }
 
 impl Names {
     /// Parts without points, in `engine`. Those that were added before an error are removed.
-    pub(crate) fn add<T: Scalar>(engine: &mut Engine, complete: bool) -> Result<Self, Refusal> {
+    pub(crate) fn add<T: Scalar>(
+        engine: &mut Engine,
+        settings: &RankedBuilder,
+    ) -> Result<Self, Refusal> {
         let empty: &[[T; 3]] = &[];
         let mut added = Vec::new();
-        for _ in 0..if complete { 4 } else { 3 } {
+        for _ in 0..if settings.deterministic { 4 } else { 3 } {
             match engine.add_point_set(T::positions(empty)) {
                 Ok(part) => added.push(part),
                 Err(error) => {
@@ -47,7 +54,30 @@ impl Names {
             border: added[1],
             halo: added[2],
             complete: added.get(3).copied(),
+            radii: settings.rule != RadiusRule::Uniform,
         })
+    }
+
+    /// Gives a part its points. Parts that were empty and are so again stay as they are.
+    pub(crate) fn put<T: Scalar>(
+        &self,
+        engine: &mut Engine,
+        part: PointSetId,
+        points: &Points<T>,
+    ) -> Result<(), Refusal> {
+        let before = engine.points(part)?;
+        if points.len() == 0 && before == 0 {
+            return Ok(());
+        }
+        if self.radii && points.radii.is_empty() && points.len() == before {
+            // The engine would keep the radii of the points before.
+            engine.update(part, T::positions(&[]))?;
+        }
+        engine.update(part, T::positions(&points.positions))?;
+        if !points.radii.is_empty() {
+            engine.set_radii(part, &points.radii)?;
+        }
+        Ok(())
     }
 
     /// All of them.
@@ -98,8 +128,10 @@ pub(crate) struct Set<T> {
     /// By ascending id.
     pub(crate) halo: Points<T>,
     pub(crate) complete: Complete,
-    /// While the halo is under way, that is posted and not received: whether radii come with it.
-    pub(crate) pending: Option<bool>,
+    /// The halos that ranks know of others.
+    pub(crate) told: Told,
+    /// While the halo is under way.
+    pub(crate) pending: Option<Pending>,
     /// Why the set cannot be used: it could not be placed after it was taken in. Also if another
     /// rank could not.
     pub(crate) broken: Option<String>,
@@ -123,6 +155,7 @@ impl<T: Scalar> Set<T> {
             near: Vec::new(),
             halo: Points::default(),
             complete: Complete::default(),
+            told: Told::default(),
             pending: None,
             broken: None,
         }
@@ -144,7 +177,16 @@ impl<T: Scalar> Set<T> {
         engine: &mut Engine,
         arrived: Arrived<T>,
     ) -> Result<(), Refusal> {
-        let (halo, places) = arrived.points.sorted()?;
+        let (halo, places) = if arrived.same {
+            let (mut halo, places) = (
+                std::mem::take(&mut self.halo),
+                std::mem::take(&mut self.routes.halo.places),
+            );
+            halo.put_at(&places, &arrived.points)?;
+            (halo, places)
+        } else {
+            arrived.points.sorted()?
+        };
         let owned = self.owned.as_ref().unwrap_or(&self.home);
         let points = owned.len() + halo.len();
         if points >= u32::MAX as usize {
@@ -153,11 +195,11 @@ impl<T: Scalar> Set<T> {
         }
         let mut border = Points::default();
         border.take(owned, &self.border)?;
-        put(engine, self.names.border, &border)?;
-        put(engine, self.names.halo, &halo)?;
+        self.names.put(engine, self.names.border, &border)?;
+        self.names.put(engine, self.names.halo, &halo)?;
         if let Some(name) = self.names.complete {
             let (complete, points) = Complete::new(owned, [&self.near, &self.border], &halo)?;
-            put(engine, name, &points)?;
+            self.names.put(engine, name, &points)?;
             self.complete = complete;
         }
         let halo_way = &mut self.routes.halo;
@@ -175,25 +217,9 @@ impl<T: Scalar> Set<T> {
         mut way: Way,
     ) -> Result<(), Refusal> {
         let (owned, places) = arrived.points.sorted()?;
-        put(engine, self.names.owned, &owned)?;
+        self.names.put(engine, self.names.owned, &owned)?;
         (way.sources, way.places) = (arrived.sources, places);
         (self.owned, self.routes.owned) = (Some(owned), Some(way));
         Ok(())
     }
-}
-
-/// Gives a part of a set its points. Parts that were empty and are so again stay as they are.
-pub(crate) fn put<T: Scalar>(
-    engine: &mut Engine,
-    part: PointSetId,
-    points: &Points<T>,
-) -> Result<(), Refusal> {
-    if points.len() == 0 && engine.points(part)? == 0 {
-        return Ok(());
-    }
-    engine.update(part, T::positions(&points.positions))?;
-    if !points.radii.is_empty() {
-        engine.set_radii(part, &points.radii)?;
-    }
-    Ok(())
 }

@@ -3,17 +3,18 @@
 //! Fields are the caller's. Those of points that the caller does not own go to the owners. Those of
 //! sources are posted to halos, and while they are under way the kernel is evaluated for owned
 //! points among owned points; what the halo gives to those at the border is added when it has come.
-//! All agree that this has succeeded everywhere, and results go back to callers elsewhere.
+//! All agree that this has succeeded everywhere, and results go back to callers elsewhere. A rank
+//! that cannot begin sends empty messages, so that this agreement is the only one.
 //!
 //! Deterministic sums run over lists. Sums of the border are then taken anew over
 //! [lists that have everything](crate::complete) in the order of the ids.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
-    communicator::{FIELDS, RESULTS},
+    communicator::{Exchange, FIELDS},
     error::Refusal,
     fields::{LocalFields, check, pack, width},
-    transport::Fault,
+    transport::{Fault, Tag},
 };
 use nearfield::{
     PairKernel,
@@ -87,27 +88,15 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
         let room = self.room();
         let (engine, kernel, of) = (self.engine, self.kernel, self.of);
         let given = [self.targets.as_slice(), self.sources.as_slice()];
-        let Room {
-            mut brought,
-            mut owned,
-            results,
-        } = engine.comm.agree(room, &mut [])?;
-        engine.post_fields(of, given)?;
-        let posted = Instant::now();
-        engine.bring_fields(of, given, &mut brought)?;
-        let lists = engine.lists_for_sums(of)?;
-        let fields = owned_fields(&brought, given);
-        let evaluated = lists.and(fields).and_then(|fields| {
-            engine.evaluate_owned(kernel, of, &fields, &mut owned)?;
-            Ok(fields)
-        });
-        let settled = engine.settle()?;
-        let halo = engine.collect_halo(of[1], given[1], posted)?;
-        let evaluated = evaluated.and_then(|fields| {
-            settled?;
-            engine.evaluate_border(kernel, of, &fields, &halo?, &mut owned)
-        });
-        engine.comm.agree(evaluated, &mut [])?;
+        let on = (FIELDS, engine.comm.begin());
+        let evaluated = match room {
+            Ok(room) => engine.evaluate(kernel, of, given, room, on)?,
+            Err(refusal) => {
+                engine.comm.refuse(on.0, on.1)?;
+                Err(refusal)
+            }
+        };
+        let (owned, results) = engine.comm.agree(evaluated, &mut [])?;
         engine.send_back::<K>(of[0], owned, results)
     }
 
@@ -146,6 +135,9 @@ struct Room<V> {
     results: Vec<V>,
 }
 
+/// Results of the points that a rank owns, and room for those of its caller's points.
+type Values<V> = (Vec<V>, Vec<V>);
+
 /// Fields of the targets and the sources that a rank owns.
 type OwnedFields<'a> = [Vec<Field<'a>>; 2];
 
@@ -162,69 +154,114 @@ fn owned_fields<'a>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Sends fields to owners, and those of sources to halos.
-    fn post_fields(&mut self, of: [RankedSet; 2], given: [&[Field<'_>]; 2]) -> Result<(), Fault> {
-        let comm = &mut self.comm;
+    /// The values of the points that this rank owns, and the room for those of the caller's. The
+    /// inner error is one of this rank.
+    fn evaluate<K: PairKernel>(
+        &mut self,
+        kernel: &K,
+        of: [RankedSet; 2],
+        given: [&[Field<'_>]; 2],
+        room: Room<K::Output>,
+        on: (Tag, Exchange),
+    ) -> Result<Result<Values<K::Output>, Refusal>, Fault> {
+        let Room {
+            mut brought,
+            mut owned,
+            results,
+        } = room;
+        let mut sent = self.post_fields(of, given, on)?;
+        let posted = Instant::now();
+        if sent.is_ok() {
+            sent = self.bring_fields(of, given, &mut brought, on)?;
+        }
+        if let Err(refusal) = sent {
+            return Ok(Err(refusal));
+        }
+        let lists = self.lists_for_sums(of)?;
+        let fields = owned_fields(&brought, given);
+        let evaluated = lists.and(fields).and_then(|fields| {
+            self.evaluate_owned(kernel, of, &fields, &mut owned)?;
+            Ok(fields)
+        });
+        let settled = self.settle()?;
+        let fields = match evaluated.and_then(|fields| settled.map(|()| fields)) {
+            Ok(fields) => fields,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let halo = self.collect_halo(of[1], given[1], posted, on)?;
+        Ok(halo.and_then(|halo| {
+            self.evaluate_border(kernel, of, &fields, &halo, &mut owned)?;
+            Ok((owned, results))
+        }))
+    }
+
+    /// Sends fields to owners, and those of sources to halos. The inner error is one of this rank;
+    /// the others have been told.
+    fn post_fields(
+        &mut self,
+        of: [RankedSet; 2],
+        given: [&[Field<'_>]; 2],
+        on: (Tag, Exchange),
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (comm, mut posted) = (&mut self.comm, Ok(()));
         for (set, fields) in of.into_iter().zip(given) {
             if let Some(way) = &self.sets[set.0].routes.owned {
                 let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-                way.post(comm, FIELDS, width(fields), pack)?;
+                posted = posted.and(way.post(comm, on, width(fields), pack)?);
             }
         }
         let fields = given[1];
         let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
         let way = &self.sets[of[1].0].routes.halo;
-        way.post(comm, FIELDS, width(fields), pack)
+        Ok(posted.and(way.post(comm, on, width(fields), pack)?))
     }
 
-    /// Waits for the fields of points that other ranks gave and this one owns.
+    /// Waits for the fields of points that other ranks gave and this one owns. The inner error is
+    /// the refusal of another rank.
     fn bring_fields(
         &mut self,
         of: [RankedSet; 2],
         given: [&[Field<'_>]; 2],
         brought: &mut [Option<LocalFields>; 2],
-    ) -> Result<(), Fault> {
+        on: (Tag, Exchange),
+    ) -> Result<Result<(), Refusal>, Fault> {
         let comm = &mut self.comm;
         let me = comm.rank();
         for ((set, given), fields) in of.into_iter().zip(given).zip(brought) {
             if let (Some(way), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
                 fields.copy(given, |copy| way.own(me, copy));
                 let take = |place: usize, bytes: &[u8]| fields.take(place, bytes);
-                way.collect(comm, FIELDS, width(given), take)?;
+                if let Err(refusal) = way.collect(comm, on, width(given), take)? {
+                    return Ok(Err(refusal));
+                }
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    /// Waits for the fields of the halo. The inner error is one of this rank, which has then taken
-    /// all messages all the same.
+    /// Waits for the fields of the halo. The inner error is one of this rank, or the refusal of
+    /// another one.
     fn collect_halo(
         &mut self,
         set: RankedSet,
         given: &[Field<'_>],
         posted: Instant,
+        on: (Tag, Exchange),
     ) -> Result<Result<LocalFields, Refusal>, Fault> {
         let (comm, own) = (&mut self.comm, &self.sets[set.0]);
         let (me, waited, way) = (comm.rank(), comm.waited, &own.routes.halo);
-        let room = match &own.broken {
-            None => LocalFields::with_room(given, own.halo.len()).map_err(Refusal::from),
-            Some(error) => Err(Refusal::new(error)),
-        };
-        let mut fields = match room {
+        let mut fields = match LocalFields::with_room(given, own.halo.len()) {
             Ok(fields) => fields,
-            Err(refusal) => {
-                way.drain(comm, FIELDS, width(given))?;
-                return Ok(Err(refusal));
-            }
+            Err(shortage) => return Ok(Err(shortage.into())),
         };
         fields.copy(given, |copy| way.own(me, copy));
-        way.collect(comm, FIELDS, width(given), |place, bytes| {
+        let collected = way.collect(comm, on, width(given), |place, bytes| {
             fields.take(place, bytes);
         })?;
         if width(given) != 0 && comm.ranks() > 1 {
             self.clock.exchanged(posted, comm.waited - waited);
         }
-        Ok(Ok(fields))
+        Ok(collected.map(|()| fields))
     }
 
     /// Finds the lists that deterministic sums are taken over.
@@ -321,18 +358,21 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(way) = &self.sets[set.0].routes.owned else {
             return Ok(owned);
         };
-        way.post_back(&mut self.comm, RESULTS, |place, message| {
+        let (comm, width) = (&mut self.comm, size_of::<f32>() * K::Output::COUNT);
+        let exchange = comm.begin();
+        let pack = |place: usize, message: &mut Vec<u8>| {
             owned[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
-        })?;
-        way.own(self.comm.rank(), |index, place| {
+        };
+        let packed = way.post_back(comm, exchange, |_| width, pack)?;
+        way.own(comm.rank(), |index, place| {
             given[index] = owned[place];
         });
-        let width = size_of::<f32>() * K::Output::COUNT;
-        way.collect_back(&mut self.comm, RESULTS, |index, rest| {
+        let collected = way.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.get(..width)?.as_chunks();
             given[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
             Some(width)
         })?;
+        comm.agree(packed.and(collected), &mut [])?;
         Ok(given)
     }
 }

@@ -1,5 +1,8 @@
 //! The SPH solver on ranks as threads: sums, moments and errors of the whole.
 
+mod common;
+
+use common::Counting;
 use glam::Vec3;
 use nearfield_ranks::{
     RankedEngine,
@@ -11,15 +14,15 @@ use nearfield_sph::{
     scene::{self, Top},
 };
 
-/// A column in a tank, on a rank.
-fn column(transport: threads::ThreadTransport) -> Result<Simulation, Error> {
+/// A column in a tank, on a rank; space is divided anew every `sort_every` steps.
+fn column(transport: impl Transport + 'static, sort_every: u64) -> Result<Simulation, Error> {
     let (plane, spacing) = (Dimensions::Two, 0.1);
     let config = Config {
         domain: Domain {
             low: Vec3::splat(-1.0),
             high: Vec3::splat(5.0),
         },
-        sort_every: 2,
+        sort_every,
         ..Config::water(plane, spacing, 2.0)
     };
     let fluid = scene::block(plane, [0; 3], [10, 20, 0], spacing)?;
@@ -36,7 +39,7 @@ fn column(transport: threads::ThreadTransport) -> Result<Simulation, Error> {
 
 /// The outcomes of all ranks, which all succeed.
 fn on_ranks<R: Send>(ranks: usize, body: impl Fn(Simulation) -> Result<R, Error> + Sync) -> Vec<R> {
-    let outcomes = threads::run(ranks, |transport| body(column(transport)?));
+    let outcomes = threads::run(ranks, |transport| body(column(transport, 2)?));
     let outcome = |outcome: Result<Result<R, Error>, _>| outcome.unwrap().unwrap();
     outcomes.into_iter().map(outcome).collect()
 }
@@ -83,6 +86,30 @@ fn sums_fronts_and_moments_are_those_of_all_ranks() {
 }
 
 #[test]
+fn a_step_has_few_reductions() {
+    let found = threads::run(3, |transport| {
+        let (counting, counts) = Counting::new(transport);
+        let mut simulation = column(counting, 1000)?;
+        let mut calls = Vec::new();
+        for _ in 0..10 {
+            counts.lock().unwrap().collective = 0;
+            simulation.step()?;
+            calls.push(counts.lock().unwrap().collective);
+        }
+        Ok::<_, Error>(calls)
+    });
+    for calls in found {
+        // Five sums over neighbours, two over particles, the arrays, and the migration: one if no
+        // particle leaves its rank, two if one does.
+        let calls = calls.unwrap().unwrap();
+        assert!(
+            calls.iter().all(|calls| [9, 10].contains(calls)),
+            "{calls:?}"
+        );
+    }
+}
+
+#[test]
 fn a_lost_particle_is_the_same_error_on_all_ranks() {
     let found = on_ranks(3, |mut simulation| {
         let none = simulation.set_velocity(200, Vec3::X).unwrap_err();
@@ -106,7 +133,7 @@ fn a_lost_particle_is_the_same_error_on_all_ranks() {
 fn a_rank_that_gives_up_is_an_error_with_its_reason_on_the_others() {
     let found = threads::run(3, |transport| {
         let rank = transport.rank();
-        let mut simulation = column(transport)?;
+        let mut simulation = column(transport, 2)?;
         if rank == 1 {
             simulation.give_up("the disk is full");
         }

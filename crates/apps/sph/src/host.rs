@@ -8,7 +8,7 @@ use nearfield_grid::{
 use rayon::prelude::*;
 
 use crate::{
-    Config, Error, ErrorKind, FrontRule, Moment, PendingMoment, Running, Tait,
+    Config, Error, ErrorKind, FrontRule, LostParticle, Moment, PendingMoment, Running, Tait,
     advance::{Advance, Compression, Kick},
     body::{Body, Take},
     budget::Sums,
@@ -70,6 +70,14 @@ impl Results {
         fit(&mut self.forces, fluid, (Vec3::ZERO, 0.0))?;
         fit(&mut self.wall_forces, fluid, (Vec3::ZERO, 0.0))
     }
+}
+
+/// The outcome of a kick on this rank.
+struct Kicked<S> {
+    /// Viscous and rubbed energy, the work of the walls, and their force.
+    sums: [S; 6],
+    /// The largest speed and acceleration.
+    largest: [f64; 2],
 }
 
 impl PressedFluid {
@@ -151,8 +159,8 @@ impl<N: Neighborhood> HostBody<N> {
         Ok(body)
     }
 
-    /// Refuses to go on when a particle of any rank is lost.
-    fn refuse_losses(&self, watch: &Watch) -> Result<(), Error> {
+    /// The lost particles of this rank.
+    fn lost(&self, watch: &Watch) -> Option<LostParticle> {
         let fluid = &self.matter.fluid;
         let lost = of_all(&self.near, fluid.len(), |part| {
             watch.inspect_some(fluid, part)
@@ -161,16 +169,12 @@ impl<N: Neighborhood> HostBody<N> {
             first: one.first,
             count: one.count + other.count,
         };
-        let lost = lost.into_iter().flatten().reduce(all);
-        let lost = lost.map(|lost| watch.describe(fluid, lost));
-        match self.near.first_lost(lost)? {
-            Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
-            None => Ok(()),
-        }
+        let lost = lost.into_iter().flatten().reduce(all)?;
+        Some(watch.describe(fluid, lost))
     }
 
-    /// Changes the velocities by the forces over `dt`.
-    fn kick(&mut self, config: &Config, dt: f64) -> Result<Kick, Error> {
+    /// Changes the velocities by the forces over `dt`. Sums and maxima are those of this rank.
+    fn kick(&mut self, config: &Config, dt: f64) -> Kicked<N::Sum> {
         let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (config.gravity, dt as f32);
         let (results, velocity) = (&self.results, &mut self.matter.fluid.velocity);
@@ -191,18 +195,35 @@ impl<N: Neighborhood> HostBody<N> {
                     acceleration.max(part.largest[1]),
                 ]
             });
-        let sums = added(parts.into_iter().map(|part| part.sums));
-        let [viscous, rubbed, work, x, y, z] = self.near.totals(sums)?;
-        let largest = largest.map(|square| f64::from(square).sqrt());
-        let [max_speed, max_acceleration] = self.near.maxima(largest)?;
-        Ok(Kick {
+        Kicked {
+            sums: added(parts.into_iter().map(|part| part.sums)),
+            largest: largest.map(|square| f64::from(square).sqrt()),
+        }
+    }
+
+    /// The sums and maxima of a kick over all ranks, with other `sums`. Refuses to go on when a
+    /// particle of any rank is lost: `lost` is one of this rank.
+    fn together<const M: usize>(
+        &self,
+        kicked: Kicked<N::Sum>,
+        sums: [N::Sum; M],
+        lost: Option<LostParticle>,
+    ) -> Result<(Kick, [f64; M]), Error> {
+        let whole = self.near.whole((kicked.sums, sums), kicked.largest, lost)?;
+        if let Some(lost) = whole.lost {
+            return Err(ErrorKind::Lost(Box::new(lost)).into());
+        }
+        let ([viscous, rubbed, work, x, y, z], others) = whole.sums;
+        let [max_speed, max_acceleration] = whole.maxima;
+        let kick = Kick {
             viscous,
             rubbed,
             work,
             wall_force: [x, y, z].into(),
             max_speed,
             max_acceleration,
-        })
+        };
+        Ok((kick, others))
     }
 
     /// Moves the particles with their velocities over `dt`.
@@ -229,8 +250,9 @@ impl<N: Neighborhood> HostBody<N> {
         self.results.fit(&self.matter)
     }
 
-    /// Changes the compressions by the motion of the drift over `dt` just made.
-    fn compress(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
+    /// Changes the compressions by the motion of the drift over `dt` just made. Returns the energy
+    /// that diffused and the work of the walls on this rank.
+    fn compress(&mut self, config: &Config, dt: f64) -> Result<[N::Sum; 2], Error> {
         let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
         let (near, results, matter) = (&mut self.near, &mut self.results, &self.matter);
@@ -239,11 +261,11 @@ impl<N: Neighborhood> HostBody<N> {
         near.traverse(&fluid, of, moving, moving, &mut results.rates)?;
         let (of, velocity) = ([Set::Fluid, Set::Walls], &matter.fluid.velocity);
         near.traverse(&walls, of, velocity, still, &mut results.wall_rates)?;
-        self.apply_rates(config, dt)
+        Ok(self.apply_rates(config, dt))
     }
 
     /// Changes the compressions by their rates over `dt`.
-    fn apply_rates(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
+    fn apply_rates(&mut self, config: &Config, dt: f64) -> [N::Sum; 2] {
         let (water, step) = (config.water_state(), dt as f32);
         let (results, compression) = (&self.results, &mut self.matter.fluid.compression);
         let parts = self.near.on_workers(compression.len(), || {
@@ -254,8 +276,7 @@ impl<N: Neighborhood> HostBody<N> {
                 .map(|(compression, rates)| compress::<N::Sum>(compression, rates, water, step));
             parts.listed()
         });
-        let [diffused, work] = self.near.totals(added(parts))?;
-        Ok(Compression { diffused, work })
+        added(parts)
     }
 
     /// Gives the walls their pressure and evaluates all forces at the present positions.
@@ -284,23 +305,28 @@ impl<N: Neighborhood> HostBody<N> {
 
 impl<N: Neighborhood> Body for HostBody<N> {
     fn advance(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error> {
-        let first = self.kick(config, 0.5 * dt)?;
+        // Two messages between ranks, whatever there is to add up: each takes as long as several
+        // of their ways through the network.
+        let first = self.kick(config, 0.5 * dt);
         self.drift(dt);
-        self.refuse_losses(&watch)?;
+        let lost = self.lost(&watch);
+        let (first, []) = self.together(first, [], lost)?;
         self.follow()?;
-        let compression = self.compress(config, dt)?;
+        let compressed = self.compress(config, dt)?;
         self.evaluate_forces(config)?;
-        let second = self.kick(config, 0.5 * dt)?;
-        self.refuse_losses(&watch)?;
+        let second = self.kick(config, 0.5 * dt);
+        let lost = self.lost(&watch);
+        let (second, [diffused, work]) = self.together(second, compressed, lost)?;
         Ok(Advance {
             first,
-            compression,
+            compression: Compression { diffused, work },
             second,
         })
     }
 
     fn observe(&mut self, config: &Config) -> Result<Kick, Error> {
-        self.kick(config, 0.0)
+        let kicked = self.kick(config, 0.0);
+        Ok(self.together(kicked, [], None)?.0)
     }
 
     fn sort_fluid(&mut self) -> Result<(), Error> {

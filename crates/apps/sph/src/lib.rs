@@ -86,7 +86,7 @@ pub use error::{Error, ErrorKind, Loss, LostParticle};
 pub use front::FrontRule;
 pub use kernel::Wendland;
 pub use moment::{Moment, PendingMoment};
-pub use neighborhood::{Accumulator, Arrays, Column, Neighborhood, Set, Spread};
+pub use neighborhood::{Accumulator, Arrays, Column, Neighborhood, Set, Spread, Whole};
 pub use probes::{ProbeColumn, Probes, Readings};
 pub use running::Running;
 pub use simulation::{Simulation, StepReport};

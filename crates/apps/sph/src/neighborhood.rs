@@ -93,6 +93,17 @@ pub struct Spread {
     pub devices: Vec<String>,
 }
 
+/// Numbers of all ranks together, from [`Neighborhood::whole`].
+#[derive(Debug)]
+pub struct Whole<const N: usize, const M: usize, const K: usize> {
+    /// The sums, two kinds of them.
+    pub sums: ([f64; N], [f64; M]),
+    /// The largest numbers.
+    pub maxima: [f64; K],
+    /// The lost particle.
+    pub lost: Option<LostParticle>,
+}
+
 /// The surroundings of the solver: they find neighbours and, where the particles are on many ranks,
 /// add up what the ranks have.
 ///
@@ -157,12 +168,22 @@ pub trait Neighborhood: Send + Sync {
     /// When a rank is lost.
     fn totals<const N: usize>(&self, sums: [Self::Sum; N]) -> Result<[f64; N], Error>;
 
-    /// The largest numbers of all ranks.
+    /// Sums and largest numbers over all ranks, and the lost particle of all ranks that has the
+    /// smallest id, with the number of them all.
     ///
     /// # Errors
     /// When a rank is lost.
-    fn maxima<const N: usize>(&self, values: [f64; N]) -> Result<[f64; N], Error> {
-        Ok(values)
+    fn whole<const N: usize, const M: usize, const K: usize>(
+        &self,
+        sums: ([Self::Sum; N], [Self::Sum; M]),
+        maxima: [f64; K],
+        lost: Option<LostParticle>,
+    ) -> Result<Whole<N, M, K>, Error> {
+        Ok(Whole {
+            sums: (self.totals(sums.0)?, self.totals(sums.1)?),
+            maxima,
+            lost,
+        })
     }
 
     /// Adds up counts over all ranks.
@@ -172,14 +193,6 @@ pub trait Neighborhood: Send + Sync {
     fn count_together(&self, counts: &mut [u64]) -> Result<(), Error> {
         let _ = counts;
         Ok(())
-    }
-
-    /// The lost particle of all ranks that has the smallest id, with the number of them all.
-    ///
-    /// # Errors
-    /// When a rank is lost.
-    fn first_lost(&self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
-        Ok(lost)
     }
 
     /// Brings arrays in the order of a set from all ranks to rank 0, in the order of ids; other

@@ -11,21 +11,26 @@ use nearfield::{PairKernel, kernels::FieldsOf};
 use nearfield_grid::memory::{copied, make_room, with_room, zeroed};
 use nearfield_sph::{
     Accumulator, Arrays, Column, Error, Loss, LostParticle, Neighborhood, Running, Set, Spread,
+    Whole,
 };
 use std::{
     marker::PhantomData,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ExactSum, Migration, RankedEngine, RankedSet};
+use crate::{ExactSum, RankedEngine, RankedSet};
 
 /// A sum over the particles of all ranks.
 pub(super) trait RankSum: Accumulator + 'static {
     /// Whether a run is to be the same whatever the times of its ranks.
     const REPRODUCIBLE: bool;
 
-    /// The values over all ranks.
-    fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error>
+    /// The values over all ranks; `minima` become those over all ranks.
+    fn over_ranks(
+        engine: &mut RankedEngine,
+        sums: &mut [Self],
+        minima: &mut [f64],
+    ) -> Result<Vec<f64>, crate::Error>
     where
         Self: Sized;
 }
@@ -34,8 +39,12 @@ pub(super) trait RankSum: Accumulator + 'static {
 impl RankSum for f64 {
     const REPRODUCIBLE: bool = false;
 
-    fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error> {
-        engine.sum(sums)?;
+    fn over_ranks(
+        engine: &mut RankedEngine,
+        sums: &mut [Self],
+        minima: &mut [f64],
+    ) -> Result<Vec<f64>, crate::Error> {
+        engine.sum_and_min(sums, minima)?;
         Ok(sums.to_vec())
     }
 }
@@ -55,8 +64,12 @@ impl Accumulator for ExactSum {
 impl RankSum for ExactSum {
     const REPRODUCIBLE: bool = true;
 
-    fn over_ranks(engine: &mut RankedEngine, sums: &mut [Self]) -> Result<Vec<f64>, crate::Error> {
-        engine.sum_exactly(sums)
+    fn over_ranks(
+        engine: &mut RankedEngine,
+        sums: &mut [Self],
+        minima: &mut [f64],
+    ) -> Result<Vec<f64>, crate::Error> {
+        engine.sum_exactly_and_min(sums, minima)
     }
 }
 
@@ -99,19 +112,6 @@ trait Remake {
             self.column(&mut column)?;
         }
         Ok(())
-    }
-}
-
-/// Brings arrays to the owners of their particles.
-struct Bring<'a> {
-    engine: &'a mut RankedEngine,
-    migration: Migration,
-}
-
-impl Remake for Bring<'_> {
-    fn remake<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
-        let brought = self.migration.bring(self.engine, values);
-        brought.map_err(Error::elsewhere)
     }
 }
 
@@ -210,12 +210,76 @@ impl<S: RankSum> Ranked<S> {
         id.ok_or_else(|| Error::elsewhere("particles are used before they are placed"))
     }
 
+    /// The lost particle with the id `first`, the smallest of all; `lost` is one of this rank.
+    fn lost_of_all(&self, first: f64, lost: Option<LostParticle>) -> Result<LostParticle, Error> {
+        let mut numbers = LostNumbers::zeroed();
+        if let Some(lost) = &lost {
+            numbers.count = lost.count as f64;
+            if lost.id as f64 == first {
+                numbers.left = f64::from(u8::from(lost.reason == Loss::LeftDomain));
+                numbers.position = lost.position.to_array().map(f64::from);
+                numbers.velocity = lost.velocity.to_array().map(f64::from);
+                (numbers.step, numbers.time) = (lost.step as f64, lost.time);
+            }
+        }
+        let sum = bytemuck::cast_slice_mut(std::slice::from_mut(&mut numbers));
+        self.lock().sum(sum).map_err(Error::elsewhere)?;
+        Ok(LostParticle {
+            id: first as u64,
+            reason: if numbers.left > 0.0 {
+                Loss::LeftDomain
+            } else {
+                Loss::NotANumber
+            },
+            position: numbers.position.map(|x| x as f32).into(),
+            velocity: numbers.velocity.map(|x| x as f32).into(),
+            count: numbers.count as usize,
+            step: numbers.step as u64,
+            time: numbers.time,
+            evidence: None,
+        })
+    }
+
     /// Makes the owners of the particles of a set their callers, with all arrays.
     fn migrate(&mut self, set: RankedSet, arrays: Arrays<'_>) -> Result<(), Error> {
         let engine = self.unlocked();
         let migration = engine.migrate(set, bytemuck::cast_slice(arrays.positions));
         let migration = migration.map_err(Error::elsewhere)?;
-        Bring { engine, migration }.arrays(arrays)
+        let Arrays {
+            positions,
+            mut columns,
+        } = arrays;
+        // Pairs have no layout that is the same on all ranks.
+        let mut flat = Vec::new();
+        for column in &columns {
+            if let Column::Pairs(values) = column {
+                let values = values.iter().map(|(v, s)| [v.x, v.y, v.z, *s]);
+                flat.push(values.collect::<Vec<[f32; 4]>>());
+            }
+        }
+        let (mut following, mut flattened) = (migration.follow(), flat.iter_mut());
+        following.add(positions);
+        for column in &mut columns {
+            match column {
+                Column::Vectors(values) => following.add(values),
+                Column::Numbers(values) => following.add(values),
+                Column::Ids(values) => following.add(values),
+                Column::Pairs(_) => match flattened.next() {
+                    Some(values) => following.add(values),
+                    None => continue,
+                },
+            };
+        }
+        following.run(engine).map_err(Error::elsewhere)?;
+        let mut flat = flat.into_iter();
+        for column in columns {
+            if let Column::Pairs(values) = column {
+                let flat = flat.next().unwrap_or_default();
+                let pairs = flat.into_iter().map(|[x, y, z, s]| (Vec3::new(x, y, z), s));
+                *values = pairs.collect();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -294,16 +358,36 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     }
 
     fn totals<const N: usize>(&self, mut sums: [S; N]) -> Result<[f64; N], Error> {
-        let totals = S::over_ranks(&mut self.lock(), &mut sums);
+        let totals = S::over_ranks(&mut self.lock(), &mut sums, &mut []);
         let totals = totals.map_err(Error::elsewhere)?;
         Ok(std::array::from_fn(|at| totals[at]))
     }
 
-    fn maxima<const N: usize>(&self, values: [f64; N]) -> Result<[f64; N], Error> {
-        let mut opposite = values.map(|value| -value);
-        let found = self.lock().min(&mut opposite);
-        found.map_err(Error::elsewhere)?;
-        Ok(opposite.map(|value| -value))
+    fn whole<const N: usize, const M: usize, const K: usize>(
+        &self,
+        sums: ([S; N], [S; M]),
+        maxima: [f64; K],
+        lost: Option<LostParticle>,
+    ) -> Result<Whole<N, M, K>, Error> {
+        let mut both: Vec<S> = sums.0.into_iter().chain(sums.1).collect();
+        // The first lost one, and the numbers with the opposite sign: their minimum is the maximum.
+        let own = lost.as_ref().map_or(f64::INFINITY, |lost| lost.id as f64);
+        let mut minima = vec![own];
+        minima.extend(maxima.map(|value| -value));
+        let totals = S::over_ranks(&mut self.lock(), &mut both, &mut minima);
+        let totals = totals.map_err(Error::elsewhere)?;
+        let first = minima[0];
+        Ok(Whole {
+            sums: (
+                std::array::from_fn(|at| totals[at]),
+                std::array::from_fn(|at| totals[N + at]),
+            ),
+            maxima: std::array::from_fn(|at| -minima[1 + at]),
+            lost: match first == f64::INFINITY {
+                true => None,
+                false => Some(self.lost_of_all(first, lost)?),
+            },
+        })
     }
 
     fn count_together(&self, counts: &mut [u64]) -> Result<(), Error> {
@@ -313,42 +397,6 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         added.map_err(Error::elsewhere)?;
         (counts.iter_mut().zip(numbers)).for_each(|(count, number)| *count = number as u64);
         Ok(())
-    }
-
-    fn first_lost(&self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
-        let mut engine = self.lock();
-        let own = lost.as_ref().map_or(f64::INFINITY, |lost| lost.id as f64);
-        let mut first = [own];
-        engine.min(&mut first).map_err(Error::elsewhere)?;
-        if first[0] == f64::INFINITY {
-            return Ok(None);
-        }
-        let mut numbers = LostNumbers::zeroed();
-        if let Some(lost) = &lost {
-            numbers.count = lost.count as f64;
-            if own == first[0] {
-                numbers.left = f64::from(u8::from(lost.reason == Loss::LeftDomain));
-                numbers.position = lost.position.to_array().map(f64::from);
-                numbers.velocity = lost.velocity.to_array().map(f64::from);
-                (numbers.step, numbers.time) = (lost.step as f64, lost.time);
-            }
-        }
-        let sum = bytemuck::cast_slice_mut(std::slice::from_mut(&mut numbers));
-        engine.sum(sum).map_err(Error::elsewhere)?;
-        Ok(Some(LostParticle {
-            id: first[0] as u64,
-            reason: if numbers.left > 0.0 {
-                Loss::LeftDomain
-            } else {
-                Loss::NotANumber
-            },
-            position: numbers.position.map(|x| x as f32).into(),
-            velocity: numbers.velocity.map(|x| x as f32).into(),
-            count: numbers.count as usize,
-            step: numbers.step as u64,
-            time: numbers.time,
-            evidence: None,
-        }))
     }
 
     fn gather(&self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {

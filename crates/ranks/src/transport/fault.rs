@@ -29,6 +29,7 @@ impl Fault {
             FaultCause::Left => (1, [0, 0], ""),
             FaultCause::Failed(text) => (2, [0, 0], text.as_str()),
             FaultCause::Message { found, expected } => (3, [*found, *expected], ""),
+            FaultCause::Calls => (4, [0, 0], ""),
         };
         let [found, expected] = numbers;
         let numbers = [self.rank, kind, found, expected].map(|number| number as u64);
@@ -47,6 +48,7 @@ impl Fault {
             0 => FaultCause::Panicked,
             1 => FaultCause::Left,
             3 => FaultCause::Message { found, expected },
+            4 => FaultCause::Calls,
             _ => FaultCause::Failed(text.into_owned()),
         };
         let rank = number(0);
@@ -78,4 +80,7 @@ pub enum FaultCause {
         /// Bytes that were expected.
         expected: usize,
     },
+    /// It has made another number of exchanges than the other ranks.
+    #[error("is at another call than others: all ranks must make the same calls in the same order")]
+    Calls,
 }

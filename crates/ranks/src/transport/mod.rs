@@ -15,12 +15,12 @@
 //!
 //! # Collective operations
 //!
-//! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. A reduction
-//! goes up a tree to rank 0, rank 0 to 1, 2 to 3, then 0 to 2 and so on, and comes down the same
-//! way: it takes as many messages one after the other as the number of ranks has binary digits,
-//! twice. The tree depends on the number of ranks only, so sums have the same bits on every rank
-//! and from run to run. A transport whose library does these faster overrides them, and has to keep
-//! that promise.
+//! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. Both go up
+//! a tree to rank 0, rank 1 to 0, 3 to 2, then 2 to 0 and so on, and come down the same way: they
+//! take as many messages one after the other as the number of ranks has binary digits, twice, and
+//! two messages for each rank. The tree depends on the number of ranks only, so sums have the same
+//! bits on every rank and from run to run. A transport whose library does these faster overrides
+//! them, and has to keep that promise.
 
 mod fault;
 #[cfg(feature = "mpi")]
@@ -49,15 +49,23 @@ pub enum Reduction {
     Min,
     /// The sum, in an order that depends on the number of ranks only.
     Sum,
+    /// Sums of the first numbers, as many as this says, and the smallest of each of the others.
+    SumsThenMin(usize),
 }
 
 impl Reduction {
     /// Folds `part` into `whole`, element by element.
     fn fold(self, whole: &mut [f64], part: impl Iterator<Item = f64>) {
-        for (whole, part) in whole.iter_mut().zip(part) {
-            *whole = match self {
-                Self::Min => whole.min(part),
-                Self::Sum => *whole + part,
+        let sums = match self {
+            Self::Min => 0,
+            Self::Sum => whole.len(),
+            Self::SumsThenMin(sums) => sums,
+        };
+        for (at, (whole, part)) in whole.iter_mut().zip(part).enumerate() {
+            *whole = if at < sums {
+                *whole + part
+            } else {
+                whole.min(part)
             };
         }
     }
@@ -76,10 +84,11 @@ pub trait Transport: Send {
     fn ranks(&self) -> usize;
 
     /// Sends `message` to rank `to` and returns at once. The message may be empty, and `to` may be
-    /// this rank.
+    /// this rank. A rank that has left takes no messages, which is no fault: it may have done all
+    /// that was asked of it.
     ///
     /// # Errors
-    /// A fault of any rank that is known by now, or `to` has left.
+    /// A fault of any rank that is known by now.
     fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault>;
 
     /// Waits for the next message of rank `from` with this tag.
@@ -133,27 +142,52 @@ pub trait Transport: Send {
 
     /// The messages of all ranks, by rank, on every rank. Their lengths may differ.
     ///
-    /// For set-up: every rank gets everything.
+    /// For little data, such as numbers: every rank gets everything.
     ///
     /// # Errors
     /// A fault of any rank.
     fn gather(&mut self, message: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let (rank, ranks) = (self.rank(), self.ranks());
-        if rank != 0 {
-            self.post(0, Tag::GATHER, message.to_vec())?;
-            return (0..ranks).map(|_| self.receive(0, Tag::GATHER)).collect();
+        // The messages of this rank and those that it stands for, by rank, each behind its length.
+        let mut part = (message.len() as u64).to_ne_bytes().to_vec();
+        part.extend_from_slice(message);
+        let mut below = 1;
+        while below < ranks && rank & below == 0 {
+            if rank + below < ranks {
+                part.extend(self.receive(rank + below, Tag::GATHER)?);
+            }
+            below *= 2;
         }
-        let mut all = vec![message.to_vec()];
-        for other in 1..ranks {
-            all.push(self.receive(other, Tag::GATHER)?);
-        }
-        for other in 1..ranks {
-            for message in &all {
-                self.post(other, Tag::GATHER, message.clone())?;
+        let whole = if rank == 0 {
+            part
+        } else {
+            self.post(rank - below, Tag::GATHER, part)?;
+            self.receive(rank - below, Tag::GATHER)?
+        };
+        while below > 1 {
+            below /= 2;
+            if rank + below < ranks {
+                self.post(rank + below, Tag::GATHER, whole.clone())?;
             }
         }
-        Ok(all)
+        split(&whole, ranks).ok_or_else(|| {
+            let cause = wrong_length(&whole, size_of::<u64>() * ranks);
+            self.fail(Fault { rank, cause })
+        })
     }
+}
+
+/// The messages of a gathering, if they are as many as there are ranks.
+fn split(whole: &[u8], ranks: usize) -> Option<Vec<Vec<u8>>> {
+    let (mut rest, mut all) = (whole, Vec::with_capacity(ranks));
+    for _ in 0..ranks {
+        let (len, behind) = rest.split_first_chunk()?;
+        let len = usize::try_from(u64::from_ne_bytes(*len)).ok()?;
+        let (message, behind) = behind.split_at_checked(len)?;
+        all.push(message.to_vec());
+        rest = behind;
+    }
+    rest.is_empty().then_some(all)
 }
 
 /// The numbers as a message.

@@ -1,8 +1,9 @@
 //! Ranks as threads of one process.
 //!
-//! A message is a vector that changes its owner: nothing is copied. All mailboxes are behind one
-//! lock, which is held for a look into a map and never while a message is made or read, and every
-//! rank sleeps on a condition of its own.
+//! A message is a vector that changes its owner: nothing is copied. Every rank has a mailbox behind
+//! a lock of its own, which is held for a look into a map and never while a message is made or
+//! read. A rank that waits notes what it waits for, and only that message wakes it: with more ranks
+//! than cores, waking a rank costs more than the message.
 //!
 //! # Lost ranks
 //!
@@ -11,14 +12,18 @@
 //! that waits for a rank that is gone turns this into a fault. A fault wakes all ranks and stays,
 //! so no wait outlives a lost rank.
 //!
-//! **Invariant:** a rank sleeps only while there is no fault and the rank that it waits for is
-//! there. A change of either wakes it, under the same lock.
+//! **Invariant:** a rank sleeps only if, under the lock of its mailbox, there was no fault, the
+//! rank that it waits for was there and the message was not. Each of these changes before the lock
+//! is taken to wake the rank, so no change is missed.
 
 use super::{Fault, FaultCause, Tag, Transport};
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -39,22 +44,27 @@ impl fmt::Debug for ThreadTransport {
 
 /// The state that all ranks share.
 struct World {
-    state: Mutex<State>,
-    /// By rank: something has come for it, or a rank was lost.
-    news: Vec<Condvar>,
+    /// By rank: what has come for it.
+    mailboxes: Vec<Mailbox>,
+    /// By rank: true once it has dropped its transport.
+    gone: Vec<AtomicBool>,
+    /// The first fault.
+    fault: OnceLock<Fault>,
 }
 
-/// Messages for one rank, by sender and tag.
-type Inbox = HashMap<(usize, Tag), VecDeque<Vec<u8>>>;
+/// The messages for a rank, and where it sleeps until they come.
+struct Mailbox {
+    inbox: Mutex<Inbox>,
+    news: Condvar,
+}
 
-/// Messages under way, and ranks that are lost.
-struct State {
-    /// By receiver, the oldest message first.
-    inboxes: Vec<Inbox>,
-    /// Ranks that have dropped their transport.
-    gone: Vec<bool>,
-    /// The first fault.
-    fault: Option<Fault>,
+/// The messages for a rank.
+#[derive(Default)]
+struct Inbox {
+    /// By sender and tag, the oldest first.
+    messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
+    /// The sender and the tag of the message that the rank sleeps for.
+    awaited: Option<(usize, Tag)>,
 }
 
 /// The transports of a set of ranks, by rank, each to be moved to a thread of its own.
@@ -67,13 +77,14 @@ struct State {
 /// # Ok::<(), nearfield_ranks::transport::Fault>(())
 /// ```
 pub fn set(ranks: usize) -> Vec<ThreadTransport> {
+    let mailbox = || Mailbox {
+        inbox: Mutex::default(),
+        news: Condvar::new(),
+    };
     let world = Arc::new(World {
-        state: Mutex::new(State {
-            inboxes: (0..ranks).map(|_| HashMap::new()).collect(),
-            gone: vec![false; ranks],
-            fault: None,
-        }),
-        news: (0..ranks).map(|_| Condvar::new()).collect(),
+        mailboxes: (0..ranks).map(|_| mailbox()).collect(),
+        gone: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+        fault: OnceLock::new(),
     });
     let transport = |rank| ThreadTransport {
         rank,
@@ -117,38 +128,48 @@ pub fn run<R: Send>(
     })
 }
 
-impl World {
-    /// The state; after a panic as it is, because every change leaves it whole.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Mailbox {
+    /// The messages; after a panic as they are, because every change leaves them whole.
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Notes a fault, unless there is one, and wakes all ranks; returns the one that holds.
-    fn fail(&self, state: &mut State, fault: Fault) -> Fault {
-        let fault = state.fault.get_or_insert(fault).clone();
-        self.news.iter().for_each(Condvar::notify_all);
+impl World {
+    /// Notes a fault, unless there is one, and wakes all ranks; returns the one that holds. No
+    /// mailbox may be locked by the caller.
+    fn fail(&self, fault: Fault) -> Fault {
+        let fault = self.fault.get_or_init(|| fault).clone();
+        self.wake(|_| true);
         fault
     }
-}
 
-impl State {
-    /// The next message for `rank`; none if it has not come.
-    fn take(&mut self, rank: usize, from: usize, tag: Tag) -> Option<Vec<u8>> {
-        self.inboxes[rank].get_mut(&(from, tag))?.pop_front()
+    /// Wakes the ranks that sleep for a message of a rank that is `concerned`.
+    fn wake(&self, concerned: impl Fn(usize) -> bool) {
+        for mailbox in &self.mailboxes {
+            let awaited = mailbox.inbox().awaited;
+            if awaited.is_some_and(|(from, _)| concerned(from)) {
+                mailbox.news.notify_all();
+            }
+        }
+    }
+
+    /// The fault there is.
+    fn sound(&self) -> Result<(), Fault> {
+        self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
+    }
+
+    /// Whether a rank has dropped its transport. If so, all of its messages have come: ask before a
+    /// look into the mailbox.
+    fn is_gone(&self, rank: usize) -> bool {
+        self.gone[rank].load(Ordering::Acquire)
     }
 }
 
-impl ThreadTransport {
-    /// The next message if it has come, a fault if it cannot come any more.
-    fn look(&self, state: &mut State, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
-        if let Some(fault) = &state.fault {
-            return Err(fault.clone());
-        }
-        let message = state.take(self.rank, from, tag);
-        if message.is_none() && state.gone[from] {
-            return Err(self.world.fail(state, left(from)));
-        }
-        Ok(message)
+impl Inbox {
+    /// The next message; none if it has not come.
+    fn take(&mut self, from: usize, tag: Tag) -> Option<Vec<u8>> {
+        self.messages.get_mut(&(from, tag))?.pop_front()
     }
 }
 
@@ -166,52 +187,73 @@ impl Transport for ThreadTransport {
     }
 
     fn ranks(&self) -> usize {
-        self.world.news.len()
+        self.world.mailboxes.len()
     }
 
     fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
-        let mut state = self.world.state();
-        if let Some(fault) = &state.fault {
-            return Err(fault.clone());
+        self.world.sound()?;
+        if self.world.is_gone(to) {
+            return Ok(());
         }
-        if state.gone[to] {
-            return Err(self.world.fail(&mut state, left(to)));
+        let mailbox = &self.world.mailboxes[to];
+        let mut inbox = mailbox.inbox();
+        let messages = inbox.messages.entry((self.rank, tag)).or_default();
+        messages.push_back(message);
+        let awaited = inbox.awaited == Some((self.rank, tag));
+        drop(inbox);
+        if awaited {
+            mailbox.news.notify_all();
         }
-        let inbox = state.inboxes[to].entry((self.rank, tag)).or_default();
-        inbox.push_back(message);
-        self.world.news[to].notify_all();
         Ok(())
     }
 
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
-        let mut state = self.world.state();
+        let mailbox = &self.world.mailboxes[self.rank];
+        let mut inbox = mailbox.inbox();
         loop {
-            if let Some(message) = self.look(&mut state, from, tag)? {
+            self.world.sound()?;
+            let gone = self.world.is_gone(from);
+            if let Some(message) = inbox.take(from, tag) {
                 return Ok(message);
             }
-            let news = &self.world.news[self.rank];
-            state = news.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if gone {
+                break;
+            }
+            inbox.awaited = Some((from, tag));
+            inbox = mailbox
+                .news
+                .wait(inbox)
+                .unwrap_or_else(PoisonError::into_inner);
+            inbox.awaited = None;
         }
+        drop(inbox);
+        Err(self.world.fail(left(from)))
     }
 
     fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
-        self.look(&mut self.world.state(), from, tag)
+        self.world.sound()?;
+        let gone = self.world.is_gone(from);
+        let message = self.world.mailboxes[self.rank].inbox().take(from, tag);
+        if message.is_none() && gone {
+            return Err(self.world.fail(left(from)));
+        }
+        Ok(message)
     }
 
     fn fail(&mut self, fault: Fault) -> Fault {
-        self.world.fail(&mut self.world.state(), fault)
+        self.world.fail(fault)
     }
 }
 
 impl Drop for ThreadTransport {
     fn drop(&mut self) {
-        let (rank, mut state) = (self.rank, self.world.state());
-        state.gone[rank] = true;
+        let rank = self.rank;
         if thread::panicking() {
+            // Before it is gone, so that no rank finds another cause.
             let cause = FaultCause::Panicked;
-            self.world.fail(&mut state, Fault { rank, cause });
+            self.world.fail(Fault { rank, cause });
         }
-        // Those that wait for this rank look again.
-        self.world.news.iter().for_each(Condvar::notify_all);
+        self.world.gone[rank].store(true, Ordering::Release);
+        self.world.wake(|from| from == rank);
     }
 }

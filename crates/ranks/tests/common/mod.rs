@@ -4,13 +4,21 @@
 use nearfield::{Builder, Engine, ListKind, ListOrder, Pair, PairKernel, PointSetId, Precision};
 use nearfield_ranks::{
     Error, RankedBuilder, RankedEngine, RankedSet, Scalar,
-    transport::threads::{self, ThreadTransport},
+    transport::{
+        Fault, Reduction, Tag, Transport,
+        threads::{self, ThreadTransport},
+    },
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
     oracle::{self, Real},
 };
-use std::{sync::mpsc, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::Duration,
+};
 
 /// Runs `test` and fails if it takes longer than `seconds`: the watchdog that the library does
 /// without.
@@ -182,4 +190,70 @@ pub(crate) fn fields(len: usize) -> (Vec<f32>, Vec<[f32; 3]>, Vec<f32>) {
 /// True in double precision.
 pub(crate) fn is_double<T: Scalar>() -> bool {
     T::PRECISION == Precision::Double
+}
+
+/// Tallies of a rank: reductions and gatherings, and the other messages by rank, with the bytes of
+/// the last one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) collective: usize,
+    pub(crate) posted: BTreeMap<usize, (usize, usize)>,
+}
+
+/// A transport that counts.
+pub(crate) struct Counting<T> {
+    inner: T,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl<T> Counting<T> {
+    pub(crate) fn new(inner: T) -> (Self, Arc<Mutex<Counts>>) {
+        let counts = Arc::new(Mutex::new(Counts::default()));
+        let counting = Self {
+            inner,
+            counts: counts.clone(),
+        };
+        (counting, counts)
+    }
+}
+
+impl<T: Transport> Transport for Counting<T> {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn ranks(&self) -> usize {
+        self.inner.ranks()
+    }
+
+    fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
+        let mut counts = self.counts.lock().unwrap();
+        let (messages, bytes) = counts.posted.entry(to).or_default();
+        *messages += 1;
+        *bytes = message.len();
+        drop(counts);
+        self.inner.post(to, tag, message)
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
+        self.inner.receive(from, tag)
+    }
+
+    fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
+        self.inner.poll(from, tag)
+    }
+
+    fn fail(&mut self, fault: Fault) -> Fault {
+        self.inner.fail(fault)
+    }
+
+    fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
+        self.counts.lock().unwrap().collective += 1;
+        self.inner.reduce(values, by)
+    }
+
+    fn gather(&mut self, message: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+        self.counts.lock().unwrap().collective += 1;
+        self.inner.gather(message)
+    }
 }

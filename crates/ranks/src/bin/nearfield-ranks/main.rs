@@ -21,8 +21,11 @@ use nearfield_ranks::{
 use std::{
     fmt,
     io::{self, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::ExitCode,
+    thread,
+    time::Duration,
 };
 
 /// Nearfield on the ranks of MPI.
@@ -117,12 +120,15 @@ fn main() -> ExitCode {
             return ExitCode::from(wrong.exit_code() as u8);
         }
     };
-    match perform(&command.task, &mpi, transport) {
+    let performed = catch_unwind(AssertUnwindSafe(|| perform(&command.task, &mpi, transport)));
+    let Ok(performed) = performed else {
+        end_all(&mpi, rank, &format!("rank {rank} panicked"));
+    };
+    match performed {
         Ok(text) if rank != 0 || print(&text).is_ok() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(Failure::Lost(fault)) => {
-            eprintln!("nearfield-ranks: rank {rank} ends all ranks: {fault}");
-            mpi.abort(1)
+            end_all(&mpi, rank, &fault.to_string());
         }
         Err(failure) => {
             if rank == 0 {
@@ -134,6 +140,14 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Says why all ranks end, and ends them. A launcher that is told to end drops what it has not
+/// passed on yet, so it gets some time to do so.
+fn end_all(mpi: &Mpi, rank: usize, reason: &str) -> ! {
+    eprintln!("nearfield-ranks: rank {rank} ends all ranks: {reason}");
+    thread::sleep(Duration::from_millis(200));
+    mpi.abort(1)
 }
 
 /// Reads a number of things, such as 20000 or 1e12, at least one.

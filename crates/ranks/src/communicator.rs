@@ -169,6 +169,7 @@ impl Communicator {
     }
 
     /// The messages of all ranks, by rank, on every rank.
+    #[cfg(feature = "dam-break")]
     pub(crate) fn gather(&mut self, message: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         self.transport.gather(message)
     }

@@ -15,7 +15,7 @@
 //!
 //! A rank that refuses its input in a call whose messages other ranks wait for sends all of them an
 //! empty message instead ([`Communicator::refuse`]). They go on to the agreement at the end of the
-//! call, which so is the only one that it needs.
+//! call, so one agreement is enough.
 //!
 //! # Partners
 //!

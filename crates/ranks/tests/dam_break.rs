@@ -152,6 +152,12 @@ fn a_run_goes_on_from_a_checkpoint_on_another_number_of_ranks() {
     });
     run(args, 3).unwrap();
     keeper.join().unwrap();
+    for (rank, ranks) in [(0, 0), (1, 1), (usize::MAX, 3)] {
+        assert!(
+            Checkpoint::read(&kept, rank, ranks).is_err(),
+            "rank {rank} of {ranks}"
+        );
+    }
     let read = Checkpoint::read(&kept, 0, 1).unwrap();
     let next = u64::from_le_bytes(*read.notes().first_chunk().unwrap()) as usize;
     assert!(

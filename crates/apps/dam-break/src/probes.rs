@@ -165,4 +165,30 @@ mod tests {
         assert!((hat_within(0.0, 10.0, 2.0) - 1.0).abs() < 1e-12);
         assert!((hat_within(9.0, 10.0, 2.0) - (2.0 - 0.25)).abs() < 1e-12);
     }
+
+    #[test]
+    fn tiny_intervals_sample_every_step() {
+        for interval in [0.25, 1e-200, f64::MIN_POSITIVE] {
+            let mut readings = Readings {
+                probes: Probes {
+                    points: Vec::new(),
+                    columns: Vec::new(),
+                },
+                areas: Vec::new(),
+                interval,
+                due: 0.0,
+                header: String::new(),
+                rows: Vec::new(),
+                spent: Duration::ZERO,
+            };
+            readings.wait_from(0.3);
+            // Ahead of the time by less than any step.
+            let late = if interval == 0.25 { 0.5 } else { 0.3 + 1e-11 };
+            assert!(
+                (0.3..=late).contains(&readings.due),
+                "{interval:e}: {}",
+                readings.due
+            );
+        }
+    }
 }

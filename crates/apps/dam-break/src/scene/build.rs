@@ -72,7 +72,8 @@ impl Scene {
         ranks: usize,
     ) -> Result<SimulationBuilder, Error> {
         let walls = self.walls_at(spacing);
-        if walls > MAX_PARTICLES * ranks as f64 {
+        // No number where the tank is so large that the water in it is infinite too.
+        if walls.is_nan() || walls > MAX_PARTICLES * ranks as f64 {
             let wanted = "at most 50 million on each rank: take a smaller tank or fewer particles";
             return Err(Error::setting(
                 "the number of wall particles",

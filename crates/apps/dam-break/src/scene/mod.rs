@@ -241,6 +241,16 @@ mod tests {
     }
 
     #[test]
+    fn walls_beyond_all_memory_are_refused_before_they_are_made() {
+        for far in [1e9, 1e30, f64::MAX] {
+            let mut scene = Scene::column(Dimensions::Three);
+            scene.tank.x = far;
+            let error = scene.builder_on(0.01, 0, 1).err().unwrap().to_string();
+            assert!(error.contains("wall particles"), "{error}");
+        }
+    }
+
+    #[test]
     fn boxes_that_touch_do_not_overlap() {
         let block = |low: f64, high: f64| Block {
             low: DVec3::new(low, 0.0, 0.0),

@@ -28,7 +28,7 @@ use calls::{Envelope, Group, Sending};
 use mpi::{Threading, environment::Universe, traits::Communicator};
 use std::{
     collections::{HashMap, VecDeque},
-    fmt,
+    env, fmt,
     sync::{Arc, atomic::AtomicBool},
     thread,
     time::{Duration, Instant},
@@ -90,6 +90,19 @@ pub enum MpiError {
     /// MPI was started before in this process.
     #[error("MPI was started before in this process: it can be started once")]
     Started,
+    /// The process was started with others, and MPI knows of none of them.
+    #[error(
+        "this process was started as one of {started} ({variable}), but {library} knows of no other \
+         one: start it by the mpirun of that MPI, or build it for the MPI of this mpirun"
+    )]
+    Alone {
+        /// The number of processes.
+        started: u64,
+        /// The variable of the environment that tells it.
+        variable: &'static str,
+        /// The name of the library.
+        library: String,
+    },
     /// The library of MPI has no lock of its own.
     #[error(
         "this MPI offers the thread level {0}, but calls come from any one thread at a time: it \
@@ -105,12 +118,25 @@ impl Mpi {
     /// Starts MPI in this process.
     ///
     /// # Errors
-    /// If it was started before, or cannot be called from several threads.
+    /// If it was started before, cannot be called from several threads, or knows of no other
+    /// process though the program was started on several. The program and the command that starts
+    /// it then belong to different MPIs, and every process would do the work of all.
     pub fn start() -> Result<Self, MpiError> {
         let started = mpi::initialize_with_threading(Threading::Serialized);
         let (universe, level) = started.ok_or(MpiError::Started)?;
         if level < Threading::Serialized {
             return Err(MpiError::Threads(format!("{level:?}")));
+        }
+        let said = |variable: &str| env::var(variable).ok();
+        if universe.world().size() == 1
+            && let Some((variable, started)) = started_with(said)
+        {
+            let library = Self::library();
+            return Err(MpiError::Alone {
+                started,
+                variable,
+                library,
+            });
         }
         Ok(Self {
             universe,
@@ -159,6 +185,15 @@ impl Mpi {
         let name = mpi::environment::processor_name().unwrap_or_default();
         name.trim_matches('\0').to_owned()
     }
+}
+
+/// The number of processes that the launcher says it has started, if there are several, and the
+/// variable by which it says so: Open MPI's, MPICH's, and that of a step of Slurm.
+fn started_with(said: impl Fn(&str) -> Option<String>) -> Option<(&'static str, u64)> {
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"]
+        .into_iter()
+        .filter_map(|variable| Some((variable, said(variable)?.parse().ok()?)))
+        .find(|(_, started)| *started > 1)
 }
 
 impl Drop for Mpi {
@@ -434,5 +469,28 @@ impl Drop for MpiTransport {
         }
         // An MPI that does not work any more ends the program by itself.
         self.leave().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::started_with;
+
+    #[test]
+    fn launchers_say_how_many_processes_they_have_started() {
+        let of = |set: &'static [(&str, &str)]| {
+            started_with(|name| {
+                let found = set.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(
+            of(&[("PMI_SIZE", "1"), ("OMPI_COMM_WORLD_SIZE", "many")]),
+            None
+        );
+        assert_eq!(of(&[("PMI_SIZE", "4")]), Some(("PMI_SIZE", 4)));
+        let slurm = of(&[("PMI_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "2")]);
+        assert_eq!(slurm, Some(("SLURM_STEP_NUM_TASKS", 2)));
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct Communicator {
     pub(crate) waited: Duration,
     /// Time spent in collective operations, which is time spent in waiting for the slowest rank.
     pub(crate) agreed: Duration,
+    /// True once a rank has refused, until the engine looks: the same on all ranks.
+    refused: bool,
 }
 
 impl Communicator {
@@ -96,6 +98,7 @@ impl Communicator {
             exchanges: 0,
             waited: Duration::ZERO,
             agreed: Duration::ZERO,
+            refused: false,
         }
     }
 
@@ -133,6 +136,7 @@ impl Communicator {
             Ok(value) if !refused => Ok(value),
             Err(_) if !refused => Err(self.other_calls().into()),
             local => {
+                self.refused = true;
                 let own = local.err().filter(|refusal| !refusal.is_echo());
                 let own = own.map(|refusal| refusal.to_bytes()).unwrap_or_default();
                 let (all, rank) = (self.transport.gather(&own)?, values[0] as usize);
@@ -142,6 +146,11 @@ impl Communicator {
                 }
             }
         }
+    }
+
+    /// Whether a rank has refused since the last question; the same on all ranks.
+    pub(crate) fn has_refused(&mut self) -> bool {
+        std::mem::take(&mut self.refused)
     }
 
     /// Sums over all ranks.

@@ -9,7 +9,10 @@
 //! **Invariant:** all points within the radius of a point at the border are in the set.
 
 use crate::{points::Points, points::order_by_id, scalar::Scalar};
-use nearfield_grid::memory::{Shortage, with_room};
+use nearfield_grid::memory::{Shortage, collected, with_room};
+
+/// The purpose of the memory, for messages.
+const WHAT: &str = "points around the border of a rank";
 
 /// Where the points of the set come from.
 #[derive(Debug, Default)]
@@ -31,15 +34,14 @@ impl Complete {
     ) -> Result<(Self, Points<T>), Shortage> {
         let mut both = Points::default();
         both.take(owned, near)?;
-        let of_halo: Vec<u32> = (0..halo.len() as u32).collect();
+        let of_halo = collected(0..halo.len() as u32, WHAT)?;
         both.take(halo, &of_halo)?;
         let order = order_by_id(&both.ids)?;
         let mut points = Points::default();
         points.take(&both, &order)?;
-        let what = "points around the border of a rank";
         let mut complete = Self {
-            members: with_room(order.len(), what)?,
-            border: with_room(border.len(), what)?,
+            members: with_room(order.len(), WHAT)?,
+            border: with_room(border.len(), WHAT)?,
             owned: owned.len(),
         };
         for (place, item) in (0..).zip(order.iter().map(|item| *item as usize)) {

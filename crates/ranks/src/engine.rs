@@ -34,7 +34,8 @@ pub struct RankedSet(pub(crate) usize);
 /// Methods that take `&mut self` are collective: all ranks call them, in the same order, with the
 /// same sets and kernels. Each returns the same error on all ranks, or none on any. After a
 /// [refusal](crate::ErrorKind::Refused) the engine is usable; after a
-/// [fault](crate::ErrorKind::Fault) it is not.
+/// [fault](crate::ErrorKind::Fault) it is not. If memory was short while points travelled, the next
+/// search, traversal or query brings them to their ranks again before it does its own work.
 pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) comm: Communicator,
     pub(crate) settings: RankedBuilder,
@@ -42,6 +43,8 @@ pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) domain: nearfield_grid::Domain,
     /// The engine of this rank.
     pub(crate) engine: Engine,
+    /// True if the engine of some rank may have another radius; the same on all ranks.
+    pub(crate) radius_lost: bool,
     pub(crate) sets: Vec<Set<T>>,
     /// None before the first set.
     pub(crate) domains: Option<Domains>,
@@ -120,6 +123,7 @@ impl<T: Scalar> RankedEngine<T> {
             radius,
             domain,
             engine,
+            radius_lost: false,
             sets: Vec::new(),
             domains: None,
             inactive: HashSet::new(),
@@ -183,9 +187,9 @@ impl<T: Scalar> RankedEngine<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point; the set then keeps
-    /// its positions. If memory is short on a rank after positions have travelled, the set cannot
-    /// be used until it gets positions that can. The call that needs the halo awaits it, and may
-    /// return such an error.
+    /// its positions. If memory is short on a rank after all have accepted the positions, the set
+    /// has the new ones, and the next call that needs them brings them to their ranks again. The
+    /// halo is awaited by the call that needs it, which may return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
             Accepted::Kept(plan) => match plan.how {
@@ -230,6 +234,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// not positive or larger than that of the engine, and if all points have the same radius by
     /// the engine's rule.
     pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
+        self.restore()?;
         let (largest, rule) = (self.radius.value(), self.settings.rule);
         let checked = self.known(set).and_then(|set| {
             if rule == RadiusRule::Uniform {
@@ -332,10 +337,7 @@ impl<T: Scalar> RankedEngine<T> {
         let own = self.known(set)?;
         match &own.broken {
             None => Ok(own),
-            Some(error) => Err(Refusal::new(format!(
-                "point set {} has no positions since an update failed ({error}): update it",
-                set.0
-            ))),
+            Some(_) => Err(own.unplaced(set.0)),
         }
     }
 }

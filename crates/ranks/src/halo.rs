@@ -71,8 +71,7 @@ impl<T: Scalar> Set<T> {
         for partner in self.links.partners().iter().filter(|rank| **rank != me) {
             let message = comm.receive(*partner, self.links.tag, pending.exchange)?;
             if message == REFUSED {
-                let text = format!("rank {partner} has no memory for a message");
-                arrived.refused.get_or_insert(Refusal::new(text));
+                arrived.refused.get_or_insert(Refusal::echo(*partner));
             } else if !message.is_empty() {
                 let (mut first, mut known) = (0, 0);
                 for source in before.sources.iter().filter(|_| pending.changes) {

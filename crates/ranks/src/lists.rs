@@ -153,6 +153,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short on one, or
     /// a set has no positions or radii.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
+        self.restore()?;
         let found = self.find_locally()?;
         self.comm.agree(found, &mut [])
     }
@@ -274,6 +275,7 @@ impl<T: Scalar> RankedEngine<T> {
         targets: RankedSet,
         sources: RankedSet,
     ) -> Result<Vec<u32>, Error> {
+        self.restore()?;
         let mut counted = || {
             let (of, among) = (self.placed(targets)?, self.placed(sources)?);
             let room = filled(of.home.len(), 0, "counts of neighbours")?;

@@ -8,9 +8,10 @@ impl<T: Scalar> RankedEngine<T> {
     /// equal ranks. The caller's arrays stay; [`migrate`](Self::migrate) takes them along.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if a rank is short of memory. Sets that
-    /// have not got to their new owners cannot be used then until they get new positions.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if a rank is short of memory. If points
+    /// were on their way by then, the next call that needs them divides space once more.
     pub fn rebalance(&mut self) -> Result<(), Error> {
+        self.restore()?;
         self.cut_by_work(|work| vec![1.0 / work.len() as f64; work.len()])
     }
 
@@ -43,6 +44,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// As [`rebalance`](Self::rebalance).
     pub fn balance_by(&mut self, time: Duration) -> Result<bool, Error> {
+        self.restore()?;
         let times = self.comm.gather_number(time.as_nanos() as u64)?;
         let seconds: Vec<f64> = times.iter().map(|time| *time as f64 * 1e-9).collect();
         let Some(factors) = self.balance.next(&seconds) else {
@@ -66,11 +68,9 @@ impl<T: Scalar> RankedEngine<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if the radius cannot be used,
-    /// or a point has a larger one of its own; the old one then stays. If memory is short sets
-    /// cannot be used until they get new positions.
+    /// or a point has a larger one of its own, or memory is short on one; the old one then stays.
     pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         let radius = radius.into();
-        let before = self.radius.value_f64();
         // Before any engine changes: engines would refuse points of the halo, by other names.
         let checked = || {
             let checked = T::radius(radius).map_err(Refusal::new)?;
@@ -89,19 +89,14 @@ impl<T: Scalar> RankedEngine<T> {
         let checked = self.comm.agree(checked(), &mut [])?;
         let lattice = self.lattice_with(checked, &self.bounds_of_sets())?;
         let changed = self.engine.set_radius(radius).map_err(Refusal::from);
-        if let Err(error) = self.comm.agree(changed.clone(), &mut []) {
-            // Memory was short on some rank: back to the radius there was.
-            if let Err(lost) = changed.and_then(|()| Ok(self.engine.set_radius(before)?)) {
-                for set in &mut self.sets {
-                    set.broken.get_or_insert(lost.message.clone());
-                }
-            }
-            return Err(error);
-        }
-        (self.radius, self.settings.radius) = (checked, radius);
-        if self.sets.is_empty() {
-            return Ok(());
-        }
-        self.cut(self.undivided(lattice))
+        self.radius_lost = true;
+        self.comm.agree(changed, &mut [])?;
+        let old = std::mem::replace(&mut self.radius, checked);
+        let cut = match self.sets.as_slice() {
+            [] => Ok(()),
+            _ => self.cut(self.undivided(lattice)),
+        };
+        self.radius_lost = cut.is_err();
+        cut.inspect_err(|_| self.radius = old)
     }
 }

@@ -107,8 +107,10 @@ impl<T: Scalar> RankedEngine<T> {
             Some(domains) if had_points && *domains.lattice() == lattice => self.place_set(at),
             _ => self.cut(self.undivided(lattice)),
         };
-        placed.inspect_err(|_| {
+        placed.inspect_err(|error| {
             let set = &mut self.sets[at];
+            // Other ranks may have the new points.
+            set.broken = Some(error.to_string());
             set.home = old;
             (set.bounds, set.own_bounds, set.ascending) = before;
         })
@@ -200,8 +202,14 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// Divides space by the number of points, then by the work of cells, which only owners know.
-    pub(crate) fn cut(&mut self, mut domains: Domains) -> Result<(), Error> {
+    /// After an error no set can be used until it is [restored](Self::restore).
+    pub(crate) fn cut(&mut self, domains: Domains) -> Result<(), Error> {
         self.domains = None;
+        let cut = self.cut_by_points(domains);
+        cut.inspect_err(|error| self.lose_places(error))
+    }
+
+    fn cut_by_points(&mut self, mut domains: Domains) -> Result<(), Error> {
         if self.ranks() == 1 {
             self.divide(domains);
             return self.place_all();
@@ -238,18 +246,51 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// Brings the points of all sets to their owners and halos. After an error no set can be used
-    /// until it is updated.
+    /// until it is [restored](Self::restore).
     pub(crate) fn place_all(&mut self) -> Result<(), Error> {
         for at in 0..self.sets.len() {
             self.sets[at].links.renew();
             self.sets[at].fresh = true;
-            if let Err(error) = self.place_set(at) {
-                for set in &mut self.sets {
-                    set.broken = Some(error.to_string());
-                }
-                self.domains = None;
-                return Err(error);
-            }
+            (self.place_set(at)).inspect_err(|error| self.lose_places(error))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that some points are where other domains want them.
+    fn lose_places(&mut self, error: &Error) {
+        for set in &mut self.sets {
+            set.broken = Some(error.to_string());
+        }
+        self.domains = None;
+    }
+
+    /// Brings engines back to the radius, and the points of broken sets to owners and halos: memory
+    /// was short for it in an earlier call. To be called before sets are searched. It costs nothing
+    /// unless a call was refused, which all ranks know; some sets only a few ranks may know to be
+    /// broken.
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        if !self.comm.has_refused() || self.sets.is_empty() {
+            return Ok(());
+        }
+        if self.radius_lost {
+            let radius = self.engine.set_radius(self.radius.value_f64());
+            self.comm.agree(radius.map_err(Refusal::from), &mut [])?;
+            self.radius_lost = false;
+        }
+        let sound = |set: &Set<T>| f64::from(u8::from(set.broken.is_none()));
+        let mut sound: Vec<f64> = self.sets.iter().map(sound).collect();
+        self.comm.min(&mut sound)?;
+        if sound.iter().all(|sound| *sound == 1.0) {
+            return Ok(());
+        }
+        if self.domains.is_none() {
+            let lattice = self.lattice_of(&self.bounds_of_sets())?;
+            return self.cut(self.undivided(lattice));
+        }
+        let broken = sound.iter().enumerate();
+        for (at, _) in broken.filter(|(_, sound)| **sound == 0.0) {
+            self.sets[at].links.renew();
+            self.place_set(at)?;
         }
         Ok(())
     }
@@ -281,9 +322,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// Where the caller's points of a set have to go.
     fn departures(&mut self, at: usize) -> Result<Departures, Refusal> {
         let Some(domains) = &self.domains else {
-            return Err(Refusal::new(
-                "space is not divided among the ranks since an update failed: update all sets",
-            ));
+            return Err(Refusal::new("space is not divided among the ranks"));
         };
         let ranks = [self.comm.rank(), self.comm.ranks()];
         if ranks[1] == 1 {
@@ -405,14 +444,16 @@ impl<T: Scalar> RankedEngine<T> {
         let mut settled = Ok(());
         for (at, exchange, mut arrived) in arrived {
             let set: &mut Set<T> = &mut self.sets[at];
+            // A rank that could not send its part tells all, also if it could take that of others.
             let taken = match arrived.refused.take() {
+                _ if set.broken.is_some() => Err(set.unplaced(at)),
                 Some(refusal) => Err(refusal),
                 None => set.take_halo(&mut self.engine, arrived),
             };
             match taken {
                 Ok(()) => set.halo_taken(exchange),
                 Err(refusal) => {
-                    set.broken = Some(refusal.message.clone());
+                    set.broken.get_or_insert_with(|| refusal.message.clone());
                     settled = Err(refusal);
                 }
             }

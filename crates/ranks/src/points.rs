@@ -267,8 +267,7 @@ pub(crate) fn receive<T: Scalar>(
         let message = comm.receive(*partner, links.tag, exchange)?;
         if message == REFUSED {
             for arrived in &mut arrived {
-                let text = format!("rank {partner} has no memory for a message");
-                arrived.refused.get_or_insert(Refusal::new(text));
+                arrived.refused.get_or_insert(Refusal::echo(*partner));
             }
             continue;
         }

@@ -12,7 +12,7 @@ use crate::{
     points::{self, Points},
     routes::{Departures, Send, Way, to},
 };
-use nearfield_grid::memory::{Shortage, copied, make_room, make_room_for_one};
+use nearfield_grid::memory::{Shortage, collected, copied, make_room, make_room_for_one};
 
 impl<T: Scalar> RankedEngine<T> {
     /// Global ids of the neighbours in `sources` of positions that are no points of any set: list i
@@ -25,6 +25,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a position on one cannot
     /// be used, memory is short, or points have radii of their own.
     pub fn query(&mut self, positions: &[[T; 3]], sources: RankedSet) -> Result<IdLists, Error> {
+        self.restore()?;
         let extent = self.placed(sources).map(|set| set.has_radii);
         let extent = extent.and_then(|has_radii| {
             if has_radii {
@@ -61,12 +62,15 @@ impl<T: Scalar> RankedEngine<T> {
         let own = points::stay(&mut arrived, &asked, to(&sends, me), me);
         let came = arrived.refused.take().map_or(Ok(()), Err);
         let found = packed.and(own.map_err(Refusal::from)).and(came);
-        let found = found.and_then(|()| self.search(&arrived.points.positions, sources));
-        let spans = Spans::with_room(positions.len());
-        let found = found.and_then(|found| Ok((found, spans?)));
-        let (found, mut spans) = self.comm.agree(found, &mut [])?;
+        let found = found.and_then(|()| {
+            let asked = &arrived.points.positions;
+            let places = collected(0..asked.len() as u32, "positions of a query")?;
+            let room = Spans::with_room(positions.len())?;
+            Ok((self.search(asked, sources)?, room, places))
+        });
+        let (found, mut spans, places) = self.comm.agree(found, &mut [])?;
         let way = Way {
-            places: (0..arrived.points.len() as u32).collect(),
+            places,
             sources: arrived.sources,
             sends,
         };

@@ -161,6 +161,15 @@ impl<T: Scalar> Set<T> {
         }
     }
 
+    /// Why the set, the `at`-th, cannot be searched.
+    pub(crate) fn unplaced(&self, at: usize) -> Refusal {
+        let error = self.broken.as_deref().unwrap_or("it has no positions");
+        Refusal::new(format!(
+            "point set {at} has not come to all ranks that need it ({error}): the next call tries \
+             again"
+        ))
+    }
+
     /// The points that this rank owns, by ascending id.
     pub(crate) fn owned(&self) -> &Points<T> {
         self.owned.as_ref().unwrap_or(&self.home)

@@ -85,6 +85,7 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if fields do not fit on some rank, the
     /// kernel reaches beyond the radius, or memory is short.
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
+        self.engine.restore()?;
         let room = self.room();
         let (engine, kernel, of) = (self.engine, self.kernel, self.of);
         let given = [self.targets.as_slice(), self.sources.as_slice()];

@@ -1,11 +1,8 @@
 //! The text and checkpoint readers take at most four times the memory of what they hand over, and
 //! 64 MB, beside the file itself: what a file announces is not believed.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield_md::{Checkpoint, FieldFile, read_nist};
-use refusing::Counting;
+use nearfield_testkit::memory::Counting;
 
 #[global_allocator]
 static MEMORY: Counting = Counting::new();

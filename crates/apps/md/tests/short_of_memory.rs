@@ -1,12 +1,9 @@
 //! Frames and checkpoints that memory is too short for are errors, and what was there stays. A
 //! process of its own, whose allocator refuses what the test tells it to.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield::kernels::{Coefficients, LennardJones, Mixing, Truncation};
 use nearfield_md::{Cell, Checkpoint, ForceField, Options, Simulation, System, Trajectory};
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 use std::fs;
 
 #[global_allocator]

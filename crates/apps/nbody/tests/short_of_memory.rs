@@ -1,11 +1,8 @@
 //! Snapshots and checkpoints that memory is too short for are errors, and what was there stays. A
 //! process of its own, whose allocator refuses what the test tells it to.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield_nbody::{Bodies, Options, Simulation, write_snapshot};
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 use std::fs;
 
 #[global_allocator]

@@ -1,15 +1,12 @@
 //! Scenes that memory is too short for are errors. A process of its own, whose allocator refuses
 //! what the test tells it to.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield::prelude::Device;
 use nearfield_sph::{
     Config, Dimensions, Error, Simulation, SimulationBuilder,
     scene::{self, Top},
 };
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 
 #[global_allocator]
 static MEMORY: Refusing = Refusing::nothing();

@@ -1,11 +1,8 @@
 //! Lists that a search which failed in the middle had begun to change: views of them are out of
 //! date. A process of its own, whose allocator refuses what the test tells it to.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield_c::*;
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 use std::{mem::MaybeUninit, ptr};
 
 #[global_allocator]

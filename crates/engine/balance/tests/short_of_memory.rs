@@ -1,13 +1,10 @@
 //! Bricks, layouts and plans that memory is too short for are errors, wherever it runs out. A
 //! process of its own, whose allocator refuses what the test tells it to.
 
-#[path = "../../nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use nearfield_balance::{
     Bricks, CellLoad, Cut, Error, ErrorKind, Layout, Neighbourhood, Plan, Ties, Traffic,
 };
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 
 #[global_allocator]
 static MEMORY: Refusing = Refusing::nothing();

@@ -1,7 +1,5 @@
 //! What the report says is held is what the allocator has given out.
 
-mod refusing;
-
 use nearfield::{
     Engine,
     kernels::SphDensity,
@@ -10,7 +8,7 @@ use nearfield::{
     report::{Report, TableKind},
 };
 use nearfield_testkit::cloud::Cloud;
-use refusing::Counting;
+use nearfield_testkit::memory::Counting;
 
 #[global_allocator]
 static MEMORY: Counting = Counting::new();

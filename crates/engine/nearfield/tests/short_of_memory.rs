@@ -1,10 +1,8 @@
 //! Calls of several steps that fail in the middle, because memory is short there: the engine is
 //! then as it was before. A process of its own, whose allocator refuses what the test tells it to.
 
-mod refusing;
-
 use nearfield::prelude::*;
-use refusing::Refusing;
+use nearfield_testkit::memory::Refusing;
 use std::sync::{Mutex, PoisonError};
 
 #[global_allocator]

@@ -1,12 +1,9 @@
 //! Readers take at most four times the memory of what they hand over, and 64 MB: a small file
 //! cannot take a machine's memory, whatever it announces.
 
-#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
-mod refusing;
-
 use flate2::{Compression, write::ZlibEncoder};
 use nearfield_io::{Column, Format, PointCloud, Values, parse_points, parse_table};
-use refusing::Counting;
+use nearfield_testkit::memory::Counting;
 use std::{
     io::Write,
     sync::{Mutex, MutexGuard, PoisonError},

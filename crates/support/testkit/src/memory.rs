@@ -1,20 +1,70 @@
 //! Allocators of tests: one refuses what a test tells it to, one counts what is taken.
-#![allow(dead_code, reason = "every test needs one of both")]
+//!
+//! Both hand everything else to the system's. A test program makes one of them its
+//! `#[global_allocator]`, so it is a program of its own.
+//!
+//! ```
+//! use nearfield_testkit::memory::Refusing;
+//!
+//! #[global_allocator]
+//! static MEMORY: Refusing = Refusing::nothing();
+//!
+//! let mut numbers: Vec<u8> = Vec::new();
+//! let short = MEMORY.while_short(4096, 0, || numbers.try_reserve(5000).is_err());
+//! assert!(short);
+//! ```
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Refuses requests from a number of bytes on, after it has granted some of them.
-pub(crate) struct Refusing {
+/// Refuses requests from a number of bytes on, after it has granted some of them: those of all
+/// threads, or those of one.
+#[derive(Debug)]
+pub struct Refusing {
     from: AtomicUsize,
     granted: AtomicUsize,
 }
 
+/// Requests of one thread that are refused.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    from: usize,
+    granted: usize,
+    refused: usize,
+}
+
+impl Limit {
+    const NONE: Self = Self {
+        from: usize::MAX,
+        granted: 0,
+        refused: 0,
+    };
+
+    /// Takes note of a request; returns true if it is refused.
+    fn refuses(&mut self, size: usize) -> bool {
+        if size < self.from {
+            return false;
+        }
+        match self.granted.checked_sub(1) {
+            Some(left) => self.granted = left,
+            None => self.refused += 1,
+        }
+        self.refused > 0
+    }
+}
+
+thread_local! {
+    /// Requests of this thread that are refused. It needs neither memory nor a destructor, so the
+    /// allocator may use it at any time.
+    static HERE: Cell<Limit> = const { Cell::new(Limit::NONE) };
+}
+
 impl Refusing {
     /// Grants everything.
-    pub(crate) const fn nothing() -> Self {
+    pub const fn nothing() -> Self {
         Self {
             from: AtomicUsize::new(usize::MAX),
             granted: AtomicUsize::new(0),
@@ -22,22 +72,21 @@ impl Refusing {
     }
 
     fn refuses(&self, size: usize) -> bool {
-        size >= self.from.load(Ordering::SeqCst)
-            && self
-                .granted
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                    left.checked_sub(1)
-                })
-                .is_err()
+        let mut here = HERE.get();
+        let refused = here.refuses(size);
+        HERE.set(here);
+        refused
+            || size >= self.from.load(Ordering::SeqCst)
+                && self
+                    .granted
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                        left.checked_sub(1)
+                    })
+                    .is_err()
     }
 
     /// Grants `granted` requests of `from` bytes or more while `work` runs, and no other such.
-    pub(crate) fn while_short<T>(
-        &self,
-        from: usize,
-        granted: usize,
-        work: impl FnOnce() -> T,
-    ) -> T {
+    pub fn while_short<T>(&self, from: usize, granted: usize, work: impl FnOnce() -> T) -> T {
         self.granted.store(granted, Ordering::SeqCst);
         self.from.store(from, Ordering::SeqCst);
         let done = work();
@@ -45,9 +94,26 @@ impl Refusing {
         done
     }
 
+    /// As [`while_short`](Self::while_short) for requests of this thread alone; also returns how
+    /// many were refused. Any number of threads may be short at a time.
+    pub fn while_short_here<T>(
+        &self,
+        from: usize,
+        granted: usize,
+        work: impl FnOnce() -> T,
+    ) -> (T, usize) {
+        HERE.set(Limit {
+            from,
+            granted,
+            refused: 0,
+        });
+        let done = work();
+        (done, HERE.replace(Limit::NONE).refused)
+    }
+
     /// Grants one request of `from` bytes or more, and one more every time, until `work` succeeds;
     /// before that its errors must contain `said`. Returns how often it was refused too.
-    pub(crate) fn squeeze<T, E: std::fmt::Display>(
+    pub fn squeeze<T, E: std::fmt::Display>(
         &self,
         from: usize,
         said: &str,
@@ -67,13 +133,15 @@ impl Refusing {
 }
 
 /// The system's allocator, with the bytes that are taken now and were taken at most.
-pub(crate) struct Counting {
+#[derive(Debug)]
+pub struct Counting {
     now: AtomicUsize,
     peak: AtomicUsize,
 }
 
 impl Counting {
-    pub(crate) const fn new() -> Self {
+    /// Nothing taken yet.
+    pub const fn new() -> Self {
         Self {
             now: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
@@ -81,17 +149,23 @@ impl Counting {
     }
 
     /// Bytes taken and not given back.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.now.load(Ordering::Relaxed)
     }
 
     /// Does `work`; returns its result and the bytes it took at most beside what was taken before.
-    pub(crate) fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, usize) {
+    pub fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, usize) {
         let before = self.held();
         self.peak.store(before, Ordering::Relaxed);
         let done = work();
         let peak = self.peak.load(Ordering::Relaxed);
         (done, peak.saturating_sub(before))
+    }
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -146,5 +220,36 @@ unsafe impl GlobalAlloc for Refusing {
             }
             moved
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[global_allocator]
+    static MEMORY: Refusing = Refusing::nothing();
+
+    /// Larger than what threads and the harness of tests ask for.
+    const LARGE: usize = 1 << 20;
+
+    /// Whether a request is granted.
+    fn granted() -> bool {
+        let mut bytes: Vec<u8> = Vec::new();
+        bytes.try_reserve_exact(LARGE).is_ok()
+    }
+
+    #[test]
+    fn a_thread_that_is_short_of_memory_is_the_only_one() {
+        let here = || MEMORY.while_short_here(LARGE, 2, || [(); 4].map(|()| granted()));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(here(), ([true, true, false, false], 2)));
+            }
+            assert!((0..100).all(|_| granted()));
+        });
+        assert_eq!(MEMORY.while_short_here(LARGE + 1, 0, granted), (true, 0));
+        assert!(granted());
     }
 }

@@ -26,6 +26,7 @@ mod layer;
 mod machine;
 mod merge;
 pub mod model;
+mod ranks;
 mod read;
 mod recording;
 mod report;

@@ -1,23 +1,19 @@
 //! One trace of the traces of many ranks.
 //!
-//! Each rank becomes a backend of the merged trace, `rank 0`, `rank 1` and so on: its work on the
-//! CPU is what that backend computes, waiting for the halo is its exchange, and what a rank waits
-//! for otherwise shows as waiting. So everything that is told of backends is told of ranks: rows of
-//! the timeline, shares of time, imbalance, and the stages that kept a rank from computing. A GPU
-//! of a rank is a backend beside it.
-//!
-//! Records of threads that are named after a rank belong to that rank, so a single trace of ranks
-//! as threads is told apart too. Clocks of machines are aligned by the starts that headers state,
-//! to the millisecond at best.
+//! Each rank becomes a [backend](crate::ranks) of the merged trace, `rank 0`, `rank 1` and so on.
+//! So everything that is told of backends is told of ranks: rows of the timeline, shares of time,
+//! imbalance, and the stages that kept a rank from computing. Clocks of machines are aligned by the
+//! starts that headers state, to the millisecond at best.
 
 use crate::{
     Error, ErrorKind, Trace, Writer,
-    model::{Interval, Lost, Phase, Record, Span, Step, Subregion, Text},
+    model::{Interval, Lost, Record, Span, Step, Subregion},
+    ranks::{give_span, give_subregion, of_spans, together},
 };
-use std::{collections::BTreeMap, io::Write};
-
-/// The stage in which a rank waits for messages of the halo.
-const HALO: &str = "ranks.wait";
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::Write,
+};
 
 /// Writes the traces of the ranks of one run as one trace.
 ///
@@ -44,6 +40,8 @@ struct Part<'a> {
     shift: u64,
     /// Added to the numbers of spans.
     ids: u64,
+    /// The ranks of its spans, where it is a trace of several.
+    ranks: HashMap<u64, u32>,
 }
 
 impl Part<'_> {
@@ -55,16 +53,8 @@ impl Part<'_> {
         Interval::new(self.at(time.begin()), self.at(time.end()))
     }
 
-    /// The rank of a thread.
-    fn rank_of(&self, thread: &str) -> u32 {
-        let number = thread
-            .strip_prefix("rank ")
-            .and_then(|rest| rest.parse().ok());
-        number.unwrap_or(self.rank)
-    }
-
     fn span(&self, span: &Span) -> Span {
-        let rank = self.rank_of(&span.thread);
+        let rank = self.ranks.get(&span.id).copied().unwrap_or(self.rank);
         let number = |id: u64| {
             if id == 0 {
                 0
@@ -76,13 +66,10 @@ impl Part<'_> {
             id: number(span.id),
             parent: number(span.parent),
             time: self.interval(span.time),
-            backend: span.backend.as_ref().map(|backend| name(rank, backend)),
             thread: format!("rank {rank}").into(),
             ..span.clone()
         };
-        if span.name == HALO {
-            (span.backend, span.phase) = (Some(name(rank, "cpu")), Phase::Exchange);
-        }
+        give_span(&mut span, rank);
         span
     }
 
@@ -97,50 +84,16 @@ impl Part<'_> {
                     shifted(time)
                 }
             });
-        Subregion {
-            backend: name(self.rank, &one.backend),
+        let mut one = Subregion {
             upload,
             compute,
             download,
             exchange,
             ..one.clone()
-        }
+        };
+        give_subregion(&mut one, self.rank);
+        one
     }
-}
-
-/// The backend of a rank.
-fn name(rank: u32, backend: &str) -> Text {
-    match backend {
-        "cpu" => format!("rank {rank}").into(),
-        other => format!("rank {rank} {other}").into(),
-    }
-}
-
-/// Steps that all ranks made together: from the first beginning to the last end, or to the
-/// beginning of the next one, so that no moment counts twice.
-fn steps(parts: &[Part<'_>]) -> Vec<Step> {
-    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
-    for part in parts {
-        for step in &part.trace.steps {
-            let time = part.interval(step.time);
-            let whole = steps.entry(step.step).or_insert_with(|| Step {
-                time,
-                ..step.clone()
-            });
-            whole.time = Interval::new(
-                whole.time.begin().min(time.begin()),
-                whole.time.end().max(time.end()),
-            );
-            whole.points = whole.points.max(step.points);
-        }
-    }
-    let mut steps: Vec<Step> = steps.into_values().collect();
-    for at in 1..steps.len() {
-        let next = steps[at].time.begin();
-        let time = steps[at - 1].time;
-        steps[at - 1].time = Interval::new(time.begin(), time.end().min(next));
-    }
-    steps
 }
 
 fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
@@ -161,6 +114,7 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
             trace,
             shift,
             ids,
+            ranks: of_spans(&trace.spans),
         })
         .collect();
     let Some(first) = parts.first() else {
@@ -170,7 +124,13 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
     (header.start_unix_ms, header.rank) = (start, None);
     let mut writer = Writer::new(to, &header)?;
     let mut last = 0;
-    for step in steps(&parts) {
+    let steps = parts.iter().flat_map(|part| {
+        part.trace.steps.iter().map(|step| Step {
+            time: part.interval(step.time),
+            ..step.clone()
+        })
+    });
+    for step in together(steps) {
         last = last.max(step.time.end());
         writer.write(&Record::Step(step))?;
     }

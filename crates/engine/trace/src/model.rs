@@ -354,6 +354,9 @@ pub struct Subregion {
     pub subregion: u64,
     /// The backend.
     pub backend: Text,
+    /// The rank whose thread told it, in a program with ranks as threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Number of the pass over the pairs within the step, such as 0 for densities and 1 for forces.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pass: u64,

@@ -6,6 +6,7 @@
 use crate::{
     Error, ErrorKind,
     model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
+    ranks,
 };
 use std::{
     borrow::Cow,
@@ -91,7 +92,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a file.
+    /// Reads a file. Ranks that were threads of the program are backends of their own in it, as in
+    /// one that [`write_merged`](crate::write_merged) makes.
     ///
     /// # Errors
     /// [`ErrorKind::Read`]; [`ErrorKind::Truncated`], [`ErrorKind::Foreign`] and
@@ -122,6 +124,8 @@ impl Trace {
             }
         }
         trace.damage.cut = !closed;
+        let (spans, steps) = (&mut trace.spans, &mut trace.steps);
+        ranks::tell_apart(spans, steps, &mut trace.subregions);
         Ok(trace)
     }
 

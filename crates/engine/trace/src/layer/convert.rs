@@ -5,9 +5,12 @@
 //! clock is a virtual one, need not know the trace's. Those of `gpu.kernel` and `gpu.copy` are
 //! nanoseconds before the event, because a device reports after the fact.
 
-use crate::model::{
-    Fields, Interval, Note, Occupancy, Phase, Record, Retune, Span, Subregion, Text, Theta,
-    VIRTUAL, Value,
+use crate::{
+    model::{
+        Fields, Interval, Note, Occupancy, Phase, Record, Retune, Span, Subregion, Text, Theta,
+        VIRTUAL, Value,
+    },
+    ranks,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Metadata;
@@ -21,6 +24,8 @@ pub(super) struct Place<'a> {
     pub(super) at: u64,
     /// The number of the next span.
     pub(super) spans: &'a AtomicU64,
+    /// The thread.
+    pub(super) thread: &'a str,
 }
 
 /// The record of an event.
@@ -105,6 +110,7 @@ fn subregion(fields: &Fields, place: Place<'_>) -> Option<Subregion> {
         step: place.step,
         subregion: count(fields, "subregion")?,
         backend: text(fields, "backend")?,
+        rank: ranks::named(place.thread),
         pass: count(fields, "pass").unwrap_or(0),
         points: count(fields, "points").unwrap_or(0),
         cells: count(fields, "cells").unwrap_or(0),

@@ -104,11 +104,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         }
         let mut fields = Fields::new();
         event.record(&mut Collect(&mut fields));
+        let thread = thread_name();
         let place = convert::Place {
             step,
             origin,
             at,
             spans: &self.spans,
+            thread: &thread,
         };
         self.sink
             .put(convert::event(event.metadata(), fields, place));

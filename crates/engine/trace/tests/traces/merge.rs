@@ -3,9 +3,10 @@
 use crate::made::{self, hybrid_run, span, step, trace};
 use nearfield_trace::{
     Analysis, ErrorKind, Trace,
-    model::{Interval, Record},
+    model::{Interval, Record, Span, Step, Subregion},
     write_merged, write_report,
 };
+use std::{collections::BTreeSet, slice::from_ref};
 
 fn ms(begin: u64, end: u64) -> Interval {
     Interval::new(begin * 1_000_000, end * 1_000_000)
@@ -94,21 +95,81 @@ fn every_rank_is_a_backend_with_its_work_its_halo_and_its_waiting() {
 
 #[test]
 fn ranks_as_threads_are_told_apart_in_one_trace() {
+    // Rank 1 begins and ends every step a little later. Its work is done by another thread, which
+    // has no rank in its name.
+    let late = |time: Interval| Interval::new(time.begin() + 2_000_000, time.end() + 2_000_000);
     let mut records = run(80, "rank 0");
-    let others = run(40, "rank 1")
-        .into_iter()
-        .filter_map(|record| match record {
-            Record::Span(mut span) => {
-                span.id += 100;
-                Some(Record::Span(span))
+    for record in run(40, "rank 1") {
+        match record {
+            Record::Span(span) => {
+                let mut outer = Span {
+                    id: span.id + 100,
+                    time: late(span.time),
+                    ..span
+                };
+                if outer.name == "cpu.search" {
+                    let inner = Span {
+                        id: outer.id + 100,
+                        parent: outer.id,
+                        thread: "worker".into(),
+                        ..outer.clone()
+                    };
+                    records.push(Record::Span(inner));
+                    outer.name = "engine.find".into();
+                    outer.backend = None;
+                }
+                records.push(Record::Span(outer));
             }
+            Record::Step(step) => records.push(Record::Step(Step {
+                time: late(step.time),
+                ..step
+            })),
+            _ => {}
+        }
+    }
+    let read = trace(records);
+    let merged_again = merged(&[merged(from_ref(&read))]);
+    for whole in [&read, &merged_again] {
+        assert_eq!(whole.steps.len(), 4);
+        let summary = Analysis::of(whole).unwrap().summary;
+        let names: Vec<&String> = summary.backends.keys().collect();
+        assert_eq!(names, ["rank 0", "rank 1"]);
+        // A step ends with its last stage, 2 ms behind the beginning of the next one.
+        assert_eq!((summary.total_ms, summary.run_ms), (408.0, 402.0));
+        // One of both computes whenever rank 0 does, which is for 320 ms.
+        assert_eq!(summary.no_compute_ms, 82.0);
+        // Those 2 ms are in both steps.
+        assert_eq!(summary.backends["rank 0"].busy, 326.0);
+        assert_eq!(summary.backends["rank 1"].busy, 160.0);
+    }
+}
+
+#[test]
+fn subregions_of_ranks_as_threads_are_told_apart() {
+    let of = |rank: u32| {
+        let records = hybrid_run(2).into_iter();
+        records.filter_map(move |record| match record {
+            Record::Subregion(one) => Some(Record::Subregion(Subregion {
+                rank: Some(rank),
+                ..one
+            })),
+            Record::Span(span) => Some(Record::Span(Span {
+                thread: format!("rank {rank}").into(),
+                id: span.id + 1000 * u64::from(rank),
+                parent: match span.parent {
+                    0 => 0,
+                    parent => parent + 1000 * u64::from(rank),
+                },
+                ..span
+            })),
+            Record::Step(_) => Some(record),
             _ => None,
-        });
-    records.extend(others);
-    let whole = merged(&[trace(records.clone())]);
-    let analysis = Analysis::of(&whole).unwrap();
-    let names: Vec<&String> = analysis.summary.backends.keys().collect();
-    assert_eq!(names, ["rank 0", "rank 1"]);
+        })
+    };
+    let whole = trace(of(0).chain(of(1)).collect());
+    let names: BTreeSet<&str> = whole.subregions.iter().map(|one| &*one.backend).collect();
+    let expected = ["rank 0", "rank 0 gpu", "rank 1", "rank 1 gpu"];
+    assert!(names.iter().eq(&expected), "{names:?}");
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn full() -> Vec<Record> {
             step: 1,
             subregion: 2,
             backend: "gpu".into(),
+            rank: Some(1),
             pass: 1,
             points: 3,
             cells: 2,

@@ -42,7 +42,7 @@
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
     reduce::{MAX_OUTPUTS, Results, combine_lanes, fold_lanes},
-    together::{self, in_pages, put_together},
+    together::{self, SAMPLED, in_pages, put_together},
     window::{PAGE, Window, WindowSums, by_page},
 };
 use crate::{
@@ -126,19 +126,20 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
         let cell = lattice.cell_f64(points.position_f64(slot));
         let runs = sweep.runs_ahead(cell, 0, slot)?;
-        let mut reached = with_room(runs.len(), "a sample of candidates")?;
+        let mut reached = with_room(runs.len(), SAMPLED)?;
         reached.extend(runs.iter().map(|run| run.slots.clone()));
         sample.push(reached);
     }
     // A task of `size` targets reaches `size` points further than its first target.
     let held = |size: usize| {
-        let all = sample.iter().map(|runs: &Vec<Range<usize>>| {
-            let runs = runs.iter();
-            in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))
-        });
-        all.sum::<usize>() / sample.len().max(1)
+        let mut all = 0;
+        for runs in &sample {
+            let runs: std::slice::Iter<'_, Range<usize>> = runs.iter();
+            all += in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))?;
+        }
+        Ok(all / sample.len().max(1))
     };
-    let size = together::task_size(points.len(), held);
+    let size = together::task_size(points.len(), held)?;
     Ok((points.len() <= MANY || points.len().div_ceil(size) >= MIN_TASKS).then_some(size))
 }
 

@@ -20,7 +20,7 @@
 use super::window::{PAGE, WHAT, WindowSums};
 use crate::{error::Error, pool::CpuBackend};
 use nearfield_grid::{
-    memory::{Shortage, filled, zeroed},
+    memory::{Shortage, collected, filled, zeroed},
     parallel::PoolLoops,
 };
 use nearfield_pairs::{Channels, PairKernel, Reduce};
@@ -36,36 +36,41 @@ const TARGETS: [usize; 2] = [1 << 8, 1 << 11];
 const MAX_TIMES: usize = 8;
 /// See [`MAX_TIMES`].
 const MAX_HELD: usize = 1 << 22;
+/// What memory for the estimate of a task's size is for.
+pub(crate) const SAMPLED: &str = "a sample of candidates";
 /// Pages that are added up at a time.
 const AT_A_TIME: usize = 1 << 5;
 
 /// Returns the targets of a task on `points` points; `held` tells how many points the window of a
 /// task of a given size holds.
-pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
+pub(crate) fn task_size(
+    points: usize,
+    held: impl Fn(usize) -> Result<usize, Shortage>,
+) -> Result<usize, Shortage> {
     let max = points.saturating_mul(MAX_TIMES).max(MAX_HELD);
     let mut size = (points / TASKS).clamp(TARGETS[0], TARGETS[1]);
-    while size < points && points.div_ceil(size).saturating_mul(held(size)) > max {
+    while size < points && points.div_ceil(size).saturating_mul(held(size)?) > max {
         size *= 2;
     }
-    size
+    Ok(size)
 }
 
 /// Returns the number of points of all pages that hold any of the `points`, which come in any
 /// order.
 ///
 /// Overlapping ranges count once: pages are sorted by their start and walked.
-pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
-    let mut pages: Vec<_> = points
+pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> Result<usize, Shortage> {
+    let pages = points
         .filter(|points| !points.is_empty())
-        .map(|points| points.start / PAGE..points.end.div_ceil(PAGE))
-        .collect();
+        .map(|points| points.start / PAGE..points.end.div_ceil(PAGE));
+    let mut pages = collected(pages, SAMPLED)?;
     pages.sort_unstable_by_key(|pages| pages.start);
     let (mut held, mut end) = (0, 0);
     for pages in pages {
         held += pages.end.saturating_sub(pages.start.max(end));
         end = end.max(pages.end);
     }
-    held * PAGE
+    Ok(held * PAGE)
 }
 
 /// Takes the sums of a range of points, which begins with a page: whole pages as the tasks laid
@@ -114,11 +119,11 @@ impl Sums {
         let held = PagesHeld::of(windows, points.div_ceil(PAGE))?;
         backend.install_for(points, || {
             let chunks = (0..points.div_ceil(AT_A_TIME * PAGE)).into_par_iter();
-            chunks.with_max_len(1).run(|chunk| {
+            let done = chunks.with_max_len(1).map(|chunk| {
                 let first = chunk * AT_A_TIME * PAGE;
                 let slots = first..(first + AT_A_TIME * PAGE).min(points);
                 let room = slots.len().next_multiple_of(PAGE) * channels;
-                let mut sums = vec![reduce.identity(); room];
+                let mut sums = filled(room, reduce.identity(), WHAT)?;
                 if channels > 0 {
                     for (page, sums) in sums.chunks_mut(PAGE * channels).enumerate() {
                         for theirs in held.sums(chunk * AT_A_TIME + page, windows, channels) {
@@ -129,9 +134,10 @@ impl Sums {
                     }
                 }
                 put(slots, &sums);
+                Ok(())
             });
-        });
-        Ok(())
+            done.combined(|| Ok(()), Result::and)
+        })
     }
 }
 
@@ -253,7 +259,7 @@ mod tests {
 
     #[test]
     fn windows_hold_whole_pages_once() {
-        let held = |points: &[Range<usize>]| in_pages(points.iter().cloned()) / PAGE;
+        let held = |points: &[Range<usize>]| in_pages(points.iter().cloned()).unwrap() / PAGE;
         assert_eq!(held(&[]), 0);
         assert_eq!(held(&[5..5, 3..4]), 1);
         assert_eq!(held(&[3 * PAGE..3 * PAGE + 1, 0..1, 1..2]), 2);
@@ -267,9 +273,9 @@ mod tests {
     fn there_are_many_tasks_unless_windows_hold_too_much() {
         let points = 1_000_000;
         // A window holds parts of layers of cells a twelfth of all points apart.
-        assert_eq!(task_size(points, |size| 2 * size + 12_000), 1 << 11);
-        let all = task_size(points, |_| points);
+        assert_eq!(task_size(points, |size| Ok(2 * size + 12_000)), Ok(1 << 11));
+        let all = task_size(points, |_| Ok(points)).unwrap();
         assert!(points.div_ceil(all) <= MAX_TIMES);
-        assert_eq!(task_size(1_000, |_| 1_000), 1 << 8);
+        assert_eq!(task_size(1_000, |_| Ok(1_000)), Ok(1 << 8));
     }
 }

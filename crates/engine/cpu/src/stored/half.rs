@@ -39,6 +39,7 @@ use crate::{
     pool::CpuBackend,
     simd::{LANES, Simd, Task, level::SimdLevel, with_level},
 };
+use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
@@ -65,7 +66,7 @@ impl<K: PairKernel> HalfLists<'_, K> {
     /// Runs the traversal.
     pub(super) fn run(&self, backend: &CpuBackend) -> Result<(), Error> {
         let len = self.lists.len();
-        let task = together::task_size(len, |size| held(self.lists, size));
+        let task = together::task_size(len, |size| held(self.lists, size))?;
         let windows = backend.map_tasks(len, task, &|targets, scratch| {
             self.window(backend, targets, scratch)
         })?;
@@ -113,8 +114,9 @@ impl<K: PairKernel> HalfLists<'_, K> {
 
 /// Estimates the number of points that the window of a task of `size` targets holds, from four
 /// blocks of targets spread over the set.
-fn held(lists: &NeighborLists, size: usize) -> usize {
-    let all = (0..SAMPLE_BLOCKS).map(|block| {
+fn held(lists: &NeighborLists, size: usize) -> Result<usize, Shortage> {
+    let mut all = 0;
+    for block in 0..SAMPLE_BLOCKS {
         let first = block * (lists.len() / SAMPLE_BLOCKS);
         let targets =
             (first..(first + size).min(lists.len())).step_by(size.div_ceil(SAMPLE_TARGETS));
@@ -122,9 +124,9 @@ fn held(lists: &NeighborLists, size: usize) -> usize {
             let sources = lists.of(target).iter().map(|&source| source as usize);
             sources.chain([target])
         });
-        in_pages(reached.map(|point| point..point + 1))
-    });
-    all.sum::<usize>() / SAMPLE_BLOCKS
+        all += in_pages(reached.map(|point| point..point + 1))?;
+    }
+    Ok(all / SAMPLE_BLOCKS)
 }
 
 /// A range of targets.

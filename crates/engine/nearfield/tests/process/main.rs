@@ -7,6 +7,8 @@
 
 mod fork;
 mod memory;
+#[path = "../refusing/mod.rs"]
+mod refusing;
 mod small_box;
 mod system;
 mod threads;

@@ -1,6 +1,7 @@
 //! Memory that is refused is an error with the bytes, wherever it happens.
 
 use crate::{
+    refusing::Refusing,
     system::{alone, with_memory},
     uses::{self, Input},
 };
@@ -8,42 +9,22 @@ use nearfield::{Builder, all_pairs::SampleGrid, prelude::*};
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Small pieces of memory that the allocator keeps, for what does not grow with the input.
-fn cushion() {
-    let pieces: Vec<Vec<u8>> = (0..2000).map(|_| vec![1u8; 1000]).collect();
-    let last = vec![1u8; 1000];
-    drop(pieces);
-    // It lies behind the others, which are therefore not given back to the system.
-    std::mem::forget(last);
-}
+#[global_allocator]
+static MEMORY: Refusing = Refusing::nothing();
 
-/// Does something within more and more memory until it succeeds; before that it must fail with an
-/// error that says so, never otherwise.
+/// From here on requests grow with the input; a controller takes 12 kB.
+const GROWS: usize = 16_384;
+
+/// Does something with one request for memory granted more every time, until it succeeds; before
+/// that it must fail with an error that says so, never otherwise.
 fn squeeze(name: &str, work: impl Fn() -> Result<u64, Error>) {
     let expected = work().unwrap_or_else(|error| panic!("{name}: {error}"));
-    let (mut more, mut refused) = (MEGABYTE / 4, 0);
-    loop {
-        cushion();
-        match with_memory(more, &work) {
-            Ok(found) => {
-                assert_eq!(found, expected, "{name} within {more} bytes");
-                break;
-            }
-            Err(error) => {
-                let text = error.to_string();
-                // No threads are started here, so memory is all that can be short.
-                assert!(
-                    error.is_out_of_memory(),
-                    "{name} within {more} bytes: {text}"
-                );
-                assert!(text.contains("bytes are needed"), "{name}: {text}");
-                refused += 1;
-            }
-        }
-        more += more / 2;
-        assert!(more < 4096 * MEGABYTE, "{name} never succeeds");
-    }
-    println!("{name}: refused {refused} times, succeeded within {more} bytes");
+    let (found, refused) = MEMORY.squeeze(GROWS, "bytes are needed for", || {
+        // No threads are started here, so memory is all that can be short.
+        work().inspect_err(|error| assert!(error.is_out_of_memory(), "{name}: {error}"))
+    });
+    assert_eq!(found, expected, "{name} after {refused} refusals");
+    println!("{name}: refused {refused} times");
     assert!(refused > 0, "{name} was never short of memory");
 }
 
@@ -52,7 +33,7 @@ fn every_use_of_an_engine_survives_that_memory_is_refused() {
     alone(
         "memory::every_use_of_an_engine_survives_that_memory_is_refused",
         || {
-            let input = Input::new(100_000);
+            let input = Input::new(12_000);
             for boxed in [false, true] {
                 let periodic = |builder: Builder| {
                     if boxed {
@@ -78,7 +59,7 @@ fn every_use_of_an_engine_survives_that_memory_is_refused() {
 fn sums_over_all_pairs_survive_that_memory_is_refused() {
     let name = "memory::sums_over_all_pairs_survive_that_memory_is_refused";
     alone(name, || {
-        let input = Input::new(100_000);
+        let input = Input::new(12_000);
         squeeze("sums over all pairs", || uses::all_pairs(&input, 1));
     });
 }

@@ -7,8 +7,6 @@
 
 mod fork;
 mod memory;
-#[path = "../refusing/mod.rs"]
-mod refusing;
 mod small_box;
 mod system;
 mod threads;

@@ -1,11 +1,11 @@
 //! Memory that is refused is an error with the bytes, wherever it happens.
 
 use crate::{
-    refusing::Refusing,
     system::{alone, with_memory},
     uses::{self, Input},
 };
 use nearfield::{Builder, all_pairs::SampleGrid, prelude::*};
+use nearfield_testkit::memory::Refusing;
 
 const MEGABYTE: u64 = 1 << 20;
 

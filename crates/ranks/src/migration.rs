@@ -237,9 +237,9 @@ impl<T: Scalar> RankedEngine<T> {
         let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving)?;
         let [came, _] = points::receive(&mut self.comm, exchange, links, radii)?;
         let merged = packed.and_then(|()| self.merge(at, departures, came, &special));
-        let ranks = self.place();
+        let rank = self.rank();
         let found = merged.and_then(|merged| {
-            let departures = Departures::new(&merged.special, &self.seen, ranks)?;
+            let departures = Departures::new(&merged.special, &self.seen, rank)?;
             Ok((merged, departures))
         });
         let own = &mut self.sets[at];

@@ -172,7 +172,7 @@ impl<T: Scalar> RankedEngine<T> {
             }
             _ => Vec::new(),
         };
-        let departures = Departures::new(&special, &self.seen, self.place())?;
+        let departures = Departures::new(&special, &self.seen, self.rank())?;
         Ok(Plan {
             bounds,
             how: if ascending && departures.leaving.is_empty() {
@@ -183,11 +183,6 @@ impl<T: Scalar> RankedEngine<T> {
             special,
             departures,
         })
-    }
-
-    /// This rank and the number of ranks.
-    pub(crate) fn place(&self) -> [usize; 2] {
-        [self.comm.rank(), self.comm.ranks()]
     }
 
     /// Domains that are still to be cut.
@@ -324,13 +319,12 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(domains) = &self.domains else {
             return Err(Refusal::new("space is not divided among the ranks"));
         };
-        let ranks = [self.comm.rank(), self.comm.ranks()];
-        if ranks[1] == 1 {
+        if self.ranks() == 1 {
             return Ok(Departures::default());
         }
         let set = &self.sets[at];
         let special = (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
-        Ok(Departures::new(&special, &self.seen, ranks)?)
+        Ok(Departures::new(&special, &self.seen, self.comm.rank())?)
     }
 
     /// Sends the caller's points of a set to owners and halos, and takes those of others. The inner
@@ -397,16 +391,16 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(domains) = &self.domains else {
             return Ok(Err(Refusal::new("space is not divided among the ranks")));
         };
-        let ranks = [comm.rank(), comm.ranks()];
+        let (rank, ranks) = (comm.rank(), comm.ranks());
         let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
         let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
             if let Some(refusal) = owned.refused.take().or(halo.refused.take()) {
                 return Err(refusal);
             }
-            let sends = departures.with_own(set.home.len(), ranks[0])?;
-            points::stay(&mut owned, &set.home, to(&sends, ranks[0]), ranks[0])?;
-            let viewed = to(&departures.seen, ranks[0]);
-            points::stay(&mut halo, &set.home, viewed, ranks[0])?;
+            let sends = departures.with_own(set.home.len(), rank)?;
+            points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
+            let viewed = to(&departures.seen, rank);
+            points::stay(&mut halo, &set.home, viewed, rank)?;
             let way = Way {
                 sends,
                 ..Way::default()
@@ -414,11 +408,11 @@ impl<T: Scalar> RankedEngine<T> {
             set.take_owned(engine, owned, way)?;
             set.routes.halo.sends = copies(&departures.seen)?;
             (set.border, set.near) = (Vec::new(), Vec::new());
-            if ranks[1] > 1 {
+            if ranks > 1 {
                 let positions = &set.owned().positions;
                 let bounds = Bounds::of(T::positions(positions), domain).map_err(Refusal::new)?;
                 let special = seen.survey(domains, positions, &bounds)?;
-                let around = Departures::new(&special, seen, ranks)?;
+                let around = Departures::new(&special, seen, rank)?;
                 (set.border, set.near) = (around.border, around.near);
             }
             set.take_halo(engine, halo)

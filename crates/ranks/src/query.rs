@@ -10,9 +10,9 @@ use crate::{
     error::Refusal,
     lists::Spans,
     points::{self, Points},
-    routes::{Departures, Send, Way, to},
+    routes::{Departures, Way, add, to},
 };
-use nearfield_grid::memory::{Shortage, collected, copied, make_room, make_room_for_one};
+use nearfield_grid::memory::{Shortage, collected, copied, make_room};
 
 impl<T: Scalar> RankedEngine<T> {
     /// Global ids of the neighbours in `sources` of positions that are no points of any set: list i
@@ -84,19 +84,13 @@ impl<T: Scalar> RankedEngine<T> {
         let Some(domains) = &self.domains else {
             return Err(Refusal::new("there are no points: add a point set"));
         };
-        let mut by_rank: Vec<Vec<u32>> = vec![Vec::new(); self.ranks()];
+        let mut departures = Departures::default();
         for (index, at) in (0..).zip(positions) {
             let cell = T::cell(domains.lattice(), *at);
-            let list = &mut by_rank[domains.owner(domains.brick(cell)) as usize];
-            make_room_for_one(list, "positions of a query")?;
-            list.push(index);
+            let owner = domains.owner(domains.brick(cell)) as usize;
+            add(&mut departures.leaving, owner, index)?;
         }
-        let by_rank = by_rank.into_iter().enumerate();
-        let sends = by_rank.map(|(rank, indices)| Send { rank, indices });
-        Ok(Departures {
-            leaving: sends.filter(|send| !send.indices.is_empty()).collect(),
-            ..Departures::default()
-        })
+        Ok(departures)
     }
 
     /// The positions as points whose ids are their places.

@@ -78,14 +78,8 @@ impl Departures {
     ///
     /// # Errors
     /// [`Shortage`].
-    pub(crate) fn new(
-        special: &[Special],
-        seen: &Seen,
-        [rank, ranks]: [usize; 2],
-    ) -> Result<Self, Shortage> {
+    pub(crate) fn new(special: &[Special], seen: &Seen, rank: usize) -> Result<Self, Shortage> {
         let mut departures = Self::default();
-        let mut leaving = vec![Vec::new(); ranks];
-        let mut viewed = vec![Vec::new(); ranks];
         let push = |list: &mut Vec<u32>, index| {
             make_room_for_one(list, WHAT)?;
             list.push(index);
@@ -94,7 +88,7 @@ impl Departures {
         for Special { index, class } in special {
             let class = seen.class(*class);
             if class.owner as usize != rank {
-                push(&mut leaving[class.owner as usize], *index)?;
+                add(&mut departures.leaving, class.owner as usize, *index)?;
             } else if class.ranks.len() > 1 {
                 push(&mut departures.border, *index)?;
                 push(&mut departures.near, *index)?;
@@ -102,10 +96,9 @@ impl Departures {
                 push(&mut departures.near, *index)?;
             }
             for viewer in class.ranks.iter().filter(|viewer| **viewer != class.owner) {
-                push(&mut viewed[*viewer as usize], *index)?;
+                add(&mut departures.seen, *viewer as usize, *index)?;
             }
         }
-        (departures.leaving, departures.seen) = (sends(leaving), sends(viewed));
         Ok(departures)
     }
 
@@ -142,12 +135,24 @@ impl Departures {
     }
 }
 
-/// Those ranks that get anything.
-fn sends(by_rank: Vec<Vec<u32>>) -> Vec<Send> {
-    let all = by_rank.into_iter().enumerate();
-    all.filter(|(_, indices)| !indices.is_empty())
-        .map(|(rank, indices)| Send { rank, indices })
-        .collect()
+/// Adds a point that goes to a rank. A rank has few partners, however many ranks there are.
+///
+/// # Errors
+/// [`Shortage`].
+pub(crate) fn add(sends: &mut Vec<Send>, rank: usize, index: u32) -> Result<(), Shortage> {
+    let at = match sends.binary_search_by_key(&rank, |send| send.rank) {
+        Ok(at) => at,
+        Err(at) => {
+            make_room_for_one(sends, WHAT)?;
+            let indices = Vec::new();
+            sends.insert(at, Send { rank, indices });
+            at
+        }
+    };
+    let indices = &mut sends[at].indices;
+    make_room_for_one(indices, WHAT)?;
+    indices.push(index);
+    Ok(())
 }
 
 /// The same points once more.

@@ -9,16 +9,19 @@
 //!
 //! Dropping a transport while its thread panics is a fault of its rank, at once. Dropping it
 //! otherwise only notes that the rank is gone: ranks that need nothing of it may finish. The first
-//! that waits for a rank that is gone turns this into a fault. A fault wakes all ranks and stays,
-//! so no wait outlives a lost rank.
+//! that waits for a rank that is gone turns this into a fault. A fault wakes all ranks once and
+//! stays, so no wait outlives a lost rank. A rank that is gone wakes those that have ever slept for
+//! it; they are in a list of its mailbox. So the end of all ranks takes no longer than their
+//! partners are many.
 //!
-//! **Invariant:** a rank sleeps only if, under the lock of its mailbox, there was no fault, the
-//! rank that it waits for was there and the message was not. Each of these changes before the lock
-//! is taken to wake the rank, so no change is missed.
+//! **Invariant:** a rank sleeps only if it is in that list and, under the lock of its own mailbox,
+//! there was no fault, the rank that it waits for was there and the message was not. Each of these
+//! changes before the lock is taken to wake the rank, so no change is missed: a rank that came into
+//! the list after it was read finds that the other one is gone.
 
 use super::{Fault, FaultCause, Tag, Transport};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -32,6 +35,8 @@ use std::{
 pub struct ThreadTransport {
     rank: usize,
     world: Arc<World>,
+    /// The ranks whose mailboxes list this one as a sleeper.
+    listed: HashSet<usize>,
 }
 
 /// The rank and the number of ranks.
@@ -65,6 +70,8 @@ struct Inbox {
     messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
     /// The sender and the tag of the message that the rank sleeps for.
     awaited: Option<(usize, Tag)>,
+    /// Ranks that have slept for a message of this one, each once.
+    sleepers: Vec<usize>,
 }
 
 /// The transports of a set of ranks, by rank, each to be moved to a thread of its own.
@@ -89,6 +96,7 @@ pub fn set(ranks: usize) -> Vec<ThreadTransport> {
     let transport = |rank| ThreadTransport {
         rank,
         world: world.clone(),
+        listed: HashSet::new(),
     };
     (0..ranks).map(transport).collect()
 }
@@ -133,25 +141,29 @@ impl Mailbox {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the rank if it sleeps for a message of a rank that is `concerned`.
+    fn wake_if(&self, concerned: impl Fn(usize) -> bool) {
+        let awaited = self.inbox().awaited;
+        if awaited.is_some_and(|(from, _)| concerned(from)) {
+            self.news.notify_all();
+        }
+    }
 }
 
 impl World {
     /// Notes a fault, unless there is one, and wakes all ranks; returns the one that holds. No
     /// mailbox may be locked by the caller.
     fn fail(&self, fault: Fault) -> Fault {
-        let fault = self.fault.get_or_init(|| fault).clone();
-        self.wake(|_| true);
-        fault
-    }
-
-    /// Wakes the ranks that sleep for a message of a rank that is `concerned`.
-    fn wake(&self, concerned: impl Fn(usize) -> bool) {
-        for mailbox in &self.mailboxes {
-            let awaited = mailbox.inbox().awaited;
-            if awaited.is_some_and(|(from, _)| concerned(from)) {
-                mailbox.news.notify_all();
-            }
+        let mut is_first = false;
+        let holds = self.fault.get_or_init(|| {
+            is_first = true;
+            fault
+        });
+        if is_first {
+            (self.mailboxes.iter()).for_each(|mailbox| mailbox.wake_if(|_| true));
         }
+        holds.clone()
     }
 
     /// The fault there is.
@@ -219,6 +231,14 @@ impl Transport for ThreadTransport {
             if gone {
                 break;
             }
+            if self.listed.insert(from) {
+                // Two mailboxes are never locked at a time: two ranks may wait for each other.
+                drop(inbox);
+                let sender = &self.world.mailboxes[from];
+                sender.inbox().sleepers.push(self.rank);
+                inbox = mailbox.inbox();
+                continue;
+            }
             inbox.awaited = Some((from, tag));
             inbox = mailbox
                 .news
@@ -254,6 +274,10 @@ impl Drop for ThreadTransport {
             self.world.fail(Fault { rank, cause });
         }
         self.world.gone[rank].store(true, Ordering::Release);
-        self.world.wake(|from| from == rank);
+        let own = &self.world.mailboxes[rank];
+        let sleepers = std::mem::take(&mut own.inbox().sleepers);
+        for sleeper in sleepers {
+            self.world.mailboxes[sleeper].wake_if(|from| from == rank);
+        }
     }
 }

@@ -12,6 +12,7 @@ use nearfield_grid::Domain;
 #[must_use = "settings do nothing until build() is called"]
 pub struct RankedBuilder {
     pub(crate) engine: Builder,
+    pub(crate) device: Device,
     pub(crate) radius: f64,
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) rule: RadiusRule,
@@ -24,6 +25,7 @@ impl RankedBuilder {
     pub(crate) fn new(radius: f64) -> Self {
         Self {
             engine: Engine::builder(radius).list_order(ListOrder::Ascending),
+            device: Device::Auto,
             radius,
             domain: Ok(Domain::OPEN),
             rule: RadiusRule::Uniform,
@@ -63,8 +65,10 @@ impl RankedBuilder {
         self
     }
 
-    /// The hardware of this rank; other ranks may have another.
+    /// The hardware of this rank; other ranks may have another. With [`Device::Auto`], the default,
+    /// the ranks of a machine take its GPUs in turn, once steps are large enough for one.
     pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
         self.engine = self.engine.device(device);
         self
     }

@@ -11,13 +11,14 @@ use crate::{
     communicator::Communicator,
     domains::Domains,
     error::Refusal,
+    gpus,
     plan::{Accepted, How},
     seen::Seen,
     set::{Names, Set},
     times::Clock,
     transport::Transport,
 };
-use nearfield::{Engine, ListKind, RadiusRule};
+use nearfield::{Device, Engine, ListKind, RadiusRule};
 use nearfield_grid::{Radius, memory::copied};
 use std::{
     collections::HashSet,
@@ -101,6 +102,8 @@ impl<T: Scalar> RankedEngine<T> {
         settings: RankedBuilder,
         transport: Box<dyn Transport>,
     ) -> Result<Self, Error> {
+        let mut transport = transport;
+        let turn = gpus::turn_of_auto(&mut *transport, settings.device == Device::Auto)?;
         let mut comm = Communicator::new(transport);
         let parts = || {
             if settings.deterministic && settings.lists == ListKind::Half {
@@ -111,7 +114,8 @@ impl<T: Scalar> RankedEngine<T> {
             }
             let radius = T::radius(settings.radius).map_err(Refusal::new)?;
             let domain = settings.domain.clone().map_err(Refusal::new)?;
-            let engine = settings.engine.clone().precision(T::PRECISION).build()?;
+            let engine = settings.engine.clone().precision(T::PRECISION);
+            let engine = engine.auto_gpu(turn).build()?;
             Ok((radius, domain, engine))
         };
         let (radius, domain, engine) = comm.agree(parts(), &mut [])?;

@@ -3,6 +3,10 @@
 //! Ranks that see the same GPUs of the same machine take them in turn, by the order of the ranks:
 //! with two GPUs ranks 0 and 2 share the first and ranks 1 and 3 the second. A batch system that
 //! shows every rank a GPU of its own has decided already, and each takes the first that it sees.
+//!
+//! Ranks with [`Device::Auto`] do so too. They start no driver before it is worth it, so they do
+//! not know yet which GPUs they see: they count the ranks of their machine only, and the engine
+//! counts that number around the GPUs that it finds.
 
 use crate::transport::{Fault, Transport};
 use nearfield::Device;
@@ -47,10 +51,33 @@ impl View {
 
 /// That of this process.
 fn view() -> View {
-    // Of the kernel, so that containers of one machine are on one machine.
-    let machine = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let gpus = Device::visible_gpus().unwrap_or_default();
-    View::of(machine.trim(), &gpus)
+    View::of(&machine(), &Device::visible_gpus().unwrap_or_default())
+}
+
+/// The name of the machine. It is the kernel's, so that containers of one machine are on one
+/// machine.
+fn machine() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// The turn of this rank among those of its machine that take a GPU by [`Device::Auto`], as `auto`
+/// says of this one. Collective.
+///
+/// # Errors
+/// A fault of any rank.
+pub(crate) fn turn_of_auto<T: Transport + ?Sized>(
+    transport: &mut T,
+    auto: bool,
+) -> Result<u32, Fault> {
+    let own = if auto {
+        View::of(&machine(), &[]).0
+    } else {
+        String::new()
+    };
+    let all = transport.gather(own.as_bytes())?;
+    let before = all[..transport.rank()].iter();
+    Ok(before.filter(|other| **other == own.as_bytes()).count() as u32)
 }
 
 /// The GPU of a rank among these.

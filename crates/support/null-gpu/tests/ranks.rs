@@ -48,6 +48,57 @@ fn in_turn() {
 }
 
 #[test]
+fn ranks_with_auto_take_the_gpus_of_their_machine_in_turn() {
+    on_null_gpus(2, "auto_in_turn");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn auto_in_turn() {
+    // A cube of more points than a GPU is worth, for each rank; the second has a device of its own.
+    let side = 24;
+    let taken = threads::run(4, |transport| {
+        let rank = nearfield_ranks::transport::Transport::rank(&transport);
+        let builder = RankedEngine::builder(1.0).threads(1);
+        let builder = match rank {
+            1 => builder.device(Device::Cpu),
+            _ => builder,
+        };
+        let mut engine: RankedEngine = builder.build(transport).unwrap();
+        let axis = |k: usize| 0.9 * (k % side) as f32;
+        let far = 100.0 * rank as f32;
+        let points =
+            (0..side * side * side).map(|k| [far + axis(k), axis(k / side), axis(k / side / side)]);
+        let points: Vec<[f32; 3]> = points.collect();
+        let set = engine.add_point_set(&points, None).unwrap();
+        let points = engine
+            .migrate(set, &points)
+            .unwrap()
+            .bring(&mut engine, &points)
+            .unwrap();
+        // A GPU is started on a thread of its own, and taken in by the first update after that.
+        loop {
+            engine.update(set, &points).unwrap();
+            let ready = format!("{engine:?}").contains("device: hybrid") || rank == 1;
+            let mut all = [f64::from(u8::from(ready))];
+            engine.min(&mut all).unwrap();
+            if all == [1.0] {
+                return dam_break::neighborhood(engine).running().device;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    });
+    let taken: Vec<Device> = taken.into_iter().map(Result::unwrap).collect();
+    let expected = [
+        Device::Hybrid(0),
+        Device::Cpu,
+        Device::Hybrid(1),
+        Device::Hybrid(0),
+    ];
+    assert_eq!(taken, expected);
+}
+
+#[test]
 fn without_a_gpu_ranks_are_refused_by_name() {
     on_null_gpus(0, "no_gpu");
 }

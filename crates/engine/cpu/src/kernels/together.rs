@@ -36,7 +36,7 @@ const TARGETS: [usize; 2] = [1 << 8, 1 << 11];
 const MAX_TIMES: usize = 8;
 /// See [`MAX_TIMES`].
 const MAX_HELD: usize = 1 << 22;
-/// What memory for the estimate of a task's size is for.
+/// The purpose of the memory for the estimate of a task's size, for messages.
 pub(crate) const SAMPLED: &str = "a sample of candidates";
 /// Pages that are added up at a time.
 const AT_A_TIME: usize = 1 << 5;

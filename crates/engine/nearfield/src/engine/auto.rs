@@ -30,9 +30,6 @@ use std::{
 /// Points from which a GPU may pay.
 const WORTH_A_GPU: usize = 10_000;
 
-/// The GPU that is asked for first.
-const FIRST: u32 = 0;
-
 /// A GPU that an engine may have later.
 #[derive(Debug)]
 pub(crate) enum Later {
@@ -58,11 +55,17 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Begins to start the first GPU.
+    /// Begins to start the GPU of a `turn`, counted around those that are there.
     ///
     /// Returns the system's message if it gives no thread.
-    fn begin(strategy: Strategy) -> Result<Self, String> {
-        let start = move || gpu::start(FIRST, strategy);
+    fn begin(turn: u32, strategy: Strategy) -> Result<Self, String> {
+        let start = move || {
+            let gpus = match turn {
+                0 => 1,
+                _ => gpu::visible()?.len().max(1),
+            };
+            gpu::start((turn as usize % gpus) as u32, strategy)
+        };
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
         let handle = thread.spawn(start).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -138,7 +141,7 @@ impl Engine {
         let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
         match self.later.take() {
             Some(Later::Possible) if points >= WORTH_A_GPU => {
-                match Starting::begin(self.settings.strategy) {
+                match Starting::begin(self.settings.turn, self.settings.strategy) {
                     Ok(starting) => self.later = Some(Later::Starting(starting)),
                     Err(error) => self.do_without_gpu(&error),
                 }

@@ -61,6 +61,8 @@ pub struct Builder {
     /// Checked when it is given; the error is kept for `build`, so that methods can be chained.
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) device: Device,
+    /// Which GPU `Auto` takes in.
+    pub(crate) turn: u32,
     /// 0 for one per core.
     pub(crate) threads: usize,
     /// None for the best that the processor has.
@@ -157,13 +159,22 @@ impl Builder {
     /// Hardware to use; [`Device::Auto`] by default. The GPU backend takes `f32` only:
     /// [engines in `f64`](Self::precision) are refused a [`Device::Gpu`].
     ///
-    /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU is
-    /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
-    /// thousand points or more, and once it is ready both backends divide the steps as with
-    /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be
-    /// used is no error: [`Report::reason`](crate::report::Report::reason) tells.
+    /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU,
+    /// or [another](Self::auto_gpu), is started beside it at the second step (a set's first
+    /// [`update`](Engine::update)) of ten thousand points or more, and once it is ready both
+    /// backends divide the steps as with [`Device::Hybrid`]. A GPU that does not pay is left
+    /// without work, and one that cannot be used is no error:
+    /// [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
+        self
+    }
+
+    /// The number of the GPU that [`Device::Auto`] takes in; 0, the default, is the first. Numbers
+    /// are counted around: of two GPUs 2 is the first again. So engines that share a machine, such
+    /// as those of ranks, take different GPUs before they know how many there are.
+    pub fn auto_gpu(mut self, turn: u32) -> Self {
+        self.turn = turn;
         self
     }
 
@@ -503,6 +514,7 @@ impl Builder {
             precision: Precision::Single,
             domain: Ok(Domain::OPEN),
             device: Device::Auto,
+            turn: 0,
             threads: 0,
             simd: None,
             subdivision: 1,

@@ -4,6 +4,7 @@ use super::{
     gaps::Reason,
     summary::{Backend, Clock, Summary, TimedBy},
 };
+use crate::ranks::named;
 
 /// A backend computes nearly all the time from this share on.
 const BUSY: f64 = 0.9;
@@ -33,6 +34,12 @@ fn on_any_clock(summary: &Summary) -> String {
     };
     if summary.shared_steps > 0 && 2 * summary.shared_steps >= summary.steps {
         return shared(summary, busiest, most);
+    }
+    let ranks: Vec<_> = backends()
+        .filter(|(name, _)| named(name).is_some())
+        .collect();
+    if ranks.len() > 1 {
+        return of_ranks(summary, &ranks);
     }
     // Where backends divide no work, the GPU is the one to keep busy; a policy that leaves the
     // work to the CPU has found the GPU slower.
@@ -93,6 +100,32 @@ fn shared(summary: &Summary, busiest: &str, most: &Backend) -> String {
             ),
             None => format!("the backends share the work well: {split}"),
         },
+    }
+}
+
+/// Ranks divide the work by space.
+fn of_ranks(summary: &Summary, ranks: &[(&String, &Backend)]) -> String {
+    let uses = || ranks.iter().map(|(_, rank)| rank.utilisation);
+    let mean = uses().sum::<f64>() / ranks.len() as f64;
+    let most = uses().fold(0.0, f64::max);
+    let Some((busiest, rank)) = ranks.iter().find(|(_, rank)| rank.utilisation == most) else {
+        return String::new();
+    };
+    let split = format!(
+        "{busiest} computes {} of the wall time, the mean of {} ranks is {}",
+        percent(most),
+        ranks.len(),
+        percent(mean)
+    );
+    let reason = rank.reasons.iter().find(|one| !one.between_steps);
+    match reason {
+        _ if most > (1.0 + UNEVEN) * mean => format!(
+            "{split}: the work is uneven; try RankedEngine::balance, which moves domains by times"
+        ),
+        Some(reason) if most < BUSY => {
+            format!("{split}; for the rest {}", because(reason, summary))
+        }
+        _ => split,
     }
 }
 
@@ -181,9 +214,7 @@ pub(crate) fn told(reason: &Reason, steps: usize) -> String {
             Some((_, "upload" | "download" | "exchange")) => {
                 format!("data are moved in `{stage}`")
             }
-            Some(("ranks", _)) => {
-                "fewer ranks, or more points for each: they wait for each other there".into()
-            }
+            Some(("ranks", _)) => format!("ranks wait for each other in `{stage}`"),
             Some(("cpu" | "grid", _)) => format!("the CPU computes in `{stage}`"),
             Some(("gpu", _)) if stage.contains(' ') => "the GPU computes".into(),
             _ => format!("the host is in `{stage}`"),
@@ -213,6 +244,7 @@ fn advice(reason: &Reason) -> String {
             }
             Some(("cpu" | "grid", _)) => format!("to do `{stage}` on the GPU, or beside it"),
             Some(("gpu", _)) => LARGER_KERNELS.into(),
+            Some(("ranks", _)) => "fewer ranks, or more points for each".into(),
             _ => format!("to take `{stage}` out of the step, or to do it in parallel"),
         },
     }
@@ -223,6 +255,7 @@ fn title(name: &str) -> String {
     match name {
         "cpu" => "the CPU".into(),
         "gpu" => "the GPU".into(),
+        _ if name.starts_with("rank ") => name.into(),
         _ => format!("backend {name}"),
     }
 }

@@ -138,6 +138,12 @@ fn ranks_as_threads_are_told_apart_in_one_trace() {
         assert_eq!((summary.total_ms, summary.run_ms), (408.0, 402.0));
         // One of both computes whenever rank 0 does, which is for 320 ms.
         assert_eq!(summary.no_compute_ms, 82.0);
+        let said = "rank 0 computes 80 % of the wall time, the mean of 2 ranks is 60 %";
+        let verdict = &summary.verdict;
+        assert!(
+            verdict.starts_with(said) && verdict.contains("uneven"),
+            "{verdict}"
+        );
         // Those 2 ms are in both steps.
         assert_eq!(summary.backends["rank 0"].busy, 326.0);
         assert_eq!(summary.backends["rank 1"].busy, 160.0);

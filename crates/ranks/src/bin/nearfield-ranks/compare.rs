@@ -5,8 +5,8 @@
 //! depend on the ranks alone. Times say something only if each thread has a core of its own.
 
 use crate::{
-    Failure, check,
-    measure::{self, Step},
+    Failure,
+    measure::{self, Hardware, Step},
     predict::{Machine, Row},
 };
 use nearfield_ranks::transport::{
@@ -28,9 +28,8 @@ pub(crate) struct Args {
         value_parser = measure::points)]
     points_per_rank: Vec<f64>,
 
-    /// Threads of each rank, 0 for a fair share of the cores
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    on: Hardware,
 
     /// Print one JSON object and nothing else
     #[arg(long)]
@@ -49,6 +48,7 @@ struct Pair {
 struct Comparison {
     ranks: usize,
     threads: usize,
+    device: String,
     steps: Vec<Pair>,
 }
 
@@ -65,14 +65,11 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
         let text = String::from_utf8_lossy(&refused[0]);
         return Err(Failure::Shared(text.into_owned()));
     }
-    let threads = match args.threads {
-        0 => check::fair_threads(&mut transport)?,
-        threads => threads,
-    };
+    let on = args.on.take(&mut transport)?;
     drop(transport);
     let mut measured = Vec::new();
     for points in &args.points_per_rank {
-        measured.push(measure::steps(mpi, *points, threads)?);
+        measured.push(measure::steps(mpi, *points, on)?);
     }
     let Some(Ok(machine)) = machine else {
         return Ok(String::new());
@@ -84,7 +81,8 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
     });
     let comparison = Comparison {
         ranks,
-        threads,
+        threads: on.threads,
+        device: args.on.name(),
         steps: steps.collect(),
     };
     if args.json {
@@ -96,9 +94,9 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
 
 /// For people: of each number the measured one, and the predicted one by it.
 fn table(comparison: &Comparison) -> String {
-    let (ranks, threads) = (comparison.ranks, comparison.threads);
+    let (ranks, threads, device) = (comparison.ranks, comparison.threads, &comparison.device);
     let mut text = format!(
-        "{ranks} ranks of {threads} threads: measured, and predicted / measured\n\
+        "{ranks} ranks of {threads} threads on {device}: measured, and predicted / measured\n\
          {:>12} {:>10} {:>6} {:>12} {:>6} {:>9} {:>6} {:>12} {:>6}",
         "points/rank", "s/step", "", "halo/rank", "", "messages", "", "bytes", ""
     );

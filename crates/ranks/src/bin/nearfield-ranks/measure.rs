@@ -5,9 +5,10 @@
 //! lengths give latency and bandwidth.
 
 use crate::{Failure, check::ping, predict::Machine};
-use nearfield::kernels::SphDensity;
+use nearfield::{Device, kernels::SphDensity};
+use nearfield_dam_break::DeviceFlag;
 use nearfield_ranks::{
-    RankedEngine,
+    RankedEngine, gpus,
     transport::{
         Fault, Reduction, Tag, Transport,
         mpi::{Mpi, MpiTransport},
@@ -33,13 +34,67 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "1e6", value_parser = points)]
     points_per_rank: f64,
 
-    /// Threads of each rank, 0 for a fair share of the cores
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    pub(crate) on: Hardware,
 
     /// The file of the machine
     #[arg(long, value_name = "FILE", default_value = "machine.json")]
     output: PathBuf,
+}
+
+/// The hardware of steps that are timed.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Hardware {
+    /// Threads of each rank, 0 for a fair share of the cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+
+    /// cpu, gpu[:N], hybrid[:N] or emulated[:key=value,…]; GPUs without a number are taken in turn
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    device: DeviceFlag,
+}
+
+/// Reads a device that stays the same while steps are timed.
+fn device(text: &str) -> Result<DeviceFlag, String> {
+    let flag: DeviceFlag = text
+        .parse()
+        .map_err(|error: nearfield::Error| error.to_string())?;
+    if flag.device == Device::Auto {
+        return Err(
+            "auto takes a GPU in between two steps that are timed: name a device".to_owned(),
+        );
+    }
+    Ok(flag)
+}
+
+/// The share of a rank.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) threads: usize,
+    pub(crate) device: Device,
+}
+
+impl Hardware {
+    /// The share of this rank. Collective.
+    pub(crate) fn take(&self, transport: &mut MpiTransport) -> Result<Taken, Failure> {
+        let gpu = gpus::in_turn(transport, self.device.any_gpu)?;
+        Ok(Taken {
+            threads: match self.threads {
+                0 => crate::check::fair_threads(transport)?,
+                threads => threads,
+            },
+            device: self.device.with(gpu.unwrap_or(0)),
+        })
+    }
+
+    /// As the flag names it.
+    pub(crate) fn name(&self) -> String {
+        let device = self.device.device.to_string();
+        match device.split_once(':') {
+            Some((kind, _)) if self.device.any_gpu => kind.to_owned(),
+            _ => device,
+        }
+    }
 }
 
 /// Tallies of a transport.
@@ -137,17 +192,14 @@ pub(crate) fn points(text: &str) -> Result<f64, String> {
 }
 
 /// Steps of this number of points on each rank.
-pub(crate) fn steps(mpi: &Mpi, points: f64, threads: usize) -> Result<Step, Failure> {
+pub(crate) fn steps(mpi: &Mpi, points: f64, on: Taken) -> Result<Step, Failure> {
     let transport = mpi.transport();
     let transport = transport.map_err(|error| Failure::Shared(error.to_string()))?;
-    measure(transport, points, threads)
+    measure(transport, points, on)
 }
 
 pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result<String, Failure> {
-    let threads = match args.threads {
-        0 => crate::check::fair_threads(&mut transport)?,
-        threads => threads,
-    };
+    let on = args.on.take(&mut transport)?;
     let (rank, ranks) = (transport.rank(), transport.ranks());
     let (short, long) = (1, 1 << 22);
     let latency = ping(&mut transport, short)?;
@@ -155,14 +207,16 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
     drop(transport);
     let mut steps = Vec::new();
     for points in [args.points_per_rank / 4.0, args.points_per_rank] {
-        steps.push(self::steps(mpi, points, threads)?);
+        steps.push(self::steps(mpi, points, on)?);
     }
     let bandwidth = if rest > 0.0 {
         long as f64 / rest
     } else {
         f64::MAX
     };
-    let machine = Machine::fit(ranks, threads, [latency, bandwidth], [steps[0], steps[1]]);
+    let messages = [latency, bandwidth];
+    let mut machine = Machine::fit(ranks, on.threads, messages, [steps[0], steps[1]]);
+    machine.device = args.on.name();
     let written = if rank == 0 {
         machine.write(&args.output)
     } else {
@@ -173,7 +227,7 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
 }
 
 /// Means of steps with `points` points on each rank.
-fn measure(transport: MpiTransport, points: f64, threads: usize) -> Result<Step, Failure> {
+fn measure(transport: MpiTransport, points: f64, on: Taken) -> Result<Step, Failure> {
     let (rank, ranks) = (transport.rank(), transport.ranks());
     let counts = Arc::new(Mutex::new(Counts::default()));
     let counted = Counted {
@@ -191,7 +245,8 @@ fn measure(transport: MpiTransport, points: f64, threads: usize) -> Result<Step,
     let mine: Vec<[f32; 3]> = slab.clone().map(site).collect();
     let ids: Vec<u64> = slab.map(|number| number as u64).collect();
     let mut engine: RankedEngine = RankedEngine::builder(RADIUS)
-        .threads(threads)
+        .device(on.device)
+        .threads(on.threads)
         .build(counted)?;
     let set = engine.add_point_set(&mine, Some(&ids))?;
     let mut mine = engine.migrate(set, &mine)?.bring(&mut engine, &mine)?;

@@ -47,6 +47,9 @@ pub(crate) struct Machine {
     /// Ranks that were measured, and threads of each.
     ranks: usize,
     threads: usize,
+    /// The device of each.
+    #[serde(default = "cpu")]
+    pub(crate) device: String,
     /// Of a message.
     latency: f64,
     /// Bytes a second.
@@ -63,6 +66,11 @@ pub(crate) struct Machine {
     reductions: f64,
     /// Seconds of waiting for each second of messages.
     waiting: f64,
+}
+
+/// The device of files that name none.
+fn cpu() -> String {
+    "cpu".to_owned()
 }
 
 /// A cube of points, 1 apart, in equal boxes, one of each rank.
@@ -143,6 +151,7 @@ impl Machine {
         let mut machine = Self {
             ranks,
             threads,
+            device: cpu(),
             latency,
             bandwidth,
             seconds_per_point: point,
@@ -230,10 +239,11 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} ranks of {} threads: {:.1} ns a point, {:.1} ns a halo point, messages {:.1} µs and \
+            "{} ranks of {} threads on {}: {:.1} ns a point, {:.1} ns a halo point, messages {:.1} µs and \
              {:.0} MB/s, {:.0} reductions a step; {:.2} s of waiting for each second of messages",
             self.ranks,
             self.threads,
+            self.device,
             1e9 * self.seconds_per_point,
             1e9 * self.seconds_per_halo_point,
             1e6 * self.latency,

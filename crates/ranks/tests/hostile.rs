@@ -3,21 +3,10 @@
 
 mod common;
 
-use common::{at, dealt, on_ranks, within};
-use nearfield::{Engine, ListOrder, Pair, PairKernel, RadiusRule};
+use common::{at, dealt, neighbors_by_id, on_ranks, within};
+use nearfield::{Pair, PairKernel, RadiusRule};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::Transport};
 use nearfield_testkit::Cloud;
-
-/// By id, the neighbours that one engine finds; point k has the id k.
-fn expected(radius: f32, points: &[[f32; 3]]) -> Vec<Vec<u64>> {
-    let builder = Engine::builder(radius).list_order(ListOrder::Ascending);
-    let mut engine = builder.threads(1).build().unwrap();
-    let set = engine.add_point_set(points).unwrap();
-    engine.find_neighbors().unwrap();
-    let lists = engine.neighbors(set, set).unwrap();
-    let ids = |list: &[u32]| list.iter().map(|j| u64::from(*j)).collect();
-    lists.iter().map(ids).collect()
-}
 
 /// Fails unless the lists of this rank's points are those of one engine.
 fn check(engine: &mut RankedEngine, set: RankedSet, expected: &[Vec<u64>]) -> Result<(), Error> {
@@ -89,7 +78,7 @@ impl PairKernel for Sum {
 #[test]
 fn a_refused_traversal_leaves_nothing_for_the_next_one() {
     within(60, || {
-        let lists = expected(RADIUS, &moved(0));
+        let lists = neighbors_by_id(RADIUS, &moved(0));
         for ranks in [2, 5] {
             for home in [true, false] {
                 on_ranks(ranks, |transport| {
@@ -161,7 +150,9 @@ fn a_refused_array_leaves_nothing_for_the_next_one() {
 #[test]
 fn positions_that_are_never_searched_change_nothing() {
     within(60, || {
-        let lists: Vec<_> = (0..8).map(|step| expected(RADIUS, &moved(step))).collect();
+        let lists: Vec<_> = (0..8)
+            .map(|step| neighbors_by_id(RADIUS, &moved(step)))
+            .collect();
         for ranks in [2, 5] {
             on_ranks(ranks, |transport| {
                 let mut cast = Cast::new(transport, ranks)?;
@@ -188,7 +179,7 @@ fn positions_that_are_never_searched_change_nothing() {
 #[test]
 fn a_refused_position_leaves_a_halo_under_way() {
     within(60, || {
-        let lists = expected(RADIUS, &moved(2));
+        let lists = neighbors_by_id(RADIUS, &moved(2));
         on_ranks(3, |transport| {
             let mut cast = Cast::new(transport, 3)?;
             for migrates in [false, true] {
@@ -272,7 +263,7 @@ fn sets_may_grow_shrink_and_vanish_between_steps() {
                     }
                     engine.find_neighbors()?;
                     let lists = engine.lists_by_id(wall, wall)?;
-                    let expected = expected(RADIUS, points);
+                    let expected = neighbors_by_id(RADIUS, points);
                     for (k, own) in engine.ids(wall)?.iter().enumerate() {
                         let index = size - 1 - (u64::MAX - own) as usize;
                         let list = expected[index].iter().map(|j| id(*j as usize));

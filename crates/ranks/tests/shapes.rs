@@ -2,23 +2,10 @@
 
 mod common;
 
-use common::{dealt, on_ranks, within};
+use common::{dealt, neighbors_by_id, on_ranks, within};
 use nearfield::{Engine, ListOrder};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::threads::ThreadTransport};
 use nearfield_testkit::{Cloud, random};
-
-/// By id, the neighbours that one engine finds; point k has the id k.
-fn expected(radius: f32, points: &[[f32; 3]]) -> Vec<Vec<u64>> {
-    let builder = Engine::builder(radius).list_order(ListOrder::Ascending);
-    let mut engine = builder.threads(1).build().unwrap();
-    let set = engine.add_point_set(points).unwrap();
-    engine.find_neighbors().unwrap();
-    let lists = engine.neighbors(set, set).unwrap();
-    lists
-        .iter()
-        .map(|list| list.iter().map(|j| u64::from(*j)).collect())
-        .collect()
-}
 
 /// An engine whose rank gives the points with these numbers.
 fn engine(
@@ -41,7 +28,7 @@ fn check(
     points: &[[f32; 3]],
     share: impl Fn(usize) -> Vec<usize> + Sync,
 ) -> Vec<usize> {
-    let expected = expected(radius, points);
+    let expected = neighbors_by_id(radius, points);
     on_ranks(ranks, |transport| {
         let mine = share(nearfield_ranks::transport::Transport::rank(&transport));
         let (mut engine, set) = engine(transport, radius, points, &mine)?;
@@ -177,7 +164,7 @@ fn pairs_of_sets_that_are_switched_off_have_no_lists() {
             assert!(engine.neighbors(wall, fluid).is_err());
             assert!(engine.lists_by_id(wall, fluid).is_err());
             // Every rank gave one point of the wall, all at the same place.
-            let expected = expected(2.0, &points);
+            let expected = neighbors_by_id(2.0, &points);
             assert!(expected.iter().any(|list| list.len() > 10));
             let lists = engine.lists_by_id(fluid, wall)?;
             for (k, index) in mine.iter().enumerate() {
@@ -201,7 +188,7 @@ fn space_is_divided_anew_by_the_work_there_is() {
             .iter()
             .map(|at| at.map(|x| if x < 12.0 { x } else { 0.3 * x }))
             .collect();
-        let expected = expected(1.5, &dense);
+        let expected = neighbors_by_id(1.5, &dense);
         let found = on_ranks(4, |transport| {
             let rank = nearfield_ranks::transport::Transport::rank(&transport);
             let mine = dealt(even.len(), rank, 4);

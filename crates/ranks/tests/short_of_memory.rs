@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{Uneven, at, dealt, fields, on_ranks, within};
-use nearfield::{Engine, ListOrder, RadiusRule};
+use common::{Uneven, at, dealt, fields, neighbors_by_id, on_ranks, within};
+use nearfield::RadiusRule;
 use nearfield_ranks::{
     Error, ErrorKind, IdLists, Migration, RankedBuilder, RankedEngine, RankedSet,
     transport::Transport,
@@ -33,23 +33,12 @@ fn moved(step: usize) -> Vec<[f32; 3]> {
         .collect()
 }
 
-/// By id, the neighbours that one engine finds.
-fn expected(radius: f32, points: &[[f32; 3]]) -> Vec<Vec<u64>> {
-    let builder = Engine::builder(radius).list_order(ListOrder::Ascending);
-    let mut engine = builder.threads(1).build().unwrap();
-    let set = engine.add_point_set(points).unwrap();
-    engine.find_neighbors().unwrap();
-    let lists = engine.neighbors(set, set).unwrap();
-    let ids = |list: &[u32]| list.iter().map(|j| u64::from(*j)).collect();
-    lists.iter().map(ids).collect()
-}
-
 /// Lists of one engine by step and radius.
 struct Truth([(usize, f32, Vec<Vec<u64>>); 4]);
 
 impl Truth {
     fn new() -> Self {
-        let of = |step, radius| (step, radius, expected(radius, &moved(step)));
+        let of = |step, radius| (step, radius, neighbors_by_id(radius, &moved(step)));
         Self([of(0, RADIUS), of(1, RADIUS), of(100, RADIUS), of(0, 1.25)])
     }
 

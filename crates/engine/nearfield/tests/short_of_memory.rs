@@ -161,7 +161,7 @@ fn lists_under_a_limit_need_no_more_memory_than_without_gaps() {
     assert!(lists.iter().eq(expected.iter().map(Vec::as_slice)));
 }
 
-/// From here on requests grow with the number of points, or of bricks; a controller takes 10 kB.
+/// From here on requests grow with the number of points, or of bricks; a controller takes 12 kB.
 const GROWS: usize = 16_384;
 
 #[test]

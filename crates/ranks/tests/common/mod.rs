@@ -51,6 +51,17 @@ pub(crate) fn on_ranks<R: Send>(
     results.map(|result| result.unwrap().unwrap()).collect()
 }
 
+/// By id, the neighbours that one engine finds; point k has the id k.
+pub(crate) fn neighbors_by_id(radius: f32, points: &[[f32; 3]]) -> Vec<Vec<u64>> {
+    let builder = Engine::builder(radius).list_order(ListOrder::Ascending);
+    let mut engine = builder.threads(1).build().unwrap();
+    let set = engine.add_point_set(points).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    let ids = |list: &[u32]| list.iter().map(|j| u64::from(*j)).collect();
+    lists.iter().map(ids).collect()
+}
+
 /// A precision that cases exist in.
 pub(crate) trait Precise: Scalar + Real {
     fn cases(level: Level) -> Runner<Self>;

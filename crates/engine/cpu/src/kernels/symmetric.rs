@@ -122,7 +122,7 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     }
     let points = walk.sources.points();
     let (lattice, mut sweep) = (walk.sources.lattice(), walk.sources.sweep());
-    let mut sample = Vec::new();
+    let mut sample: Vec<Vec<Range<usize>>> = Vec::new();
     for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
         let cell = lattice.cell_f64(points.position_f64(slot));
         let runs = sweep.runs_ahead(cell, 0, slot)?;
@@ -134,7 +134,7 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let held = |size: usize| {
         let mut all = 0;
         for runs in &sample {
-            let runs: std::slice::Iter<'_, Range<usize>> = runs.iter();
+            let runs = runs.iter();
             all += in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))?;
         }
         Ok(all / sample.len().max(1))

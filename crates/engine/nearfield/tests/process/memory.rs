@@ -54,7 +54,6 @@ fn every_use_of_an_engine_survives_that_memory_is_refused() {
     );
 }
 
-/// In a process of its own: memory that other uses have given back would serve for all of it.
 #[test]
 fn sums_over_all_pairs_survive_that_memory_is_refused() {
     let name = "memory::sums_over_all_pairs_survive_that_memory_is_refused";

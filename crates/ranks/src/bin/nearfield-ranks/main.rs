@@ -98,14 +98,14 @@ fn main() -> ExitCode {
     let mpi = match Mpi::start() {
         Ok(mpi) => mpi,
         Err(error) => {
-            eprintln!("nearfield-ranks: {error}");
+            tell(error);
             return ExitCode::FAILURE;
         }
     };
     let transport = match mpi.transport() {
         Ok(transport) => transport,
         Err(error) => {
-            eprintln!("nearfield-ranks: {error}");
+            tell(error);
             mpi.abort(1);
         }
     };
@@ -132,7 +132,7 @@ fn main() -> ExitCode {
         }
         Err(failure) => {
             if rank == 0 {
-                eprintln!("nearfield-ranks: {failure}");
+                tell(&failure);
             }
             match failure {
                 Failure::Usage(_) => ExitCode::from(2),
@@ -142,10 +142,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Complains on the standard error. Where that is full or closed nothing else may change by it:
+/// above all, ranks that must end still do.
+fn tell(what: impl fmt::Display) {
+    writeln!(io::stderr(), "nearfield-ranks: {what}").ok();
+}
+
 /// Says why all ranks end, and ends them. A launcher that is told to end drops what it has not
 /// passed on yet, so it gets some time to do so.
 fn end_all(mpi: &Mpi, rank: usize, reason: &str) -> ! {
-    eprintln!("nearfield-ranks: rank {rank} ends all ranks: {reason}");
+    tell(format_args!("rank {rank} ends all ranks: {reason}"));
     thread::sleep(Duration::from_millis(200));
     mpi.abort(1)
 }

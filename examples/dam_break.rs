@@ -6,6 +6,7 @@
 //! against experiments in `./dam_break`. Try `-- --dim 2`, `-- --quick` or
 //! `-- --help`.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
     match execute(&Cli::parse().args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Unlike eprintln!, this does not panic where standard error is full.
+            writeln!(io::stderr(), "error: {error}").ok();
             ExitCode::FAILURE
         }
     }

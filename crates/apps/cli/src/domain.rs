@@ -11,7 +11,11 @@ use std::str::FromStr;
 pub(crate) struct DomainOptions {
     /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths do where
     /// z is open: for points in the plane, or with --periodic xy
-    #[arg(long = "box", value_name = "LX,LY[,LZ[,XY,XZ,YZ]]")]
+    #[arg(
+        long = "box",
+        value_name = "LX,LY[,LZ[,XY,XZ,YZ]]",
+        allow_hyphen_values = true
+    )]
     cell: Option<Lengths>,
     /// Periodic axes, any of x, y and z [default: all axes of --box, or what the file says]
     #[arg(long, value_name = "AXES")]

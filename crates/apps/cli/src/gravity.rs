@@ -11,6 +11,7 @@ use nearfield::{
     all_pairs::{AllPairsReport, Arithmetic, Real},
 };
 use nearfield_files::Plan;
+use nearfield_grid::Value;
 use nearfield_nbody::{
     Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies,
     write_snapshot,
@@ -81,6 +82,7 @@ impl Args {
     /// Adds the files that are read and written. A checkpoint that a run goes on from has been read
     /// in full when a later one replaces it.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         let checkpoints = self.checkpoint.is_some();
         for input in self.file.iter().chain(&self.restart) {
             plan.read(input);
@@ -147,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
     let simulation = start::<T>(args)?;
     if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder).map_err(|error| refused(folder, &error))?;
+        nearfield_files::make_folder(folder).map_err(|error| refused(folder, &error))?;
     }
     let summary = Course::new(args, simulation)?.travel()?;
     output::print(args.json, &summary, || {
@@ -155,11 +157,16 @@ fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
             format!("bodies      {}, in {}", summary.bodies, summary.precision),
             format!(
                 "steps       {} of {}, to t = {} ({})",
-                summary.steps, summary.dt, summary.time, summary.integrator
+                summary.steps,
+                Value::from(summary.dt),
+                Value::from(summary.time),
+                summary.integrator
             ),
             format!(
-                "energy      {:.9} before, {:.9} after: a change of {:.2e}",
-                summary.energy_before.total, summary.energy_after.total, summary.energy_change
+                "energy      {} before, {} after: a change of {:.2e}",
+                digits(summary.energy_before.total),
+                digits(summary.energy_after.total),
+                summary.energy_change
             ),
             format!(
                 "time        {:.3} s, {:.3e} interactions a second on {} ({})",
@@ -167,6 +174,24 @@ fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
             ),
         ]
     })
+}
+
+/// Nine digits behind the point, or behind the first where the number is very small or large.
+fn digits(number: f64) -> String {
+    if number == 0.0 || (1e-4..1e9).contains(&number.abs()) {
+        format!("{number:.9}")
+    } else {
+        format!("{number:.9e}")
+    }
+}
+
+/// The change of an energy as a share of it; none is none, also of an energy of 0.
+fn relative(change: f64, of: f64) -> f64 {
+    if change == 0.0 {
+        0.0
+    } else {
+        change / of.abs()
+    }
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Failure {
@@ -409,7 +434,7 @@ impl<'a, T: Real> Course<'a, T> {
             exact: self.args.exact,
             device: report.device.to_string(),
             reason: report.reason,
-            energy_change: (energy.total() - self.energy.total()) / self.energy.total().abs(),
+            energy_change: relative(energy.total() - self.energy.total(), self.energy.total()),
             energy_before: self.energy.into(),
             energy_after: energy.into(),
             momentum_before: self.momentum,

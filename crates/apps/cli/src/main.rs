@@ -5,6 +5,8 @@
 //! checked before the first file is opened.
 
 #![forbid(unsafe_code)]
+// It panics where standard error is full: use `output::tell`.
+#![deny(clippy::print_stderr)]
 
 mod bench;
 mod compare;
@@ -25,7 +27,7 @@ mod scaling;
 mod trace;
 mod tune;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 use nearfield_dam_break as dam_break;
 use nearfield_files::Plan;
@@ -84,15 +86,34 @@ struct DamBreak {
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse();
+    let command = command();
     match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("nearfield: {failure}");
+            output::tell(&failure);
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// The command line. A number behind a flag may be negative: what is wrong with it is then said of
+/// the flag, not of a flag -1.
+fn command() -> Command {
+    fn negative_numbers(command: clap::Command) -> clap::Command {
+        command
+            .mut_args(|arg| {
+                let named = arg.get_long().is_some() && arg.get_action().takes_values();
+                if named && !arg.is_allow_hyphen_values_set() {
+                    arg.allow_negative_numbers(true)
+                } else {
+                    arg
+                }
+            })
+            .mut_subcommands(negative_numbers)
+    }
+    let matches = negative_numbers(<Command as CommandFactory>::command()).get_matches();
+    Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(command: &Command) -> Result<(), Failure> {

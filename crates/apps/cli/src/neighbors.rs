@@ -44,6 +44,7 @@ pub(crate) struct Args {
 impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         plan.read(&self.file);
         if let Some(path) = &self.output {
             plan.write("--output", path);

@@ -1,4 +1,4 @@
-//! Results on standard output: one JSON object, or lines for people.
+//! Results on standard output: one JSON object, or lines for people. Notes on standard error.
 
 use crate::failure::Failure;
 use serde::Serialize;
@@ -34,6 +34,12 @@ pub(crate) fn print_lines(lines: impl IntoIterator<Item: Display>) -> Result<(),
         writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
+}
+
+/// Writes one line to standard error. A standard error that is full or closed changes nothing: the
+/// exit code still says how the run went.
+pub(crate) fn tell(line: impl Display) {
+    writeln!(io::stderr(), "nearfield: {line}").ok();
 }
 
 /// Milliseconds since `begin`.

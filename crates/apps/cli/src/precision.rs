@@ -1,6 +1,7 @@
 //! Whether points survive being rounded to f32, and what is done where they do not.
 
-use crate::options::Precision;
+use crate::{options::Precision, output::tell};
+use nearfield_grid::Value;
 
 /// Part of a length of interest (a radius, a spacing) by which rounding may move a point.
 const ALLOWED: f64 = 1e-3;
@@ -43,7 +44,10 @@ impl Moved {
     fn text(self, length: Length) -> String {
         format!(
             "f32 moves point {} by {:.3e}, more than {ALLOWED} of the {} {}",
-            self.point, self.by, length.name, length.value
+            self.point,
+            self.by,
+            length.name,
+            Value::from(length.value)
         )
     }
 }
@@ -64,12 +68,14 @@ pub(crate) fn choose(
         (None, None) => Precision::F32,
         (Some(asked), Some(moved)) => {
             let text = moved.text(length);
-            eprintln!("nearfield: warning: {text}: take --precision f64");
+            tell(format_args!("warning: {text}: take --precision f64"));
             asked
         }
         (None, Some(moved)) => {
             let text = moved.text(length);
-            eprintln!("nearfield: {text}: f64 is taken; --precision f32 rounds all the same");
+            tell(format_args!(
+                "{text}: f64 is taken; --precision f32 rounds all the same"
+            ));
             Precision::F64
         }
     }
@@ -80,7 +86,9 @@ pub(crate) fn warn(positions: Option<&[[f64; 3]]>, length: Length) {
     let moved = positions.and_then(|positions| Moved::too_far(positions, length));
     if let Some(moved) = moved {
         let text = moved.text(length);
-        eprintln!("nearfield: warning: {text}: results are those of the rounded points");
+        tell(format_args!(
+            "warning: {text}: results are those of the rounded points"
+        ));
     }
 }
 

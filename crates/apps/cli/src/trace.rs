@@ -91,7 +91,8 @@ impl Task {
     pub(crate) fn files(&self, plan: &mut Plan) {
         match self {
             Self::Summary { file, .. } => plan.read(file),
-            Self::Report { file, output, .. } => {
+            Self::Report { file, output, json } => {
+                plan.print_json(*json);
                 plan.read(file);
                 plan.write("--output", output);
             }
@@ -192,7 +193,7 @@ fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
 fn open(file: &Path) -> Result<Trace, Failure> {
     let trace = Trace::open(file)?;
     if !trace.damage.is_none() {
-        eprintln!("nearfield: {}: {}", file.display(), trace.damage);
+        output::tell(format_args!("{}: {}", file.display(), trace.damage));
     }
     Ok(trace)
 }

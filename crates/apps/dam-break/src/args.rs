@@ -26,7 +26,7 @@ pub struct Args {
 
     /// Fluid particles, about: the spacing divides one side of a box [default: 65000 in space, 3200
     /// in the plane, or the spacing of the scene]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub particles: Option<usize>,
 
     /// Simulated time, seconds [default: that of the scene, or until t·√(2g/a) = 5]
@@ -57,7 +57,7 @@ pub struct Args {
     /// Frames to write, the first and the last moment among them; 1 writes the
     /// first alone
     /// [default: 48, with --quick 16]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub frames: Option<usize>,
 
     /// Frames in pieces, one of each rank, and no pictures: no particle leaves its rank
@@ -120,6 +120,21 @@ impl DeviceFlag {
             Device::Hybrid(_) if self.any_gpu => Device::Hybrid(number),
             device => device,
         }
+    }
+}
+
+/// Reads a number of things: digits, or a decimal such as 1e6 or 2.5e5 that is whole.
+///
+/// # Errors
+/// When it is no whole number from 0 to 2^53.
+pub fn count(text: &str) -> Result<usize, String> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    if let Ok(count) = text.parse() {
+        return Ok(count);
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => Ok(value as usize),
+        _ => Err("it is no whole number such as 20000 or 1e6".into()),
     }
 }
 
@@ -252,6 +267,26 @@ mod tests {
         assert_eq!(device("hybrid:1"), Device::Hybrid(1));
         assert_eq!((device("auto"), device("cpu")), (Device::Auto, Device::Cpu));
         assert!(parse(&["--device", "gpu:"]).is_err());
+    }
+
+    #[test]
+    fn counts_may_have_an_exponent_but_must_be_whole() {
+        for (text, value) in [
+            ("0", 0),
+            ("20000", 20_000),
+            ("1e6", 1_000_000),
+            ("2.5e5", 250_000),
+        ] {
+            assert_eq!(count(text), Ok(value));
+        }
+        for text in [
+            "", "1.5", "-1", "-1e3", "nan", "inf", "1e300", "1e-2", "1 000", "many",
+        ] {
+            assert!(count(text).is_err(), "{text:?}");
+        }
+        let args = parse(&["--particles", "1e6", "--frames", "1e1"]).unwrap();
+        assert_eq!((args.particles, args.frames), (Some(1_000_000), Some(10)));
+        assert!(parse(&["--particles", "1.5"]).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use glam::DVec3;
+use nearfield_grid::Value;
 
 /// Why a dam break could not start or had to stop; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +77,7 @@ pub enum ErrorKind {
         first: f64,
     },
     /// A flag is out of range.
-    #[error("{name} is {value}, but must be {wanted}")]
+    #[error("{name} is {}, but must be {wanted}", Value::from(*.value))]
     Setting {
         /// Name of the flag.
         name: &'static str,

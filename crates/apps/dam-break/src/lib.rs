@@ -31,7 +31,7 @@ mod scene;
 mod summary;
 mod units;
 
-pub use args::{Args, DeviceFlag};
+pub use args::{Args, DeviceFlag, count};
 pub use error::{Error, ErrorKind};
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
 pub use run::{Setup, files, run, to_json};

@@ -44,6 +44,7 @@ const FILES: [&str; 9] = [
 
 /// Adds the files that a run with these flags reads and writes.
 pub fn files(args: &Args, plan: &mut Plan) {
+    plan.print_json(args.json);
     if let Some(scene) = &args.scene {
         plan.read(scene);
     }
@@ -147,7 +148,7 @@ impl<'a> Setup<'a> {
             resumed = Some((checkpoint, next));
         }
         if rank == 0 {
-            std::fs::create_dir_all(&args.output)
+            nearfield_files::make_folder(&args.output)
                 .map_err(|error| Error::output(&args.output, error))?;
         }
         Ok(Self {

@@ -9,7 +9,7 @@
 use crate::{Cell, Error, ErrorKind, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
 use nearfield_grid::memory::{Shortage, make_room, zeroed};
-use std::{fs, io::Write, path::Path};
+use std::{io::Write, path::Path};
 
 const MAGIC: &[u8] = b"nearfield-md checkpoint 1\n";
 
@@ -57,7 +57,7 @@ impl Checkpoint {
     /// whose numbers make no system.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let bytes = nearfield_files::read(path).map_err(Error::io(path))?;
         let refuse = |message: String| {
             let (path, place) = (path.to_owned(), "checkpoint".into());
             Error::from(ErrorKind::File {
@@ -225,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.checkpoint");
         let refused = |bytes: &[u8]| {
-            fs::write(&path, bytes).unwrap();
+            std::fs::write(&path, bytes).unwrap();
             Checkpoint::read(&path).unwrap_err().to_string()
         };
         let whole = checkpoint().bytes().unwrap();

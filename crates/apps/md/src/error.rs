@@ -1,5 +1,6 @@
 //! What can go wrong, with the numbers and the culprit.
 
+use nearfield_grid::Value;
 use std::{io, path::PathBuf};
 
 /// Why a system could not be made, or a run had to stop; [`kind`](Self::kind) tells the causes
@@ -38,7 +39,7 @@ where
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A setting is out of range.
-    #[error("{name} is {value}, but must be {wanted}")]
+    #[error("{name} is {}, but must be {wanted}", Value::from(*.value))]
     Setting {
         /// Name of the setting.
         name: &'static str,

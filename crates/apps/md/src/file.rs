@@ -2,7 +2,7 @@
 
 use crate::{Cell, Error, ErrorKind, System};
 use nearfield::kernels::{Coefficients, MAX_TYPES};
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// Lines that say something, with their numbers. They are looked for as they are needed: a list of
 /// them would take many times the memory of the text.
@@ -70,7 +70,7 @@ fn one_line(message: &str) -> String {
 }
 
 fn text(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(Error::io(path))
+    nearfield_files::read_text(path).map_err(Error::io(path))
 }
 
 /// Reads atoms of one kind as the NIST reference calculations of the Lennard-Jones fluid have them:
@@ -214,7 +214,7 @@ mod tests {
     fn with_file<T>(text: &str, read: impl Fn(&Path) -> Result<T, Error>) -> Result<T, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.txt");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         read(&path).map_err(|error| error.to_string())
     }
 

@@ -45,7 +45,7 @@ impl ForceField {
     /// they count.
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         check_types(&system.types, self.lennard_jones.types())?;
-        if self.coulomb.is_some() && system.charges.is_empty() {
+        if self.coulomb.is_some() && system.charges.is_empty() && !system.is_empty() {
             Err(ErrorKind::Count {
                 what: "charges",
                 found: 0,

@@ -196,7 +196,9 @@ impl System {
     pub fn kinetic(&self) -> f64 {
         let energy =
             |(atom, v): (usize, &[f64; 3])| 0.5 * self.mass(atom) * crate::cell::dot(*v, *v);
-        self.velocities.iter().enumerate().map(energy).sum()
+        let sum: f64 = self.velocities.iter().enumerate().map(energy).sum();
+        // An empty sum is -0.
+        0.0 + sum
     }
 
     /// 2K/(3N − 3), with k = 1: the momentum of the whole takes three degrees of freedom away.

@@ -9,7 +9,7 @@ use crate::{Bodies, Error, ErrorKind, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use nearfield::all_pairs::Real;
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room};
-use std::{fs, path::Path};
+use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"NF-BODY\n";
 const VERSION: u32 = 1;
@@ -62,8 +62,8 @@ impl<T: Real> Simulation<T> {
     /// and those of [`Simulation::new`].
     pub fn restore(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = path.as_ref();
-        let bytes =
-            fs::read(path).map_err(|error| refused(path, format!("it cannot be read: {error}")))?;
+        let bytes = nearfield_files::read(path)
+            .map_err(|error| refused(path, format!("it cannot be read: {error}")))?;
         let found = parse::<T>(&bytes).map_err(|reason| refused(path, reason))?;
         let options = Options {
             time_step: found.time_step,

@@ -1,5 +1,6 @@
 //! Why bodies could not be read, moved or written.
 
+use nearfield_grid::Value;
 use std::path::PathBuf;
 
 /// Why bodies could not be read, moved or written; [`kind`](Self::kind) tells the causes apart.
@@ -62,12 +63,13 @@ pub enum ErrorKind {
         value: f64,
     },
     /// The time step is none.
-    #[error("the time step is {0}: it must be finite and not 0")]
+    #[error("the time step is {}: it must be finite and not 0", Value::from(*.0))]
     TimeStep(f64),
     /// A body has been thrown out of what the precision holds.
     #[error(
         "after step {step} the {what} of body {index} is no longer finite: bodies came too close for \
-         the time step {time_step}; take a smaller one, or a softening"
+         the time step {}; take a smaller one, or a softening",
+        Value::from(*.time_step)
     )]
     Blown {
         /// Steps done.
@@ -82,8 +84,8 @@ pub enum ErrorKind {
     /// The energy is no longer a number or has left all bounds.
     #[error(
         "at step {step} the energy is {energy:.6e}, after {first:.6e} at the start: the run has blown up, \
-         because bodies came too close for the time step {time_step}; take a smaller one, or a \
-         softening"
+         because bodies came too close for the time step {}; take a smaller one, or a softening",
+        Value::from(*.time_step)
     )]
     Diverged {
         /// Steps done.

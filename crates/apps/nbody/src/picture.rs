@@ -3,7 +3,9 @@
 use crate::{Bodies, Error};
 use nearfield::all_pairs::Real;
 use nearfield_grid::memory::collected;
-use nearfield_plot::{Area, COOL, DETAIL, Drawn, FAINT, INK, WARM, rounded, save_png, text};
+use nearfield_plot::{
+    Area, COOL, DETAIL, Drawn, FAINT, INK, WARM, axis::Axis, rounded, save_png, text,
+};
 use plotters::{
     prelude::*,
     style::text_anchor::{HPos, Pos, VPos},
@@ -12,6 +14,9 @@ use std::path::Path;
 
 /// Width and height, pixels.
 const SIZE: (u32, u32) = (1500, 620);
+/// Change of the energy that the axis shows at least: one that is kept to the last bit is a line
+/// through the middle of rounding errors.
+const LEAST_CHANGE: f64 = 1e-15;
 /// Bodies drawn at most, evenly chosen: more make a picture no clearer.
 const MOST: usize = 40_000;
 
@@ -110,7 +115,8 @@ fn energy<'b>(area: &Area<'b>, moments: &[Moment]) -> Drawn<'b> {
     let most = moments
         .iter()
         .map(|moment| change(moment).abs())
-        .fold(1e-16, f64::max);
+        .fold(LEAST_CHANGE, f64::max);
+    let values = Axis::linear(-1.2 * most..1.2 * most);
     let label = |value: &f64| {
         if *value == 0.0 {
             "0".to_owned()
@@ -123,7 +129,7 @@ fn energy<'b>(area: &Area<'b>, moments: &[Moment]) -> Drawn<'b> {
         .margin(12 * DETAIL)
         .x_label_area_size(46 * DETAIL)
         .y_label_area_size(84 * DETAIL)
-        .build_cartesian_2d(begin.time..end, -1.2 * most..1.2 * most)?;
+        .build_cartesian_2d(begin.time..end, values)?;
     chart
         .configure_mesh()
         .x_desc("time")

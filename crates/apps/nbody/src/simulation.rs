@@ -203,11 +203,13 @@ impl<T: Real> Simulation<T> {
             self.sums
                 .gravity_potential(&bodies.positions, &bodies.masses, softening)?;
         let potential = bodies.masses.iter().zip(&potentials);
+        let potential: f64 = potential
+            .map(|(mass, potential)| 0.5 * mass * potential)
+            .sum();
         Ok(Energy {
             kinetic: self.kinetic(),
-            potential: potential
-                .map(|(mass, potential)| 0.5 * mass * potential)
-                .sum(),
+            // An empty sum is -0.
+            potential: 0.0 + potential,
         })
     }
 
@@ -215,9 +217,11 @@ impl<T: Real> Simulation<T> {
     pub fn kinetic(&self) -> f64 {
         let square = |v: &[T; 3]| v.iter().map(|v| v.double() * v.double()).sum::<f64>();
         let bodies = self.bodies.masses.iter().zip(&self.bodies.velocities);
-        bodies
+        let sum: f64 = bodies
             .map(|(mass, v)| 0.5 * mass.double() * square(v))
-            .sum()
+            .sum();
+        // An empty sum is -0.
+        0.0 + sum
     }
 
     /// The momentum Σ m v, summed in double precision.

@@ -141,7 +141,7 @@ impl Checkpoint {
         let file = File::open(path).map_err(|source| unusable(path, &source))?;
         match parse(file, rank as u64, ranks as u64) {
             Ok(checkpoint) => checkpoint,
-            Err(source) => Err(unusable(path, &source)),
+            Err(source) => Err(unusable(path, &nearfield_files::of_a_file(path, source))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use glam::Vec3;
+use nearfield_grid::Value;
 
 /// Why a simulation could not be built or had to stop; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +53,7 @@ where
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A setting is out of range.
-    #[error("{name} is {value}, but must be {wanted}")]
+    #[error("{name} is {}, but must be {wanted}", Value::from(*.value))]
     Setting {
         /// Name of the setting.
         name: &'static str,

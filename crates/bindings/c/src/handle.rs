@@ -7,13 +7,22 @@
 //! A handle looks like a pointer to C but is a number that counts up over all kinds of handles and
 //! is never used twice. Any other value is therefore not found, and nothing is read from the
 //! address that it looks like.
+//!
+//! A process may fork while its other threads are in here. The child has none of these threads, so
+//! a lock that one of them held stays locked in it: locks that are waited for belong to a process
+//! ([`PerProcess`]), and what they guard is replaced in one store, so that a child finds it whole.
+//! A thing that was in use at that moment stays so in the child: one that was read may be read, and
+//! is busy for changes; one that was changed is busy for everything.
 
 use crate::status::{Failure, NfStatus};
+use nearfield_grid::PerProcess;
 use std::{
     collections::BTreeMap,
+    marker::PhantomData,
+    ptr,
     sync::{
         Arc, Mutex, PoisonError, RwLock, TryLockError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -26,21 +35,37 @@ static STATES: AtomicU64 = AtomicU64::new(1);
 pub(crate) struct Table<T> {
     /// Name of these things in messages.
     kind: &'static str,
-    entries: RwLock<BTreeMap<usize, Arc<Entry<T>>>>,
+    /// By the last digits of the name, so that what is copied for a change is short.
+    shards: [Shard<T>; SHARDS],
+}
+
+/// Parts of a table.
+const SHARDS: usize = 64;
+
+/// The things of a shard by their names.
+type Entries<T> = BTreeMap<usize, Arc<Entry<T>>>;
+
+/// A part of a table.
+struct Shard<T> {
+    lock: PerProcess<Mutex<()>>,
+    /// Null, or from [`Box::into_raw`]. Read and replaced under the lock only.
+    entries: AtomicPtr<Entries<T>>,
+    /// Owns the entries, for `Send` and `Sync`.
+    owned: PhantomData<Arc<Entry<T>>>,
 }
 
 /// A thing, and what is known about it.
 pub(crate) struct Entry<T> {
     value: RwLock<T>,
     state: AtomicU64,
-    error: Mutex<String>,
+    error: PerProcess<Mutex<String>>,
 }
 
 impl<T> Table<T> {
     pub(crate) const fn new(kind: &'static str) -> Self {
         Self {
             kind,
-            entries: RwLock::new(BTreeMap::new()),
+            shards: [const { Shard::empty() }; SHARDS],
         }
     }
 
@@ -50,33 +75,34 @@ impl<T> Table<T> {
         let entry = Arc::new(Entry {
             value: RwLock::new(value),
             state: AtomicU64::new(next_state()),
-            error: Mutex::default(),
+            error: PerProcess::empty(),
         });
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        entries.insert(name, entry);
+        self.shard(name)
+            .change(|entries| entries.insert(name, entry));
         name
     }
 
     /// The thing of this name.
     pub(crate) fn get(&self, name: usize) -> Result<Arc<Entry<T>>, Failure> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries
-            .get(&name)
-            .cloned()
-            .ok_or_else(|| self.unknown(name))
+        let found = self.shard(name).look_up(name);
+        found.ok_or_else(|| self.unknown(name))
     }
 
     /// Removes the thing of this name; refused while a call uses it.
     pub(crate) fn remove(&self, name: usize) -> Result<(), Failure> {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(&name).ok_or_else(|| self.unknown(name))?;
-        if let Err(TryLockError::WouldBlock) = entry.value.try_write() {
-            return Err(busy());
-        }
-        let entry = entries.remove(&name);
-        drop(entries);
-        drop(entry);
+        // Dropped outside of the lock: freeing an engine may take long.
+        let _entry = self.shard(name).change(|entries| {
+            let entry = entries.get(&name).ok_or_else(|| self.unknown(name))?;
+            if let Err(TryLockError::WouldBlock) = entry.value.try_write() {
+                return Err(busy());
+            }
+            Ok(entries.remove(&name))
+        })?;
         Ok(())
+    }
+
+    fn shard(&self, name: usize) -> &Shard<T> {
+        &self.shards[name % SHARDS]
     }
 
     fn unknown(&self, name: usize) -> Failure {
@@ -89,6 +115,53 @@ impl<T> Table<T> {
                 NfStatus::BadHandle,
                 format!("{name:#x} is no {}, or one that was freed", self.kind),
             ),
+        }
+    }
+}
+
+impl<T> Shard<T> {
+    const fn empty() -> Self {
+        Self {
+            lock: PerProcess::empty(),
+            entries: AtomicPtr::new(ptr::null_mut()),
+            owned: PhantomData,
+        }
+    }
+
+    /// The thing of this name.
+    fn look_up(&self, name: usize) -> Option<Arc<Entry<T>>> {
+        let lock = self.lock.get_or_make(Mutex::default);
+        let _locked = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: null or a live box: `change` frees one under the lock, which is held here. In a
+        // forked child no other thread is left that could have it.
+        let entries = unsafe { self.entries.load(Ordering::Acquire).as_ref() };
+        entries?.get(&name).cloned()
+    }
+
+    /// Changes a copy and puts it in the place of the entries, even when `change` fails.
+    fn change<R>(&self, change: impl FnOnce(&mut Entries<T>) -> R) -> R {
+        let lock = self.lock.get_or_make(Mutex::default);
+        let _locked = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.entries.load(Ordering::Acquire);
+        // SAFETY: as in `look_up`.
+        let mut entries = unsafe { old.as_ref() }.cloned().unwrap_or_default();
+        let done = change(&mut entries);
+        let new = Box::into_raw(Box::new(entries));
+        self.entries.store(new, Ordering::Release);
+        if !old.is_null() {
+            // SAFETY: from `Box::into_raw`, and replaced, so no other call can find it.
+            drop(unsafe { Box::from_raw(old) });
+        }
+        done
+    }
+}
+
+impl<T> Drop for Shard<T> {
+    fn drop(&mut self) {
+        let entries = *self.entries.get_mut();
+        if !entries.is_null() {
+            // SAFETY: from `Box::into_raw`, and `&mut self` proves that no reference is left.
+            drop(unsafe { Box::from_raw(entries) });
         }
     }
 }
@@ -123,13 +196,15 @@ impl<T> Entry<T> {
 
     /// Keeps the text of a failure.
     pub(crate) fn remember(&self, text: &str) {
-        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = self.error.get_or_make(Mutex::default);
+        let mut error = error.lock().unwrap_or_else(PoisonError::into_inner);
         text.clone_into(&mut error);
     }
 
-    /// The text of the last failure.
+    /// The text of the last failure in this process.
     pub(crate) fn error(&self) -> String {
-        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = self.error.get_or_make(Mutex::default);
+        let error = error.lock().unwrap_or_else(PoisonError::into_inner);
         error.clone()
     }
 }
@@ -141,7 +216,8 @@ fn next_state() -> u64 {
 fn busy() -> Failure {
     Failure::new(
         NfStatus::Busy,
-        "the handle is in use by another thread, or by the call whose callback this is",
+        "the handle is in use by another thread, or by the call whose callback this is, or was in use \
+         by a thread of the process that this one was forked from",
     )
 }
 

@@ -86,7 +86,19 @@ impl From<nearfield::Error> for Failure {
             ErrorKind::Gpu(_) | ErrorKind::OnDevice { .. } => NfStatus::Gpu,
             _ => NfStatus::BadArgument,
         };
-        Self::new(status, error.to_string())
+        let text = match error.kind() {
+            // In the words of this interface, which has no lists in chunks.
+            ErrorKind::MemoryLimit {
+                what,
+                needed,
+                limit,
+            } => format!(
+                "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or \
+                 take the neighbours in batches with nf_for_each_batch"
+            ),
+            _ => error.to_string(),
+        };
+        Self::new(status, text)
     }
 }
 

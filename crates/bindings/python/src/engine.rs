@@ -31,10 +31,11 @@ const REMEMBERED: usize = 8;
 /// in ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads:
 /// 0 for one per core. memory_limit: bytes that lists may take.
 ///
-/// Errors name the argument and the numbers: TypeError for arrays of another type, ValueError for
-/// shapes, coordinates and settings that cannot be used, IndexError for a set that is not there,
-/// MemoryError where memory is short or memory_limit exceeded, RuntimeError for a device that
-/// cannot be used.
+/// Errors name the argument and the numbers: TypeError for arrays of another type and for counts
+/// that are not whole, ValueError for shapes, coordinates, masked arrays with masked entries and
+/// settings that cannot be used, OverflowError for counts and numbers of sets that are negative or
+/// beyond 64 bits, IndexError for a set that is not there, MemoryError where memory is short or
+/// memory_limit exceeded, RuntimeError for a device that cannot be used.
 ///
 /// Any number of threads may ask an engine at the same time: query(), count_neighbors(),
 /// sph_density(), z_sort(), report(), and neighbors() of lists that were found. While one thread
@@ -311,12 +312,12 @@ impl PyEngine {
         mass: &Bound<'py, PyAny>,
         targets: usize,
         sources: usize,
-        support: Option<f32>,
+        support: Option<f64>,
         dimensions: Option<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let support = match support {
             Some(support) => support,
-            None => self.ask(|engine| Ok(engine.radius() as f32))?,
+            None => self.ask(|engine| Ok(engine.radius()))?,
         };
         let flat = read(&self.state, |state| {
             let flat = |set: usize| state.flat.get(&set).copied().unwrap_or_default();
@@ -451,13 +452,14 @@ pub(crate) fn involving(set: usize) -> impl Fn([usize; 2]) -> bool {
 /// The kernel of sph_density(), normalised for the dimensions asked for, or for those of two sets
 /// that were both given with two coordinates, or both with three.
 pub(crate) fn density_kernel(
-    support: f32,
+    support: f64,
     asked: Option<u32>,
     flat: [bool; 2],
 ) -> PyResult<SphDensity> {
-    if !(support.is_finite() && support > 0.0) {
+    let rounded = support as f32;
+    if !(rounded.is_finite() && rounded > 0.0) {
         return Err(PyValueError::new_err(format!(
-            "the support is {support}: it must be finite and positive"
+            "the support is {support:?}: it must be positive and within the range of float32"
         )));
     }
     let dimensions = match (asked, flat) {
@@ -476,7 +478,7 @@ pub(crate) fn density_kernel(
         }
     };
     Ok(SphDensity {
-        kernel: WendlandC2::with_support(support).in_dimensions(dimensions),
+        kernel: WendlandC2::with_support(rounded).in_dimensions(dimensions),
     })
 }
 

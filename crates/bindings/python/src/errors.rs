@@ -24,9 +24,16 @@ pub(crate) fn raise(error: Error) -> PyErr {
     let text = error.to_string();
     match error.kind() {
         _ if error.is_out_of_memory() => PyMemoryError::new_err(text),
-        ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => {
-            PyMemoryError::new_err(text)
-        }
+        // In the words of this interface, which has no lists in chunks.
+        ErrorKind::MemoryLimit {
+            what,
+            needed,
+            limit,
+        } => PyMemoryError::new_err(format!(
+            "{what} would take {needed} bytes, but memory_limit is {limit}: raise it, ask for some \
+             positions at a time by query(), or do without lists (count_neighbors(), sph_density())"
+        )),
+        ErrorKind::ListTooLong { .. } => PyMemoryError::new_err(text),
         ErrorKind::UnknownPointSet { .. }
         | ErrorKind::RemovedPointSet { .. }
         | ErrorKind::UnknownPoint { .. } => PyIndexError::new_err(text),

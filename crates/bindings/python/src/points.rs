@@ -82,6 +82,7 @@ impl<'py> Points<'py> {
             PyTypeError::new_err("points must be a NumPy array of float32 or float64")
         })?;
         columns(array)?;
+        check_unmasked(array, "points")?;
         let precision = if holds::<f32>(array)? {
             Precision::Single
         } else if holds::<f64>(array)? {
@@ -153,9 +154,29 @@ pub(crate) fn values<T: Number>(
             array.shape()
         )));
     }
+    check_unmasked(array, what)?;
     let mut copy = Vec::new();
     copy_to(&mut copy, &readable::<T>(array)?, threads, what)?;
     Ok(copy)
+}
+
+/// Refuses masked arrays with entries that are masked: what lies in memory there is no data.
+fn check_unmasked(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<()> {
+    let py = array.py();
+    if array.get_type().is(py.get_type::<PyUntypedArray>()) {
+        return Ok(());
+    }
+    let masked = py.import("numpy.ma")?;
+    let any: bool = masked.call_method1("is_masked", (array,))?.extract()?;
+    if !any {
+        return Ok(());
+    }
+    let entries = masked.call_method1("count_masked", (array,))?;
+    Err(PyValueError::new_err(format!(
+        "{what}: {entries} of {} entries are masked and no data: leave them out \
+         (numpy.ma.compress_rows), or fill them by filled()",
+        array.shape().iter().product::<usize>()
+    )))
 }
 
 /// Number of rows and columns of points.

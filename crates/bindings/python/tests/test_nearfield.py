@@ -267,6 +267,180 @@ def test_errors_name_the_culprit():
         nearfield.neighbors(points, 0.1)[9999]
 
 
+MAX = 2**64
+
+
+@pytest.mark.parametrize(
+    "radius, error",
+    [
+        (0.0, ValueError),
+        (-0.0, ValueError),
+        (-1.0, ValueError),
+        (float("nan"), ValueError),
+        (float("inf"), ValueError),
+        (-float("inf"), ValueError),
+        (1e-300, ValueError),
+        (5e-324, ValueError),
+        (1e300, ValueError),
+        (np.float32(np.inf), ValueError),
+        (10**400, OverflowError),
+        ("1", TypeError),
+        (None, TypeError),
+        (1j, TypeError),
+        (np.zeros(3), TypeError),
+    ],
+)
+def test_a_radius_that_cannot_be_is_refused(radius, error):
+    points = cloud(10)
+    engine = nearfield.Engine(0.25)
+    with pytest.raises(error) as refused:
+        nearfield.neighbors(points, radius)
+    if error is ValueError and radius not in (0.0, -0.0):
+        assert "radius 0 " not in str(refused.value), "the value that was given"
+    for precision in ("f32", "f64"):
+        with pytest.raises(error):
+            nearfield.Engine(radius, precision=precision)
+    with pytest.raises(error):
+        engine.radius = radius
+    assert engine.radius == 0.25, "the last good one stays"
+    with pytest.raises(error):
+        nearfield.DeviceEngine(radius)
+
+
+@pytest.mark.parametrize(
+    "count, error",
+    [
+        (-1, OverflowError),
+        (-MAX, OverflowError),
+        (MAX, OverflowError),
+        (10**400, OverflowError),
+        (1.0, TypeError),
+        (float("nan"), TypeError),
+        ("1", TypeError),
+        (np.float64(1), TypeError),
+        (np.arange(2), TypeError),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_and_change_nothing(count, error):
+    points = cloud(100, dtype=np.float32)
+    engine = nearfield.Engine(0.25)
+    engine.add_points(points)
+    pairs = engine.neighbors().pairs
+    mass = np.ones(100, np.float32)
+    calls = [
+        lambda: nearfield.Engine(0.25, threads=count),
+        lambda: nearfield.Engine(0.25, memory_limit=count),
+        lambda: nearfield.neighbors(points, 0.25, threads=count),
+        lambda: nearfield.DeviceEngine(0.25, gpu=count),
+        lambda: nearfield.DeviceEngine(0.25, subdivision=count),
+        lambda: engine.update(count, points),
+        lambda: engine.remove_set(count),
+        lambda: engine.retain_points(count, np.ones(100, bool)),
+        lambda: engine.points(count),
+        lambda: engine.set_active(count, 0, False),
+        lambda: engine.is_active(0, count),
+        lambda: engine.neighbors(count, 0),
+        lambda: engine.query(points, count),
+        lambda: engine.count_neighbors(0, count),
+        lambda: engine.sph_density(mass, count),
+        lambda: engine.sph_density(mass, dimensions=count),
+        lambda: engine.z_sort(count),
+    ]
+    for number, call in enumerate(calls):
+        with pytest.raises(error):
+            call()
+            pytest.fail(f"call {number} took {count!r}")
+    assert engine.neighbors().pairs == pairs and engine.points(0) == 100
+
+
+def test_sets_and_lists_beyond_their_number_are_index_errors():
+    engine = nearfield.Engine(0.25)
+    engine.add_points(cloud(10, dtype=np.float32))
+    for number in (1, 2**32 - 1, 2**32, 2**63, MAX - 1):
+        for call in (engine.points, engine.z_sort, engine.remove_set, engine.neighbors):
+            with pytest.raises(IndexError, match=f"no point set {number}"):
+                call(number)
+    lists = engine.neighbors()
+    for place in (10, -11, 2**63 - 1, -(2**63)):
+        with pytest.raises(IndexError, match=f"no point {place}"):
+            lists[place]
+    for place in (2**63, -MAX, 10**400):
+        with pytest.raises((IndexError, OverflowError)):
+            lists[place]
+    for place in (1.0, "0", slice(0, 2), None):
+        with pytest.raises(TypeError):
+            lists[place]
+
+
+def test_settings_that_cannot_be_are_refused_by_name():
+    points, mass = cloud(10, dtype=np.float32), np.ones(10, np.float32)
+    for threads in (2**20, 2**40, MAX - 1):
+        with pytest.raises((ValueError, MemoryError, RuntimeError), match=str(threads)):
+            nearfield.Engine(0.25, threads=threads)
+    for box, text in [
+        ((-1, 1, 1), "-1"),
+        ((np.nan, 1, 1), "NaN"),
+        ((np.inf, 1, 1), "inf"),
+        ((1e-300, 1, 1), "1e-300"),
+        (((1, 0, 0), (1, 0, 0), (0, 0, 1)), "box"),
+        (((np.nan, 0, 0), (0, 1, 0), (0, 0, 1)), "box"),
+        ((1, 1), "three lengths"),
+        ((1, 1, 1, 1), "three lengths"),
+        ("111", "three lengths"),
+        (3.0, "three lengths"),
+        ((10**400, 1, 1), "three lengths"),
+        ((1j, 1, 1), "three lengths"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            nearfield.neighbors(points, 0.25, box=box)
+        with pytest.raises(ValueError, match=text):
+            nearfield.Engine(0.25, box=box)
+    engine = nearfield.Engine(0.25)
+    engine.add_points(points)
+    for support in (0.0, -1.0, np.nan, np.inf, 1e300, -1e300, 1e-300):
+        with pytest.raises(ValueError, match="the support is"):
+            engine.sph_density(mass, support=support)
+    with pytest.raises(ValueError, match="precision"):
+        nearfield.Engine(0.25, precision="f16")
+    with pytest.raises(MemoryError, match="query") as refused:
+        limited = nearfield.Engine(0.5, memory_limit=0)
+        limited.add_points(cloud(1000, dtype=np.float32))
+        limited.find_neighbors()
+    assert "chunks" not in str(refused.value), "which Python has none of"
+    assert limited.count_neighbors().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_masked_entries_are_no_data(dtype):
+    points = cloud(50, dtype=dtype)
+    expected = nearfield.neighbors(points, 0.25).pairs
+    whole = np.ma.array(points)
+    assert nearfield.neighbors(whole, 0.25).pairs == expected
+    unmasked = np.ma.array(points, mask=np.zeros_like(points, bool))
+    assert nearfield.neighbors(unmasked, 0.25).pairs == expected
+    masked = np.ma.array(points, mask=np.zeros_like(points, bool))
+    masked[7, 1] = np.ma.masked
+    engine = nearfield.Engine(0.25, precision="f32" if dtype == np.float32 else "f64")
+    engine.add_points(points)
+    text = "points: 1 of 150 entries are masked"
+    for call in (
+        lambda: nearfield.neighbors(masked, 0.25),
+        lambda: engine.add_points(masked),
+        lambda: engine.update(0, masked),
+        lambda: engine.query(masked),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
+    mass = np.ma.array(np.ones(50, np.float32), mask=[True] + [False] * 49)
+    with pytest.raises(ValueError, match="mass: 1 of 50 entries are masked"):
+        engine.sph_density(mass)
+    keep = np.ma.array(np.ones(50, bool), mask=[True] + [False] * 49)
+    with pytest.raises(ValueError, match="keep: 1 of 50 entries are masked"):
+        engine.retain_points(0, keep)
+    assert engine.neighbors().pairs == expected
+    assert nearfield.neighbors(np.ma.compress_rows(masked), 0.25).pairs < expected
+
+
 def test_other_threads_run_while_an_engine_works_and_may_not_change_it():
     points = cloud(200_000, dtype=np.float32)
     engine = nearfield.Engine(0.05, threads=1)

@@ -1,8 +1,13 @@
-"""Engines in the processes of multiprocessing: made there, and inherited by fork."""
+"""Engines in the processes of multiprocessing: made there, and inherited by fork; and in processes
+that are interrupted or have no standard streams."""
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import warnings
 
 import nearfield
@@ -135,3 +140,57 @@ def test_the_main_thread_may_fork_while_another_searches():
     finally:
         stop.set()
         other.join()
+
+
+LONG_SEARCH = """
+import sys, time
+import nearfield, numpy as np
+
+points = np.random.default_rng(5).random((60_000, 3)).astype(np.float32)
+engine = nearfield.Engine(0.12, threads=2)
+engine.add_points(points)
+print("ready", flush=True)
+interrupted = 0
+try:
+    # Long enough that the signal comes in the middle of a call.
+    while True:
+        engine.count_neighbors()
+        engine.radius = 0.12
+        engine.find_neighbors()
+except KeyboardInterrupt:
+    interrupted = time.monotonic()
+assert interrupted
+engine.radius = 0.05
+expected = nearfield.neighbors(points, 0.05).pairs
+assert engine.neighbors().pairs == expected and engine.count_neighbors().sum() == expected
+print("whole", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name != "posix", reason="POSIX signals")
+def test_ctrl_c_in_the_middle_of_a_search_leaves_the_engine_whole():
+    for pause in (0.05, 0.3, 0.7):
+        child = subprocess.Popen(
+            [sys.executable, "-c", LONG_SEARCH], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            assert child.stdout.readline() == b"ready\n"
+            time.sleep(pause)
+            child.send_signal(signal.SIGINT)
+            out, errors = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        assert (child.returncode, out) == (0, b"whole\n"), errors.decode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
+def test_an_engine_needs_no_standard_streams():
+    script = (
+        "import os; [os.close(n) for n in (0, 1, 2)]\n"
+        "import nearfield, numpy as np\n"
+        "points = np.zeros((2, 3), np.float32)\n"
+        "assert nearfield.neighbors(points, 1.0).pairs == 2\n"
+        "try:\n    nearfield.Engine(-1.0)\n"
+        "except ValueError:\n    os._exit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 7

@@ -58,7 +58,7 @@ pub enum ErrorKind {
     )]
     Radius(Value),
     /// A periodic box length is not a positive finite number.
-    #[error("the box length along {axis} is {length}: it must be finite and positive")]
+    #[error("the box length along {axis} is {}: it must be finite and positive", Value::from(*.length))]
     BoxLength {
         /// Axis of the length.
         axis: char,
@@ -104,8 +104,9 @@ pub enum ErrorKind {
     },
     /// A point lies so many boxes away that its images cannot be counted.
     #[error(
-        "point {index} has {axis} = {value}, more than 2^30 box lengths ({length}) from the \
-         origin: images are not counted that far; wrap the coordinates"
+        "point {index} has {axis} = {value}, more than 2^30 box lengths ({}) from the \
+         origin: images are not counted that far; wrap the coordinates",
+        Value::from(*.length)
     )]
     TooFarFromBox {
         /// First offending point in the caller's order.
@@ -134,8 +135,9 @@ pub enum ErrorKind {
     },
     /// The box is so small compared with the radius that a point has too many images.
     #[error(
-        "the box measures {length} across its {axis} faces, so a radius of {radius} reaches \
-         {images} images of every point; at most 1000 are searched"
+        "the box measures {} across its {axis} faces, so a radius of {radius} reaches \
+         {images} images of every point; at most 1000 are searched",
+        Value::from(*.length)
     )]
     TooManyImages {
         /// Axis of the box.
@@ -154,7 +156,7 @@ pub enum ErrorKind {
     /// Positions in double precision were given to a search in single precision.
     #[error(
         "the positions are f64, but the search is in f32 and would have to round them: search in \
-         f64 (Precision::Double), or round them to f32 first"
+         f64, or round them to f32 first"
     )]
     Precision,
     /// A strided view does not fit its bytes.

@@ -31,7 +31,7 @@
 //! without any. Arrays that the caller lent to it may hold part of a result.
 
 use crate::{Device, PointSetId, RadiusRule};
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::{Value, memory::Shortage};
 
 pub use crate::backend::support::Unsupported;
 
@@ -71,7 +71,7 @@ pub mod balance {
 /// let error = Engine::builder(0.5).subregions(99).build().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "a step is cut into 1 to 64 subregions, not 99: change Builder::subregions"
+///     "a step is cut into 1 to 64 subregions, not 99"
 /// );
 /// assert!(matches!(error.kind(), ErrorKind::Subregions(99)));
 /// ```
@@ -133,8 +133,8 @@ pub enum ErrorKind {
     /// Radii are only asked for where the rule uses them: those of the targets by the rule gather,
     /// of the sources by scatter, of both by symmetric.
     #[error(
-        "point set {set} has no radii for its {points} points, which the rule {rule} needs: call \
-         set_radii, and again after an update that changes the number of points"
+        "point set {set} has no radii for its {points} points, which the rule {rule} needs: set \
+         them, and again after an update that changes the number of points"
     )]
     NoRadii {
         /// The set.
@@ -145,7 +145,9 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// The positions of a query need radii of their own and have none.
-    #[error("by the rule {rule} every position of a query needs a radius: give them to query_into")]
+    #[error(
+        "by the rule {rule} every position of a query needs a radius: give them with the positions"
+    )]
     QueryWithoutRadii {
         /// The engine's rule.
         rule: RadiusRule,
@@ -155,7 +157,8 @@ pub enum ErrorKind {
     /// Refused because they would be ignored, and a program that gives them expects other
     /// neighbours.
     #[error(
-        "{what} have no radii of their own by the rule {rule}: choose another with Builder::radii"
+        "{what} have no radii of their own by the rule {rule}: choose another rule when the engine is \
+         made"
     )]
     UnusedRadii {
         /// Purpose that they were given for.
@@ -167,14 +170,14 @@ pub enum ErrorKind {
     ///
     /// Sorted radii are squares in `f32`, which would round those of the `f64` contract.
     #[error(
-        "engines in f64 have one radius for all points, not the rule {0}: build in \
-         Precision::Single, or leave out Builder::radii"
+        "engines in f64 have one radius for all points, not the rule {0}: search in \
+         f32, or with the rule uniform"
     )]
     RadiiInDouble(RadiusRule),
     /// Radii of single points were asked for together with a strict radius.
     #[error(
-        "a strict radius is one for all points, not the rule {0}: leave out \
-         Builder::strictly_within or Builder::radii"
+        "a strict radius is one for all points, not the rule {0}: search \
+         with the rule uniform, or not strictly within the radius"
     )]
     StrictRadii(RadiusRule),
     /// A traversal's arrays do not fit, or the CPU backend could not go on.
@@ -204,10 +207,10 @@ pub enum ErrorKind {
     #[error(transparent)]
     Unsupported(Unsupported),
     /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
-    #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
+    #[error("bricks have 1 to 8 cells along an edge, not {0}")]
     BrickEdge(u32),
     /// [`Builder::subregions`](crate::Builder::subregions) is out of range.
-    #[error("a step is cut into 1 to 64 subregions, not {0}: change Builder::subregions")]
+    #[error("a step is cut into 1 to 64 subregions, not {0}")]
     Subregions(usize),
     /// The policy contradicts itself, or a step cannot be divided between the backends.
     ///
@@ -284,7 +287,7 @@ pub enum ErrorKind {
         expected: usize,
     },
     /// The softening is no length.
-    #[error("the softening is {0}: it must be finite and not negative")]
+    #[error("the softening is {}: it must be finite and not negative", Value::from(*.0))]
     Softening(f64),
     /// A kernel, a strided field or a grid cannot have these numbers.
     #[error(transparent)]
@@ -310,7 +313,8 @@ pub enum ErrorKind {
     },
     /// A point set of another engine was named.
     #[error(
-        "point set {set} is one of another engine: name sets by what this engine's add_point_set returned"
+        "point set {set} is one of another engine: name sets by what this engine returned when \
+         they were added"
     )]
     OtherEngine {
         /// The set asked for.
@@ -343,7 +347,7 @@ pub enum ErrorKind {
     /// The bytes needed are those of lists without gaps, counted by a first pass.
     #[error(
         "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or take the \
-         lists in chunks with list_chunks"
+         lists in chunks"
     )]
     MemoryLimit {
         /// Use of the memory.
@@ -358,8 +362,7 @@ pub enum ErrorKind {
     /// No chunk could hold it, as the list of a target is never divided.
     #[error(
         "point {point} of set {set} has {neighbors} neighbours, whose list needs {needed} bytes, \
-         but the memory limit is {limit}: raise it, or visit the neighbours without a list \
-         (traverse, for_each_neighbor)"
+         but the memory limit is {limit}: raise it, or visit the neighbours without a list"
     )]
     ListTooLong {
         /// The set that searches.
@@ -380,7 +383,7 @@ pub enum ErrorKind {
     )]
     SkinWithRadii(RadiusRule),
     /// A skin is negative or not finite.
-    #[error("the skin is {0}: it must be finite and not negative")]
+    #[error("the skin is {}: it must be finite and not negative", Value::from(*.0))]
     Skin(f32),
     /// Points have moved so far since lists were built that pairs could be missing from them.
     ///
@@ -407,9 +410,11 @@ pub enum ErrorKind {
     /// Checked when the traversal is run. A support that is no more than the next `f32` above the
     /// radius passes, so that rounding alone refuses nothing.
     #[error(
-        "kernel {kernel} has the support {support}, but pairs are searched for within the radius \
-         {radius} only: build the engine with a radius of at least {support}, or give the kernel a \
-         support of at most {radius}"
+        "kernel {kernel} has the support {0}, but pairs are searched for within the radius {1} \
+         only: build the engine with a radius of at least {0}, or give the kernel a support of at \
+         most {1}",
+        Value::from(*.support),
+        Value::from(*.radius)
     )]
     Support {
         /// Name of the kernel's type.

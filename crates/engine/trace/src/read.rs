@@ -99,7 +99,13 @@ impl Trace {
     /// [`ErrorKind::Read`]; [`ErrorKind::Truncated`], [`ErrorKind::Foreign`] and
     /// [`ErrorKind::Newer`] for files that do not begin as a trace of a version up to [`VERSION`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::read(path))?;
+        let opened = File::open(path).and_then(|file| match file.metadata() {
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            _ => Ok(file),
+        });
+        let file = opened
+            .map_err(|error| nearfield_files::of_a_file(path, error))
+            .map_err(Error::read(path))?;
         Self::read(BufReader::new(file), &path.display().to_string())
     }
 

@@ -130,7 +130,10 @@ impl Options {
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let tell = self.on_error.unwrap_or_else(|| {
-            Box::new(|error: &Error| eprintln!("{error}; the run goes on without a trace"))
+            Box::new(|error: &Error| {
+                // A standard error that is full or closed is no reason to panic.
+                writeln!(io::stderr(), "{error}; the run goes on without a trace").ok();
+            })
         });
         let named = path.clone();
         let on_error = Box::new(move |error: &io::Error| tell(&write_error(&named, error)));

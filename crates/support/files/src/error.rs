@@ -85,4 +85,16 @@ pub enum ErrorKind {
         /// The input, as it was named.
         input: PathBuf,
     },
+    /// A file would be mixed with the JSON object on standard output.
+    #[error(
+        "{flag} {} is standard output, where --json prints one object and nothing else: name a file, \
+         or leave out --json",
+        path.display()
+    )]
+    StandardOutput {
+        /// The flag of the output.
+        flag: String,
+        /// The output.
+        path: PathBuf,
+    },
 }

@@ -22,6 +22,32 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
     path
 }
 
+/// Whether a file of this path is standard output. A device that swallows everything is not: there
+/// is nothing to be mixed.
+#[cfg(unix)]
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    use std::{
+        io::IsTerminal,
+        os::{fd::AsFd, unix::fs::FileTypeExt},
+    };
+    let out = io::stdout();
+    // Closed, it is no file at all.
+    let Ok(file) = out.as_fd().try_clone_to_owned().map(fs::File::from) else {
+        return false;
+    };
+    let Ok(metadata) = file.metadata() else {
+        return false;
+    };
+    let swallows = metadata.file_type().is_char_device() && !out.is_terminal();
+    !swallows && Node::of(path).is_ok_and(|node| node == Node::of_metadata(&metadata))
+}
+
+/// Whether a file of this path is standard output.
+#[cfg(not(unix))]
+pub(crate) fn is_standard_output(_: &Path) -> bool {
+    false
+}
+
 /// The folder that a file of this path lies in.
 pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {

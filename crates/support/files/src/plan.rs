@@ -2,7 +2,7 @@
 
 use crate::{
     Error, ErrorKind,
-    place::{Identity, Node, folder, resolve},
+    place::{Identity, Node, folder, is_standard_output, resolve},
 };
 use std::{
     fmt, fs,
@@ -23,6 +23,8 @@ pub struct Plan {
     inputs: Vec<PathBuf>,
     outputs: Vec<Output>,
     folders: Vec<Folder>,
+    /// Standard output holds one JSON object and nothing else.
+    prints_json: bool,
 }
 
 /// A file that is written, and the flag that names it.
@@ -78,13 +80,23 @@ impl Plan {
         });
     }
 
-    /// Refuses outputs that are inputs and outputs that are named twice. Existing files are
+    /// Says whether standard output is to hold one JSON object and nothing else, by `--json`.
+    pub fn print_json(&mut self, json: bool) {
+        self.prints_json = json;
+    }
+
+    /// Refuses outputs that are inputs, outputs that are named twice, and standard output as a file
+    /// where it holds a JSON object. Existing files are
     /// compared by device and inode, so links and other spellings count; devices and pipes do not.
     ///
     /// # Errors
     /// The first clash, with both names.
     pub fn check(&self) -> Result<(), Error> {
         for (place, output) in self.outputs.iter().enumerate() {
+            if self.prints_json && is_standard_output(&output.path) {
+                let (flag, path) = (output.flag.clone(), output.path.clone());
+                return Err(ErrorKind::StandardOutput { flag, path }.into());
+            }
             let Some(identity) = Identity::of(&output.path) else {
                 continue;
             };

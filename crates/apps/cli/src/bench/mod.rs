@@ -78,6 +78,7 @@ pub(crate) struct Args {
 impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         files::read_cloud(plan, &self.cloud);
         if let Some(path) = &self.save_cloud {
             plan.write("--save-cloud", path);

@@ -122,6 +122,7 @@ fn screening(text: &str) -> Result<Screening, String> {
 impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         for path in self.file.iter().chain(&self.coefficients) {
             plan.read(path);
         }

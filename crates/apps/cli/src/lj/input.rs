@@ -3,7 +3,7 @@
 use super::args::Args;
 use crate::{domain::Boundaries, failure::Failure, files::extension};
 use nearfield::kernels::{Coefficients, CutoffCoulomb, LennardJones};
-use nearfield_io::{Dimensions, PointCloud};
+use nearfield_io::{Column, Dimensions, PointCloud, Table};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
 use std::path::Path;
 
@@ -53,13 +53,24 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
     };
     if args.charges && system.charges().is_empty() {
         let charge = |kind: &u32| coefficients.charges[*kind as usize];
-        let charges = system.types().iter().map(charge).collect();
+        let charges: Vec<f32> = system.types().iter().map(charge).collect();
+        if !charges.is_empty() && charges.iter().all(|&charge| charge == 0.0) {
+            return Err(no_charges(path));
+        }
         system = system.with_charges(charges)?;
     }
     if let Some(temperature) = args.run.temperature {
         system.heat(temperature, args.run.seed);
     }
     Ok((system, field))
+}
+
+fn no_charges(path: &Path) -> Failure {
+    Failure::Wrong(format!(
+        "--charges: {} has no column or quantity charge, charges or q, and no kind of its atoms has \
+         a charge by --coefficients: give either, or leave out --charges",
+        path.display()
+    ))
 }
 
 fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
@@ -81,17 +92,40 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
     let types = types(&cloud, coefficients)?;
     let system = System::new(positions, cell)?;
     let mut system = system.with_types(types, coefficients.masses.clone())?;
-    if let Some(charges) = find(&cloud, &CHARGES).filter(|_| args.charges) {
-        let numbers: Option<Vec<f32>> = charges.to_scalars();
-        if let Some(charges) = numbers {
-            system = system.with_charges(charges)?;
+    if args.charges && extension(path) == "csv" {
+        let table = nearfield_io::read_table(path)?;
+        let place = CHARGES.iter().find_map(|name| table.place(name));
+        if let Some(place) = place {
+            system = system.with_charges(of_column(path, &table, place)?)?;
         }
+    }
+    if let Some(charges) = find(&cloud, &CHARGES).filter(|_| args.charges) {
+        let charges: Option<Vec<f32>> = charges.to_scalars();
+        let charges = charges.ok_or_else(|| {
+            let path = path.display();
+            Failure::Wrong(format!(
+                "--charges: {path} has not one number a point as charge, charges or q"
+            ))
+        })?;
+        system = system.with_charges(charges)?;
     }
     if let Some(velocities) = find(&cloud, &VELOCITIES).and_then(|data| data.to_vectors()) {
         let velocities = velocities.into_iter().map(|v: [f32; 3]| v.map(f64::from));
         system = system.with_velocities(velocities.collect())?;
     }
     Ok(system)
+}
+
+/// Charges of a table, whose points are read without its other columns.
+fn of_column(path: &Path, table: &Table, place: usize) -> Result<Vec<f32>, Failure> {
+    match &table.columns()[place] {
+        Column::Numbers(charges) => Ok(charges.iter().map(|&charge| charge as f32).collect()),
+        Column::Text { line, text } => Err(Failure::Wrong(format!(
+            "{}, line {line}, column {}: the charge {text} is not a number",
+            path.display(),
+            place + 1
+        ))),
+    }
 }
 
 fn find<'a>(cloud: &'a PointCloud, names: &[&str]) -> Option<&'a nearfield_io::PointData<'static>> {

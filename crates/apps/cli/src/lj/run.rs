@@ -6,10 +6,7 @@ use nearfield::Device;
 use nearfield_files::Plan;
 use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
 use serde::Serialize;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Flags of a run.
 #[derive(Debug, clap::Args)]
@@ -28,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", requires = "steps")]
     skin: Option<f32>,
     /// Start with velocities of this temperature (k = 1) instead of those of the file
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = temperature)]
     pub(super) temperature: Option<f64>,
     /// Which random velocities
     #[arg(long, value_name = "N", default_value_t = 1, requires = "temperature")]
@@ -79,6 +76,12 @@ const SKIN: f64 = 0.12;
 const TRAJECTORY: &str = "trajectory.extxyz";
 const OBSERVATIONS: &str = "observations.csv";
 const CHECKPOINT: &str = "run.checkpoint";
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>();
+    let found = number.ok().filter(|t| t.is_finite() && *t >= 0.0);
+    found.ok_or_else(|| "a temperature is a finite number, and not negative".into())
+}
 
 impl Args {
     /// Adds the files that are read and written. A checkpoint that a run goes on from has been read
@@ -179,7 +182,7 @@ impl Args {
 
 impl Files {
     fn open(folder: &Path, names: Vec<String>, follow: bool) -> Result<Self, Failure> {
-        fs::create_dir_all(folder).map_err(Failure::atoms(folder))?;
+        nearfield_files::make_folder(folder).map_err(Failure::atoms(folder))?;
         let table = folder.join(OBSERVATIONS);
         let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
         let observations =

@@ -72,6 +72,7 @@ pub(crate) struct Args {
 impl Args {
     /// Adds the file that is written.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         plan.write("--output", &self.output);
     }
 }

@@ -23,10 +23,7 @@ use nearfield::{
     balance::{Policy, Strategy},
 };
 use nearfield_files::Plan;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use task::{Brief, Combination, Summary, Task};
 
 /// Flags of `nearfield tune`.
@@ -129,6 +126,7 @@ pub(crate) struct Args {
 impl Args {
     /// Adds the files that are read and written.
     pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.print_json(self.json);
         for cloud in self.place.iter().chain(&self.cloud) {
             files::read_cloud(plan, cloud);
         }
@@ -220,7 +218,7 @@ fn save(folder: &Path, summary: &Summary<'_>, combinations: &[Combination]) -> R
     let failed = |path: &Path, error: &dyn std::fmt::Display| {
         Failure::Wrong(format!("cannot write {}: {error}", path.display()))
     };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    nearfield_files::make_folder(folder).map_err(|error| failed(folder, &error))?;
     let path = folder.join("tune.json");
     let text = serde_json::to_string_pretty(summary).map_err(|error| failed(&path, &error))?;
     nearfield_files::write(&path, text + "\n").map_err(|error| failed(&path, &error))?;

@@ -274,3 +274,73 @@ fn atoms_without_a_well_take_part_by_their_charges_alone() {
         "{found}"
     );
 }
+
+#[test]
+fn charges_that_nothing_has_are_refused_and_those_of_a_table_act() {
+    let place = Workplace::new();
+    place.file("bare.csv", "x,y,z\n0,0,0\n1.5,0,0\n");
+    place.file("charged.csv", "x,y,z,q\n0,0,0,1\n1.5,0,0,-1\n");
+    place.file("text.csv", "x,y,z,charge\n0,0,0,1\n1.5,0,0,plus\n");
+    place.file("vector.xyz", "1\nProperties=pos:R:3:q:R:2\n0 0 0 1 1\n");
+    place.file("bare.txt", "9 9 9\n2\n1 0 0 0\n2 1.5 0 0\n");
+    place.file("table", "LJ 1 1\n");
+    place.file("charged", "LJ 1 1 0.5\n");
+    let with = |file: &str, more: &str| format!("lj {file} --cutoff 3 --json {more}");
+    for file in ["bare.csv", "bare.txt"] {
+        place.refuses(
+            "has no column or quantity charge",
+            &words(&with(file, "--charges")),
+        );
+        let zeros = with(file, "--charges --coefficients table");
+        place.refuses("leave out --charges", &words(&zeros));
+        let plain = place.json(&words(&with(file, "")));
+        let charged = place.json(&words(&with(file, "--charges --coefficients charged")));
+        let difference =
+            charged["pair_energy"].as_f64().unwrap() - plain["pair_energy"].as_f64().unwrap();
+        assert!((difference - 0.25 / 1.5).abs() < 1e-6, "{difference}");
+    }
+    let plain = place.json(&words(&with("charged.csv", "")));
+    let charged = place.json(&words(&with("charged.csv", "--charges")));
+    let difference =
+        charged["pair_energy"].as_f64().unwrap() - plain["pair_energy"].as_f64().unwrap();
+    assert!((difference + 1.0 / 1.5).abs() < 1e-6, "{difference}");
+    place.refuses("line 3, column 4", &words(&with("text.csv", "--charges")));
+    place.refuses(
+        "not one number a point",
+        &words(&with("vector.xyz", "--charges")),
+    );
+    place.file("none.xyz", "0\n\n");
+    place.json(&words(&with("none.xyz", "--charges")));
+}
+
+#[test]
+fn temperatures_that_are_none_are_wrong_usage() {
+    let place = Workplace::new();
+    place.file("v.csv", "0,0,0\n1.5,0,0\n");
+    for temperature in ["nan", "inf", "-1", "warm"] {
+        let line = format!("lj v.csv --cutoff 3 --temperature {temperature} --steps 1");
+        let output = place.run(&words(&line));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(
+            errors.contains("a temperature is a finite number"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn no_atoms_have_no_energy() {
+    let place = Workplace::new();
+    place.file("none.xyz", "0\n\n");
+    let run = place.json(&words("lj none.xyz --cutoff 1 --steps 2 --json"));
+    for key in [
+        "pair_energy",
+        "kinetic_energy",
+        "total_energy",
+        "temperature",
+        "energy_drift",
+    ] {
+        assert_eq!(run[key].as_f64().map(f64::to_bits), Some(0), "{key}: {run}");
+    }
+}

@@ -8,6 +8,8 @@ mod memory;
 mod nbody;
 mod neighbors;
 mod scene;
+#[cfg(unix)]
+mod streams;
 
 use serde_json::Value;
 use std::{

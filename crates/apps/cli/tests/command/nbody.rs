@@ -267,3 +267,47 @@ fn coulomb_takes_f64_where_f32_would_move_atoms() {
     let warning = String::from_utf8(asked.stderr).unwrap();
     assert!(warning.contains("f32 moves point 1"), "{warning}");
 }
+
+#[test]
+fn no_bodies_have_no_energy_and_none_that_changes() {
+    let place = Workplace::new();
+    place.file("none.csv", "m,x,y,z,vx,vy,vz\n");
+    place.file(
+        "massless.csv",
+        "m,x,y,z,vx,vy,vz\n0,0,0,0,1,0,0\n0,1,0,0,0,0,0\n",
+    );
+    for file in ["none.csv", "massless.csv"] {
+        let line = format!("gravity {file} --steps 3 --dt 0.5 --json --output run");
+        let run = place.json(&words(&line));
+        assert_eq!(run["energy_change"].as_f64(), Some(0.0), "{run}");
+        for energy in ["energy_before", "energy_after"] {
+            let total = run[energy]["total"].as_f64();
+            assert_eq!(total.map(f64::to_bits), Some(0), "{run}");
+        }
+    }
+}
+
+#[test]
+fn long_numbers_are_printed_briefly() {
+    let place = Workplace::new();
+    place.file("b.txt", "0 1 0 0 0 0 0 0\n1 1 1 0 0 0 0 0\n");
+    for line in [
+        "gravity b.txt --steps 1 --dt 1e300",
+        "gravity b.txt --steps 1 --dt 1e-300 --softening 1e-300",
+        "neighbors v.csv --radius 1e-300",
+        "neighbors v.csv --radius 1e300",
+        "lj v.csv --cutoff 1e-300",
+        "lj v.csv --cutoff 0.1 --steps 1 --dt -1e300",
+        "neighbors v.csv --radius 0.1 --box 1e-300,1,1",
+        "coulomb b.txt --grid 2,2,2 --spacing 1e300",
+    ] {
+        place.file("v.csv", "x,y,z\n0.1,0,0\n0.2,0,0\n");
+        let output = place.run(&words(line));
+        for stream in [output.stdout, output.stderr] {
+            let text = String::from_utf8(stream).unwrap();
+            assert!(!text.contains("000000000000"), "{line}: {text}");
+        }
+    }
+    place.refuses("radius 1e-300", &words("neighbors v.csv --radius 1e-300"));
+    place.refuses("radius 1e300", &words("neighbors v.csv --radius 1e300"));
+}

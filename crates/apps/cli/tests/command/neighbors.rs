@@ -317,3 +317,25 @@ fn timing_commands_say_that_points_are_rounded() {
         assert!(errors.contains("f32 moves point 1"), "{args:?}: {errors}");
     }
 }
+
+#[test]
+fn negative_numbers_are_those_of_their_flags() {
+    let place = Workplace::new();
+    place.file("v.csv", "0,0,0\n1,0,0\n");
+    place.file("q.csv", "0,0,0,1\n");
+    for (culprit, line) in [
+        (
+            "box length along x is -1",
+            "neighbors v.csv --radius 0.1 --box -1,1,1",
+        ),
+        ("cut-off -1", "lj v.csv --cutoff -1"),
+        ("time step is -1", "lj v.csv --cutoff 1 --steps 1 --dt -1"),
+        ("spacing is -1", "coulomb q.csv --grid 2,2,2 --spacing -1"),
+    ] {
+        place.refuses(culprit, &words(line));
+    }
+    let output = place.run(&words("neighbors v.csv --radius 0.1 --threads -1"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors.contains("'-1' for '--threads"), "{errors}");
+}

@@ -133,7 +133,8 @@ fn draw<'b>(area: &Area<'b>, plan: &Plan<'_>) -> Drawn<'b> {
     draw_ours(&mut chart, plan)?;
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        // The front starts at Z = 1 and only moves away: this corner stays free.
+        .position(SeriesLabelPosition::LowerRight)
         .margin(20 * DETAIL)
         .legend_area_size(56 * DETAIL)
         .label_font(text(25))
@@ -246,6 +247,27 @@ mod tests {
                 .filter(|pixel| pixel.0 == [color.0, color.1, color.2])
                 .count();
             assert!(ink > 100, "{ink} pixels of {color:?}");
+        }
+    }
+
+    #[test]
+    fn the_legend_covers_neither_a_short_curve_nor_a_long_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("front.png");
+        let theirs = crate::reference::experiments();
+        for (end, height) in [(0.01, 1.0), (0.3, 1.02), (3.2, 3.9)] {
+            let point = |at: u32| {
+                let share = f64::from(at) / 200.0;
+                (end * share, 1.0 + (height - 1.0) * share * share)
+            };
+            let ours: Vec<Point> = (0..=200).map(point).collect();
+            front_plot(&path, "ours", &ours, &theirs).expect("it can be drawn");
+            let image = image::open(&path).expect("it can be read").into_rgb8();
+            // The curve spans nine tenths of the axes; the sample in the legend lies to the right.
+            let is_ours = |x: u32, y: u32| image.get_pixel(x, y).0 == [OURS.0, OURS.1, OURS.2];
+            let columns = (120..1000).filter(|&x| (0..SIZE.1).any(|y| is_ours(x, y)));
+            let seen = columns.count();
+            assert!(seen > 800, "{seen} of 880 columns, to T = {end}");
         }
     }
 

@@ -65,7 +65,7 @@ impl Scene {
     /// # Errors
     /// [`ErrorKind::Scene`] names file, line and value of what cannot be simulated.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path)
+        let text = nearfield_files::read_text(path)
             .map_err(|error| fault(path, format!("cannot be read: {error}")))?;
         Reader { path, text: &text }.scene()
     }

@@ -229,12 +229,16 @@ impl PyDeviceEngine {
         mass: &Bound<'_, PyAny>,
         targets: usize,
         sources: usize,
-        support: Option<f32>,
+        support: Option<f64>,
         dimensions: u32,
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
     ) -> PyResult<Py<PyAny>> {
-        let kernel = density_kernel(support.unwrap_or(self.radius), Some(dimensions), [false; 2])?;
+        let kernel = density_kernel(
+            support.unwrap_or(self.radius.into()),
+            Some(dimensions),
+            [false; 2],
+        )?;
         let outlet = Outlet::new(out, Dtype::F32, vec![self.points(targets)?]).adding(add)?;
         let mass = self.shared.given(mass, "mass")?;
         mass.shaped(Dtype::F32, &[self.points(sources)?])?;

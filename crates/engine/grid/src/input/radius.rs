@@ -84,6 +84,19 @@ impl Radius {
         }
     }
 
+    /// Rounds a radius for searching in single precision, and checks it. Interfaces that take every
+    /// radius as `f64` use it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), which names the value as it was before it was rounded.
+    pub fn rounded(value: f64) -> Result<Self, Error> {
+        let single = value as f32;
+        if single == 0.0 || !single.is_finite() {
+            return Err(ErrorKind::Radius(value.into()).into());
+        }
+        Self::new(single)
+    }
+
     /// Checks a radius for searching in double precision.
     ///
     /// # Errors

@@ -35,5 +35,22 @@ fn a_radius_in_double_precision_keeps_its_digits() {
     assert_eq!(radius.squared_f64(), 0.1 * 0.1);
     assert_eq!(radius.value(), 0.1f32);
     let error = Radius::new_f64(-1e-9).unwrap_err().to_string();
-    assert!(error.contains("radius -0.000000001 "), "{error}");
+    assert!(error.contains("radius -1e-9 "), "{error}");
+}
+
+#[test]
+fn a_radius_that_rounding_would_lose_is_named_as_it_was_given() {
+    for (value, text) in [
+        (1e-300, "radius 1e-300 "),
+        (-1e-60, "radius -1e-60 "),
+        (1e300, "radius 1e300 "),
+        (0.0, "radius 0 "),
+        (f64::INFINITY, "radius inf "),
+        (f64::NAN, "radius NaN "),
+        (1e-20, "radius 1e-20 "),
+    ] {
+        let error = Radius::rounded(value).unwrap_err().to_string();
+        assert!(error.starts_with(text), "{error}");
+    }
+    assert_eq!(Radius::rounded(0.1).unwrap(), Radius::new(0.1).unwrap());
 }

@@ -413,7 +413,7 @@ impl Builder {
     /// [`ErrorKind::StrictRadii`].
     pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
         let radius = match self.precision {
-            Precision::Single => Radius::new(self.radius as f32),
+            Precision::Single => Radius::rounded(self.radius),
             Precision::Double => Radius::new_f64(self.radius),
         }
         .map_err(ErrorKind::Setup)?;

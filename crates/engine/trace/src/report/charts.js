@@ -119,7 +119,7 @@ function stepChart(id, { series, yText, yName, range, clip }) {
     if (clipped) {
       context.fillStyle = colors.quiet;
       context.textAlign = "left";
-      context.fillText(`the longest, ${yText(greatest)}, is beyond the edge`, area.left + 6, area.top + 6);
+      context.fillText(`the longest, ${yText(greatest)}, is beyond the edge`, area.left + 6, area.top + (yName ? 20 : 6));
     }
     if (series.length > 1) {
       context.textAlign = "right";
@@ -212,6 +212,17 @@ function occupancyChart() {
   charts.push(chart);
 }
 
+// Labels from the upmost to the lowest, moved down where they would lie less than `gap` below the
+// one before.
+function apart(labels, gap) {
+  const sorted = [...labels].sort((a, b) => a.at - b.at);
+  let last = -Infinity;
+  return sorted.map((label) => {
+    last = Math.max(label.at, last + gap);
+    return { ...label, at: last };
+  });
+}
+
 // Pairs per second against pairs per point, with the best of every backend as its roof.
 function rateChart() {
   const canvas = byId("rates");
@@ -227,6 +238,7 @@ function rateChart() {
       xTicks: both(view.x), yTicks: both(view.y),
     });
     chart.place = (one) => [px(one.pairs_per_point), py(one.pairs_per_second)];
+    const labels = [];
     for (const backend of data.backends) {
       const own = points.filter((one) => one.backend === backend);
       if (!own.length) continue;
@@ -239,8 +251,7 @@ function rateChart() {
       context.lineTo(area.right, py(best));
       context.stroke();
       context.setLineDash([]);
-      context.textAlign = "left";
-      context.fillText(`${backend}: at best ${large(best)}/s`, area.left + 6, py(best) - 8);
+      labels.push({ text: `${backend}: at best ${large(best)}/s`, at: py(best) - 8, color: context.fillStyle });
       context.globalAlpha = own.length > 500 ? 0.35 : 0.7;
       for (const one of own) {
         const [cx, cy] = chart.place(one);
@@ -249,6 +260,11 @@ function rateChart() {
         context.fill();
       }
       context.globalAlpha = 1;
+    }
+    context.textAlign = "left";
+    for (const { text, at, color } of apart(labels, 14)) {
+      context.fillStyle = color;
+      context.fillText(text, area.left + 6, at);
     }
   };
   canvas.addEventListener("pointermove", (event) => {

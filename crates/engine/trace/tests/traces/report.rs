@@ -97,6 +97,21 @@ const page = () => getComputedStyle(document.body).backgroundColor;
 const before = page();
 byId("theme").click();
 seen.themes = [before, page()];
+// Texts of charts that lie on each other: boxes of what a redraw prints, by canvas.
+const printed = new Map();
+const print = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const width = this.measureText(text).width;
+  const left = x - width * ({ left: 0, start: 0, center: 0.5 }[this.textAlign] ?? 1);
+  printed.set(this.canvas, [...(printed.get(this.canvas) ?? []), { text, left, right: left + width, y }]);
+  print.call(this, text, x, y);
+};
+charts.forEach((chart) => chart.draw());
+seen.overprinted = [...printed].flatMap(([drawn, boxes]) => boxes.flatMap((a, at) =>
+  boxes.slice(at + 1)
+    .filter((b) => a.left < b.right && b.left < a.right && Math.abs(a.y - b.y) < 10)
+    .map((b) => `${drawn.id}: ${a.text} / ${b.text}`)));
+seen.printed = printed.size;
 const pre = document.createElement("pre");
 pre.id = "seen";
 pre.textContent = JSON.stringify(seen);
@@ -250,6 +265,11 @@ fn the_page_shows_the_summary_and_answers_zoom_and_filter() {
             "the page is wider than the window"
         );
         assert_ne!(seen["themes"][0], seen["themes"][1]);
+        assert!(
+            seen["printed"].as_u64().unwrap() >= 4,
+            "charts print their texts"
+        );
+        assert_eq!(seen["overprinted"], Value::Array(Vec::new()));
     }
 }
 
@@ -414,6 +434,7 @@ fn the_page_names_gaps_and_sums_up_what_is_chosen() {
         assert_ne!(text("numbers", part), text("numbersOfStep", part), "{part}");
     }
     assert_eq!(seen["numbersAgain"], seen["numbers"]);
+    assert_eq!(seen["overprinted"], Value::Array(Vec::new()));
     let named = seen["gapTips"].to_string();
     assert!(
         named.contains("host.copy of particles to the host"),

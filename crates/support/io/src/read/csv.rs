@@ -12,12 +12,15 @@ use crate::{
     number::Number,
 };
 
+use super::open::check_text;
+
 /// Maximum number of columns of a table and of properties of a point: what is kept for each column
 /// would otherwise be many times a line of separators.
 pub(super) const MAX_COLUMNS: usize = 1 << 16;
 
 /// Reads a table with a header naming x, y and perhaps z, or with two or three unnamed columns.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
+    check_text(bytes)?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut cursor = Cursor::new(bytes);
     let mut table = None;
@@ -86,6 +89,9 @@ impl Table {
                 .map(|table| Some((table, Row::Numbers)));
         }
         let columns = [0, 1, 2].map(|axis| find_axis(&fields, axis));
+        for (axis, column) in AXES.iter().zip(columns) {
+            check_alone(&fields, column, line, axis)?;
+        }
         let named = columns[0].is_some() && columns[1].is_some();
         match (named, comment) {
             (false, Some(_)) => return Ok(None),
@@ -193,6 +199,20 @@ fn find_axis(fields: &[&[u8]], axis: usize) -> Option<usize> {
             .position(|field| field.eq_ignore_ascii_case(name.as_bytes()))
     };
     names.iter().find_map(|name| is_called(name))
+}
+
+/// Refuses a second column of the name of this one.
+fn check_alone(fields: &[&[u8]], column: Option<usize>, line: usize, axis: &str) -> Parsed<()> {
+    let Some(first) = column else {
+        return Ok(());
+    };
+    let same = |field: &&[u8]| field.eq_ignore_ascii_case(fields[first]);
+    let Some(other) = fields[first + 1..].iter().position(same) else {
+        return Ok(());
+    };
+    let column = first + other + 2;
+    let message = format!("a second column of {axis}, after column {}", first + 1);
+    Err(Fault::malformed(Place::Column { line, column }, message))
 }
 
 fn neither_names_nor_numbers(fields: &[&[u8]], line: usize) -> Fault {

@@ -6,6 +6,7 @@
 
 mod csv;
 mod npy;
+mod open;
 mod ply;
 mod ply_header;
 mod table;
@@ -15,7 +16,7 @@ mod xyz_comment;
 
 pub use table::{Column, Table, parse_table, read_table};
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use crate::{
     Format, PointCloud,
@@ -31,8 +32,12 @@ use crate::{
 /// of an unsupported kind. The message is one line that names the file and the place.
 pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
     let path = path.as_ref();
-    let format = Format::from_path(path)?;
-    let bytes = fs::read(path).map_err(|error| Fault::io("cannot read", &error).in_file(path))?;
+    let format = match Format::from_path(path) {
+        // A folder has no extension to be wrong.
+        Err(_) if path.is_dir() => Format::Csv,
+        format => format?,
+    };
+    let bytes = open::contents(path)?;
     read(&bytes, format).map_err(|fault| fault.in_file(path))
 }
 

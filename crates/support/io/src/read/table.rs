@@ -3,7 +3,7 @@
 //! Separators, quotes, comments and blank lines are those of point tables. **Invariant others rely
 //! on:** all columns of a [`Table`] that hold numbers are equally long.
 
-use std::{fs, path::Path};
+use std::{collections::HashSet, path::Path};
 
 use crate::{
     error::{Error, ErrorKind, Fault, Parsed, Place, quoted},
@@ -12,6 +12,7 @@ use crate::{
 };
 
 use super::csv::{Separator, check_width};
+use super::open::{check_text, contents};
 use crate::cursor::Cursor;
 
 /// A table of numbers.
@@ -86,11 +87,11 @@ impl Table {
 /// comment. Columns with names may hold text.
 ///
 /// # Errors
-/// When the file cannot be read, holds no table, or a line does not fit the first. The message is
-/// one line that names the file and the place.
+/// When the file cannot be read, holds no table, names two columns alike, or a line does not fit
+/// the first. The message is one line that names the file and the place.
 pub fn read_table(path: impl AsRef<Path>) -> Result<Table, Error> {
     let path = path.as_ref();
-    let bytes = fs::read(path).map_err(|error| Fault::io("cannot read", &error).in_file(path))?;
+    let bytes = contents(path)?;
     read(&bytes).map_err(|fault| fault.in_file(path))
 }
 
@@ -111,6 +112,7 @@ pub fn parse_table(bytes: &[u8]) -> Result<Table, Error> {
 }
 
 fn read(bytes: &[u8]) -> Parsed<Table> {
+    check_text(bytes)?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut cursor = Cursor::new(bytes);
     let mut found: Option<(Separator, Table)> = None;
@@ -141,6 +143,7 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
         } else {
             let name = |field: &&[u8]| String::from_utf8_lossy(field).into_owned();
             table.names = fields.iter().map(name).collect();
+            check_names(&table.names, line)?;
         }
         found = Some((separator, table));
     }
@@ -148,6 +151,19 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
         let message = "the file holds nothing but blanks and comments";
         Fault::new(ErrorKind::Empty, Place::Whole, message)
     })
+}
+
+/// Refuses two columns of one name: which of them is meant cannot be known.
+fn check_names(names: &[String], line: usize) -> Parsed<()> {
+    let mut seen = HashSet::new();
+    for (column, name) in names.iter().enumerate() {
+        if !name.is_empty() && !seen.insert(name.to_ascii_lowercase()) {
+            let column = column + 1;
+            let message = format!("a second column is named {}", quoted(name.as_bytes()));
+            return Err(Fault::malformed(Place::Column { line, column }, message));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -192,5 +208,23 @@ mod tests {
             "{error}"
         );
         assert!(parse_table(b"# nothing\n").is_err());
+    }
+
+    #[test]
+    fn names_that_occur_twice_and_binary_files_are_refused() {
+        let error = parse_table(b"x,y,Q,q\n1,2,3,4\n").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "CSV data, line 1, column 4: a second column is named 'q'"
+        );
+        assert!(
+            parse_table(b"x,,\"\",y\n1,2,3,4\n").is_ok(),
+            "columns without names"
+        );
+        let error = parse_table(b"\x93NUMPY\x01\0v\0{'descr': '<f8'}\n\0\0").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "CSV data: this is a NumPy array (.npy), not text in UTF-8 or ASCII"
+        );
     }
 }

@@ -15,10 +15,12 @@ use crate::{
     point_data::PointData,
 };
 
+use super::open::check_text;
 use super::xyz_comment::{Column, Comment, Contents};
 
 /// Reads the first frame.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
+    check_text(bytes)?;
     let mut cursor = Cursor::new(bytes);
     let count = count(&mut cursor)?;
     let comment = cursor

@@ -4,6 +4,8 @@
 //! **Invariant others rely on:** when columns are named, exactly one of them holds positions, with
 //! two or three components.
 
+use std::collections::HashSet;
+
 use super::csv::MAX_COLUMNS;
 use crate::{
     cursor::parse,
@@ -153,6 +155,12 @@ fn columns(value: &str) -> Parsed<Vec<Column>> {
     let (triples, rest) = fields.as_chunks();
     let columns: Option<Vec<Column>> = triples.iter().map(column).collect();
     let columns = columns.filter(|_| rest.is_empty()).ok_or_else(refused)?;
+    let mut seen = HashSet::new();
+    let mut names = columns.iter().map(|column| column.name.as_str());
+    if let Some(name) = names.find(|name| !seen.insert(name.to_ascii_lowercase())) {
+        let message = format!("Properties name {} twice", quoted(name.as_bytes()));
+        return Err(Fault::malformed(Place::Line(2), message));
+    }
     let positions = columns
         .iter()
         .filter(|column| column.contents == Contents::Position);

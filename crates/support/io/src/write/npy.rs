@@ -85,7 +85,7 @@ pub fn write_csr_npz(
     let path = path.as_ref();
     check_offsets(offsets, indices.len()).map_err(|fault| fault.in_file(path))?;
     write_file(path, |output| {
-        let mut archive = ZipWriter::new(output);
+        let mut archive = ZipWriter::new(QuietAfterError::new(output));
         add_array(
             &mut archive,
             "offsets",
@@ -103,6 +103,49 @@ pub fn write_csr_npz(
         archive.finish()?;
         Ok(())
     })
+}
+
+/// A writer that fails once and then takes everything. An archive that is dropped after an error
+/// tries to end itself, and writes to standard error when that fails too.
+struct QuietAfterError<W> {
+    to: W,
+    failed: bool,
+}
+
+impl<W> QuietAfterError<W> {
+    fn new(to: W) -> Self {
+        Self { to, failed: false }
+    }
+
+    /// Returns the result of `work`, or `otherwise` after an error.
+    fn attempt<T>(
+        &mut self,
+        otherwise: T,
+        work: impl FnOnce(&mut W) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.failed {
+            return Ok(otherwise);
+        }
+        work(&mut self.to).inspect_err(|error| {
+            self.failed = error.kind() != io::ErrorKind::Interrupted;
+        })
+    }
+}
+
+impl<W: Write> Write for QuietAfterError<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(bytes.len(), |to| to.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), W::flush)
+    }
+}
+
+impl<W: io::Seek> io::Seek for QuietAfterError<W> {
+    fn seek(&mut self, place: io::SeekFrom) -> io::Result<u64> {
+        self.attempt(0, |to| to.seek(place))
+    }
 }
 
 fn add_array<W: Write + io::Seek>(

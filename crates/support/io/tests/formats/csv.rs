@@ -91,6 +91,81 @@ fn what_is_no_number_is_named_with_line_and_column() {
 }
 
 #[test]
+fn binary_files_are_refused_by_what_they_are() {
+    for (bytes, what) in [
+        (
+            &b"\x93NUMPY\x01\0v\0{'descr': '<f8', 'shape': (1, 3)}\n"[..],
+            "a NumPy array (.npy)",
+        ),
+        (
+            b"PK\x03\x04\x14\0abc,\n,,,",
+            "a ZIP archive, as .npz, .xlsx and .ods are",
+        ),
+        (b"\x1f\x8b\x08\x08", "compressed by gzip"),
+        (b"\xff\xfex\0,\0y\0\n\0", "text in UTF-16"),
+        (b"x,y,z\n\0\0\0\n", "binary data"),
+    ] {
+        for format in [Format::Csv, Format::Xyz] {
+            let error = refused(bytes, format);
+            assert_eq!(error.kind(), ErrorKind::Malformed);
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("this is {what}, not text")),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_coordinate_with_two_columns_is_refused() {
+    for (text, message) in [
+        (
+            "x,y,z,x\n1,2,3,4\n",
+            "line 1, column 4: a second column of x, after column 1",
+        ),
+        (
+            "id;Y;x;y\n1;2;3;4\n",
+            "line 1, column 4: a second column of y, after column 2",
+        ),
+        (
+            "Points:0,Points:1,Points:2,Points:2\n1,2,3,4\n",
+            "line 1, column 4: a second column of z, after column 3",
+        ),
+    ] {
+        assert_eq!(
+            refused(text, Format::Csv).to_string(),
+            format!("CSV data, {message}")
+        );
+    }
+    assert_eq!(
+        good("x,y,z,q,q\n1,2,3,4,5\n", Format::Csv).len(),
+        1,
+        "not read"
+    );
+}
+
+#[test]
+fn a_folder_is_refused_as_one_whatever_its_name() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["points.csv", "points.npy", "points"] {
+        let path = place.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        let error = nearfield_io::read_points(&path).unwrap_err().to_string();
+        assert!(
+            error.ends_with("cannot read: this is a folder; name a file"),
+            "{error}"
+        );
+        let error = nearfield_io::read_table(&path).unwrap_err().to_string();
+        assert!(
+            error.ends_with("cannot read: this is a folder; name a file"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn wrong_columns_are_refused() {
     for (text, message) in [
         (

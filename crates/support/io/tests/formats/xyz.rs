@@ -142,6 +142,7 @@ fn wrong_lines_are_named() {
         "pos:R",
         "species:S:1",
         "pos:R:3:pos:R:3",
+        "pos:R:3:q:R:1:Q:R:1",
         "pos:R:0",
         "pos:Q:3",
     ] {

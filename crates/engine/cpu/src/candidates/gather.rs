@@ -116,7 +116,7 @@ const SLACK: f32 = 1.0 / (1 << 21) as f32;
 /// # Safety
 /// The processor has the vector's level.
 #[inline(always)]
-pub(super) unsafe fn squared<V: Vector>(d: [V; 3]) -> V {
+pub(crate) unsafe fn squared<V: Vector>(d: [V; 3]) -> V {
     // SAFETY: guaranteed by the caller.
     unsafe { d[2].mul_add(d[2], d[1].mul_add(d[1], d[0].mul(d[0]))) }
 }
@@ -126,7 +126,7 @@ pub(super) unsafe fn squared<V: Vector>(d: [V; 3]) -> V {
 /// # Safety
 /// The processor has the vector's level.
 #[inline(always)]
-pub(super) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
+pub(crate) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
     // SAFETY: guaranteed by the caller.
     unsafe { [V::splat(x[0]), V::splat(x[1]), V::splat(x[2])] }
 }

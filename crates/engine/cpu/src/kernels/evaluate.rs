@@ -1,16 +1,17 @@
 //! A pair kernel evaluated for the targets of a group.
 //!
-//! Either for all candidates, those that are no neighbours masked out, or, when the kernel asks for
-//! it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first. On a
-//! lattice with r = 2 spacings 32 of 81 candidates are neighbours, so masking wins where evaluating
-//! a pair costs less than packing it.
+//! Either for vectors of candidates, those that are no neighbours masked out, or, when the kernel
+//! asks for it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first.
+//! On a lattice with r = 2 spacings 32 of 81 candidates are neighbours, so masking wins where
+//! evaluating a pair costs less than packing it.
 //!
 //! # The masked loop
 //!
-//! Sixteen candidates at a time: displacement, squared distance, the kernel, and a select of the
-//! contribution or the identity. Everything is straight-line code over local arrays of sixteen,
-//! which the compiler keeps in registers. The mask compares `d² ≤ r²` exactly as the lists do, so
-//! a sum has the terms of the list and no others.
+//! A first loop finds the vectors of candidates that hold a neighbour ([`single`](super::single)).
+//! For these, a vector at a time: displacement, squared distance, the kernel, and a select of the
+//! contribution or the identity. Everything is straight-line code over local arrays, which the
+//! compiler keeps in registers. The mask compares `d² ≤ r²` exactly as the lists do, so a sum has
+//! the terms of the list and no others.
 //!
 //! # The packed loop
 //!
@@ -26,22 +27,22 @@
 
 use super::{
     fields::{gather_channels, room, target_value},
-    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, Results, reduce, reduce_packed},
+    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, Results, reduce_packed, reduce_some},
+    single::Single,
 };
 use crate::{
     candidates::{
         arrays::Candidates,
         groups::Group,
-        mode::{Mode, RADII, SHIFTED, has, with_exact_mode, with_mode},
+        mode::{Mode, SHIFTED, has, with_exact_mode, with_mode},
         near::Near,
         scan::{Channels as Arrays, Packed, Select, scan},
         scratch::Scratch,
         walk::Walk,
     },
-    contract::squared,
     simd::{LANES, Simd, Task},
 };
-use nearfield_pairs::{Channels, Field, Pair, PairKernel};
+use nearfield_pairs::{Channels, Field, PairKernel};
 use std::ops::Range;
 
 /// The state that all tasks of a traversal share.
@@ -84,7 +85,7 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let packs = K::PACKED || shared.walk.double().is_some();
             let own = if packs { 4 + K::Source::COUNT } else { 0 };
-            let made = room(&mut gathered, K::Source::COUNT, stride)
+            let made = room(&mut gathered, K::Source::COUNT + 1, stride)
                 .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
             let (gathered, packed) = match made {
                 Ok(made) => made,
@@ -118,7 +119,8 @@ struct Evaluate<'a, K: PairKernel> {
     group: &'a Group,
     /// Its candidates.
     candidates: &'a Candidates,
-    /// Source channels of the candidates.
+    /// Source channels of the candidates, and one for the numbers of the vectors that hold
+    /// neighbours.
     gathered: Arrays,
     /// Displacement, its square and source channels of the neighbours of one target.
     packed: Arrays,
@@ -195,7 +197,10 @@ impl<K: PairKernel> Evaluate<'_, K> {
         value: K::Target,
     ) -> [f32; MAX_OUTPUTS] {
         let to = Packed {
-            gathered: self.gathered,
+            gathered: Arrays {
+                count: K::Source::COUNT,
+                ..self.gathered
+            },
             packed: self.packed,
             count: 0,
         };
@@ -208,55 +213,47 @@ impl<K: PairKernel> Evaluate<'_, K> {
         }
     }
 
-    /// Evaluates the kernel for all candidates and drops those that are no neighbours. Positions,
-    /// tags and channels are read as plain slices with unchecked indices: a bounds check in the
-    /// loop would stop the vectoriser.
+    /// Evaluates the kernel for the vectors of candidates that hold neighbours, and drops those
+    /// that are none. Positions, tags and channels are read with unchecked indices: a bounds check
+    /// in the loop would stop the vectoriser.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
     unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,
         target: &Select,
         value: K::Target,
     ) -> [f32; MAX_OUTPUTS] {
-        let [x, y, z] = self.candidates.axes();
-        let [sx, sy, sz] = self.candidates.shifts();
         let tags = self.candidates.tags();
-        let source_r2 = self.candidates.r2s();
         let itself = target.own_candidate as u32;
+        let single = Single::new(target.target, target.r2, self.candidates);
+        // SAFETY: the caller guarantees the level and the mode; the last gathered channel has room
+        // for a number per candidate and LANES more.
+        let firsts = unsafe {
+            let to = self.gathered.at(K::Source::COUNT, 0).cast::<u32>();
+            let len = self.candidates.len();
+            let count = single.near_vectors::<S::Single, MODE>(0, len, to);
+            std::slice::from_raw_parts(to, count)
+        };
         let contribution = |k: usize| {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
             // arrays of the candidates, and the gathered channels, are padded by a vector.
-            let (d, source) = unsafe {
-                let mut d = [
-                    *x.get_unchecked(k) - target.target[0],
-                    *y.get_unchecked(k) - target.target[1],
-                    *z.get_unchecked(k) - target.target[2],
-                ];
-                if has(MODE, SHIFTED) {
-                    d[0] += *sx.get_unchecked(k);
-                    d[1] += *sy.get_unchecked(k);
-                    d[2] += *sz.get_unchecked(k);
-                }
-                (d, K::Source::read(|channel| *self.gathered.at(channel, k)))
-            };
-            let d2 = squared(d);
-            let other = if has(MODE, SHIFTED) {
-                k as u32 != itself
-            } else {
-                // SAFETY: as above.
-                unsafe { *tags.get_unchecked(k) != target.own_tag }
-            };
-            let r2 = if has(MODE, RADII) {
-                // SAFETY: as above.
-                target.r2.max(unsafe { *source_r2.get_unchecked(k) })
-            } else {
-                target.r2
+            let ((pair, within), other, source) = unsafe {
+                let other = if has(MODE, SHIFTED) {
+                    k as u32 != itself
+                } else {
+                    *tags.get_unchecked(k) != target.own_tag
+                };
+                let source = K::Source::read(|channel| *self.gathered.at(channel, k));
+                (single.pair::<MODE>(k), other, source)
             };
             Masked {
-                near: (d2 <= r2) & other,
-                value: self.shared.kernel.pair(Pair { d, d2 }, value, source),
+                near: within & other,
+                value: self.shared.kernel.pair(pair, value, source),
             }
         };
         // SAFETY: the caller guarantees the level.
-        unsafe { reduce::<K, S>(self.candidates.len(), contribution) }
+        unsafe { reduce_some::<K, S>(firsts, contribution) }
     }
 }

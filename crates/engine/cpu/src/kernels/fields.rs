@@ -144,8 +144,11 @@ pub(super) fn sorted_channels(
     for _ in 0..count {
         let mut sorted = backend.take_channel();
         make_room(&mut sorted, padded, "sorted fields")?;
-        sorted.resize(padded, 0.0);
-        sorted[len..].fill(0.0);
+        // Arrays that sets of several sizes take in turn are not cut, so none is filled again.
+        if sorted.len() < padded {
+            sorted.resize(padded, 0.0);
+        }
+        sorted[len..padded].fill(0.0);
         channels.push(sorted);
     }
     let sorted = channels[first..].iter_mut();

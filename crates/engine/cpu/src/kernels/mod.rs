@@ -16,12 +16,14 @@
 //!
 //! **Invariant:** sums depend on the input alone, not on the number of threads or the SIMD level:
 //! tasks are cut by target number, and partial sums are folded in a fixed order ([`reduce`]).
+//! Vectors without neighbours add nothing and are left out ([`single`]).
 //!
 //! [`PairKernel::SYMMETRIC`]: nearfield_pairs::PairKernel::SYMMETRIC
 
 mod evaluate;
 pub(crate) mod fields;
 pub(crate) mod reduce;
+mod single;
 mod symmetric;
 pub(crate) mod together;
 mod traverse;

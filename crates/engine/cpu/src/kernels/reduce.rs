@@ -7,9 +7,9 @@
 //!
 //! The loops are written for the compiler's vectoriser. Contributions go to a local block, which
 //! overlaps with none of the inputs. Trip counts are visibly multiples of the vector length.
-//! Nothing in them can panic. A kernel is evaluated for every candidate, also beyond the radius,
-//! and its contribution is replaced by the identity there: a select costs one instruction, a
-//! branch would stop the vectors.
+//! Nothing in them can panic. A kernel is evaluated for every lane of a vector, also beyond the
+//! radius, and its contribution is replaced by the identity there: a select costs one instruction,
+//! a branch would stop the vectors.
 //!
 //! In debug builds and at the scalar level the same code runs lane by lane, with the same result.
 
@@ -230,6 +230,101 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
                 partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
             }
             sums[channel] = fold_lanes::<K>(lanes);
+        }
+    }
+    sums
+}
+
+/// The partial results of a target, in memory, for vectors of candidates that are not all there.
+/// A vector adds to the lanes that it would add to if all of them were.
+#[repr(align(64))]
+pub(super) struct Partial([[MaybeUninit<f32>; LANES]; MAX_OUTPUTS]);
+
+impl Partial {
+    /// Memory for partial results, to be [cleared](Self::clear).
+    pub(super) const NONE: Self = Self([[MaybeUninit::uninit(); LANES]; MAX_OUTPUTS]);
+
+    /// Forgets all contributions to the channels of the kernel. In place, because the partial
+    /// results are a kilobyte, which a constructor would copy once per target.
+    #[inline(always)]
+    pub(super) fn clear<K: PairKernel>(&mut self) {
+        for channel in &mut self.0[..K::Output::COUNT] {
+            *channel = [MaybeUninit::new(K::REDUCE.identity()); LANES];
+        }
+    }
+
+    /// Combines the lanes from `lane` on with `values`.
+    ///
+    /// # Safety
+    /// The processor has the vector's level, the kernel has the channel, its channels have been
+    /// [cleared](Self::clear), and a vector from `lane` ends within [`LANES`].
+    #[inline(always)]
+    pub(super) unsafe fn add<K: PairKernel, V: Compress>(
+        &mut self,
+        channel: usize,
+        lane: usize,
+        values: V,
+    ) {
+        // SAFETY: guaranteed by the caller; channels that were cleared are initialised.
+        unsafe {
+            let sum = self.0.get_unchecked_mut(channel).as_mut_ptr();
+            let sum = sum.add(lane).cast::<f32>();
+            combine_lanes::<K, V>(V::load(sum), values).store(sum);
+        }
+    }
+
+    /// The sum of a channel.
+    ///
+    /// # Safety
+    /// The kernel has the channel, and its channels have been [cleared](Self::clear).
+    #[inline(always)]
+    pub(super) unsafe fn fold<K: PairKernel>(&self, channel: usize) -> f32 {
+        // Not by `map`, which is a call of a function per channel.
+        // SAFETY: the caller guarantees the channel; those that were cleared are initialised.
+        let lanes = unsafe {
+            self.0
+                .get_unchecked(channel)
+                .as_ptr()
+                .cast::<[f32; LANES]>()
+                .read()
+        };
+        fold_lanes::<K>(lanes)
+    }
+}
+
+/// Combines `contribution(k)` for all k of the vectors that begin with `firsts`, as [`reduce`] does
+/// for all vectors.
+///
+/// # Safety
+/// The processor has the level `S`, and vectors begin with multiples of its lanes.
+#[inline(always)]
+pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
+    firsts: &[u32],
+    contribution: impl Fn(usize) -> Masked<K>,
+) -> [f32; MAX_OUTPUTS] {
+    let width = S::Single::LANES;
+    let mut sums = [0.0; MAX_OUTPUTS];
+    let mut partial = Partial::NONE;
+    partial.clear::<K>();
+    // SAFETY: the caller guarantees the level; a kernel has at most MAX_OUTPUTS channels, so every
+    // value has an element of the block, all lanes of a vector are written before they are read,
+    // and a block holds a whole number of vectors.
+    unsafe {
+        for &first in firsts {
+            let first = first as usize;
+            let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+            for lane in 0..width {
+                contribution(first + lane).write(|channel, value| {
+                    block.get_unchecked_mut(channel)[lane].write(value);
+                });
+            }
+            for channel in 0..K::Output::COUNT {
+                let values = S::Single::load(block[channel].as_ptr().cast());
+                partial.add::<K, _>(channel, first % LANES, values);
+            }
+        }
+        for channel in 0..K::Output::COUNT {
+            sums[channel] = partial.fold::<K>(channel);
         }
     }
     sums

@@ -41,7 +41,8 @@
 
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
-    reduce::{MAX_OUTPUTS, Results, combine_lanes, fold_lanes},
+    reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes},
+    single::{Single, all_blocks},
     together::{self, SAMPLED, in_pages, put_together},
     window::{PAGE, Window, WindowSums, by_page},
 };
@@ -54,7 +55,6 @@ use crate::{
         scratch::Scratch,
         walk::Walk,
     },
-    contract::squared,
     error::Error,
     pool::CpuBackend,
     sets::share::Share,
@@ -65,7 +65,7 @@ use crate::{
     },
 };
 use nearfield_grid::{Grid, memory::with_room};
-use nearfield_pairs::{Channels, Pair, PairKernel};
+use nearfield_pairs::{Channels, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
 /// Targets whose candidates are looked at before tasks are made.
@@ -262,8 +262,9 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let channels = self.symmetric.channels.sorted.len();
-            let made = room(&mut gathered, channels, stride)
-                .and_then(|gathered| Ok((gathered, room(&mut sums, K::Output::COUNT, stride)?)));
+            let made = room(&mut gathered, channels, stride).and_then(|gathered| {
+                Ok((gathered, room(&mut sums, K::Output::COUNT + 1, stride)?))
+            });
             let (gathered, sums) = match made {
                 Ok(made) => made,
                 Err(shortage) => {
@@ -298,7 +299,7 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     candidates: &'a Candidates,
     /// Channels of the candidates.
     gathered: Arrays,
-    /// Sums of the candidates.
+    /// Sums of the candidates, and a channel for the numbers of the vectors that hold neighbours.
     sums: Arrays,
     /// The sums of the task.
     window: &'a mut Window<'b>,
@@ -364,30 +365,35 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         let own = number + self.group.itself.unwrap_or_default();
         let walk = &self.symmetric.walk;
         let exact = walk.exact_select(slot);
-        let single = Single {
-            target: walk.targets.points().position(slot),
-            r2: walk.r2(slot),
-            axes: self.candidates.axes(),
-            shifts: self.candidates.shifts(),
-            source_r2: self.candidates.r2s(),
-        };
+        let position = walk.targets.points().position(slot);
+        let single = Single::new(position, walk.r2(slot), self.candidates);
         let kernel = self.symmetric.kernel;
         // SAFETY: targets are candidates.
         let own_values = unsafe { self.values(own) };
-        // SAFETY: `k` is below the number of candidates rounded up to whole blocks, and all arrays
-        // of the candidates are padded by LANES. A kernel has at most MAX_OUTPUTS channels, all
-        // LANES of its channels are written before they are read, and a block holds a whole number
-        // of vectors.
+        // Lanes that are evaluated at a time: a vector, in double precision a whole block.
+        let step = if has(MODE, EXACT) { LANES } else { width };
+        // SAFETY: candidates are below their number rounded up to whole blocks, and all arrays of
+        // the candidates are padded by LANES. The last channel of the sums has room for a number
+        // per candidate and LANES more. A kernel has at most MAX_OUTPUTS channels, all lanes of its
+        // channels are written before they are read, and a block holds a whole number of vectors.
         unsafe {
-            let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
-            // Candidates before the block of the target are targets before it, which have met it
-            // already; those in its block before it are masked.
-            for block in own / LANES..self.candidates.len().div_ceil(LANES) {
+            // Candidates before the vector of the target are targets before it, which have met it
+            // already; those in its vector before it are masked.
+            let (first, len) = (own / step * step, self.candidates.len());
+            let firsts = self.sums.at(K::Output::COUNT, 0).cast::<u32>();
+            let count = if has(MODE, EXACT) {
+                all_blocks(first, len, firsts)
+            } else {
+                single.near_vectors::<S::Single, MODE>(first, len, firsts)
+            };
+            let mut partial = Partial::NONE;
+            partial.clear::<K>();
+            for number in 0..count {
+                let first = *firsts.add(number) as usize;
                 let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                 let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                 // Without a closure, which would not be compiled for the level.
                 let found = if has(MODE, EXACT) {
-                    let first = block * LANES;
                     Some(ExactBlock::of::<S::Single, MODE>(
                         &exact,
                         self.candidates,
@@ -396,9 +402,9 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                 } else {
                     None
                 };
-                // The kernel for sixteen pairs: both contributions go to local blocks.
-                for lane in 0..LANES {
-                    let k = block * LANES + lane;
+                // The kernel for some pairs: both contributions go to local blocks.
+                for lane in 0..step {
+                    let k = first + lane;
                     let (pair, within) = if let Some(found) = &found {
                         found.pair(lane)
                     } else {
@@ -416,24 +422,19 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                     });
                 }
                 for channel in 0..K::Output::COUNT {
-                    for part in 0..LANES / width {
-                        let values = to_target[channel].as_ptr().add(part * width);
-                        let sum = &mut partial[channel][part];
-                        *sum = combine_lanes::<K, _>(*sum, S::Single::load(values.cast()));
-                        let values = to_source[channel].as_ptr().add(part * width);
-                        let sum = self.sums.at(channel, block * LANES + part * width);
-                        combine_lanes::<K, _>(S::Single::load(sum), S::Single::load(values.cast()))
-                            .store(sum);
+                    for part in 0..step / width {
+                        let at = part * width;
+                        let values = S::Single::load(to_target[channel].as_ptr().add(at).cast());
+                        partial.add::<K, _>(channel, first % LANES + at, values);
+                        let values = S::Single::load(to_source[channel].as_ptr().add(at).cast());
+                        let sum = self.sums.at(channel, first + at);
+                        combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
                     }
                 }
             }
             for channel in 0..K::Output::COUNT {
-                let mut lanes = [0.0; LANES];
-                for part in 0..LANES / width {
-                    partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
-                }
                 let sum = self.sums.at(channel, own);
-                *sum = K::REDUCE.combine(*sum, fold_lanes::<K>(lanes));
+                *sum = K::REDUCE.combine(*sum, partial.fold::<K>(channel));
             }
         }
     }
@@ -480,51 +481,6 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                 }
                 k += part.lanes.count_ones() as usize;
             }
-        }
-    }
-}
-
-/// A target and its candidates in single precision.
-struct Single<'a> {
-    /// Position of the target.
-    target: [f32; 3],
-    /// Its squared radius; for [`RADII`] the larger of this and the candidate's own counts.
-    r2: f32,
-    /// Coordinates of the candidates along each axis.
-    axes: [&'a [f32]; 3],
-    /// Their image vectors along each axis.
-    shifts: [&'a [f32]; 3],
-    /// Their squared radii.
-    source_r2: &'a [f32],
-}
-
-impl Single<'_> {
-    /// Geometry of the pair with candidate `k`, and whether it is within the radius.
-    ///
-    /// # Safety
-    /// `k` is below the length of the arrays, and `MODE` says what candidates carry.
-    #[inline(always)]
-    unsafe fn pair<const MODE: Mode>(&self, k: usize) -> (Pair, bool) {
-        let ([x, y, z], [sx, sy, sz]) = (self.axes, self.shifts);
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            let mut d = [
-                *x.get_unchecked(k) - self.target[0],
-                *y.get_unchecked(k) - self.target[1],
-                *z.get_unchecked(k) - self.target[2],
-            ];
-            if has(MODE, SHIFTED) {
-                d[0] += *sx.get_unchecked(k);
-                d[1] += *sy.get_unchecked(k);
-                d[2] += *sz.get_unchecked(k);
-            }
-            let d2 = squared(d);
-            let r2 = if has(MODE, RADII) {
-                self.r2.max(*self.source_r2.get_unchecked(k))
-            } else {
-                self.r2
-            };
-            (Pair { d, d2 }, d2 <= r2)
         }
     }
 }

@@ -211,8 +211,25 @@ pub const ATOMS: Source = Source {
     ],
 };
 
+/// The points of a rank (crate `nearfield-ranks`): which of them others need, and arrays of some.
+pub const PLACES: Source = Source {
+    name: "places",
+    text: include_str!("../cuda/ranks/places.cu"),
+    headers: &[CONSTANTS, CONTRACT],
+    launches_children: false,
+    kernels: &[
+        "survey",
+        "survey_scan",
+        "survey_write",
+        "gather",
+        "join",
+        "combine",
+        "add_counts",
+    ],
+};
+
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, FLUID];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, FLUID, PLACES];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN, HALF];

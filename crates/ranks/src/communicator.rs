@@ -57,6 +57,9 @@ pub(crate) const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exchange(u64);
 
+/// The message of a rank that has no memory for a longer one.
+const REFUSED: [u8; 1] = [0];
+
 /// Bytes of that number, behind those of a message.
 const NUMBER: usize = size_of::<u64>();
 
@@ -366,9 +369,50 @@ impl Links {
         self.renew = true;
     }
 
-    /// The partners, ascending.
-    pub(crate) fn partners(&self) -> &[usize] {
-        &self.partners
+    /// Sends every partner the message that `pack` makes for it, an empty one if there is nothing
+    /// to say. The inner error is the refusal of this rank, which the partner is told of.
+    pub(crate) fn post_each(
+        &self,
+        comm: &mut Communicator,
+        exchange: Exchange,
+        mut pack: impl FnMut(usize) -> Result<Vec<u8>, Refusal>,
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (me, mut posted) = (comm.rank(), Ok(()));
+        for partner in self.partners.iter().filter(|rank| **rank != me) {
+            let message = pack(*partner).unwrap_or_else(|refusal| {
+                posted = Err(refusal);
+                REFUSED.to_vec()
+            });
+            comm.post(*partner, self.tag, exchange, message)?;
+        }
+        Ok(posted)
+    }
+
+    /// Waits for the message of every partner and gives it to `take`, with the rank, unless it is
+    /// empty; `take` returns whether it could take the message, or the least length that it should
+    /// have. The inner error is the refusal of a partner, or of this rank by `take`; all messages
+    /// have come.
+    pub(crate) fn receive_each(
+        &self,
+        comm: &mut Communicator,
+        exchange: Exchange,
+        mut take: impl FnMut(usize, &[u8]) -> Result<Result<(), Refusal>, usize>,
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (me, mut received) = (comm.rank(), Ok(()));
+        for partner in self.partners.iter().filter(|rank| **rank != me) {
+            let message = comm.receive(*partner, self.tag, exchange)?;
+            if message == REFUSED {
+                received = received.and(Err(Refusal::echo(*partner)));
+            } else if !message.is_empty() {
+                match take(*partner, &message) {
+                    // A refusal of this rank says more than that another one refuses.
+                    Ok(Err(refusal)) => received = Err(refusal),
+                    Ok(Ok(())) => {}
+                    Err(least) => return Err(comm.wrong_length(message.len(), least)),
+                }
+            }
+        }
+        Ok(received)
     }
 
     /// Agrees on `local`, whose messages go to the ranks that `to` returns, and sees to it that

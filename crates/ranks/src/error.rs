@@ -166,3 +166,9 @@ impl From<nearfield::Error> for Refusal {
         Self::new(error)
     }
 }
+
+impl From<nearfield::device::GpuError> for Refusal {
+    fn from(error: nearfield::device::GpuError) -> Self {
+        nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
+    }
+}

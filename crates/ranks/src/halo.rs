@@ -3,7 +3,7 @@
 use crate::{
     communicator::{Communicator, Exchange},
     error::Refusal,
-    points::{Arrived, REFUSED},
+    points::Arrived,
     routes::to,
     scalar::Scalar,
     set::Set,
@@ -33,30 +33,28 @@ impl<T: Scalar> Set<T> {
             radii,
             changes,
         });
-        let (me, mut posted) = (comm.rank(), Ok(()));
         let before = std::mem::take(&mut self.told).ids;
         self.told.posted = Some(exchange);
-        for partner in self.links.partners().iter().filter(|rank| **rank != me) {
-            let known = before.binary_search_by_key(partner, |(rank, _)| *rank);
+        let (told, sends, home) = (&mut self.told, &self.routes.halo.sends, &self.home);
+        self.links.post_each(comm, exchange, |partner| {
+            let known = before.binary_search_by_key(&partner, |(rank, _)| *rank);
             let known = match known {
                 Ok(at) if changes => before[at].1.as_slice(),
                 _ => &[],
             };
-            let indices = to(&self.routes.halo.sends, *partner);
-            let packed = pack(&self.home, indices, (changes, known), radii);
-            let (message, ids) = packed.unwrap_or_else(|shortage| {
-                posted = Err(shortage.into());
-                (REFUSED.to_vec(), Vec::new())
-            });
-            comm.post(*partner, self.links.tag, exchange, message)?;
-            if make_room_for_one(&mut self.told.ids, WHAT).is_ok() {
-                self.told.ids.push((*partner, ids));
+            let packed = pack(home, to(sends, partner), (changes, known), radii);
+            let (packed, ids) = match packed {
+                Ok((message, ids)) => (Ok(message), ids),
+                Err(shortage) => (Err(shortage.into()), Vec::new()),
+            };
+            if make_room_for_one(&mut told.ids, WHAT).is_ok() {
+                told.ids.push((partner, ids));
             } else {
                 // The next message has all ids.
-                self.told.posted = None;
+                told.posted = None;
             }
-        }
-        Ok(posted)
+            packed
+        })
     }
 
     /// Waits for the halo that is under way.
@@ -66,32 +64,29 @@ impl<T: Scalar> Set<T> {
         pending: Pending,
     ) -> Result<Arrived<T>, Fault> {
         let mut arrived = Arrived::default();
-        let (me, before) = (comm.rank(), &self.routes.halo);
+        let before = &self.routes.halo;
         let mut same = pending.changes;
-        for partner in self.links.partners().iter().filter(|rank| **rank != me) {
-            let message = comm.receive(*partner, self.links.tag, pending.exchange)?;
-            if message == REFUSED {
-                arrived.refused.get_or_insert(Refusal::echo(*partner));
-            } else if !message.is_empty() {
-                let (mut first, mut known) = (0, 0);
-                for source in before.sources.iter().filter(|_| pending.changes) {
-                    if source.rank == *partner {
-                        known = source.points;
-                        break;
-                    }
-                    first += source.points;
+        let received = (self.links).receive_each(comm, pending.exchange, |partner, message| {
+            let (mut first, mut known) = (0, 0);
+            for source in before.sources.iter().filter(|_| pending.changes) {
+                if source.rank == partner {
+                    known = source.points;
+                    break;
                 }
-                let id = |at: usize| self.halo.ids[before.places[first + at] as usize];
-                match unpack(&mut arrived, &message, pending, (known, id)) {
-                    Some(Ok((points, unchanged))) => {
-                        same &= unchanged;
-                        arrived.came(*partner, points);
-                    }
-                    Some(Err(shortage)) => arrived.refused = Some(shortage.into()),
-                    None => return Err(comm.wrong_length(message.len(), HEAD)),
-                }
+                first += source.points;
             }
-        }
+            let id = |at: usize| self.halo.ids[before.places[first + at] as usize];
+            let unpacked = unpack(&mut arrived, message, pending, (known, id));
+            Ok(match unpacked.ok_or(HEAD)? {
+                Ok((points, unchanged)) => {
+                    same &= unchanged;
+                    arrived.came(partner, points);
+                    Ok(())
+                }
+                Err(shortage) => Err(shortage.into()),
+            })
+        })?;
+        arrived.refused = received.err();
         arrived.same = same && arrived.sources == before.sources && arrived.refused.is_none();
         Ok(arrived)
     }

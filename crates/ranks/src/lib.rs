@@ -59,6 +59,7 @@ mod curve;
 mod cut;
 #[cfg(feature = "dam-break")]
 pub mod dam_break;
+pub mod device;
 mod domains;
 mod engine;
 mod error;

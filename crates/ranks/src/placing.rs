@@ -26,8 +26,31 @@ use crate::{
     set::Set,
     transport::Fault,
 };
-use nearfield_grid::{Bounds, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use std::time::Instant;
+
+/// The extent of points of this rank, with these ids. `whose` they are is said in refusals.
+pub(crate) fn extent<T: Scalar>(
+    domain: &Domain,
+    whose: &str,
+    ids: &[u64],
+    positions: &[[T; 3]],
+) -> Result<Bounds, Refusal> {
+    // Places are counted in 32 bits.
+    if positions.len() >= u32::MAX as usize {
+        let many = nearfield_grid::ErrorKind::TooManyPoints(positions.len());
+        return Err(Refusal::new(format!("{whose}: {many}")));
+    }
+    Bounds::of(T::positions(positions), domain).map_err(|error| {
+        let index = match error.kind() {
+            nearfield_grid::ErrorKind::NotFinite { index, .. }
+            | nearfield_grid::ErrorKind::TooFarFromBox { index, .. }
+            | nearfield_grid::ErrorKind::TooFarFromTiltedBox { index, .. } => Some(*index),
+            _ => None,
+        };
+        Refusal::of_point(format!("{whose}: {error}"), index, ids)
+    })
+}
 
 impl<T: Scalar> RankedEngine<T> {
     /// The extent of points of this rank. `whose` they are is said in refusals.
@@ -37,20 +60,7 @@ impl<T: Scalar> RankedEngine<T> {
         ids: &[u64],
         positions: &[[T; 3]],
     ) -> Result<Bounds, Refusal> {
-        // Places are counted in 32 bits.
-        if positions.len() >= u32::MAX as usize {
-            let many = nearfield_grid::ErrorKind::TooManyPoints(positions.len());
-            return Err(Refusal::new(format!("{whose}: {many}")));
-        }
-        Bounds::of(T::positions(positions), &self.domain).map_err(|error| {
-            let index = match error.kind() {
-                nearfield_grid::ErrorKind::NotFinite { index, .. }
-                | nearfield_grid::ErrorKind::TooFarFromBox { index, .. }
-                | nearfield_grid::ErrorKind::TooFarFromTiltedBox { index, .. } => Some(*index),
-                _ => None,
-            };
-            Refusal::of_point(format!("{whose}: {error}"), index, ids)
-        })
+        extent(&self.domain, whose, ids, positions)
     }
 
     /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and

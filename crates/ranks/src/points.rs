@@ -34,9 +34,6 @@ impl<T> Default for Points<T> {
     }
 }
 
-/// The message of a rank that has no memory for a longer one.
-pub(crate) const REFUSED: [u8; 1] = [0];
-
 /// Bytes of a point in a message. `radii` says whether the points of all ranks have radii.
 fn width<T: Scalar>(radii: bool) -> usize {
     8 + size_of::<[T; 3]>() + if radii { 4 } else { 0 }
@@ -227,31 +224,19 @@ pub(crate) fn post<T: Scalar>(
     points: &Points<T>,
     (departures, radii): (&Departures, bool),
 ) -> Result<Result<(), Refusal>, Fault> {
-    let (me, mut packed) = (comm.rank(), Ok(()));
-    for partner in links.partners().iter().filter(|partner| **partner != me) {
-        let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, *partner));
+    links.post_each(comm, exchange, |partner| {
+        let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, partner));
         let items = both[0].len() + both[1].len();
-        let bytes = if items == 0 {
-            0
-        } else {
-            8 + items * width::<T>(radii)
-        };
-        let message = message(bytes).map(|mut message| {
-            if items != 0 {
-                message.extend_from_slice(&(both[0].len() as u64).to_ne_bytes());
-            }
-            for indices in both {
-                points.pack(indices, radii, &mut message);
-            }
-            message
-        });
-        let message = message.unwrap_or_else(|shortage| {
-            packed = Err(shortage.into());
-            REFUSED.to_vec()
-        });
-        comm.post(*partner, links.tag, exchange, message)?;
-    }
-    Ok(packed)
+        if items == 0 {
+            return Ok(message(0)?);
+        }
+        let mut message = message(8 + items * width::<T>(radii))?;
+        message.extend_from_slice(&(both[0].len() as u64).to_ne_bytes());
+        for indices in both {
+            points.pack(indices, radii, &mut message);
+        }
+        Ok(message)
+    })
 }
 
 /// Waits for the points of all partners: those that this rank owns, and those of its halo.
@@ -262,32 +247,26 @@ pub(crate) fn receive<T: Scalar>(
     radii: bool,
 ) -> Result<[Arrived<T>; 2], Fault> {
     let mut arrived = [Arrived::default(), Arrived::default()];
-    let (me, width) = (comm.rank(), width::<T>(radii));
-    for partner in links.partners().iter().filter(|partner| **partner != me) {
-        let message = comm.receive(*partner, links.tag, exchange)?;
-        if message == REFUSED {
-            for arrived in &mut arrived {
-                arrived.refused.get_or_insert(Refusal::echo(*partner));
-            }
-            continue;
-        }
-        let Some((owned, items)) = message.split_first_chunk() else {
-            if message.is_empty() {
-                continue;
-            }
-            return Err(comm.wrong_length(message.len(), 8));
-        };
+    let width = width::<T>(radii);
+    let received = links.receive_each(comm, exchange, |partner, message| {
+        let (owned, items) = message.split_first_chunk().ok_or(8usize)?;
         let owned = u64::from_ne_bytes(*owned) as usize;
         let end = owned.checked_mul(width).filter(|end| *end <= items.len());
-        let Some(end) = end.filter(|_| items.len() % width == 0) else {
-            return Err(comm.wrong_length(message.len(), 8 + width));
+        let Some(end) = end.filter(|_| items.len().is_multiple_of(width)) else {
+            return Err(8 + width);
         };
         let (owned, halo) = items.split_at(end);
         for (arrived, items) in arrived.iter_mut().zip([owned, halo]) {
-            arrived.came(*partner, items.len() / width);
+            arrived.came(partner, items.len() / width);
             if let Err(shortage) = arrived.points.unpack(items, radii) {
-                arrived.refused = Some(shortage.into());
+                return Ok(Err(shortage.into()));
             }
+        }
+        Ok(Ok(()))
+    })?;
+    if let Err(refusal) = received {
+        for arrived in &mut arrived {
+            arrived.refused = Some(refusal.clone());
         }
     }
     Ok(arrived)

@@ -182,27 +182,41 @@ impl Way {
     pub(crate) fn post(
         &self,
         comm: &mut Communicator,
-        (tag, exchange): (Tag, Exchange),
+        on: (Tag, Exchange),
         width: usize,
         pack: impl Fn(usize, &mut Vec<u8>),
     ) -> Result<Result<(), Refusal>, Fault> {
-        let (me, mut packed) = (comm.rank(), Ok(()));
-        for send in self.sends.iter().filter(|send| send.rank != me) {
-            if send.indices.is_empty() || width == 0 {
-                continue;
+        self.post_packed(comm, on, width, |send, _, message| {
+            for index in &send.indices {
+                pack(*index as usize, message);
             }
-            let room = message(width * send.indices.len());
-            let message = room.map(|mut message| {
-                for index in &send.indices {
-                    pack(*index as usize, &mut message);
-                }
-                message
-            });
-            let message = message.unwrap_or_else(|shortage| {
-                packed = Err(shortage.into());
-                Vec::new()
-            });
-            comm.post(send.rank, tag, exchange, message)?;
+        })
+    }
+
+    /// The same where `pack` appends the values of all points that go to a rank; it also gets the
+    /// number of points that go to the ranks before it.
+    pub(crate) fn post_packed(
+        &self,
+        comm: &mut Communicator,
+        (tag, exchange): (Tag, Exchange),
+        width: usize,
+        pack: impl Fn(&Send, usize, &mut Vec<u8>),
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (me, mut first, mut packed) = (comm.rank(), 0, Ok(()));
+        for send in &self.sends {
+            if send.rank != me && !send.indices.is_empty() && width != 0 {
+                let room = message(width * send.indices.len());
+                let message = room.map(|mut message| {
+                    pack(send, first, &mut message);
+                    message
+                });
+                let message = message.unwrap_or_else(|shortage| {
+                    packed = Err(shortage.into());
+                    Vec::new()
+                });
+                comm.post(send.rank, tag, exchange, message)?;
+            }
+            first += send.indices.len();
         }
         Ok(packed)
     }
@@ -227,6 +241,23 @@ impl Way {
     pub(crate) fn collect(
         &self,
         comm: &mut Communicator,
+        on: (Tag, Exchange),
+        width: usize,
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<Result<(), Refusal>, Fault> {
+        self.collect_packed(comm, on, width, |first, message| {
+            let places = &self.places[first..];
+            for (place, value) in places.iter().zip(message.chunks_exact(width)) {
+                take(*place as usize, value);
+            }
+        })
+    }
+
+    /// The same where `take` gets the values of all points that come from a rank, and the number of
+    /// points that come from the ranks before it.
+    pub(crate) fn collect_packed(
+        &self,
+        comm: &mut Communicator,
         (tag, exchange): (Tag, Exchange),
         width: usize,
         mut take: impl FnMut(usize, &[u8]),
@@ -239,10 +270,7 @@ impl Way {
                 let Some(message) = comm.receive_exactly(source.rank, tag, exchange, bytes)? else {
                     return Ok(Err(Refusal::echo(source.rank)));
                 };
-                let places = &self.places[first..first + points];
-                for (place, value) in places.iter().zip(message.chunks_exact(width)) {
-                    take(*place as usize, value);
-                }
+                take(first, &message);
             }
             first += points;
         }

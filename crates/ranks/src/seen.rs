@@ -38,14 +38,14 @@ pub(crate) struct Special {
 }
 
 /// The class of cells that this rank owns and no other rank sees.
-const INTERIOR: u32 = 0;
+pub(crate) const INTERIOR: u32 = 0;
 /// A cell of the table that was not met yet.
 const UNKNOWN: u32 = u32::MAX;
 /// Bricks along the edge of a block, as a power of 2.
 const BLOCK: u32 = 2;
 /// Cells of the table per point, and cells that any table may have.
-const CELLS_PER_POINT: usize = 4;
-const FEW_CELLS: usize = 1 << 12;
+pub(crate) const CELLS_PER_POINT: usize = 4;
+pub(crate) const FEW_CELLS: usize = 1 << 12;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "cells at the borders of ranks";
 
@@ -146,6 +146,29 @@ impl Seen {
             }
         }
         Ok(special)
+    }
+
+    /// The class of all cells of a block, from `low` to `high`; `None` if they may have several.
+    ///
+    /// # Errors
+    /// As [`survey`](Self::survey).
+    pub(crate) fn class_of_block(
+        &mut self,
+        domains: &Domains,
+        [low, high]: [Cell; 2],
+    ) -> Result<Option<u32>, Shortage> {
+        if low == high {
+            return self.find(domains, low).map(Some);
+        }
+        let owners = self.owners_around(domains, [low, high], self.reach);
+        match owners.as_slice() {
+            [owner] => {
+                let (owner, ranks) = (*owner, vec![*owner]);
+                let near = false;
+                self.number(Class { owner, ranks, near }).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The class of a cell that the table does not have, though it may have a `slot` for it.

@@ -86,6 +86,7 @@ pub use backend::{
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
+pub use launch::KernelLattice;
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers};

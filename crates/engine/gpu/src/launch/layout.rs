@@ -311,6 +311,22 @@ impl Default for Outlet {
     }
 }
 
+/// The cells of a lattice as kernels of other crates take them that include `contract.cuh`: its
+/// struct `Lattice`, by value.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub struct KernelLattice(Lattice);
+
+// SAFETY: it has the layout of `Lattice`, which the macro above says it of.
+unsafe impl DeviceRepr for KernelLattice {}
+
+impl KernelLattice {
+    /// The numbers of a lattice of single precision.
+    pub fn new(lattice: &grid::Lattice) -> Self {
+        Self(Lattice::new(lattice))
+    }
+}
+
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {

@@ -26,6 +26,7 @@ mod traversal;
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
+pub use layout::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points,
     Row, Status, StridedChannels, Table, Walk,

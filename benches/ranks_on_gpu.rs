@@ -1,0 +1,173 @@
+//! A step on ranks whose data live on GPUs beside the same step of one engine on one GPU:
+//! positions, lists and the density.
+//!
+//! `cargo bench -p nearfield-ranks --bench ranks_on_gpu -- --points 8e6 --ranks 2` times in turn
+//! one engine with all points, and ranks that share the points; `--points-per-rank 4e6` says how
+//! many each rank has instead. Ranks take the GPUs of the machine in turn, so on a machine of one
+//! GPU they share it, and with a GPU for each, `--points-per-rank` is weak scaling: one engine then
+//! has the points of one rank if `--weak` is given. It prints the least time of either, their
+//! ratio, where the time of the slowest rank went, and the halo points of all ranks as a share of
+//! the points.
+
+use nearfield::{
+    device::{DeviceEngine, DeviceField, Progress},
+    kernels::SphDensity,
+};
+use nearfield_ranks::{Error, RankedEngine, device::DeviceRankedEngine, transport::threads};
+use nearfield_testkit::Cloud;
+use std::time::{Duration, Instant};
+
+/// Search radius, in spacings of the lattice.
+const RADIUS: f32 = 2.0;
+/// Steps of either side in a turn; the first ones are not counted.
+const STEPS: usize = 12;
+const WARM_UP: usize = 4;
+/// Turns of both sides.
+const TURNS: usize = 2;
+
+/// The value behind a flag.
+fn flag(name: &str, default: &str) -> String {
+    let mut arguments = std::env::args_os().skip_while(|argument| argument.to_str() != Some(name));
+    let value = arguments.nth(1).and_then(|value| value.into_string().ok());
+    value.unwrap_or_else(|| default.to_owned())
+}
+
+/// The least time of a step of one engine.
+fn one(points: &[[f32; 3]]) -> Result<Duration, Box<dyn std::error::Error>> {
+    let mut engine = DeviceEngine::builder(RADIUS).on_gpu(0)?;
+    let queue = engine.queue().clone();
+    let positions = queue.array("positions", points.as_flattened())?;
+    let masses = queue.array("masses", &vec![1.0f32; points.len()])?;
+    let mut sums = queue.array("sums", &vec![0.0f32; points.len()])?;
+    let set = engine.add_point_set(&positions.as_view())?;
+    let kernel = SphDensity::with_support(RADIUS);
+    let mut least = Duration::MAX;
+    for step in 0..STEPS {
+        let begin = Instant::now();
+        engine.update(set, &positions.as_view())?;
+        loop {
+            engine.find_neighbors(set, set)?;
+            let traversal = engine.traverse(&kernel, set, set);
+            let masses = DeviceField::new(masses.as_view(), 1);
+            traversal
+                .sources(masses)
+                .run_into(&mut sums.as_view_mut())?;
+            if engine.finish()? == Progress::Valid {
+                break;
+            }
+        }
+        if step >= WARM_UP {
+            least = least.min(begin.elapsed());
+        }
+    }
+    Ok(least)
+}
+
+/// Times of a step: positions, lists, density, and waiting for the device.
+type Phases = [Duration; 4];
+
+/// Times of steps on a rank, and its halo points.
+fn steps(
+    engine: &mut DeviceRankedEngine,
+    points: &[[f32; 3]],
+) -> Result<(Vec<Phases>, usize), Error> {
+    let given = engine.upload(points.as_flattened())?;
+    let (set, moved) = engine.add_point_set(&given.as_view(), None)?;
+    let positions = moved.bring(engine, &given.as_view(), 3)?;
+    let points = engine.points(set)?[0];
+    let masses = engine.upload(&vec![1.0f32; points])?;
+    let mut sums = engine.zeros::<f32>(points)?;
+    let kernel = SphDensity::with_support(RADIUS);
+    let mut times = Vec::new();
+    for _ in 0..STEPS {
+        // All begin together.
+        let _ = engine.finish()?;
+        let mut phases = [Duration::ZERO; 4];
+        let mut last = Instant::now();
+        let mut phase = |at: usize| {
+            phases[at] += last.elapsed();
+            last = Instant::now();
+        };
+        let _ = engine.migrate(set, &positions.as_view())?;
+        phase(0);
+        loop {
+            engine.find_neighbors(set, set)?;
+            phase(1);
+            let traversal = engine.traverse(&kernel, set, set);
+            let traversal = traversal.sources(masses.as_view(), 1);
+            traversal.run_into(&mut sums.as_view_mut())?;
+            phase(2);
+            let progress = engine.finish()?;
+            phase(3);
+            if progress == Progress::Valid {
+                break;
+            }
+        }
+        times.push(phases);
+    }
+    Ok((times, engine.points(set)?[1]))
+}
+
+/// The phases of the fastest step of the slowest rank, and the halo points of all.
+fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize), Error> {
+    let found = threads::run(ranks, |transport| {
+        let mut engine = DeviceRankedEngine::start(RankedEngine::builder(RADIUS), transport)?;
+        let rank = engine.rank();
+        let share = points.len() * rank / ranks..points.len() * (rank + 1) / ranks;
+        steps(&mut engine, &points[share])
+    });
+    let mut slowest: Vec<Phases> = vec![[Duration::ZERO; 4]; STEPS];
+    let mut halo = 0;
+    let sum = |phases: &Phases| phases.iter().sum::<Duration>();
+    for rank in found {
+        let (times, more) = rank.map_err(Error::from)??;
+        halo += more;
+        for (slowest, time) in slowest.iter_mut().zip(times) {
+            if sum(&time) > sum(slowest) {
+                *slowest = time;
+            }
+        }
+    }
+    let least = slowest.into_iter().skip(WARM_UP).min_by_key(sum);
+    Ok((least.unwrap_or_default(), halo))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let weak = std::env::args().any(|flag| flag == "--weak");
+    let each = flag("--points-per-rank", "0").parse::<f64>()? as usize;
+    let all = flag("--points", "8e6").parse::<f64>()? as usize;
+    for ranks in flag("--ranks", "2").split(',') {
+        let ranks: usize = ranks.parse()?;
+        let points = Cloud::by_name("lattice", if each == 0 { all } else { each * ranks }, 1)?;
+        let alone = match weak {
+            true => Cloud::by_name("lattice", points.len() / ranks, 1)?,
+            false => points.clone(),
+        };
+        let (mut least, mut phases, mut halo) = (Duration::MAX, [Duration::MAX; 4], 0);
+        for turn in 0..TURNS {
+            least = least.min(one(&alone)?);
+            let found = many(&points, ranks)?;
+            if turn == 0 || found.0.iter().sum::<Duration>() < phases.iter().sum() {
+                phases = found.0;
+            }
+            halo = found.1;
+        }
+        let ms = |time: Duration| 1e3 * time.as_secs_f64();
+        let step: Duration = phases.iter().sum();
+        println!(
+            "{} points: one engine with {} {:.2} ms, {ranks} ranks {:.2} ms, ratio {:.3} \
+             (positions {:.2}, lists {:.2}, density {:.2}, end {:.2}), halo {:.1} %",
+            points.len(),
+            alone.len(),
+            ms(least),
+            ms(step),
+            step.as_secs_f64() / least.as_secs_f64(),
+            ms(phases[0]),
+            ms(phases[1]),
+            ms(phases[2]),
+            ms(phases[3]),
+            100.0 * halo as f64 / points.len() as f64,
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Classes of cells as a table that the device looks points up in.
+//!
+//! The table holds the class of every cell of a box around the points, as
+//! [`Seen`](crate::seen::Seen) finds it: so ownership and sight are decided by the code that ranks
+//! with host data use. Where points lie so far apart that cells are many more than points, an entry
+//! stands for a block of cells; blocks with several classes, and very large ones, are marked, and
+//! the host looks at their points one by one.
+//!
+//! **Invariant:** a table belongs to one state of the domains, and a point within its box gets the
+//! class that a survey of the host gives it, or the mark.
+
+use crate::{
+    domains::Domains,
+    seen::{CELLS_PER_POINT, FEW_CELLS, Seen},
+};
+use nearfield_grid::{
+    Bounds,
+    memory::{Shortage, with_room},
+};
+
+/// A block whose cells have several classes, and a point outside of the table.
+pub(super) const SEVERAL: u32 = u32::MAX;
+
+/// Room around the points, as a share of their extent, so that moving points seldom leave it.
+const ROOM: i64 = 16;
+
+/// Maximum number of blocks of several cells: all bricks around each are looked at.
+const MAX_BLOCKS: usize = 1 << 14;
+/// Maximum number of bricks along the edge of a block that is looked at, as a power of 2.
+const MAX_EDGE: u32 = 3;
+
+/// Classes of the blocks of a box.
+#[derive(Debug)]
+pub(super) struct ClassTable {
+    /// The first block along each axis.
+    pub(super) low: [i64; 3],
+    /// Blocks along each axis.
+    pub(super) dims: [u32; 3],
+    /// Cells along the edge of a block, as a power of 2.
+    pub(super) shift: u32,
+    /// x fastest.
+    pub(super) classes: Vec<u32>,
+}
+
+impl ClassTable {
+    /// A table without cells: every point is outside.
+    pub(super) fn empty() -> Self {
+        Self {
+            low: [0; 3],
+            dims: [0; 3],
+            shift: 0,
+            classes: Vec::new(),
+        }
+    }
+
+    /// The table for `points` points within `bounds`, which are not empty.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(super) fn new(
+        seen: &mut Seen,
+        domains: &Domains,
+        bounds: &Bounds,
+        points: usize,
+    ) -> Result<Self, Shortage> {
+        let within = domains.lattice().cells_within(bounds);
+        let room: [i64; 3] =
+            std::array::from_fn(|axis| 1 + (within.high[axis] - within.low[axis]) / ROOM);
+        let low: [i64; 3] = std::array::from_fn(|axis| within.low[axis] - room[axis]);
+        let high: [i64; 3] = std::array::from_fn(|axis| within.high[axis] + room[axis]);
+        let along = |axis: usize, shift: u32| (high[axis] >> shift) - (low[axis] >> shift) + 1;
+        let blocks = |shift: u32| {
+            (0..3)
+                .map(|axis| along(axis, shift) as u128)
+                .product::<u128>()
+        };
+        let max = |shift: &u32| match shift {
+            0 => CELLS_PER_POINT * points + FEW_CELLS,
+            _ => MAX_BLOCKS,
+        };
+        // Cells are within ±2⁴³, so blocks of some size are few.
+        let shift = (0..=45).find(|shift| blocks(*shift) <= max(shift) as u128);
+        let shift = shift.unwrap_or(45);
+        let first = low.map(|cell| cell >> shift);
+        let dims: [u32; 3] = std::array::from_fn(|axis| along(axis, shift) as u32);
+        let mut classes = with_room(blocks(shift) as usize, "classes of cells")?;
+        let edge = 1i64 << shift;
+        for z in 0..i64::from(dims[2]) {
+            for y in 0..i64::from(dims[1]) {
+                for x in 0..i64::from(dims[0]) {
+                    let low = [first[0] + x, first[1] + y, first[2] + z].map(|block| block * edge);
+                    let block = [low, low.map(|cell| cell + edge - 1)];
+                    let class = if shift > domains.shift() + MAX_EDGE {
+                        None
+                    } else {
+                        seen.class_of_block(domains, block)?
+                    };
+                    classes.push(class.unwrap_or(SEVERAL));
+                }
+            }
+        }
+        Ok(Self {
+            low: first,
+            dims,
+            shift,
+            classes,
+        })
+    }
+
+    /// Whether all points within `bounds` are in the box.
+    pub(super) fn covers(&self, domains: &Domains, bounds: &Bounds) -> bool {
+        let within = domains.lattice().cells_within(bounds);
+        (0..3).all(|axis| {
+            let blocks = self.low[axis]..self.low[axis] + i64::from(self.dims[axis]);
+            let block = |cell: i64| cell >> self.shift;
+            blocks.contains(&block(within.low[axis])) && blocks.contains(&block(within.high[axis]))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{curve, scalar::Scalar};
+    use nearfield_grid::{Domain, Lattice, Radius};
+
+    /// The class by the table, as places.cu looks it up.
+    fn class_at(table: &ClassTable, domains: &Domains, at: [f32; 3]) -> u32 {
+        let cell = f32::cell(domains.lattice(), at);
+        let mut place = 0;
+        for axis in (0..3).rev() {
+            let offset = (cell[axis] >> table.shift) - table.low[axis];
+            if !(0..i64::from(table.dims[axis])).contains(&offset) {
+                return SEVERAL;
+            }
+            place = place * table.dims[axis] as usize + offset as usize;
+        }
+        table.classes[place]
+    }
+
+    /// Checks that points get the class of a survey; returns how many the host has to look at.
+    fn agrees(points: &[[f32; 3]], domain: Domain, ranks: usize) -> usize {
+        let bounds = Bounds::of(f32::positions(points), &domain).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let lattice = Lattice::new(radius, domain, 1, &bounds).unwrap();
+        let mut domains = Domains::new(lattice, &bounds, ranks);
+        let cut = |k: usize| (curve::END as f64 * k as f64 / ranks as f64 * 0.03) as u64;
+        domains.set_cuts((1..ranks).map(cut).collect());
+        let mut unlooked = 0;
+        for rank in 0..ranks {
+            let mut seen = Seen::new(rank, false);
+            let table = ClassTable::new(&mut seen, &domains, &bounds, points.len()).unwrap();
+            assert!(table.covers(&domains, &bounds));
+            let special = seen.survey(&domains, points, &bounds).unwrap();
+            let mut special = special.iter().peekable();
+            for (index, point) in points.iter().enumerate() {
+                let expected = special.next_if(|point| point.index as usize == index);
+                let expected = expected.map_or(crate::seen::INTERIOR, |point| point.class);
+                match class_at(&table, &domains, *point) {
+                    SEVERAL => unlooked += 1,
+                    class => assert_eq!(class, expected, "{point:?}"),
+                }
+            }
+        }
+        unlooked
+    }
+
+    #[test]
+    fn classes_are_those_of_a_survey() {
+        let number = |k: u32, n: u32| (k.wrapping_mul(2_654_435_761) >> 7) % n;
+        let point = |k: u32| [0, 1, 2].map(|axis| number(3 * k + axis, 997) as f32 * 0.012);
+        let points: Vec<_> = (0..2000).map(point).collect();
+        assert_eq!(agrees(&points, Domain::OPEN, 5), 0);
+        let periodic = Domain::new([Some(12.0), None, Some(12.0)]).unwrap();
+        assert_eq!(agrees(&points, periodic, 3), 0);
+    }
+
+    #[test]
+    fn points_far_apart_are_found_by_blocks() {
+        let point = |k: usize, step: f32| [0.5 * step * k as f32, (k % 7) as f32 * step, 0.0];
+        let points = |step| (0..300).map(|k| point(k, step)).collect::<Vec<_>>();
+        let unlooked = agrees(&points(12.0), Domain::OPEN, 4);
+        assert!(unlooked < 4 * 300, "blocks of one class exist");
+        assert_eq!(agrees(&points(9e5), Domain::OPEN, 4), 4 * 300);
+    }
+}

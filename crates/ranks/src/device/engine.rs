@@ -1,0 +1,397 @@
+//! The engine of one rank whose data live on a GPU.
+
+use super::{
+    kernels::{FOUND, Kernels, Survey, Table, keep_freed_memory},
+    set::{DeviceSet, ID, Names, POSITION},
+    staging::{Staging, download, exactly, zeros},
+};
+use crate::{
+    Error, RankedBuilder, RankedSet,
+    communicator::Communicator,
+    cut::Work,
+    domains::Domains,
+    error::Refusal,
+    gpus,
+    seen::Seen,
+    transport::{Fault, Transport},
+};
+use nearfield::{
+    Device, ListKind, RadiusRule,
+    device::{
+        DeviceEngine, HostCopy, Progress,
+        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
+    },
+};
+use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius};
+
+/// An engine over all ranks whose data live on GPUs; the [module](super) has an example.
+///
+/// Methods that take `&mut self` are collective, as those of
+/// [`RankedEngine`](crate::RankedEngine).
+pub struct DeviceRankedEngine {
+    pub(super) comm: Communicator,
+    pub(super) radius: Radius,
+    pub(super) domain: Domain,
+    /// The engine of this rank.
+    pub(super) engine: DeviceEngine,
+    /// Numbers of the sets alone: what a set holds is on the device.
+    pub(super) sets: Vec<RankedSet>,
+    /// None before the first points.
+    pub(super) domains: Option<Domains>,
+    /// The number of the domains, and that of those which the table of classes is of.
+    pub(super) divided: u64,
+    pub(super) tabled: u64,
+    /// Classes of the cells of `domains`.
+    pub(super) seen: Seen,
+    /// Neither used nor dropped in a forked child.
+    pub(super) device: OfProcess<OnDevice>,
+}
+
+/// The part of an engine that is on the device.
+pub(super) struct OnDevice {
+    pub(super) kernels: Kernels,
+    pub(super) survey: Survey,
+    pub(super) found: HostCopy<u32>,
+    pub(super) table: Option<Table>,
+    pub(super) staging: Staging,
+    pub(super) sets: Vec<DeviceSet>,
+}
+
+/// The rank, the number of ranks and the engine of this rank.
+impl std::fmt::Debug for DeviceRankedEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceRankedEngine")
+            .field("rank", &self.rank())
+            .field("ranks", &self.ranks())
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses settings that need data on the host.
+fn check(settings: &RankedBuilder, gpu: Option<u32>) -> Result<(u32, Radius, Domain), Refusal> {
+    let number = match (settings.device, gpu) {
+        (Device::Gpu(number), _) => number,
+        (Device::Auto, Some(number)) => number,
+        (device, _) => {
+            return Err(Refusal::new(format!(
+                "data on a GPU with the device {device}: choose a GPU, or RankedEngine for data on \
+                 the host"
+            )));
+        }
+    };
+    let refused = [
+        (settings.deterministic, "deterministic(true)"),
+        (settings.lists == ListKind::Half, "lists(ListKind::Half)"),
+        (settings.rule != RadiusRule::Uniform, "radii(…)"),
+    ];
+    if let Some((_, what)) = refused.iter().find(|(asked, _)| *asked) {
+        return Err(Refusal::new(format!(
+            "ranks with data on a GPU do not have {what}: leave it out, or take RankedEngine"
+        )));
+    }
+    let radius = Radius::new(settings.radius as f32).map_err(Refusal::new)?;
+    Ok((
+        number,
+        radius,
+        settings.domain.clone().map_err(Refusal::new)?,
+    ))
+}
+
+impl DeviceRankedEngine {
+    /// Starts the engine of this rank, by the settings that
+    /// [`RankedEngine::builder`](crate::RankedEngine::builder) makes. Without a number of a GPU the
+    /// ranks of a machine take its GPUs in turn.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a rank's settings ask for
+    /// what data on a GPU do not have, or a GPU cannot be used, and
+    /// [`ErrorKind::Fault`](crate::ErrorKind::Fault).
+    pub fn start(
+        settings: RankedBuilder,
+        transport: impl Transport + 'static,
+    ) -> Result<Self, Error> {
+        let mut transport = transport;
+        let turn = gpus::in_turn(&mut transport, settings.device == Device::Auto)?;
+        let mut comm = Communicator::new(Box::new(transport));
+        let parts = || {
+            let (gpu, radius, domain) = check(&settings, turn)?;
+            let builder = DeviceEngine::builder(radius.value());
+            let builder = if domain.is_tilted() {
+                builder.box_vectors(domain.vectors())
+            } else {
+                builder.periodic(domain.lengths())
+            };
+            let engine = builder.on_gpu(gpu)?;
+            keep_freed_memory(&engine)?;
+            let device = OnDevice {
+                kernels: Kernels::load(&engine)?,
+                survey: Survey::new(&engine)?,
+                found: engine.host_copy(FOUND)?,
+                table: None,
+                staging: Staging::new(&engine)?,
+                sets: Vec::new(),
+            };
+            Ok((radius, domain, engine, device))
+        };
+        let (radius, domain, engine, device) = comm.agree(parts(), &mut [])?;
+        Ok(Self {
+            seen: Seen::new(comm.rank(), false),
+            comm,
+            radius,
+            domain,
+            engine,
+            sets: Vec::new(),
+            domains: None,
+            divided: 0,
+            tabled: 0,
+            device: OfProcess::new(device),
+        })
+    }
+
+    /// The number of this rank.
+    pub fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.comm.ranks()
+    }
+
+    /// The engine of this rank: its stream, its queue, its device and what it holds there.
+    pub fn engine(&self) -> &DeviceEngine {
+        &self.engine
+    }
+
+    /// A new array of the device with these values.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
+    pub fn upload<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        values: &[T],
+    ) -> Result<CudaSlice<T>, Error> {
+        let usable = self.engine.usable().map_err(Refusal::from);
+        let made = usable.and_then(|()| {
+            let mut made = exactly(&self.engine, values.len())?;
+            let queue = self.engine.queue();
+            queue.copy_to_device("values", values, &mut made.as_view_mut())?;
+            Ok(made)
+        });
+        made.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// A new array of the device with this number of zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
+    pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        len: usize,
+    ) -> Result<CudaSlice<T>, Error> {
+        let usable = self.engine.usable().map_err(Refusal::from);
+        let made = usable.and_then(|()| exactly(&self.engine, len));
+        made.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// A set of points with these ids, which have no positions yet.
+    pub(super) fn make_set(&mut self, at: usize, ids: &[u64]) -> Result<DeviceSet, Refusal> {
+        let names = Names::add(&mut self.engine)?;
+        let set = || {
+            let mut set = DeviceSet::new(&self.engine, names, at)?;
+            let words: Vec<u32> = nearfield_grid::memory::collected(
+                ids.iter().flat_map(|id| [*id as u32, (*id >> 32) as u32]),
+                "global ids",
+            )?;
+            set.ids = self.engine.queue().array("global ids", &words)?;
+            set.positions = zeros(&self.engine, POSITION * ids.len())?;
+            set.points = words.len() / ID;
+            Ok(set)
+        };
+        let made = set();
+        if made.is_err() {
+            names.remove(&mut self.engine);
+        }
+        made
+    }
+
+    /// Refuses positions that are not three numbers a point, and all in a forked child.
+    pub(super) fn whole(&self, positions: &CudaView<'_, f32>) -> Result<(), Refusal> {
+        self.engine.usable()?;
+        if positions.len().is_multiple_of(POSITION) {
+            return Ok(());
+        }
+        Err(Refusal::new(format!(
+            "{} numbers are no positions: give three a point",
+            positions.len()
+        )))
+    }
+
+    /// Global ids of the points of a set that this rank owns, in the order of its points. They come
+    /// from the device, which is waited for. Not collective.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
+    pub fn ids(&self, set: RankedSet) -> Result<Vec<u64>, Error> {
+        let ids = self.known(set).and_then(|_| self.ids_on_host(set.0));
+        ids.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// The positions of the points of a set that this rank owns. Not collective.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn positions(&self, set: RankedSet) -> Result<CudaView<'_, f32>, Error> {
+        let set = self.known(set).map(DeviceSet::view);
+        set.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// Number of points of a set that this rank owns, and number of its halo points. The halo is
+    /// that of the last search or traversal.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn points(&self, set: RankedSet) -> Result<[usize; 2], Error> {
+        let points = self.known(set).map(|set| [set.points, set.halo_points]);
+        points.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// Divides space anew, so that ranks have equal predicted work. Positions come to the host for
+    /// it. All sets are refused afterwards until they were [migrated](Self::migrate).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short; space is divided as
+    /// before then.
+    pub fn rebalance(&mut self) -> Result<(), Error> {
+        let Some(lattice) = self
+            .domains
+            .as_ref()
+            .map(|domains| domains.lattice().clone())
+        else {
+            return Ok(());
+        };
+        let domains = self.undivided(lattice);
+        let work = self.numbers_of_sets(None).and_then(|numbers| {
+            let points = numbers.iter().flat_map(|numbers| numbers.as_chunks().0);
+            Ok(Work::of_cells(&domains, points.copied())?)
+        });
+        self.divide(domains, work)
+    }
+
+    /// Waits for the devices, and says whether what was computed since the last call counts on all
+    /// ranks; see [`nearfield::device::DeviceEngine::finish`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; what was
+    /// computed since the last call does not count then.
+    pub fn finish(&mut self) -> Result<Progress, Error> {
+        let finished = self.engine.finish().map_err(Refusal::from);
+        let mut valid = [match finished {
+            Ok(Progress::Repeat) => 0.0,
+            _ => 1.0,
+        }];
+        self.comm.agree(finished.map(drop), &mut valid)?;
+        Ok(if valid[0] == 1.0 {
+            Progress::Valid
+        } else {
+            Progress::Repeat
+        })
+    }
+
+    /// The set with a name.
+    pub(super) fn known(&self, set: RankedSet) -> Result<&DeviceSet, Refusal> {
+        self.engine.usable()?;
+        let sets = self.sets.len();
+        self.device.sets.get(set.0).ok_or_else(|| {
+            let message = format!("there is no point set {}: the engine has {sets}", set.0);
+            Refusal::new(message)
+        })
+    }
+
+    /// The set with a name, if its points are where they belong.
+    pub(super) fn placed(&self, set: RankedSet) -> Result<&DeviceSet, Refusal> {
+        let own = self.known(set)?;
+        let why = match &own.broken {
+            None if own.domains == self.divided => return Ok(own),
+            None => "space was divided anew",
+            Some(broken) => broken,
+        };
+        let message = format!(
+            "point set {} is not on its ranks ({why}): migrate it",
+            set.0
+        );
+        Err(Refusal::new(message))
+    }
+
+    /// The lattice for set `at` within `bounds` and the others; the same on all ranks.
+    pub(super) fn lattice_with(&self, at: usize, bounds: &Bounds) -> Result<Lattice, Error> {
+        let others = self.device.sets.iter().enumerate();
+        let others = others.filter(|(set, _)| *set != at);
+        let bounds = others.fold(*bounds, |all, (_, set)| all.union(&set.bounds));
+        let lattice = Lattice::new(self.radius, self.domain, 1, &bounds);
+        lattice.map_err(|error| Refusal::new(error).by(0))
+    }
+
+    /// Domains that are still to be cut.
+    pub(super) fn undivided(&self, lattice: Lattice) -> Domains {
+        let sets = self.device.sets.iter();
+        let bounds = sets.fold(Bounds::EMPTY, |all, set| all.union(&set.bounds));
+        Domains::new(lattice, &bounds, self.ranks())
+    }
+
+    /// Positions of all sets on the host; `new` are those of a set that are not its own yet.
+    pub(super) fn numbers_of_sets(
+        &self,
+        new: Option<(usize, &CudaView<'_, f32>)>,
+    ) -> Result<Vec<Vec<f32>>, Refusal> {
+        self.engine.usable()?;
+        let sets = self.device.sets.iter().enumerate();
+        sets.map(|(at, set)| match new {
+            Some((this, positions)) if this == at => {
+                download(&self.engine, "positions of points", positions)
+            }
+            _ => download(&self.engine, "positions of points", &set.view()),
+        })
+        .collect()
+    }
+
+    /// Divides space by the work that this rank and the others know.
+    pub(super) fn divide(
+        &mut self,
+        mut domains: Domains,
+        work: Result<Work, Refusal>,
+    ) -> Result<(), Error> {
+        let work = self.comm.agree(work, &mut [])?;
+        if self.ranks() > 1 {
+            domains.set_cuts(work.cuts(&mut self.comm)?);
+        }
+        if self.domains.as_ref() != Some(&domains) {
+            self.domains = Some(domains);
+            self.seen.forget();
+            self.divided += 1;
+            for set in &mut self.device.sets {
+                set.links.renew();
+                set.fresh = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
+    /// one of this rank; the set cannot be used then.
+    pub(super) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+        let mut settled = Ok(());
+        for at in 0..self.sets.len() {
+            let Some(exchange) = self.device.sets[at].pending.take() else {
+                continue;
+            };
+            if let Err(refusal) = self.receive_halo(at, exchange)? {
+                let set = &mut self.device.sets[at];
+                set.broken.get_or_insert_with(|| refusal.message.clone());
+                settled = Err(refusal);
+            }
+        }
+        Ok(settled)
+    }
+}

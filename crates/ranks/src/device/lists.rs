@@ -1,0 +1,214 @@
+//! Lists of neighbours on the device.
+//!
+//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
+//! the border, of the halo. Global ids of a halo travel only if lists are asked for by ids.
+
+use super::{
+    engine::DeviceRankedEngine,
+    kernels::Rows,
+    set::ID,
+    staging::{download, zeros},
+};
+use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
+use nearfield::device::{Arriving, DeviceListsView, cudarc::driver::CudaView};
+use nearfield_grid::memory::{collected, make_room, with_room};
+
+/// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
+/// [`DeviceRankedEngine::finish`].
+#[derive(Debug)]
+pub struct DeviceRankedLists<'a> {
+    /// Neighbours among the points that this rank owns, by the order of its points.
+    pub owned: DeviceListsView<'a>,
+    /// Neighbours among the points of the halo, of the points at the border; none if there are no
+    /// such points, or no halo.
+    pub halo: Option<DeviceListsView<'a>>,
+    /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
+    pub border: CudaView<'a, u32>,
+}
+
+/// Lists on the host.
+struct OnHost {
+    start: Vec<u64>,
+    count: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl OnHost {
+    fn of(engine: &DeviceRankedEngine, lists: &DeviceListsView<'_>) -> Result<Self, Refusal> {
+        let (engine, what) = (&engine.engine, "lists of neighbours");
+        Ok(Self {
+            start: download(engine, what, &lists.start)?,
+            count: download(engine, what, &lists.count)?,
+            entries: download(engine, what, &lists.entries)?,
+        })
+    }
+
+    fn list(&self, k: usize) -> &[u32] {
+        let begin = self.start[k] as usize;
+        &self.entries[begin..begin + self.count[k] as usize]
+    }
+}
+
+impl DeviceRankedEngine {
+    /// Writes the lists of `targets` among `sources`: those among owned points while halos are
+    /// under way, then those of the border.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short, or a set is not on its
+    /// ranks.
+    pub fn find_neighbors(&mut self, targets: RankedSet, sources: RankedSet) -> Result<(), Error> {
+        let names = self.both(targets, sources);
+        let owned = names.map(|[of, among]| (of.names, among.names));
+        let owned = owned.and_then(|(of, among)| {
+            self.engine.find_neighbors(of.owned, among.owned)?;
+            Ok((of, among))
+        });
+        let settled = self.settle()?;
+        let found = owned.and_then(|(of, among)| {
+            settled?;
+            let [targets, sources] = self.both(targets, sources)?;
+            if targets.meets(sources) {
+                self.engine.find_neighbors(of.border, among.halo)?;
+            }
+            Ok(())
+        });
+        self.comm.agree(found, &mut [])
+    }
+
+    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote. Not collective.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank if there are none of the sets
+    /// as they are.
+    pub fn neighbors(
+        &self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<DeviceRankedLists<'_>, Error> {
+        self.lists(targets, sources)
+            .map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    fn lists(
+        &self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<DeviceRankedLists<'_>, Refusal> {
+        let [of, among] = self.both(targets, sources)?;
+        if of.pending.is_some() || among.pending.is_some() {
+            return Err(Refusal::new(format!(
+                "there are no lists of point sets {} and {} as they are: call find_neighbors",
+                targets.0, sources.0
+            )));
+        }
+        let owned = self.engine.neighbors(of.names.owned, among.names.owned)?;
+        let halo = if of.meets(among) {
+            Some(self.engine.neighbors(of.names.border, among.names.halo)?)
+        } else {
+            None
+        };
+        Ok(DeviceRankedLists {
+            owned,
+            halo,
+            border: of.border.indices.slice(0..of.border.count),
+        })
+    }
+
+    /// The lists of the points of `targets` that this rank owns, in the order of its points, with
+    /// global ids, each ascending. They come to the host. Call [`finish`](Self::finish) before.
+    ///
+    /// # Errors
+    /// As [`neighbors`](Self::neighbors), on all ranks.
+    pub fn lists_by_id(
+        &mut self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<IdLists, Error> {
+        let on = (FIELDS, self.comm.begin());
+        let written = match self.begin_ids(targets, sources) {
+            Err(refusal) => {
+                self.comm.refuse(on.0, on.1)?;
+                Err(refusal)
+            }
+            Ok(packed) => {
+                let sent = match packed {
+                    Some(packed) => self.post_to_halos(sources.0, ID, packed, on)?,
+                    None => Ok(()),
+                };
+                match sent {
+                    Err(refusal) => Err(refusal),
+                    Ok(()) => {
+                        let came = self.collect_of_halo(sources.0, ID, on)?;
+                        came.and_then(|halo| {
+                            let points = self.device.sets[sources.0].halo_points;
+                            let view = halo.slice(0..ID * points);
+                            let ids = download(&self.engine, "ids of halos", &view)?;
+                            self.write_ids(targets, sources, &ids)
+                        })
+                    }
+                }
+            }
+        };
+        self.comm.agree(written, &mut [])
+    }
+
+    /// Checks that there are lists, and starts the copy of the ids that halos need.
+    fn begin_ids(
+        &mut self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<Option<Arriving<u32>>, Refusal> {
+        self.lists(targets, sources)?;
+        let device = &mut *self.device;
+        let among = &device.sets[sources.0];
+        if among.sends.count == 0 {
+            return Ok(None);
+        }
+        let mut packed = zeros(&self.engine, ID * among.sends.count)?;
+        let (indices, count) = among.sends.view();
+        let rows = Rows {
+            to: &mut packed,
+            first: 0,
+            stride: ID,
+        };
+        (device.kernels).gather(&among.id_words(), ID, (&indices, count), rows)?;
+        let what = "ids of halos";
+        Ok(Some(device.staging.leave(&self.engine, what, packed)?))
+    }
+
+    /// All lists with global ids; `halo` are those of the halo, as words.
+    fn write_ids(
+        &self,
+        targets: RankedSet,
+        sources: RankedSet,
+        halo: &[u32],
+    ) -> Result<IdLists, Refusal> {
+        let lists = self.lists(targets, sources)?;
+        let own = self.ids_on_host(sources.0)?;
+        let owned = OnHost::of(self, &lists.owned)?;
+        let far = lists.halo.as_ref().map(|far| OnHost::of(self, far));
+        let far = far.transpose()?;
+        let border = download(&self.engine, "places of the border", &lists.border)?;
+        let (halo, _) = halo.as_chunks::<ID>();
+        let id = |words: &[u32; ID]| u64::from(words[1]) << 32 | u64::from(words[0]);
+        let halo: Vec<u64> = collected(halo.iter().map(id), "ids of halos")?;
+        let points = owned.count.len();
+        let (mut spans, mut at) = (Spans::with_room(points)?, 0);
+        let mut list: Vec<u64> = with_room(0, "lists of global ids")?;
+        for k in 0..points {
+            list.clear();
+            let here = owned.list(k).iter().map(|j| own[*j as usize]);
+            let mut there: &[u32] = &[];
+            if border.get(at) == Some(&(k as u32)) {
+                there = far.as_ref().map_or(&[], |far| far.list(at));
+                at += 1;
+            }
+            make_room(&mut list, here.len() + there.len(), "lists of global ids")?;
+            list.extend(here);
+            list.extend(there.iter().map(|j| halo[*j as usize]));
+            list.sort_unstable();
+            spans.put(k, list.iter().copied())?;
+        }
+        spans.in_order()
+    }
+}

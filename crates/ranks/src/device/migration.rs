@@ -1,0 +1,474 @@
+//! Points that change their rank, on the device.
+//!
+//! Only points that leave are in messages. Those that stay close the gaps in their order, and those
+//! that come stand behind them, rank by rank.
+
+use super::{
+    engine::DeviceRankedEngine,
+    halos::{message_to, put},
+    kernels::{Came, Joined, Rows},
+    set::{ID, POSITION, Places, joined},
+    staging::{exactly, zeros},
+    survey::Surveyed,
+};
+use crate::{
+    Error, RankedSet,
+    communicator::MIGRATE,
+    cut::Work,
+    error::Refusal,
+    ids::ids_of,
+    plan::{How, ends, extent_of},
+    routes::{Departures, Way},
+};
+use nearfield::device::{
+    HostBuffer,
+    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
+};
+use nearfield_grid::{Bounds, OfProcess};
+
+/// Words of a point that travels: its position and its id.
+const POINT: usize = POSITION + ID;
+/// The purpose of memory, for messages.
+const WHAT: &str = "points that change their rank";
+
+/// The way that the points of a set took, made by [`DeviceRankedEngine::migrate`] and
+/// [`DeviceRankedEngine::add_point_set`].
+#[must_use = "arrays beside the positions are in their old order until they are brought along"]
+pub struct DeviceMigration {
+    /// Points before.
+    before: usize,
+    /// None if every point, of all ranks, is where it was.
+    moved: Option<OfProcess<Moved>>,
+}
+
+/// The new order, and where it comes from.
+pub(super) struct Moved {
+    way: Way,
+    /// The places of `way.sends`.
+    leaving: Places,
+    /// Places that were left, ascending, each less the number of those before it.
+    left: CudaSlice<u32>,
+    stay: usize,
+    now: usize,
+}
+
+/// A set after a migration.
+struct Merged {
+    moved: Moved,
+    positions: CudaSlice<f32>,
+    ids: CudaSlice<u32>,
+    surveyed: Surveyed,
+}
+
+/// Points before and after, if any have moved.
+impl std::fmt::Debug for DeviceMigration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceMigration")
+            .field("before", &self.before)
+            .field("now", &self.points())
+            .finish_non_exhaustive()
+    }
+}
+
+impl DeviceMigration {
+    /// Points of this rank after the migration.
+    pub fn points(&self) -> usize {
+        self.moved.as_ref().map_or(self.before, |moved| moved.now)
+    }
+
+    /// Whether any point, of any rank, has changed its rank. The same on all ranks. Arrays stay as
+    /// they are if not.
+    pub fn has_moved(&self) -> bool {
+        self.moved.is_some()
+    }
+
+    /// An array with `channels` values for each point, in the order after the migration, of one in
+    /// the order before it. Collective: all ranks bring the same arrays in the same order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an array has another length, values are
+    /// no whole number of 32-bit words, or memory is short.
+    pub fn bring<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        engine: &mut DeviceRankedEngine,
+        values: &CudaView<'_, T>,
+        channels: usize,
+    ) -> Result<CudaSlice<T>, Error> {
+        let on = (MIGRATE, engine.comm.begin());
+        let brought = match self.begin(engine, values, channels) {
+            Err(refusal) => {
+                engine.comm.refuse(on.0, on.1)?;
+                Err(refusal)
+            }
+            Ok((Some(moved), packed)) => {
+                let words = channels * size_of::<T>() / 4;
+                let sent = (moved.way).post_packed(
+                    &mut engine.comm,
+                    on,
+                    4 * words,
+                    |send, first, message| {
+                        put(&packed, first..first + send.indices.len(), words, message);
+                    },
+                )?;
+                let came = engine.collect(&moved.way, words, on)?;
+                engine.device.staging.give_back(packed);
+                sent.and(came).and_then(|came| {
+                    let mut to = exactly(&engine.engine, channels * moved.now)?;
+                    moved.join(engine, values, words, came_at(&came, 0, words), &mut to)?;
+                    Ok(to)
+                })
+            }
+            Ok((None, _)) => exactly(&engine.engine, values.len()).and_then(|mut to| {
+                let queue = engine.engine.queue();
+                queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
+                Ok(to)
+            }),
+        };
+        engine.comm.agree(brought, &mut [])
+    }
+
+    /// Checks an array, and copies what leaves to the host.
+    fn begin<T: DeviceRepr>(
+        &self,
+        engine: &mut DeviceRankedEngine,
+        values: &CudaView<'_, T>,
+        channels: usize,
+    ) -> Result<(Option<&Moved>, HostBuffer<u32>), Refusal> {
+        engine.engine.usable()?;
+        let (found, expected) = (values.len(), self.before * channels);
+        if found != expected || !size_of::<T>().is_multiple_of(4) {
+            return Err(Refusal::new(format!(
+                "{found} values of {} bytes for {} points with {channels} each: bring arrays in \
+                 the order before, of 32-bit words",
+                size_of::<T>(),
+                self.before
+            )));
+        }
+        let words = channels * size_of::<T>() / 4;
+        let Some(moved) = self.moved.as_deref() else {
+            return Ok((None, engine.engine.host_buffer(1)?));
+        };
+        let device = &mut *engine.device;
+        let mut packed = zeros(&engine.engine, words * moved.leaving.count)?;
+        let (indices, count) = moved.leaving.view();
+        let rows = Rows {
+            to: &mut packed,
+            first: 0,
+            stride: words,
+        };
+        (device.kernels).gather(values, words, (&indices, count), rows)?;
+        let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
+        Ok((Some(moved), packed.wait()?))
+    }
+}
+
+impl Moved {
+    /// An array in the new order, with `words` words a point.
+    fn join<T: DeviceRepr>(
+        &self,
+        engine: &DeviceRankedEngine,
+        values: &CudaView<'_, T>,
+        words: usize,
+        came: Came<'_>,
+        to: &mut CudaSlice<T>,
+    ) -> Result<(), Refusal> {
+        let order = Joined {
+            left: &self.left,
+            gone: self.leaving.count,
+            stay: self.stay,
+            now: self.now,
+        };
+        (engine.device.kernels).join(values, words, order, came, to)
+    }
+}
+
+impl DeviceRankedEngine {
+    /// Adds a point set, and this rank's share of it: `positions`, three numbers a point, of any of
+    /// the points, wherever they lie. They go to the ranks that own them, and arrays of the caller
+    /// follow by what is returned. `ids` are the global ids of these points, each once among all
+    /// ranks; without them points are numbered rank after rank.
+    ///
+    /// The first set that has points decides how space is divided among the ranks, by their
+    /// number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a position that
+    /// cannot be used, or an id that was given twice; nothing is added then.
+    pub fn add_point_set(
+        &mut self,
+        positions: &CudaView<'_, f32>,
+        ids: Option<&[u64]>,
+    ) -> Result<(RankedSet, DeviceMigration), Error> {
+        let points = positions.len() / POSITION;
+        let whole = self.whole(positions);
+        let (ids, ()) = ids_of(&mut self.comm, points, ids, whole)?;
+        let at = self.sets.len();
+        let made = self.make_set(at, &ids);
+        let added = made.as_ref().ok().map(|set| set.names);
+        let placed = match self.comm.agree(made, &mut []) {
+            Ok(set) => {
+                self.device.sets.push(set);
+                self.sets.push(RankedSet(at));
+                self.bring_home(at, Ok(()), positions, Some(&ids))
+            }
+            Err(error) => Err(error),
+        };
+        if placed.is_err() {
+            self.sets.truncate(at);
+            if !self.device.is_inherited() {
+                self.device.sets.truncate(at);
+                if let Some(names) = added {
+                    names.remove(&mut self.engine);
+                }
+            }
+        }
+        Ok((RankedSet(at), placed?))
+    }
+
+    /// Gives the points of a set new positions, three numbers each in the order of its points, and
+    /// makes the owner of every point its caller. Arrays of the caller, that of the positions among
+    /// them, follow by what is returned. Halos are under way afterwards, until a search or a
+    /// traversal needs them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point; the set then has
+    /// its points in their order before. If the positions could be used, and memory was short for
+    /// bringing them, the set is refused until a call of this has succeeded.
+    pub fn migrate(
+        &mut self,
+        set: RankedSet,
+        positions: &CudaView<'_, f32>,
+    ) -> Result<DeviceMigration, Error> {
+        let checked = self.whole(positions).and_then(|()| {
+            let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
+            if found != expected {
+                return Err(Refusal::new(format!(
+                    "{found} positions for {expected} points: bring arrays along after a migration"
+                )));
+            }
+            Ok(())
+        });
+        self.bring_home(set.0, checked, positions, None)
+    }
+
+    /// Takes positions of a set, if `checked` has no refusal of this rank, and brings its points to
+    /// their owners and halos.
+    pub(super) fn bring_home(
+        &mut self,
+        at: usize,
+        checked: Result<(), Refusal>,
+        positions: &CudaView<'_, f32>,
+        ids: Option<&[u64]>,
+    ) -> Result<DeviceMigration, Error> {
+        if at >= self.sets.len() {
+            // All ranks name the same set.
+            return self.comm.agree(checked.and(Err(no_set(at))), &mut []);
+        }
+        let surveyed = checked.and_then(|()| self.survey(at, positions, ids));
+        let (mut surveyed, mut how, all) = self.agree_survey(at, surveyed)?;
+        let lattice = self.lattice_with(at, &all)?;
+        let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
+        if !fits {
+            let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
+            let domains = self.undivided(lattice);
+            let numbers = self.numbers_of_sets(Some((at, positions)));
+            let work = numbers.and_then(|numbers| {
+                let points = numbers.iter().flat_map(|numbers| numbers.as_chunks().0);
+                Ok(Work::of_points(&domains, points.copied())?)
+            });
+            (self.divide(domains, work)).inspect_err(|_| self.device.sets[at].bounds = before)?;
+            let again = self.survey(at, positions, ids);
+            (surveyed, how, _) = self.agree_survey(at, again)?;
+        }
+        let before = positions.len() / POSITION;
+        let moved = match how {
+            How::Home { .. } => None,
+            How::Abroad => {
+                let merged = self.move_points(at, positions, surveyed.departures)?;
+                let set = &mut self.device.sets[at];
+                (set.positions, set.ids) = (merged.positions, merged.ids);
+                set.points = merged.moved.now;
+                surveyed = merged.surveyed;
+                Some(OfProcess::new(merged.moved))
+            }
+        };
+        let set = &mut self.device.sets[at];
+        set.bounds = all;
+        let copied = match &moved {
+            Some(_) => Ok(()),
+            None => {
+                let mut to = set.positions.slice_mut(0..positions.len());
+                let queue = self.engine.queue();
+                let copied = queue.copy_on_device("positions of points", positions, &mut to);
+                copied.map_err(Refusal::from)
+            }
+        };
+        self.send_halo(at, copied, surveyed.departures)?;
+        Ok(DeviceMigration { before, moved })
+    }
+
+    /// Agrees on positions: the survey of this rank, whether all points are where they belong, and
+    /// the extent of those of all ranks.
+    fn agree_survey(
+        &mut self,
+        at: usize,
+        surveyed: Result<Surveyed, Refusal>,
+    ) -> Result<(Surveyed, How, Bounds), Error> {
+        let own = surveyed
+            .as_ref()
+            .map_or(Bounds::EMPTY, |found| found.bounds);
+        let home = (surveyed.as_ref()).is_ok_and(|found| found.how != How::Abroad);
+        let mut minima = [0.0; 8];
+        minima[..6].copy_from_slice(&ends(&own));
+        minima[6..].copy_from_slice(&How::said(home, false));
+        let to = |found: &Surveyed| found.departures.ranks();
+        let links = &mut self.device.sets[at].links;
+        let surveyed = links.agree(&mut self.comm, surveyed, to, &mut minima)?;
+        Ok((
+            surveyed,
+            How::of([minima[6], minima[7]]),
+            extent_of(&minima),
+        ))
+    }
+
+    /// Moves points to their owners; nothing of the set has changed yet.
+    fn move_points(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        departures: Departures,
+    ) -> Result<Merged, Error> {
+        let exchange = self.comm.begin();
+        let leaving = departures.leaving;
+        let places = Places::of_sends(&self.engine, &leaving);
+        let packed = places.and_then(|places| {
+            let packed = self.pack_points(at, positions, &places)?;
+            Ok((places, packed))
+        });
+        let (places, packed) = match packed {
+            Ok((places, packed)) => (Ok(places), Ok(packed)),
+            Err(refusal) => (Err(refusal.clone()), Err(refusal)),
+        };
+        let sent = self.device.sets[at]
+            .links
+            .post_each(&mut self.comm, exchange, |partner| {
+                message_to(&packed, &leaving, POINT, partner)
+            })?;
+        if let Ok(packed) = packed {
+            self.device.staging.give_back(packed);
+        }
+        let came = self.receive(at, exchange, POINT)?;
+        let merged = sent.and(came).and_then(|sources| {
+            let way = Way {
+                sends: leaving,
+                sources,
+                places: Vec::new(),
+            };
+            self.merge(at, positions, way, places?)
+        });
+        let set = &mut self.device.sets[at];
+        if std::mem::take(&mut set.fresh) {
+            set.links.renew();
+        }
+        let to = |merged: &Merged| merged.surveyed.departures.ranks();
+        set.links.agree(&mut self.comm, merged, to, &mut [])
+    }
+
+    /// Copies the points that leave to the host.
+    fn pack_points(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        leaving: &Places,
+    ) -> Result<HostBuffer<u32>, Refusal> {
+        let device = &mut *self.device;
+        let mut packed = zeros(&self.engine, POINT * leaving.count)?;
+        let (indices, count) = leaving.view();
+        let places = (&indices, count);
+        let rows = Rows {
+            to: &mut packed,
+            first: 0,
+            stride: POINT,
+        };
+        (device.kernels).gather(positions, POSITION, places, rows)?;
+        let ids = device.sets[at].id_words();
+        let rows = Rows {
+            to: &mut packed,
+            first: POSITION,
+            stride: POINT,
+        };
+        (device.kernels).gather(&ids, ID, places, rows)?;
+        let packed = device.staging.leave(&self.engine, WHAT, packed)?;
+        Ok(packed.wait()?)
+    }
+
+    /// The set after the points of `way.sends` have left and those that have landed have come.
+    fn merge(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        way: Way,
+        leaving: Places,
+    ) -> Result<Merged, Refusal> {
+        let mut left = joined(&way.sends)?;
+        left.sort_unstable();
+        (left.iter_mut().zip(0..)).for_each(|(place, before)| *place -= before);
+        let stay = positions.len() / POSITION - left.len();
+        let now = stay
+            + way
+                .sources
+                .iter()
+                .map(|source| source.points)
+                .sum::<usize>();
+        if now >= u32::MAX as usize {
+            let many = nearfield_grid::ErrorKind::TooManyPoints(now);
+            return Err(Refusal::new(many));
+        }
+        let came = self.device.staging.upload(WHAT)?;
+        let moved = Moved {
+            way,
+            left: self.engine.queue().array(WHAT, &left)?,
+            leaving,
+            stay,
+            now,
+        };
+        let mut new = self.array(POSITION * now)?;
+        let of = came_at(&came, 0, POINT);
+        moved.join(self, positions, POSITION, of, &mut new)?;
+        let mut ids = self.array(ID * now)?;
+        let words = self.device.sets[at].id_words();
+        let of = came_at(&came, POSITION, POINT);
+        moved.join(self, &words, ID, of, &mut ids)?;
+        let surveyed = self.survey(at, &new.slice(0..POSITION * now), None)?;
+        if surveyed.how == How::Abroad {
+            return Err(Refusal::new(
+                "points have come to a rank that does not own them",
+            ));
+        }
+        Ok(Merged {
+            moved,
+            positions: new,
+            ids,
+            surveyed,
+        })
+    }
+
+    /// A new array of the device, of zeros.
+    fn array<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, Refusal> {
+        zeros(&self.engine, len)
+    }
+}
+
+/// Words that came, from `first` on of every `stride`.
+fn came_at(words: &CudaSlice<u32>, first: usize, stride: usize) -> Came<'_> {
+    Came {
+        words,
+        first,
+        stride,
+    }
+}
+
+/// The refusal of a set that there is not.
+fn no_set(at: usize) -> Refusal {
+    Refusal::new(format!("there is no point set {at}"))
+}

@@ -1,0 +1,220 @@
+//! A point set on one rank, on the device: the points that the rank owns, and those of its halo.
+//!
+//! As on the host, the engine of the rank has three sets for it: owned points, those of them at the
+//! border, and the halo. Lists of owned points among themselves need no halo; those of the border
+//! among the halo are the rest.
+
+use super::{kernels::Kernels, staging::zeros};
+use crate::{
+    communicator::{Exchange, Links},
+    error::Refusal,
+    routes::{Departures, Send, Source, Way},
+};
+use nearfield::{
+    PointSetId,
+    device::{
+        DeviceEngine,
+        cudarc::driver::{CudaSlice, CudaView},
+    },
+};
+use nearfield_grid::{
+    Bounds,
+    memory::{Shortage, with_room},
+};
+
+/// Words of a position and of an id.
+pub(super) const POSITION: usize = 3;
+pub(super) const ID: usize = 2;
+
+/// The names of a set's parts in the engine of this rank.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names {
+    pub(super) owned: PointSetId,
+    pub(super) border: PointSetId,
+    pub(super) halo: PointSetId,
+}
+
+impl Names {
+    /// Parts without points. Those that were added before an error are removed.
+    pub(super) fn add(engine: &mut DeviceEngine) -> Result<Self, Refusal> {
+        let none = zeros::<f32>(engine, 1)?;
+        let mut added = Vec::new();
+        for _ in 0..3 {
+            match engine.add_point_set(&none.slice(0..0)) {
+                Ok(part) => added.push(part),
+                Err(error) => {
+                    for part in added {
+                        // The error before tells more.
+                        let _ = engine.remove_point_set(part);
+                    }
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(Self {
+            owned: added[0],
+            border: added[1],
+            halo: added[2],
+        })
+    }
+
+    /// Removes the parts.
+    pub(super) fn remove(self, engine: &mut DeviceEngine) {
+        for part in [self.owned, self.border, self.halo] {
+            // A part that cannot be removed is not used again.
+            let _ = engine.remove_point_set(part);
+        }
+    }
+}
+
+/// Places of some points, on the device.
+pub(super) struct Places {
+    pub(super) indices: CudaSlice<u32>,
+    pub(super) count: usize,
+}
+
+impl Places {
+    pub(super) fn of(engine: &DeviceEngine, indices: &[u32]) -> Result<Self, Refusal> {
+        Ok(Self {
+            indices: engine.queue().array("places of points", indices)?,
+            count: indices.len(),
+        })
+    }
+
+    /// Those of all points that are sent, rank by rank.
+    pub(super) fn of_sends(engine: &DeviceEngine, sends: &[Send]) -> Result<Self, Refusal> {
+        Self::of(engine, &joined(sends)?)
+    }
+
+    /// As the kernels take them.
+    pub(super) fn view(&self) -> (CudaView<'_, u32>, usize) {
+        (self.indices.as_view(), self.count)
+    }
+}
+
+/// Places of all points that are sent, rank by rank.
+pub(super) fn joined(sends: &[Send]) -> Result<Vec<u32>, Shortage> {
+    let points = sends.iter().map(|send| send.indices.len()).sum();
+    let mut all = with_room(points, "places of points that are sent")?;
+    for send in sends {
+        all.extend_from_slice(&send.indices);
+    }
+    Ok(all)
+}
+
+/// Where the points that go to a rank begin and end among all that are sent.
+pub(super) fn range_to(sends: &[Send], rank: usize) -> std::ops::Range<usize> {
+    let before = sends.iter().take_while(|send| send.rank < rank);
+    let first = before.map(|send| send.indices.len()).sum();
+    let own = sends.iter().find(|send| send.rank == rank);
+    first..first + own.map_or(0, |send| send.indices.len())
+}
+
+/// A point set.
+pub(super) struct DeviceSet {
+    pub(super) names: Names,
+    pub(super) links: Links,
+    /// True until the first migration after points were given by other ranks than their owners.
+    pub(super) fresh: bool,
+    /// Extent of the points of all ranks.
+    pub(super) bounds: Bounds,
+    /// Points that this rank owns.
+    pub(super) points: usize,
+    pub(super) positions: CudaSlice<f32>,
+    pub(super) ids: CudaSlice<u32>,
+    /// From owned points to the halos of others, and from others to the halo.
+    pub(super) way: Way,
+    /// The places of `way.sends`.
+    pub(super) sends: Places,
+    /// The points that others see.
+    pub(super) border: Places,
+    pub(super) halo_points: usize,
+    /// While the halo is under way.
+    pub(super) pending: Option<Exchange>,
+    /// The number of the domains that the points are with, the same on all ranks; 0 for none.
+    pub(super) domains: u64,
+    /// Why the set cannot be used on this rank.
+    pub(super) broken: Option<String>,
+}
+
+impl DeviceSet {
+    /// A set without points, the `at`-th.
+    pub(super) fn new(engine: &DeviceEngine, names: Names, at: usize) -> Result<Self, Refusal> {
+        Ok(Self {
+            names,
+            links: Links::of_set(at),
+            fresh: true,
+            bounds: Bounds::EMPTY,
+            points: 0,
+            positions: zeros(engine, 1)?,
+            ids: zeros(engine, 1)?,
+            way: Way::default(),
+            sends: Places::of(engine, &[])?,
+            border: Places::of(engine, &[])?,
+            halo_points: 0,
+            pending: None,
+            domains: 0,
+            broken: None,
+        })
+    }
+
+    /// The positions of owned points.
+    pub(super) fn view(&self) -> CudaView<'_, f32> {
+        self.positions.slice(0..POSITION * self.points)
+    }
+
+    /// The ids of owned points, as words.
+    pub(super) fn id_words(&self) -> CudaView<'_, u32> {
+        self.ids.slice(0..ID * self.points)
+    }
+
+    /// Takes the ways of points that this rank owns.
+    pub(super) fn take_ways(
+        &mut self,
+        engine: &DeviceEngine,
+        departures: Departures,
+    ) -> Result<(), Refusal> {
+        self.sends = Places::of_sends(engine, &departures.seen)?;
+        self.border = Places::of(engine, &departures.border)?;
+        self.way.sends = departures.seen;
+        Ok(())
+    }
+
+    /// Whether points at the border find anything in the halo of `sources`.
+    pub(super) fn meets(&self, sources: &Self) -> bool {
+        self.border.count != 0 && sources.halo_points != 0
+    }
+
+    /// Brings a halo that has come, and the border, into the engine.
+    pub(super) fn take_halo(
+        &mut self,
+        engine: &mut DeviceEngine,
+        kernels: &Kernels,
+        halo: &CudaSlice<u32>,
+        sources: Vec<Source>,
+    ) -> Result<(), Refusal> {
+        let points = sources.iter().map(|source| source.points).sum();
+        let mut border = zeros(engine, POSITION * self.border.count)?;
+        let (indices, count) = self.border.view();
+        let rows = super::kernels::Rows {
+            to: &mut border,
+            first: 0,
+            stride: POSITION,
+        };
+        kernels.gather(&self.view(), POSITION, (&indices, count), rows)?;
+        let parts = [
+            (self.names.halo, halo, points),
+            (self.names.border, &border, count),
+        ];
+        for (part, words, points) in parts {
+            // Parts that were empty and are so again stay as they are.
+            if points != 0 || engine.points(part)? != 0 {
+                let positions = kernels.as_numbers(words, POSITION * points)?;
+                engine.update(part, &positions)?;
+            }
+        }
+        self.halo_points = points;
+        (self.way.sources, self.way.places) = (sources, Vec::new());
+        Ok(())
+    }
+}

@@ -1,0 +1,316 @@
+//! Traversals with a pair kernel, and counts, on the device.
+//!
+//! Fields of sources are gathered for halos and on their way to the host before the kernel is
+//! started among owned points. Halos and their fields are then awaited and brought to the device
+//! beside that work, and what the border finds in them is combined with its results.
+
+use super::{engine::DeviceRankedEngine, halos::put, kernels::Rows, set::Places, staging::zeros};
+use crate::{
+    Error, RankedSet,
+    communicator::{Exchange, FIELDS},
+    error::Refusal,
+    transport::{Fault, Tag},
+};
+use nearfield::{
+    PairKernel,
+    device::{
+        Arriving, DeviceField,
+        cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
+    },
+    kernels::Channels,
+};
+
+/// Numbers of points, and their number for each point.
+type Numbers<'a> = (CudaView<'a, f32>, usize);
+
+/// A traversal, made by [`DeviceRankedEngine::traverse`] and started by
+/// [`run_into`](Self::run_into).
+#[must_use = "a traversal does nothing until it is run"]
+pub struct DeviceRankedTraversal<'a, K> {
+    engine: &'a mut DeviceRankedEngine,
+    kernel: &'a K,
+    of: [RankedSet; 2],
+    targets: Vec<Numbers<'a>>,
+    sources: Vec<Numbers<'a>>,
+}
+
+/// The kernel's type and the sets.
+impl<K> std::fmt::Debug for DeviceRankedTraversal<'_, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kernel = std::any::type_name::<K>();
+        write!(f, "DeviceRankedTraversal({kernel} of {:?})", self.of)
+    }
+}
+
+impl DeviceRankedEngine {
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, to be given its fields
+    /// and run; see [`nearfield::device::DeviceEngine::traverse`].
+    pub fn traverse<'a, K: PairKernel>(
+        &'a mut self,
+        kernel: &'a K,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> DeviceRankedTraversal<'a, K> {
+        DeviceRankedTraversal {
+            engine: self,
+            kernel,
+            of: [targets, sources],
+            targets: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// Number of neighbours in `sources` of every point of `targets` that this rank owns, in the
+    /// order of its points; provisional until [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if `counts` has not one number per target,
+    /// memory is short, or a set is not on its ranks.
+    pub fn count_neighbors(
+        &mut self,
+        targets: RankedSet,
+        sources: RankedSet,
+        counts: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        let owned = self.both(targets, sources).and_then(|[of, among]| {
+            let (of, among) = (of.names.owned, among.names.owned);
+            Ok(self.engine.count_neighbors(of, among, counts)?)
+        });
+        let settled = self.settle()?;
+        let counted = owned.and(settled).and_then(|()| {
+            let [of, among] = self.both(targets, sources)?;
+            if !of.meets(among) {
+                return Ok(());
+            }
+            let mut found = zeros::<u32>(&self.engine, of.border.count)?;
+            let mut view = found.slice_mut(0..of.border.count);
+            let names = (of.names.border, among.names.halo);
+            self.engine.count_neighbors(names.0, names.1, &mut view)?;
+            let border = (&of.border.indices, of.border.count);
+            (self.device.kernels).add_counts(border, &found, counts)
+        });
+        self.comm.agree(counted, &mut [])
+    }
+
+    /// Both sets of a call, if their points are where they belong.
+    pub(super) fn both(
+        &self,
+        targets: RankedSet,
+        sources: RankedSet,
+    ) -> Result<[&super::set::DeviceSet; 2], Refusal> {
+        Ok([self.placed(targets)?, self.placed(sources)?])
+    }
+
+    /// Gathers numbers of some points side by side.
+    fn rows(
+        &self,
+        fields: &[Numbers<'_>],
+        places: &Places,
+    ) -> Result<(CudaSlice<u32>, usize), Refusal> {
+        let width = fields.iter().map(|(_, channels)| channels).sum();
+        let mut to = zeros(&self.engine, width * places.count)?;
+        let (indices, count) = places.view();
+        let mut first = 0;
+        for (values, channels) in fields {
+            let rows = Rows {
+                to: &mut to,
+                first,
+                stride: width,
+            };
+            (self.device.kernels).gather(values, *channels, (&indices, count), rows)?;
+            first += channels;
+        }
+        Ok((to, width))
+    }
+
+    /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
+    /// inner error is one of this rank; the others have been told.
+    pub(super) fn post_to_halos(
+        &mut self,
+        at: usize,
+        words: usize,
+        packed: Arriving<u32>,
+        on: (Tag, Exchange),
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let packed = match packed.wait() {
+            Ok(packed) => packed,
+            Err(error) => {
+                self.comm.refuse(on.0, on.1)?;
+                return Ok(Err(error.into()));
+            }
+        };
+        let way = &self.device.sets[at].way;
+        let sent = way.post_packed(&mut self.comm, on, 4 * words, |send, first, message| {
+            put(&packed, first..first + send.indices.len(), words, message);
+        })?;
+        self.device.staging.give_back(packed);
+        Ok(sent)
+    }
+
+    /// Waits for words of the halo of a set, `words` for each point.
+    pub(super) fn collect_of_halo(
+        &mut self,
+        at: usize,
+        words: usize,
+        on: (Tag, Exchange),
+    ) -> Result<Result<CudaSlice<u32>, Refusal>, Fault> {
+        let way = std::mem::take(&mut self.device.sets[at].way);
+        let came = self.collect(&way, words, on);
+        self.device.sets[at].way = way;
+        came
+    }
+}
+
+/// Refuses fields that do not have one element per point, or other channels than the kernel reads.
+fn check(
+    fields: &[Numbers<'_>],
+    points: usize,
+    channels: usize,
+    whose: &str,
+) -> Result<(), Refusal> {
+    for (values, of_point) in fields {
+        let found = values.len();
+        if found != points * of_point {
+            return Err(Refusal::new(format!(
+                "a field of the {whose} has {found} numbers for {points} points with {of_point} \
+                 each"
+            )));
+        }
+    }
+    let found: usize = fields.iter().map(|(_, channels)| channels).sum();
+    if found != channels {
+        return Err(Refusal::new(format!(
+            "the fields of the {whose} have {found} channels, but the kernel reads {channels}"
+        )));
+    }
+    Ok(())
+}
+
+/// The fields as an engine takes them.
+fn fields_of<'a>(fields: &[Numbers<'a>]) -> Vec<DeviceField<'a>> {
+    let field = |(values, channels): &Numbers<'a>| DeviceField::new(values.slice(..), *channels);
+    fields.iter().map(field).collect()
+}
+
+impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
+    /// Adds a field that the kernel reads of every target: `channels` numbers for each point of the
+    /// targets that this rank owns, in the order of its points. Fields are given in the order of
+    /// the kernel's channels.
+    pub fn targets(mut self, values: CudaView<'a, f32>, channels: usize) -> Self {
+        self.targets.push((values, channels));
+        self
+    }
+
+    /// Adds a field that the kernel reads of every source, as [`targets`](Self::targets).
+    pub fn sources(mut self, values: CudaView<'a, f32>, channels: usize) -> Self {
+        self.sources.push((values, channels));
+        self
+    }
+
+    /// Overwrites `results`: the channels of the kernel's output of every target that this rank
+    /// owns, in the order of its points. They are provisional until
+    /// [`finish`](DeviceRankedEngine::finish).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if arrays do not fit on some rank, the
+    /// kernel reaches beyond the radius or does not compile, memory is short, or a set is not on
+    /// its ranks.
+    pub fn run_into(mut self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+        let on = (FIELDS, self.engine.comm.begin());
+        let evaluated = match self.begin(results) {
+            Ok(packed) => self.end(packed, results, on)?,
+            Err(refusal) => {
+                self.engine.comm.refuse(on.0, on.1)?;
+                Err(refusal)
+            }
+        };
+        self.engine.comm.agree(evaluated, &mut [])
+    }
+
+    /// Numbers that a source gives to halos.
+    fn width(&self) -> usize {
+        self.sources.iter().map(|(_, channels)| channels).sum()
+    }
+
+    /// Starts the copy of what halos need, and then the work on owned points.
+    fn begin(
+        &mut self,
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<Option<Arriving<u32>>, Refusal> {
+        let engine = &mut *self.engine;
+        let [of, among] = engine.both(self.of[0], self.of[1])?;
+        check(&self.targets, of.points, K::Target::COUNT, "targets")?;
+        check(&self.sources, among.points, K::Source::COUNT, "sources")?;
+        let names = [of.names.owned, among.names.owned];
+        let packed = if self.sources.is_empty() || among.sends.count == 0 {
+            None
+        } else {
+            let (rows, _) = engine.rows(&self.sources, &among.sends)?;
+            Some(
+                engine
+                    .device
+                    .staging
+                    .leave(&engine.engine, "fields of halos", rows)?,
+            )
+        };
+        let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
+        traversal
+            .targets(fields_of(&self.targets))
+            .sources(fields_of(&self.sources))
+            .run_into(results)?;
+        Ok(packed)
+    }
+
+    /// Sends and awaits what halos need, and completes the results of the border. The inner error
+    /// is one of this rank, or the refusal of another one.
+    fn end(
+        &mut self,
+        packed: Option<Arriving<u32>>,
+        results: &mut CudaViewMut<'_, f32>,
+        on: (Tag, Exchange),
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let (sources, width) = (self.of[1].0, self.width());
+        if let Some(packed) = packed
+            && let Err(refusal) = self.engine.post_to_halos(sources, width, packed, on)?
+        {
+            return Ok(Err(refusal));
+        }
+        if let Err(refusal) = self.engine.settle()? {
+            return Ok(Err(refusal));
+        }
+        let halo = self.engine.collect_of_halo(sources, width, on)?;
+        Ok(halo.and_then(|halo| self.evaluate_border(&halo, results)))
+    }
+
+    /// Combines what the border finds in the halo with its results.
+    fn evaluate_border(
+        &self,
+        halo: &CudaSlice<u32>,
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<(), Refusal> {
+        let engine = &*self.engine;
+        let [of, among] = engine.both(self.of[0], self.of[1])?;
+        if !of.meets(among) {
+            return Ok(());
+        }
+        let (border, outputs) = (&of.border, K::Output::COUNT);
+        let kernels = &engine.device.kernels;
+        let (targets, of_target) = engine.rows(&self.targets, border)?;
+        let targets = kernels.as_numbers(&targets, of_target * border.count)?;
+        let width = self.width();
+        let sources = kernels.as_numbers(halo, width * among.halo_points)?;
+        let mut found = zeros::<f32>(&engine.engine, outputs * border.count)?;
+        let mut view = found.slice_mut(0..outputs * border.count);
+        let (of, from) = (of.names.border, among.names.halo);
+        let mut traversal = engine.engine.traverse(self.kernel, of, from);
+        if of_target != 0 {
+            traversal = traversal.targets(DeviceField::new(targets, of_target));
+        }
+        if width != 0 {
+            traversal = traversal.sources(DeviceField::new(sources, width));
+        }
+        traversal.run_into(&mut view)?;
+        let places = (&border.indices, border.count);
+        kernels.combine(places, &found, (outputs, K::REDUCE), results)
+    }
+}

@@ -1,0 +1,485 @@
+//! Ranks whose data live on a GPU, which they share, against one engine on the CPU. Without a GPU
+//! the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
+
+mod common;
+
+use common::{dealt, within};
+use nearfield::{
+    Engine, ListOrder,
+    device::{
+        DeviceEngine, Progress,
+        cudarc::driver::{CudaSlice, DeviceRepr, result::mem_get_info},
+    },
+    kernels::SphDensity,
+};
+use nearfield_ranks::{
+    Error, ErrorKind, RankedEngine, RankedSet,
+    device::{DeviceMigration, DeviceRankedEngine},
+    transport::threads,
+};
+use nearfield_testkit::cloud::{Cloud, drift};
+use std::sync::{Barrier, Mutex};
+
+/// Numbers of ranks that share the GPU.
+const RANKS: [usize; 4] = [1, 2, 3, 5];
+
+/// Whether there is a GPU.
+fn has_gpu() -> bool {
+    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    match DeviceEngine::builder(1.0).on_gpu(0) {
+        Ok(_) => true,
+        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// A cloud, and how it is searched.
+#[derive(Clone)]
+struct Case {
+    name: &'static str,
+    radius: f32,
+    periodic: [Option<f64>; 3],
+    points: Vec<[f32; 3]>,
+}
+
+fn cases() -> Vec<Case> {
+    let cloud = |name, points| Cloud::by_name(name, points, 7).unwrap().to_vec();
+    let far = |k: u32| {
+        [
+            40.0 * k as f32,
+            (k % 7) as f32 * 9000.0,
+            (k % 3) as f32 * 500.0,
+        ]
+    };
+    let line = |k: u32| [0.4 * k as f32, 0.0, 0.0];
+    let case = |name, radius, periodic, points| Case {
+        name,
+        radius,
+        periodic,
+        points,
+    };
+    let (open, boxed) = ([None; 3], [Some(20.0), Some(20.0), Some(20.0)]);
+    vec![
+        case("lattice", 2.0, open, cloud("lattice", 8000)),
+        case("periodic lattice", 2.0, boxed, cloud("lattice", 8000)),
+        case(
+            "mixed box",
+            2.0,
+            [None, Some(20.0), None],
+            cloud("lattice", 8000),
+        ),
+        case("clusters", 1.0, open, cloud("clusters", 6000)),
+        case("far apart", 41.0, open, (0..600).map(far).collect()),
+        case("a line", 1.0, open, (0..300).map(line).collect()),
+        case("two points", 1.0, open, vec![[0.0; 3], [0.5, 0.0, 0.0]]),
+        case("coincident", 1.0, open, vec![[3.0; 3]; 40]),
+    ]
+}
+
+fn mass(id: u64) -> f32 {
+    1.0 + (id % 5) as f32
+}
+
+/// Lists and densities of one engine on the CPU.
+fn expected(case: &Case) -> (Vec<Vec<u64>>, Vec<f32>) {
+    let builder = Engine::builder(case.radius)
+        .periodic(case.periodic)
+        .threads(1);
+    let mut engine = builder.list_order(ListOrder::Ascending).build().unwrap();
+    let set = engine.add_point_set(&case.points).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    let lists = lists
+        .iter()
+        .map(|list| list.iter().map(|j| u64::from(*j)).collect());
+    let lists = lists.collect();
+    let masses: Vec<f32> = (0..case.points.len()).map(|id| mass(id as u64)).collect();
+    let kernel = SphDensity::with_support(case.radius);
+    let sums = engine.traverse(&kernel, set, set).sources(&masses).run();
+    (lists, sums.unwrap())
+}
+
+fn download<T: Copy + Default + DeviceRepr>(
+    engine: &DeviceRankedEngine,
+    array: &CudaSlice<T>,
+) -> Vec<T> {
+    let mut values = vec![T::default(); array.len()];
+    let queue = engine.engine().queue();
+    queue
+        .copy_to_host("results", &array.as_view(), &mut values)
+        .unwrap();
+    values
+}
+
+/// The points of a rank, with their positions and masses on the device.
+struct Own {
+    set: RankedSet,
+    positions: CudaSlice<f32>,
+    masses: CudaSlice<f32>,
+}
+
+impl Own {
+    fn give(engine: &mut DeviceRankedEngine, points: &[[f32; 3]]) -> Result<Self, Error> {
+        let ids: Vec<u64> = (dealt(points.len(), engine.rank(), engine.ranks()).into_iter())
+            .map(|id| id as u64)
+            .collect();
+        let given: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
+        let masses: Vec<f32> = ids.iter().map(|id| mass(*id)).collect();
+        let given = engine.upload(given.as_flattened())?;
+        let masses = engine.upload(&masses)?;
+        let (set, moved) = engine.add_point_set(&given.as_view(), Some(&ids))?;
+        let mut own = Self {
+            set,
+            positions: given,
+            masses,
+        };
+        own.follow(engine, &moved)?;
+        Ok(own)
+    }
+
+    fn follow(
+        &mut self,
+        engine: &mut DeviceRankedEngine,
+        moved: &DeviceMigration,
+    ) -> Result<(), Error> {
+        self.positions = moved.bring(engine, &self.positions.as_view(), 3)?;
+        self.masses = moved.bring(engine, &self.masses.as_view(), 1)?;
+        Ok(())
+    }
+
+    /// Gives the points the positions that the cloud has now.
+    fn move_to(
+        &mut self,
+        engine: &mut DeviceRankedEngine,
+        points: &[[f32; 3]],
+    ) -> Result<bool, Error> {
+        let ids = engine.ids(self.set)?;
+        let now: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
+        self.positions = engine.upload(now.as_flattened())?;
+        let moved = engine.migrate(self.set, &self.positions.as_view())?;
+        self.follow(engine, &moved)?;
+        Ok(moved.has_moved())
+    }
+}
+
+/// By id: list, count and density.
+type Found = Vec<(u64, Vec<u64>, u32, f32)>;
+
+/// Searches until the step counts.
+fn search(engine: &mut DeviceRankedEngine, own: &Own, radius: f32) -> Result<Found, Error> {
+    let set = own.set;
+    let points = engine.points(set)?[0];
+    let mut counts = engine.zeros::<u32>(points)?;
+    let mut sums = engine.zeros::<f32>(points)?;
+    let kernel = SphDensity::with_support(radius);
+    for _ in 0..5 {
+        engine.find_neighbors(set, set)?;
+        engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
+        let traversal = engine.traverse(&kernel, set, set);
+        let traversal = traversal.sources(own.masses.as_view(), 1);
+        traversal.run_into(&mut sums.as_view_mut())?;
+        if engine.finish()? == Progress::Valid {
+            break;
+        }
+    }
+    let lists = engine.lists_by_id(set, set)?;
+    let (counts, sums) = (download(engine, &counts), download(engine, &sums));
+    let masses = download(engine, &own.masses);
+    let ids = engine.ids(set)?;
+    for (id, found) in ids.iter().zip(masses) {
+        assert_eq!(found, mass(*id), "the mass of {id} has followed it");
+    }
+    let found = ids.iter().enumerate();
+    let found = found.map(|(k, id)| (*id, lists.of(k).to_vec(), counts[k], sums[k]));
+    Ok(found.collect())
+}
+
+/// Compares what all ranks have found with one engine.
+fn compare(case: &Case, ranks: usize, found: Vec<Found>) {
+    let (lists, sums) = expected(case);
+    let mut all: Vec<_> = found.into_iter().flatten().collect();
+    all.sort_by_key(|(id, ..)| *id);
+    let name = format!("{} on {ranks} ranks", case.name);
+    assert_eq!(all.len(), lists.len(), "{name}");
+    for ((id, list, count, sum), (k, expected)) in all.iter().zip(lists.iter().enumerate()) {
+        assert_eq!(*id, k as u64, "{name}");
+        assert_eq!(list, expected, "{name}: point {k}");
+        assert_eq!(*count as usize, expected.len(), "{name}: point {k}");
+        // A kernel is inexact near the end of its support.
+        let error = (sum - sums[k]).abs();
+        assert!(
+            error <= 1e-5 * sums[k] + 1e-6,
+            "{name}: {sum} is not {}",
+            sums[k]
+        );
+    }
+}
+
+fn start(
+    radius: f32,
+    periodic: [Option<f64>; 3],
+    transport: threads::ThreadTransport,
+) -> Result<DeviceRankedEngine, Error> {
+    DeviceRankedEngine::start(RankedEngine::builder(radius).periodic(periodic), transport)
+}
+
+fn on_ranks<R: Send>(
+    ranks: usize,
+    body: impl Fn(threads::ThreadTransport) -> Result<R, Error> + Sync,
+) -> Vec<R> {
+    common::on_ranks(ranks, body)
+}
+
+#[test]
+fn lists_counts_and_sums_are_those_of_one_engine() {
+    if !has_gpu() {
+        return;
+    }
+    within(300, || {
+        for case in cases() {
+            for ranks in RANKS {
+                let found = on_ranks(ranks, |transport| {
+                    let mut engine = start(case.radius, case.periodic, transport)?;
+                    let mut own = Own::give(&mut engine, &case.points)?;
+                    let found = search(&mut engine, &own, case.radius)?;
+                    // Other domains, and the same neighbours.
+                    engine.rebalance()?;
+                    own.move_to(&mut engine, &case.points)?;
+                    let again = search(&mut engine, &own, case.radius)?;
+                    Ok((found, again))
+                });
+                let (first, second) = found.into_iter().unzip();
+                compare(&case, ranks, first);
+                compare(&case, ranks, second);
+            }
+        }
+    });
+}
+
+#[test]
+fn moving_clouds_keep_their_neighbours_and_fields() {
+    if !has_gpu() {
+        return;
+    }
+    within(300, || {
+        for case in cases().into_iter().take(4) {
+            for ranks in [2, 3, 5] {
+                let found = on_ranks(ranks, |transport| {
+                    let mut engine = start(case.radius, case.periodic, transport)?;
+                    let mut points = case.points.clone();
+                    let mut own = Own::give(&mut engine, &points)?;
+                    let (mut steps, mut migrations) = (Vec::new(), 0);
+                    for step in 0..8 {
+                        drift(&mut points, 0.4, step);
+                        migrations += usize::from(own.move_to(&mut engine, &points)?);
+                        steps.push(search(&mut engine, &own, case.radius)?);
+                    }
+                    assert!(migrations > 0, "points change their rank");
+                    Ok(steps)
+                });
+                let mut moved = case.clone();
+                for step in 0..8 {
+                    drift(&mut moved.points, 0.4, step as u64);
+                    let found = found.iter().map(|steps| steps[step].clone());
+                    compare(&moved, ranks, found.collect());
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn two_sets_find_each_other() {
+    if !has_gpu() {
+        return;
+    }
+    within(120, || {
+        let fluid = Cloud::by_name("lattice", 4000, 3).unwrap().to_vec();
+        let wall: Vec<[f32; 3]> = (0..400)
+            .map(|k| [(k % 20) as f32, (k / 20) as f32, -0.5])
+            .collect();
+        let builder = Engine::builder(2.0)
+            .list_order(ListOrder::Ascending)
+            .threads(1);
+        let mut one = builder.build().unwrap();
+        let sets = [&fluid, &wall].map(|points| one.add_point_set(points).unwrap());
+        one.find_neighbors().unwrap();
+        for ranks in RANKS {
+            let found = on_ranks(ranks, |transport| {
+                let mut engine = start(2.0, [None; 3], transport)?;
+                let mut own = [
+                    Own::give(&mut engine, &fluid)?,
+                    Own::give(&mut engine, &wall)?,
+                ];
+                // The second set may have divided space anew.
+                own[0].move_to(&mut engine, &fluid)?;
+                let [fluid, wall] = [own[0].set, own[1].set];
+                loop {
+                    engine.find_neighbors(fluid, wall)?;
+                    if engine.finish()? == Progress::Valid {
+                        break;
+                    }
+                }
+                let lists = engine.lists_by_id(fluid, wall)?;
+                let ids = engine.ids(fluid)?;
+                let found = ids
+                    .iter()
+                    .enumerate()
+                    .map(|(k, id)| (*id, lists.of(k).to_vec()));
+                Ok(found.collect::<Vec<_>>())
+            });
+            let lists = one.neighbors(sets[0], sets[1]).unwrap();
+            for (id, list) in found.into_iter().flatten() {
+                let expected = lists.of(id as usize).iter().map(|j| u64::from(*j));
+                assert_eq!(list, expected.collect::<Vec<_>>(), "{id} on {ranks} ranks");
+            }
+        }
+    });
+}
+
+/// The refusal of a call: rank, id of the point, and message.
+fn refusal<R: std::fmt::Debug>(result: Result<R, Error>) -> (usize, Option<u64>, String) {
+    match result.unwrap_err().kind() {
+        ErrorKind::Refused {
+            rank,
+            point,
+            message,
+        } => (*rank, point.map(|point| point.id), message.clone()),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn bad_input_of_one_rank_is_the_same_error_on_all() {
+    if !has_gpu() {
+        return;
+    }
+    within(120, || {
+        let case = cases().swap_remove(0);
+        let found = on_ranks(3, |transport| {
+            let mut engine = start(case.radius, case.periodic, transport)?;
+            let mut own = Own::give(&mut engine, &case.points)?;
+            let mut errors = Vec::new();
+            let mut bad = download(&engine, &own.positions);
+            let ids = engine.ids(own.set)?;
+            if engine.rank() == 1 {
+                bad[3 * 5 + 1] = f32::NAN;
+            }
+            let bad = engine.upload(&bad)?;
+            errors.push(refusal(engine.migrate(own.set, &bad.as_view())));
+            assert!(errors[0].2.contains("point"), "{:?}", errors[0]);
+            let short = 3 * (engine.points(own.set)?[0] - usize::from(engine.rank() == 2));
+            let short = own.positions.slice(0..short);
+            errors.push(refusal(engine.migrate(own.set, &short)));
+            let mut sums = engine.zeros::<f32>(ids.len())?;
+            let kernel = SphDensity::with_support(case.radius);
+            let few = usize::from(engine.rank() == 1);
+            let few = engine.upload(&vec![1.0f32; ids.len() - few])?;
+            let traversal = engine.traverse(&kernel, own.set, own.set);
+            let traversal = traversal.sources(few.as_view(), 1);
+            errors.push(refusal(traversal.run_into(&mut sums.as_view_mut())));
+            // All stands as before.
+            let kept = search(&mut engine, &own, case.radius)?;
+            own.move_to(&mut engine, &case.points)?;
+            let again = search(&mut engine, &own, case.radius)?;
+            let id = (engine.rank() == 1).then(|| ids[5]);
+            Ok((errors, id, kept, again))
+        });
+        let id = found[1].1;
+        for (errors, ..) in &found {
+            assert_eq!(*errors, found[0].0);
+            assert_eq!((errors[0].0, errors[0].1), (1, id));
+            assert_eq!((errors[1].0, errors[2].0), (2, 1));
+        }
+        compare(
+            &case,
+            3,
+            found.iter().map(|found| found.2.clone()).collect(),
+        );
+        compare(
+            &case,
+            3,
+            found.iter().map(|found| found.3.clone()).collect(),
+        );
+    });
+}
+
+#[test]
+fn what_ranks_on_the_device_do_not_have_is_refused() {
+    if !has_gpu() {
+        return;
+    }
+    within(120, || {
+        let settings = [
+            RankedEngine::builder(1.0).deterministic(true),
+            RankedEngine::builder(1.0).lists(nearfield::ListKind::Half),
+            RankedEngine::builder(1.0).radii(nearfield::RadiusRule::Gather),
+            RankedEngine::builder(1.0).device(nearfield::Device::Cpu),
+            RankedEngine::builder(-1.0),
+            RankedEngine::builder(1.0).device(nearfield::Device::Gpu(1000)),
+        ];
+        for settings in settings {
+            let refused = threads::run(2, |transport| {
+                // One rank alone asks for it.
+                let settings = match nearfield_ranks::transport::Transport::rank(&transport) {
+                    1 => settings.clone(),
+                    _ => RankedEngine::builder(1.0).device(nearfield::Device::Gpu(0)),
+                };
+                DeviceRankedEngine::start(settings, transport).map(drop)
+            });
+            for refused in refused {
+                assert_eq!(refusal(refused.unwrap()).0, 1, "{settings:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn memory_that_is_short_is_the_same_error_on_all() {
+    if !has_gpu() {
+        return;
+    }
+    within(240, || {
+        let case = cases().swap_remove(0);
+        let (barrier, taken) = (Barrier::new(2), Mutex::new(Vec::<CudaSlice<u8>>::new()));
+        let found = on_ranks(2, |transport| {
+            let mut engine = start(case.radius, case.periodic, transport)?;
+            let mut own = Own::give(&mut engine, &case.points)?;
+            search(&mut engine, &own, case.radius)?;
+            let many = vec![[0.0f32; 3]; 6_000_000];
+            let many = engine.upload(many.as_flattened())?;
+            barrier.wait();
+            if engine.rank() == 0 {
+                let stream = engine.engine().stream();
+                for _ in 0..64 {
+                    stream.synchronize().unwrap();
+                    let free = mem_get_info().unwrap().0;
+                    let Some(more) = free.checked_sub(96 << 20).filter(|more| *more > 1 << 20)
+                    else {
+                        break;
+                    };
+                    let mut taken = taken.lock().unwrap();
+                    // SAFETY: it is never read.
+                    taken.extend(unsafe { stream.alloc::<u8>(more - more / 16) });
+                }
+            }
+            barrier.wait();
+            let error = refusal(engine.add_point_set(&many.as_view(), None));
+            barrier.wait();
+            if engine.rank() == 0 {
+                taken.lock().unwrap().clear();
+                engine.engine().stream().synchronize().unwrap();
+            }
+            barrier.wait();
+            own.move_to(&mut engine, &case.points)?;
+            Ok((error, search(&mut engine, &own, case.radius)?))
+        });
+        assert_eq!(found[0].0, found[1].0);
+        let message = &found[0].0.2;
+        assert!(message.to_lowercase().contains("memory"), "{message}");
+        compare(&case, 2, found.into_iter().map(|found| found.1).collect());
+    });
+}

@@ -1,0 +1,202 @@
+// The points of a rank whose data live on a GPU: which of them other ranks need, and arrays of
+// single points that are gathered, brought together or added.
+//
+// A survey gives every point the class of its cell and writes down those that are not of the
+// interior, in the order of the points: tiles count, one block adds up, tiles write. Arrays are
+// moved as words of 32 bits, whatever they mean.
+#include "contract.cuh"
+
+constexpr u32 THREADS = nf::GRID_THREADS;
+constexpr u32 ROUNDS = nf::SHARE_ROUNDS;
+constexpr u32 TILE = nf::SHARE_TILE;
+constexpr u32 WARPS = THREADS / 32;
+constexpr u32 SCAN_THREADS = nf::SETTLE_THREADS;
+
+// Classes of the cells of a box, by blocks of 2^shift cells along each axis, x fastest. NONE where
+// a block has several.
+struct Classes {
+    const u32* table;
+    i64 low[3];  // the first block along each axis
+    u32 dims[3];
+    u32 shift;
+};
+
+// Elements of what a survey finds: three largest and three smallest coordinates as keys, the
+// largest of each, 0 without points; the first point that is not finite as its complement; and
+// the number of points that are not of the interior.
+constexpr u32 NOT_FINITE = 6;
+constexpr u32 SPECIAL = 7;
+
+// Numbers in the order of their keys; no number has the key 0.
+__device__ __forceinline__ u32 key_of(float x) {
+    const u32 bits = __float_as_uint(x);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+__device__ __forceinline__ u32 class_of(const Lattice& lattice, const Classes& classes, float x, float y, float z) {
+    u64 place = 0;
+    for (int axis = 2; axis >= 0; axis--) {
+        const i64 cell = static_cast<i64>(place_of(lattice, axis, x, y, z).cell);
+        const u64 offset = static_cast<u64>((cell >> classes.shift) - classes.low[axis]);
+        if (offset >= classes.dims[axis]) return NONE;
+        place = place * classes.dims[axis] + offset;
+    }
+    return classes.table[place];
+}
+
+__device__ __forceinline__ bool is_finite(float x) {
+    return (__float_as_uint(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// The class of every point, the extent of all, and the number in every tile that are not of class
+// 0. A warp takes points that lie next to each other.
+extern "C" __global__ void __launch_bounds__(THREADS)
+survey(const float* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
+       const __grid_constant__ Classes classes, u32* __restrict__ of_points, u32* __restrict__ tiles,
+       u32* __restrict__ found) {
+    __shared__ u32 largest[SPECIAL], special;
+    if (threadIdx.x < SPECIAL) largest[threadIdx.x] = 0;
+    if (threadIdx.x == SPECIAL) special = 0;
+    __syncthreads();
+    u32 keys[SPECIAL] = {}, mine = 0;
+    const u32 first = blockIdx.x * TILE + (threadIdx.x / 32) * (32 * ROUNDS) + (threadIdx.x & 31);
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 point = first + round * 32;
+        if (point >= count) break;
+        const u64 at = 3 * static_cast<u64>(point);
+        const float x = positions[at], y = positions[at + 1], z = positions[at + 2];
+        u32 of = NONE;
+        if (is_finite(x) && is_finite(y) && is_finite(z)) {
+            of = class_of(lattice, classes, x, y, z);
+            const u32 key[3] = {key_of(x), key_of(y), key_of(z)};
+            for (int axis = 0; axis < 3; axis++) {
+                keys[axis] = max(keys[axis], key[axis]);
+                keys[3 + axis] = max(keys[3 + axis], ~key[axis]);
+            }
+        } else {
+            keys[NOT_FINITE] = max(keys[NOT_FINITE], ~point);
+        }
+        of_points[point] = of;
+        mine += of != 0;
+    }
+    for (int step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(~0u, mine, step);
+    for (u32 k = 0; k < SPECIAL; k++) {
+        for (int step = 16; step > 0; step /= 2) keys[k] = max(keys[k], __shfl_xor_sync(~0u, keys[k], step));
+        if ((threadIdx.x & 31) == 0) atomicMax(&largest[k], keys[k]);
+    }
+    if ((threadIdx.x & 31) == 0) atomicAdd(&special, mine);
+    __syncthreads();
+    if (threadIdx.x < SPECIAL && largest[threadIdx.x] != 0) atomicMax(&found[threadIdx.x], largest[threadIdx.x]);
+    if (threadIdx.x == SPECIAL) tiles[blockIdx.x] = special;
+}
+
+// Turns the counts of tiles into the counts before them; one block.
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS)
+survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ found) {
+    __shared__ u32 of_warps[SCAN_THREADS / 32];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    u32 before = 0;
+    for (u32 first = 0; first < count; first += SCAN_THREADS) {
+        const u32 tile = first + threadIdx.x;
+        const u32 here = tile < count ? tiles[tile] : 0;
+        u32 sum = here;
+        for (int step = 1; step < 32; step *= 2) {
+            const u32 below = __shfl_up_sync(~0u, sum, step);
+            if (lane >= step) sum += below;
+        }
+        if (lane == 31) of_warps[warp] = sum;
+        __syncthreads();
+        u32 all = 0, below = 0;
+        for (u32 w = 0; w < SCAN_THREADS / 32; w++) {
+            if (w < warp) below += of_warps[w];
+            all += of_warps[w];
+        }
+        if (tile < count) tiles[tile] = before + below + sum - here;
+        before += all;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) found[SPECIAL] = before;
+}
+
+// Writes index and class of the points that are not of class 0, ascending, as many as there is
+// room for.
+extern "C" __global__ void __launch_bounds__(THREADS)
+survey_write(const u32* __restrict__ of_points, u32 count, const u32* __restrict__ tiles, u32 room,
+             u32* __restrict__ out) {
+    __shared__ u32 of_warps[WARPS];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const u32 first = blockIdx.x * TILE + warp * (32 * ROUNDS) + lane;
+    u32 of[ROUNDS], mine = 0;
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 point = first + round * 32;
+        of[round] = point < count ? of_points[point] : 0;
+        mine += __popc(__ballot_sync(~0u, of[round] != 0));
+    }
+    if (lane == 0) of_warps[warp] = mine;
+    __syncthreads();
+    u32 before = tiles[blockIdx.x];
+    for (u32 w = 0; w < warp; w++) before += of_warps[w];
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 chosen = __ballot_sync(~0u, of[round] != 0);
+        const u32 place = before + __popc(chosen & ((1u << lane) - 1));
+        if (of[round] != 0 && place < room) {
+            out[2 * static_cast<u64>(place)] = first + round * 32;
+            out[2 * static_cast<u64>(place) + 1] = of[round];
+        }
+        before += __popc(chosen);
+    }
+}
+
+// Words of some points: `words` of them from each of `stride`, put side by side with a stride of
+// their own.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gather(const u32* __restrict__ from, u32 stride, u32 words, const u32* __restrict__ indices, u32 count,
+       u32* __restrict__ to, u32 to_stride) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 point = static_cast<u32>(place / words), word = static_cast<u32>(place % words);
+    if (point >= count) return;
+    to[static_cast<u64>(point) * to_stride + word] = from[static_cast<u64>(indices[point]) * stride + word];
+}
+
+// An array in the order after a migration: points that stay, then those that came. `left` are the
+// places of points that have left, ascending, each less the number of those before it.
+extern "C" __global__ void __launch_bounds__(THREADS)
+join(const u32* __restrict__ from, u32 words, const u32* __restrict__ left, u32 gone, u32 stay,
+     const u32* __restrict__ came, u32 came_stride, u32 now, u32* __restrict__ to) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 point = static_cast<u32>(place / words), word = static_cast<u32>(place % words);
+    if (point >= now) return;
+    if (point >= stay) {
+        to[place] = came[static_cast<u64>(point - stay) * came_stride + word];
+        return;
+    }
+    u32 low = 0, high = gone;
+    while (low < high) {
+        const u32 middle = low + (high - low) / 2;
+        if (left[middle] <= point) low = middle + 1;
+        else high = middle;
+    }
+    to[place] = from[(static_cast<u64>(point) + low) * words + word];
+}
+
+// Combines results of the points at the border with those of all points, as
+// nearfield_pairs::Reduce::combine has it.
+extern "C" __global__ void __launch_bounds__(THREADS)
+combine(const u32* __restrict__ border, u32 count, const float* __restrict__ found, u32 outputs, u32 how,
+        float* __restrict__ results) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 k = static_cast<u32>(place / outputs), output = static_cast<u32>(place % outputs);
+    if (k >= count) return;
+    float* const result = results + static_cast<u64>(border[k]) * outputs + output;
+    const float value = found[place], before = *result;
+    if (how == nf::ADD) *result = before + value;
+    if (how == nf::KEEP_SMALLER && value < before) *result = value;
+    if (how == nf::KEEP_LARGER && value > before) *result = value;
+}
+
+// The same for counts.
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_counts(const u32* __restrict__ border, u32 count, const u32* __restrict__ found, u32* __restrict__ counts) {
+    const u32 k = blockIdx.x * THREADS + threadIdx.x;
+    if (k < count) counts[border[k]] += found[k];
+}

@@ -94,10 +94,7 @@ impl Line {
                     - offset.perp_dot(along).abs().max(overshoot))
                 .clamp(0.0, 1.0);
                 let depth = depth_between(ends, share.clamp(0.0, 1.0));
-                let hidden = stage
-                    .hits
-                    .at(column, row)
-                    .is_some_and(|hit| hit.depth < depth);
+                let hidden = stage.hits.depth(column, row) < depth;
                 if coverage > 0.0 && !hidden {
                     let row = row as usize - canvas.first;
                     let sample = &mut canvas.colors[row * canvas.width + column as usize];

@@ -1,12 +1,12 @@
 //! The depth buffer: which sphere each pixel sees first.
 //!
 //! Spheres are intersected exactly along each pixel's ray, so that overlapping particles meet in
-//! clean seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth
-//! above the sphere's index, and takes the minimum of what it is offered. The minimum is the same
-//! in any order, so the result does not depend on the number of threads. Spheres are drawn roughly
-//! from front to back, so that most pixels see early what hides the rest.
+//! clean seams. A thread draws a band of rows at a time, with all spheres that reach into it, so no
+//! two threads write to one place. The nearest hit wins, and of several at one depth that of the
+//! first sphere, whatever the order: the result does not depend on the number of threads. Spheres
+//! are drawn roughly from front to back, so that most pixels see early what hides the rest.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
 
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
@@ -22,27 +22,10 @@ pub(super) struct Hit {
     pub(super) sphere: u32,
 }
 
-impl Hit {
-    /// A word that is smaller the nearer the hit: positive floats are ordered as their bits are.
-    #[inline]
-    fn pack(self) -> u64 {
-        u64::from(self.depth.to_bits()) << 32 | u64::from(self.sphere)
-    }
-
-    #[inline]
-    fn unpack(word: u64) -> Self {
-        Self {
-            depth: f32::from_bits((word >> 32) as u32),
-            sphere: word as u32,
-        }
-    }
-}
-
-/// The word of a pixel that no sphere covers: an infinite depth.
-const NOTHING: u64 = (f32::INFINITY.to_bits() as u64) << 32;
-
 /// Width and height of a tile, in pixels.
 const TILE: usize = 16;
+/// Rows of a band.
+const BAND: usize = 2 * TILE;
 /// Distance in pixels within which [`Hits::may_be_near`] looks for hits.
 pub(super) const NEAR: f32 = 96.0;
 /// Ranges of depth by which spheres are ordered.
@@ -52,21 +35,37 @@ const LAYERS: usize = 256;
 pub(super) struct Hits {
     pub(super) width: usize,
     pub(super) height: usize,
-    cells: Vec<AtomicU64>,
+    /// View depths, infinite where no sphere is.
+    depths: Vec<f32>,
+    spheres: Vec<u32>,
     /// Whether a sphere was drawn in or near each tile, row by row.
     near: Vec<bool>,
 }
 
 impl Hits {
+    /// Place of a pixel, or none outside of the picture.
+    #[inline]
+    fn place(&self, column: i32, row: i32) -> Option<usize> {
+        let (column, row) = (column as u32 as usize, row as u32 as usize);
+        (column < self.width && row < self.height).then(|| row * self.width + column)
+    }
+
     /// The hit at a pixel, or none outside the picture and where nothing is.
     #[inline]
     pub(super) fn at(&self, column: i32, row: i32) -> Option<Hit> {
-        let (column, row) = (column as u32 as usize, row as u32 as usize);
-        if column >= self.width || row >= self.height {
-            return None;
-        }
-        let word = self.cells[row * self.width + column].load(Relaxed);
-        (word < NOTHING).then(|| Hit::unpack(word))
+        let place = self.place(column, row)?;
+        let depth = self.depths[place];
+        (depth < f32::INFINITY).then(|| Hit {
+            depth,
+            sphere: self.spheres[place],
+        })
+    }
+
+    /// View depth of the hit at a pixel, infinite outside the picture and where nothing is.
+    #[inline]
+    pub(super) fn depth(&self, column: i32, row: i32) -> f32 {
+        let place = self.place(column, row);
+        place.map_or(f32::INFINITY, |place| self.depths[place])
     }
 
     /// Returns false only if no pixel within [`NEAR`] of this place holds a hit.
@@ -81,18 +80,69 @@ impl Hits {
 }
 
 /// Marks the tiles within [`NEAR`] of those that are marked.
-fn spread(marked: &[AtomicBool], columns: usize) -> Vec<bool> {
+fn spread(marked: &[bool], columns: usize) -> Vec<bool> {
     const REACH: usize = (NEAR as usize).div_ceil(TILE) + 1;
     let rows = marked.len() / columns.max(1);
     let window = |at: usize, end: usize| at.saturating_sub(REACH)..(at + REACH + 1).min(end);
     let mut along = vec![false; marked.len()];
     for (at, near) in along.iter_mut().enumerate() {
         let row = at / columns * columns;
-        *near = window(at % columns, columns).any(|column| marked[row + column].load(Relaxed));
+        *near = window(at % columns, columns).any(|column| marked[row + column]);
     }
     let around =
         |at: usize| window(at / columns, rows).any(|row| along[row * columns + at % columns]);
     (0..marked.len()).map(around).collect()
+}
+
+/// A sphere as seen by a camera.
+struct Seen {
+    index: u32,
+    center: Vec3,
+    /// A view depth that no point of the sphere is in front of, rounding included.
+    nearest: f32,
+    columns: Range<usize>,
+    rows: Range<usize>,
+}
+
+impl Seen {
+    /// The sphere and the pixels that might see it; none if it is nowhere, or reaches behind the
+    /// eye.
+    #[inline]
+    fn new(
+        camera: &Camera,
+        index: u32,
+        center: Vec3,
+        radius: f32,
+        [width, height]: [usize; 2],
+    ) -> Option<Self> {
+        let nearest = center.z - radius;
+        if !(center.is_finite() && nearest > 0.0) {
+            return None;
+        }
+        // The silhouette lies between the near and far poles' magnifications, so
+        // the larger one, with the slant of off-axis spheres, bounds it.
+        let reach = 1.05 * radius * camera.pixels_per_unit(nearest);
+        let middle = camera.pixel(center);
+        let (low, high) = (middle - reach, middle + reach);
+        let range = |low: f32, high: f32, end: usize| {
+            low as usize..(high as usize).saturating_add(1).min(end)
+        };
+        Some(Self {
+            index,
+            center,
+            nearest: (nearest - 1e-4 * radius).max(0.0),
+            columns: range(low.x, high.x, width),
+            rows: range(low.y, high.y, height),
+        })
+    }
+
+    /// The bands that it reaches into.
+    fn bands(&self) -> Range<u32> {
+        match self.rows.is_empty() || self.columns.is_empty() {
+            true => 0..0,
+            false => (self.rows.start / BAND) as u32..self.rows.end.div_ceil(BAND) as u32,
+        }
+    }
 }
 
 /// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center`
@@ -104,30 +154,71 @@ pub(super) fn nearest_spheres(
     radius: f32,
     [width, height]: [usize; 2],
 ) -> Hits {
-    let cells = (0..width * height).map(|_| AtomicU64::new(NOTHING));
     let columns = width.div_ceil(TILE);
-    let tiles = (0..columns * height.div_ceil(TILE)).map(|_| AtomicBool::new(false));
+    let seen = |sphere: u32| {
+        let center = center(sphere as usize);
+        Seen::new(camera, sphere, center, radius, [width, height])
+    };
+    let of_bands = by_band(count, height.div_ceil(BAND), width * height, &seen, &center);
     let mut hits = Hits {
         width,
         height,
-        cells: cells.collect(),
+        depths: vec![0.0; width * height],
+        spheres: vec![0; width * height],
         near: Vec::new(),
     };
-    let tiles: Vec<AtomicBool> = tiles.collect();
-    let draw = |sphere: u32| {
-        let center = center(sphere as usize);
-        draw_sphere(camera, sphere, center, radius, &hits, &tiles);
-    };
-    // Spheres of a pixel or two hide little, and are drawn faster in the order they lie in memory.
-    if count < width * height {
-        let order = front_to_back(count, &center);
-        order.into_par_iter().with_min_len(1024).for_each(draw);
-    } else {
-        let all = (0..count as u32).into_par_iter();
-        all.with_min_len(1024).for_each(draw);
-    }
+    let mut tiles = vec![false; columns * height.div_ceil(TILE)];
+    let pixels = (width * BAND).max(1);
+    let bands = (hits.depths.par_chunks_mut(pixels))
+        .zip(hits.spheres.par_chunks_mut(pixels))
+        .zip(tiles.par_chunks_mut((columns * BAND / TILE).max(1)))
+        .zip(of_bands);
+    bands
+        .enumerate()
+        .for_each(|(band, (((depths, spheres), tiles), within))| {
+            depths.fill(f32::INFINITY);
+            let mut band = Band {
+                first: band * BAND,
+                width,
+                depths,
+                spheres,
+                tiles,
+            };
+            for sphere in within.into_iter().filter_map(seen) {
+                band.draw(camera, &sphere, radius);
+            }
+        });
     hits.near = spread(&tiles, columns);
     hits
+}
+
+/// Which spheres reach into each band, in the order in which they are to be drawn.
+fn by_band(
+    count: usize,
+    bands: usize,
+    pixels: usize,
+    seen: &(impl Fn(u32) -> Option<Seen> + Sync),
+    center: &(impl Fn(usize) -> Vec3 + Sync),
+) -> Vec<Vec<u32>> {
+    let reached = |sphere| seen(sphere).map_or(0..0, |seen| seen.bands());
+    let spheres = (0..count as u32).into_par_iter().with_min_len(1024);
+    let reached: Vec<Range<u32>> = spheres.map(reached).collect();
+    let mut numbers = vec![0; bands];
+    for band in reached.iter().cloned().flatten() {
+        numbers[band as usize] += 1;
+    }
+    let mut within: Vec<Vec<u32>> = numbers.into_iter().map(Vec::with_capacity).collect();
+    let mut put = |sphere: u32| {
+        for band in reached[sphere as usize].clone() {
+            within[band as usize].push(sphere);
+        }
+    };
+    // Spheres of a pixel or two hide little, and are drawn faster in the order they lie in memory.
+    match count < pixels {
+        true => front_to_back(count, center).into_iter().for_each(&mut put),
+        false => (0..count as u32).for_each(&mut put),
+    }
+    within
 }
 
 /// All spheres at finite places, those that are nearer roughly first.
@@ -164,68 +255,62 @@ fn front_to_back(count: usize, center: &(impl Fn(usize) -> Vec3 + Sync)) -> Vec<
     order
 }
 
-/// Offers one sphere to all pixels that might see it.
-fn draw_sphere(
-    camera: &Camera,
-    sphere: u32,
-    center: Vec3,
-    radius: f32,
-    hits: &Hits,
-    tiles: &[AtomicBool],
-) {
-    let nearest = center.z - radius;
-    if !(center.is_finite() && nearest > 0.0) {
-        return;
-    }
-    // The silhouette lies between the near and far poles' magnifications, so
-    // the larger one, with the slant of off-axis spheres, bounds it.
-    let reach = 1.05 * radius * camera.pixels_per_unit(nearest);
-    let middle = camera.pixel(center);
-    let (low, high) = (middle - reach, middle + reach);
-    let last = |high: f32, end: usize| (high as usize).saturating_add(1).min(end);
-    let (left, right) = (low.x as usize, last(high.x, hits.width));
-    let (top, bottom) = (low.y as usize, last(high.y, hits.height));
-    // No word that the sphere can offer is smaller; its depths are rounded.
-    let least = Hit {
-        depth: (nearest - 1e-4 * radius).max(0.0),
-        sphere,
-    };
-    let least = least.pack();
-    for row in top / TILE..bottom.div_ceil(TILE) {
-        for column in left / TILE..right.div_ceil(TILE) {
-            let tile = &tiles[row * hits.width.div_ceil(TILE) + column];
-            if !tile.load(Relaxed) {
-                tile.store(true, Relaxed);
-            }
+/// Rows of hits that one thread draws.
+struct Band<'a> {
+    /// Row of the picture that is the first here.
+    first: usize,
+    width: usize,
+    depths: &'a mut [f32],
+    spheres: &'a mut [u32],
+    /// Whether a sphere may have been drawn in each tile.
+    tiles: &'a mut [bool],
+}
+
+impl Band<'_> {
+    /// Offers a sphere to all pixels that might see it.
+    fn draw(&mut self, camera: &Camera, sphere: &Seen, radius: f32) {
+        let rows = self.depths.len() / self.width;
+        let rows = sphere.rows.start.max(self.first)..sphere.rows.end.min(self.first + rows);
+        let columns = sphere.columns.clone();
+        for row in rows.start / TILE..rows.end.div_ceil(TILE) {
+            let first = (row - self.first / TILE) * self.width.div_ceil(TILE);
+            let tiles = columns.start / TILE..columns.end.div_ceil(TILE);
+            self.tiles[first + tiles.start..first + tiles.end].fill(true);
         }
-    }
-    for row in top..bottom {
-        let cells = hits.cells[row * hits.width..].get(left..right);
-        for (cell, column) in cells.unwrap_or_default().iter().zip(left..) {
-            if cell.load(Relaxed) <= least {
+        for row in rows {
+            let start = (row - self.first) * self.width;
+            let places = start + columns.start..start + columns.end;
+            let (depths, spheres) = (&mut self.depths[places.clone()], &mut self.spheres[places]);
+            let visible = |any: bool, &depth: &f32| any | (depth >= sphere.nearest);
+            if !depths.iter().fold(false, visible) {
                 continue;
             }
-            let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
-            if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
-                let word = Hit { depth, sphere }.pack();
-                if word < cell.load(Relaxed) {
-                    cell.fetch_min(word, Relaxed);
+            let y = row as f32 + 0.5;
+            for ((column, depth), owner) in columns.clone().zip(depths).zip(spheres) {
+                let pixel = Vec2::new(column as f32 + 0.5, y);
+                let found = intersect(camera.ray(pixel), sphere.center, radius);
+                let first = found == *depth && sphere.index < *owner;
+                if found < *depth || first {
+                    (*depth, *owner) = (found, sphere.index);
                 }
             }
         }
     }
 }
 
-/// Depth at which a ray enters a sphere.
+/// Depth at which a ray enters a sphere; infinite if it misses it.
 #[inline]
-fn intersect(ray: Ray, center: Vec3, radius: f32) -> Option<f32> {
+fn intersect(ray: Ray, center: Vec3, radius: f32) -> f32 {
     let Ray { origin, per_depth } = ray;
     let offset = center - origin;
     let steepness = per_depth.length_squared();
     let along = per_depth.dot(offset) / steepness;
     let miss = (offset - per_depth * along).length_squared();
     let inside = radius * radius - miss;
-    (inside >= 0.0).then(|| along - (inside / steepness).sqrt())
+    match inside >= 0.0 {
+        true => along - (inside / steepness).sqrt(),
+        false => f32::INFINITY,
+    }
 }
 
 #[cfg(test)]
@@ -262,7 +347,7 @@ mod tests {
                 let pixel = Vec2::new((index % 64) as f32 + 0.5, (index / 64) as f32 + 0.5);
                 let nearest = centers
                     .iter()
-                    .filter_map(|&center| intersect(camera.ray(pixel), center, 0.3))
+                    .map(|&center| intersect(camera.ray(pixel), center, 0.3))
                     .fold(f32::INFINITY, f32::min);
                 let depth = hit.map_or(f32::INFINITY, |hit| hit.depth);
                 assert_eq!(depth, nearest, "pixel {pixel}");

@@ -11,8 +11,7 @@ use super::camera::Ray;
 use super::colors::from_hex;
 use super::frame::{SAMPLES, View};
 use super::occlusion::{Probes, Reach, Surface, openness};
-use super::raster::Hit;
-use super::stage::Stage;
+use super::stage::{PENUMBRA, Stage};
 use super::tank::Exit;
 
 /// Some rows of the picture as linear colours, row by row.
@@ -39,16 +38,29 @@ pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
             // The surroundings change slowly: one colour does for a pixel that sees nothing else.
             let empty = hits.iter().all(Option::is_none).then(|| {
                 let middle = Vec2::new(column as f32, (first + row) as f32) + 0.5 * SAMPLES as f32;
-                surroundings(stage, &palette, middle, &palette.probes.all)
+                let looks = Looks {
+                    around: &palette.probes.all,
+                    to_light: &PENUMBRA,
+                };
+                surroundings(stage, &palette, middle, looks)
             });
+            let mut particle = None;
             for (index, hit) in hits.into_iter().enumerate() {
                 let [column, row] = place(index);
                 let pixel = Vec2::new(column as f32 + 0.5, (first + row) as f32 + 0.5);
-                let probes = &palette.probes.patterns[index];
+                let looks = Looks {
+                    around: &palette.probes.patterns[index],
+                    to_light: &PENUMBRA[index % 2 * HALF..][..HALF],
+                };
                 colors[row * width + column] = match (empty, hit) {
                     (Some(color), _) => color,
-                    (None, Some(hit)) => fluid(stage, &palette, pixel, hit, probes),
-                    (None, None) => surroundings(stage, &palette, pixel, probes),
+                    (None, Some(hit)) => {
+                        let known = particle.filter(|known: &Particle| known.index == hit.sphere);
+                        let seen = known.unwrap_or_else(|| Particle::new(stage, hit.sphere));
+                        particle = Some(seen);
+                        fluid(stage, &palette, pixel, (hit.depth, seen), looks)
+                    }
+                    (None, None) => surroundings(stage, &palette, pixel, looks),
                 };
             }
         }
@@ -57,6 +69,34 @@ pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
         width,
         first,
         colors,
+    }
+}
+
+/// Half of the places where the edge of a shadow is probed.
+const HALF: usize = PENUMBRA.len() / 2;
+
+/// Where a sample looks for what stands in its light.
+#[derive(Clone, Copy)]
+struct Looks<'a> {
+    around: &'a [Vec2],
+    to_light: &'a [Vec2],
+}
+
+/// A particle as samples of one pixel see it.
+#[derive(Clone, Copy)]
+struct Particle {
+    index: u32,
+    center: Vec3,
+    color: Vec3,
+}
+
+impl Particle {
+    fn new(stage: &Stage<'_>, index: u32) -> Self {
+        Self {
+            index,
+            center: stage.center(index as usize),
+            color: stage.color(index as usize),
+        }
     }
 }
 
@@ -87,26 +127,33 @@ impl Palette {
     }
 }
 
-/// Light leaving the surface of the particle that `pixel` sees.
-fn fluid(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, hit: Hit, probes: &[Vec2]) -> Vec3 {
+/// Light leaving the surface of the particle that `pixel` sees at a depth.
+fn fluid(
+    stage: &Stage<'_>,
+    palette: &Palette,
+    pixel: Vec2,
+    (depth, particle): (f32, Particle),
+    looks: Looks<'_>,
+) -> Vec3 {
     let Ray { origin, per_depth } = stage.camera.ray(pixel);
-    let (point, particle) = (origin + per_depth * hit.depth, hit.sphere as usize);
-    let bulge = (point - stage.center(particle)) / stage.radius;
+    let point = origin + per_depth * depth;
+    let bulge = (point - particle.center) / stage.radius;
     // Flat discs read better than balls when nothing lies behind them.
     let normal = if stage.view == View::Side2d {
         (bulge - 0.9 * Vec3::Z).normalize()
     } else {
         bulge
     };
-    let open = openness(stage, probes, Reach::Both, pixel, Surface { point, normal });
-    let lit = stage.lit(stage.camera.scene(point));
+    let surface = Surface { point, normal };
+    let open = openness(stage, looks.around, Reach::Both, pixel, surface);
+    let lit = stage.lit(stage.camera.scene(point), looks.to_light);
     let to_light = stage.camera.view_direction(stage.to_light);
     let up = stage.camera.view_direction(Vec3::Z);
     let key = palette.key * normal.dot(to_light).max(0.0) * lit;
     let fill = palette.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
     let sky = palette.ground.lerp(palette.sky, 0.5 + 0.5 * normal.dot(up));
     let glint = highlight(normal, to_light, point) * lit * open;
-    stage.color(particle) * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
+    particle.color * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
 }
 
 /// Strength of the key light's reflection (Blinn 1977, DOI 10.1145/563858.563893).
@@ -116,7 +163,7 @@ fn highlight(normal: Vec3, to_light: Vec3, point: Vec3) -> f32 {
 }
 
 /// Light of what lies behind the fluid: glass, floor and backdrop.
-fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, probes: &[Vec2]) -> Vec3 {
+fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, looks: Looks<'_>) -> Vec3 {
     let Ray { origin, per_depth } = stage.camera.ray(pixel);
     let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
     let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
@@ -124,7 +171,7 @@ fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, probes: &[Vec
     let from = stage.camera.scene(origin);
     let direction = stage.camera.scene(origin + per_depth) - from;
     let behind = if direction.z < -1e-3 {
-        let floor = floor(stage, palette, backdrop, pixel, probes, from, direction);
+        let floor = floor(stage, palette, backdrop, pixel, looks, from, direction);
         floor.unwrap_or(backdrop)
     } else {
         backdrop
@@ -154,21 +201,23 @@ fn floor(
     palette: &Palette,
     backdrop: Vec3,
     pixel: Vec2,
-    probes: &[Vec2],
+    looks: Looks<'_>,
     from: Vec3,
     direction: Vec3,
 ) -> Option<Vec3> {
     let point = from - direction * (from.z / direction.z);
     let away = stage.tank.distance_on_floor(point) / stage.tank.size.x;
-    let strength = (-(away / 0.16).powi(2)).exp() * 0.75 + if away == 0.0 { 0.25 } else { 0.0 };
-    if strength < 0.004 {
+    // Farther away the strength is below 0.004, too little to be seen.
+    let faded = (away / 0.16).powi(2);
+    if faded > 5.2 {
         return None;
     }
+    let strength = (-faded).exp() * 0.75 + if away == 0.0 { 0.25 } else { 0.0 };
     let surface = Surface {
         point: stage.camera.view(point),
         normal: stage.camera.view_direction(Vec3::Z),
     };
-    let open = openness(stage, probes, Reach::Broad, pixel, surface);
-    let light = (0.35 + 0.65 * stage.lit(point)) * (0.25 + 0.75 * open);
+    let open = openness(stage, looks.around, Reach::Broad, pixel, surface);
+    let light = (0.35 + 0.65 * stage.lit(point, looks.to_light)) * (0.25 + 0.75 * open);
     Some(backdrop.lerp(palette.floor * light, 0.85 * strength))
 }

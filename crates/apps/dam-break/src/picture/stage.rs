@@ -16,16 +16,17 @@ const LIGHT_SHARE: f32 = 0.5;
 /// Smallest and largest width and height of the light's picture, in pixels.
 const LIGHT_PIXELS: (usize, usize) = (400, 2400);
 
-/// Points of a disc at which the edge of a shadow is probed.
-const PENUMBRA: [Vec2; 8] = [
+/// Points of a disc at which the edge of a shadow is probed: the first half for samples of odd
+/// numbers in their pixel, the other for the others, all for a pixel that is looked at once.
+pub(super) const PENUMBRA: [Vec2; 8] = [
     Vec2::new(0.30, 0.12),
-    Vec2::new(-0.18, 0.38),
     Vec2::new(-0.42, -0.22),
+    Vec2::new(0.46, 0.70),
+    Vec2::new(-0.58, -0.76),
+    Vec2::new(-0.18, 0.38),
     Vec2::new(0.14, -0.56),
     Vec2::new(0.72, -0.18),
-    Vec2::new(0.46, 0.70),
     Vec2::new(-0.66, 0.62),
-    Vec2::new(-0.58, -0.76),
 ];
 
 /// Everything a pixel's colour depends on.
@@ -108,12 +109,12 @@ impl<'a> Stage<'a> {
         self.colors.at(speed / self.top_speed)
     }
 
-    /// Share of the key light that reaches a scene point, in [0, 1].
+    /// Share of the key light that reaches a scene point, in [0, 1], by probes of [`PENUMBRA`].
     #[inline]
-    pub(super) fn lit(&self, point: Vec3) -> f32 {
+    pub(super) fn lit(&self, point: Vec3, probes: &[Vec2]) -> f32 {
         self.light
             .as_ref()
-            .map_or(1.0, |light| light.reaches(point))
+            .map_or(1.0, |light| light.reaches(point, probes))
     }
 }
 
@@ -140,19 +141,19 @@ impl Light {
         }
     }
 
-    fn reaches(&self, point: Vec3) -> f32 {
+    fn reaches(&self, point: Vec3, probes: &[Vec2]) -> f32 {
         let view = self.camera.view(point);
         let pixel = self.camera.pixel(view);
         if self.softness < NEAR && !self.hits.may_be_near(pixel) {
             return 1.0;
         }
         let mut blocked = 0;
-        for offset in PENUMBRA {
+        for &offset in probes {
             let probe = pixel + offset * self.softness;
-            let hit = self.hits.at(probe.x as i32, probe.y as i32);
-            blocked += u32::from(hit.is_some_and(|hit| hit.depth + self.tolerance < view.z));
+            let depth = self.hits.depth(probe.x as i32, probe.y as i32);
+            blocked += u32::from(depth + self.tolerance < view.z);
         }
-        1.0 - blocked as f32 / PENUMBRA.len() as f32
+        1.0 - blocked as f32 / probes.len() as f32
     }
 }
 

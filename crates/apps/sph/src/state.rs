@@ -84,9 +84,10 @@ impl Tait {
     /// Internal energy per unit mass, J/kg: ∫ p/ρ² dρ from rest to `compression`.
     #[must_use]
     pub fn internal_energy(&self, compression: f32) -> f64 {
+        // ((1 + s)⁶ − 1)/6 − s/(1 + s) with s² taken out, so that small s keep their digits.
         let s = f64::from(compression.max(0.0));
-        let power = (6.0 * s.ln_1p()).exp_m1() / 6.0;
-        f64::from(self.stiffness) * (power - s / (1.0 + s))
+        let tail = 2.5 + s * (10.0 / 3.0 + s * (2.5 + s * (1.0 + s / 6.0)));
+        f64::from(self.stiffness) * (s * s) * (1.0 / (1.0 + s) + tail)
     }
 }
 
@@ -119,6 +120,24 @@ mod tests {
     fn stretched_water_does_not_pull() {
         assert_eq!(water().pressure(-0.02), 0.0);
         assert_eq!(water().internal_energy(-0.02), 0.0);
+    }
+
+    #[test]
+    fn internal_energy_keeps_its_digits_at_any_compression() {
+        let stiffness = f64::from(water().stiffness());
+        for s in [1e-3_f32, 0.02, 0.3, 2.0] {
+            let x = f64::from(s);
+            let exact = stiffness * (((1.0 + x).powi(6) - 1.0) / 6.0 - x / (1.0 + x));
+            let found = water().internal_energy(s);
+            assert!((found / exact - 1.0).abs() < 1e-9, "{s}: {found} {exact}");
+        }
+        // 7s²/2 for small s, where the difference of powers has no digits left.
+        for s in [1e-20_f32, 1e-12, 1e-8] {
+            let exact = 3.5 * stiffness * f64::from(s).powi(2);
+            let found = water().internal_energy(s);
+            assert!((found / exact - 1.0).abs() < 1e-7, "{s}: {found} {exact}");
+        }
+        assert!(water().internal_energy(f32::INFINITY).is_infinite());
     }
 
     #[test]

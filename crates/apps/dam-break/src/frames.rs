@@ -1,14 +1,17 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 //!
-//! The solver hands each moment in and goes on; a pool of threads writes and draws several frames
-//! at a time, and each frame with as many threads as are free. Unfinished frames are bounded, by
-//! the memory that it takes, and so is how far the solver runs ahead.
+//! The solver hands each moment in and goes on. Threads take one frame each, and their loops over
+//! spheres and rows run in a pool that all share, so that a single frame has all threads. A thread
+//! that waits in the pool takes up parts of other frames but never a whole one, which would need
+//! storage of its own. Unfinished frames are bounded, by the memory that they take, and so is how
+//! far the solver runs ahead.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crossbeam_channel::{Receiver, Sender};
 use glam::DVec3;
@@ -20,7 +23,7 @@ use rayon::ThreadPool;
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
 use crate::names::{is_of_frames, remove, stem};
-use crate::picture::{Animation, Frame, Up, View};
+use crate::picture::{Animation, Brush, Frame, Up, View};
 use crate::scene::Scene;
 use crate::units::Units;
 use crate::{Error, ErrorKind};
@@ -58,12 +61,14 @@ const MAX_UNFINISHED: usize = 64;
 /// unfinished. An error of a frame is returned by the next `push` or by [`finish`](Self::finish).
 pub(crate) struct Frames {
     writer: Arc<Writer>,
-    pool: ThreadPool,
+    pool: Arc<ThreadPool>,
+    /// Frames to be written, with their numbers.
+    waiting: Sender<(usize, PendingMoment)>,
     /// Frames handed in.
     count: usize,
     /// Frames handed in whose outcome has not been taken from `results`.
     unfinished: usize,
-    results: (Sender<Outcome>, Receiver<Outcome>),
+    results: Receiver<Outcome>,
 }
 
 type Outcome = Result<(), Error>;
@@ -100,12 +105,27 @@ impl Frames {
             let small = thumbnail(&picture.into_rgb8(), ANIMATION.0, ANIMATION.1);
             writer.strip().add(index, small, &writer.animation())?;
         }
+        let (writer, pool) = (Arc::new(writer), Arc::new(pool));
+        let (waiting, frames) = crossbeam_channel::unbounded();
+        let (done, results) = crossbeam_channel::unbounded();
+        for index in 0..threads {
+            let (writer, pool) = (writer.clone(), pool.clone());
+            let (frames, done) = (frames.clone(), done.clone());
+            let thread = thread::Builder::new().name(format!("frame-{index}"));
+            // It ends with the sender of frames.
+            let begun = thread.spawn(move || writer.write_all(&frames, &done, &pool));
+            begun.map_err(|error| ErrorKind::Threads {
+                threads,
+                reason: error.to_string(),
+            })?;
+        }
         Ok(Self {
-            writer: Arc::new(writer),
+            writer,
             pool,
+            waiting,
             count: first,
             unfinished: 0,
-            results: crossbeam_channel::unbounded(),
+            results,
         })
     }
 
@@ -120,16 +140,8 @@ impl Frames {
             _ => max_unfinished(moment.bytes()) - 1,
         };
         self.settle(room)?;
-        let (index, writer, result) = (self.count, self.writer.clone(), self.results.0.clone());
-        self.pool.spawn(move || {
-            let written = catch_unwind(AssertUnwindSafe(|| writer.write(index, moment)));
-            let outcome = written.unwrap_or_else(|_| {
-                let path = writer.path(index, "*");
-                Err(Error::output(&path, "the thread that wrote it panicked"))
-            });
-            // A run that has ended takes it no more.
-            let _ = result.send(outcome);
-        });
+        // The threads take frames as long as the sender is there.
+        let _ = self.waiting.send((self.count, moment));
         self.count += 1;
         self.unfinished += 1;
         Ok(())
@@ -140,9 +152,9 @@ impl Frames {
         let mut all = Ok(());
         while self.unfinished > 0 {
             let outcome = if self.unfinished > room {
-                self.results.1.recv().ok()
+                self.results.recv().ok()
             } else {
-                self.results.1.try_recv().ok()
+                self.results.try_recv().ok()
             };
             let Some(outcome) = outcome else { break };
             self.unfinished -= 1;
@@ -197,16 +209,37 @@ impl Writer {
         self.strip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes frames until no more can come, with the loops in `pool`.
+    fn write_all(
+        &self,
+        frames: &Receiver<(usize, PendingMoment)>,
+        done: &Sender<Outcome>,
+        pool: &ThreadPool,
+    ) {
+        let mut brush = Brush::default();
+        for (index, moment) in frames {
+            let written = catch_unwind(AssertUnwindSafe(|| {
+                let moment = moment.wait()?;
+                pool.install(|| self.write(index, &moment, &mut brush))
+            }));
+            let outcome = written.unwrap_or_else(|_| {
+                let path = self.path(index, "*");
+                Err(Error::output(&path, "the thread that wrote it panicked"))
+            });
+            // A run that has ended takes it no more.
+            let _ = done.send(outcome);
+        }
+    }
+
     /// Writes one frame and adds it to the animation.
-    fn write(&self, index: usize, moment: PendingMoment) -> Result<(), Error> {
-        let moment = moment.wait()?;
+    fn write(&self, index: usize, moment: &Moment, brush: &mut Brush) -> Result<(), Error> {
         let (particles, small) = rayon::join(
             || {
                 let _span = tracing::debug_span!("beside.vtp").entered();
                 moment.write(&self.path(index, "vtp"))
             },
             || {
-                let picture = draw(&self.scene, &moment);
+                let picture = draw(&self.scene, moment, brush);
                 let _span = tracing::debug_span!("beside.png").entered();
                 save(&picture, &self.path(index, "png"))?;
                 Ok::<_, Error>(thumbnail(&picture, ANIMATION.0, ANIMATION.1))
@@ -280,7 +313,7 @@ fn remove_earlier(directory: &Path) -> Result<(), Error> {
 }
 
 /// The picture of a moment.
-fn draw(scene: &Scene, moment: &Moment) -> RgbImage {
+fn draw(scene: &Scene, moment: &Moment, brush: &mut Brush) -> RgbImage {
     let _span = tracing::debug_span!("beside.draw").entered();
     let config = moment.config();
     let (up, view, place) = match scene.dimensions {
@@ -309,7 +342,7 @@ fn draw(scene: &Scene, moment: &Moment) -> RgbImage {
         top_speed: fall.round().max(1.0) as f32,
         caption: &format!("{count} particles in {place}"),
     }
-    .render(PICTURE.0, PICTURE.1)
+    .render_with(PICTURE.0, PICTURE.1, brush)
 }
 
 #[cfg(test)]

@@ -31,3 +31,4 @@ mod text;
 pub use animation::Animation;
 pub use frame::{Frame, Up, View};
 pub use plot::front_plot;
+pub use render::Brush;

@@ -119,6 +119,7 @@ fn obscurance(
 #[cfg(test)]
 mod tests {
     use super::super::frame::{Frame, Up, View};
+    use super::super::stage::StageStorage;
     use super::*;
 
     /// Openness at the middle of a picture of one sphere with others around it,
@@ -139,7 +140,7 @@ mod tests {
             top_speed: 1.0,
             caption: "",
         };
-        let stage = Stage::new(&frame, 400, 240);
+        let stage = Stage::new(&frame, 400, 240, StageStorage::default());
         let beside = stage.camera.view(Vec3::new(2.19, 0.0, 1.0));
         let normal = Vec3::new(0.6, 0.0, -0.8);
         let probes = &Probes::new().patterns[0];

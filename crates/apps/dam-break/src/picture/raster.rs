@@ -31,13 +31,19 @@ pub(super) const NEAR: f32 = 96.0;
 /// Ranges of depth by which spheres are ordered.
 const LAYERS: usize = 256;
 
+/// Storage of hits, to be used again.
+#[derive(Default)]
+pub(super) struct Storage {
+    depths: Vec<f32>,
+    spheres: Vec<u32>,
+}
+
 /// A picture-sized array of hits, row by row.
 pub(super) struct Hits {
     pub(super) width: usize,
     pub(super) height: usize,
-    /// View depths, infinite where no sphere is.
-    depths: Vec<f32>,
-    spheres: Vec<u32>,
+    /// View depths, infinite where no sphere is, and the spheres there.
+    storage: Storage,
     /// Whether a sphere was drawn in or near each tile, row by row.
     near: Vec<bool>,
 }
@@ -54,10 +60,10 @@ impl Hits {
     #[inline]
     pub(super) fn at(&self, column: i32, row: i32) -> Option<Hit> {
         let place = self.place(column, row)?;
-        let depth = self.depths[place];
+        let depth = self.storage.depths[place];
         (depth < f32::INFINITY).then(|| Hit {
             depth,
-            sphere: self.spheres[place],
+            sphere: self.storage.spheres[place],
         })
     }
 
@@ -65,7 +71,12 @@ impl Hits {
     #[inline]
     pub(super) fn depth(&self, column: i32, row: i32) -> f32 {
         let place = self.place(column, row);
-        place.map_or(f32::INFINITY, |place| self.depths[place])
+        place.map_or(f32::INFINITY, |place| self.storage.depths[place])
+    }
+
+    /// The storage, for the hits of another picture.
+    pub(super) fn into_storage(self) -> Storage {
+        self.storage
     }
 
     /// Returns false only if no pixel within [`NEAR`] of this place holds a hit.
@@ -153,6 +164,7 @@ pub(super) fn nearest_spheres(
     center: impl Fn(usize) -> Vec3 + Sync,
     radius: f32,
     [width, height]: [usize; 2],
+    mut storage: Storage,
 ) -> Hits {
     let columns = width.div_ceil(TILE);
     let seen = |sphere: u32| {
@@ -160,17 +172,13 @@ pub(super) fn nearest_spheres(
         Seen::new(camera, sphere, center, radius, [width, height])
     };
     let of_bands = by_band(count, height.div_ceil(BAND), width * height, &seen, &center);
-    let mut hits = Hits {
-        width,
-        height,
-        depths: vec![0.0; width * height],
-        spheres: vec![0; width * height],
-        near: Vec::new(),
-    };
+    // Bands begin with no depth; what is in `spheres` counts only where a depth is.
+    storage.depths.resize(width * height, 0.0);
+    storage.spheres.resize(width * height, 0);
     let mut tiles = vec![false; columns * height.div_ceil(TILE)];
     let pixels = (width * BAND).max(1);
-    let bands = (hits.depths.par_chunks_mut(pixels))
-        .zip(hits.spheres.par_chunks_mut(pixels))
+    let bands = (storage.depths.par_chunks_mut(pixels))
+        .zip(storage.spheres.par_chunks_mut(pixels))
         .zip(tiles.par_chunks_mut((columns * BAND / TILE).max(1)))
         .zip(of_bands);
     bands
@@ -188,8 +196,12 @@ pub(super) fn nearest_spheres(
                 band.draw(camera, &sphere, radius);
             }
         });
-    hits.near = spread(&tiles, columns);
-    hits
+    Hits {
+        width,
+        height,
+        storage,
+        near: spread(&tiles, columns),
+    }
 }
 
 /// Which spheres reach into each band, in the order in which they are to be drawn.
@@ -341,7 +353,14 @@ mod tests {
             let centers: Vec<Vec3> = (0..60)
                 .map(|_| camera.view(Vec3::new(random(), random(), random())))
                 .collect();
-            let hits = nearest_spheres(&camera, 60, |i| centers[i], 0.3, [64, 48]);
+            let hits = nearest_spheres(
+                &camera,
+                60,
+                |i| centers[i],
+                0.3,
+                [64, 48],
+                Storage::default(),
+            );
             for index in 0..64 * 48 {
                 let hit = hits.at(index % 64, index / 64);
                 let pixel = Vec2::new((index % 64) as f32 + 0.5, (index / 64) as f32 + 0.5);
@@ -364,14 +383,28 @@ mod tests {
             Vec3::new(0.0, 0.0, 0.1),
             Vec3::INFINITY,
         ];
-        let hits = nearest_spheres(&camera, 4, |i| centers[i], 0.3, [64, 48]);
+        let hits = nearest_spheres(
+            &camera,
+            4,
+            |i| centers[i],
+            0.3,
+            [64, 48],
+            Storage::default(),
+        );
         assert!((0..64 * 48).all(|index| hits.at(index % 64, index / 64).is_none()));
     }
 
     #[test]
     fn of_spheres_at_one_place_the_first_is_seen_whatever_the_order() {
         let [camera, _] = cameras();
-        let hits = nearest_spheres(&camera, 5000, |_| Vec3::Z * 8.0, 0.3, [64, 48]);
+        let hits = nearest_spheres(
+            &camera,
+            5000,
+            |_| Vec3::Z * 8.0,
+            0.3,
+            [64, 48],
+            Storage::default(),
+        );
         let seen = camera.pixel(Vec3::Z * 8.0).as_ivec2();
         assert_eq!(hits.at(seen.x, seen.y).map(|hit| hit.sphere), Some(0));
     }
@@ -379,9 +412,9 @@ mod tests {
     #[test]
     fn an_empty_picture_and_an_empty_scene_are_fine() {
         let [camera, _] = cameras();
-        let empty = nearest_spheres(&camera, 1, |_| Vec3::Z, 0.3, [0, 0]);
+        let empty = nearest_spheres(&camera, 1, |_| Vec3::Z, 0.3, [0, 0], Storage::default());
         assert!(empty.at(0, 0).is_none());
-        let nothing = nearest_spheres(&camera, 0, |_| Vec3::Z, 0.3, [4, 4]);
+        let nothing = nearest_spheres(&camera, 0, |_| Vec3::Z, 0.3, [4, 4], Storage::default());
         assert!(nothing.at(1, 1).is_none());
     }
 }

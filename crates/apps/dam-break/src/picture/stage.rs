@@ -8,7 +8,7 @@ use glam::{Vec2, Vec3};
 use super::camera::{Camera, Window};
 use super::colors::SpeedColors;
 use super::frame::{Frame, View, label_height};
-use super::raster::{Hits, NEAR, nearest_spheres};
+use super::raster::{Hits, NEAR, Storage, nearest_spheres};
 use super::tank::Tank;
 
 /// Width and height of the light's picture, as a share of the main one's width.
@@ -28,6 +28,13 @@ pub(super) const PENUMBRA: [Vec2; 8] = [
     Vec2::new(0.72, -0.18),
     Vec2::new(-0.66, 0.62),
 ];
+
+/// Storage of what the camera and the light see, to be used again.
+#[derive(Default)]
+pub(super) struct StageStorage {
+    camera: Storage,
+    light: Storage,
+}
 
 /// Everything a pixel's colour depends on.
 pub(super) struct Stage<'a> {
@@ -58,16 +65,21 @@ struct Light {
 
 impl<'a> Stage<'a> {
     /// Sets up a frame for a picture of `width`×`height` samples.
-    pub(super) fn new(frame: &'a Frame<'a>, width: usize, height: usize) -> Self {
+    pub(super) fn new(
+        frame: &'a Frame<'a>,
+        width: usize,
+        height: usize,
+        storage: StageStorage,
+    ) -> Self {
         let tank = Tank::new(frame.tank_lengths());
         let radius = frame.usable_radius();
         let camera = main_camera(frame.view, &tank, width, height);
-        let hits = spheres(frame, &camera, radius, [width, height]);
+        let hits = spheres(frame, &camera, radius, [width, height], storage.camera);
         let to_light = light_direction(frame.view);
         let light_pixels =
             ((width as f32 * LIGHT_SHARE) as usize).clamp(LIGHT_PIXELS.0, LIGHT_PIXELS.1);
         let light = (frame.view == View::Perspective3d)
-            .then(|| Light::new(to_light, &tank, frame, radius, light_pixels));
+            .then(|| Light::new(to_light, &tank, frame, radius, light_pixels, storage.light));
         let top_speed = if frame.top_speed > 0.0 {
             frame.top_speed
         } else {
@@ -84,6 +96,16 @@ impl<'a> Stage<'a> {
             light,
             colors: SpeedColors::new(),
             top_speed,
+        }
+    }
+
+    /// The storage, for the stage of another frame.
+    pub(super) fn into_storage(self) -> StageStorage {
+        StageStorage {
+            camera: self.hits.into_storage(),
+            light: self
+                .light
+                .map_or_else(Storage::default, |light| light.hits.into_storage()),
         }
     }
 
@@ -119,19 +141,32 @@ impl<'a> Stage<'a> {
 }
 
 /// The nearest particles along the rays of a camera.
-fn spheres(frame: &Frame<'_>, camera: &Camera, radius: f32, size: [usize; 2]) -> Hits {
+fn spheres(
+    frame: &Frame<'_>,
+    camera: &Camera,
+    radius: f32,
+    size: [usize; 2],
+    storage: Storage,
+) -> Hits {
     let center = |particle| camera.view(frame.scene_position(particle));
-    nearest_spheres(camera, frame.positions.len(), center, radius, size)
+    nearest_spheres(camera, frame.positions.len(), center, radius, size, storage)
 }
 
 impl Light {
-    fn new(to_light: Vec3, tank: &Tank, frame: &Frame<'_>, radius: f32, pixels: usize) -> Self {
+    fn new(
+        to_light: Vec3,
+        tank: &Tank,
+        frame: &Frame<'_>,
+        radius: f32,
+        pixels: usize,
+        storage: Storage,
+    ) -> Self {
         let window = Window {
             low: Vec2::splat(8.0),
             high: Vec2::splat(pixels as f32 - 8.0),
         };
         let camera = Camera::parallel(-to_light, &tank.corners(), window);
-        let hits = spheres(frame, &camera, radius, [pixels, pixels]);
+        let hits = spheres(frame, &camera, radius, [pixels, pixels], storage);
         let softness = 2.0 * radius * camera.pixels_per_unit(1.0);
         Self {
             camera,

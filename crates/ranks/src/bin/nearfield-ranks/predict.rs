@@ -239,12 +239,20 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} ranks of {} threads on {}: {:.1} ns a point, {:.1} ns a halo point, messages {:.1} µs and \
-             {:.0} MB/s, {:.0} reductions a step; {:.2} s of waiting for each second of messages",
+            "{} ranks of {} threads on {}: {:.1} ns a point",
             self.ranks,
             self.threads,
             self.device,
             1e9 * self.seconds_per_point,
+        )?;
+        // One rank has neither a halo nor messages.
+        if self.ranks == 1 {
+            return write!(f, "; messages and halos take two ranks to be timed");
+        }
+        write!(
+            f,
+            ", {:.1} ns a halo point, messages {:.1} µs and {:.0} MB/s, {:.0} reductions a step; \
+             {:.2} s of waiting for each second of messages",
             1e9 * self.seconds_per_halo_point,
             1e6 * self.latency,
             self.bandwidth / 1e6,

@@ -143,8 +143,11 @@ def test_the_main_thread_may_fork_while_another_searches():
 
 
 LONG_SEARCH = """
-import sys, time
+import signal, sys, time
 import nearfield, numpy as np
+
+# What a shell starts in the background ignores the signal, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 points = np.random.default_rng(5).random((60_000, 3)).astype(np.float32)
 engine = nearfield.Engine(0.12, threads=2)

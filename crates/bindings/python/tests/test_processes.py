@@ -146,7 +146,7 @@ LONG_SEARCH = """
 import signal, sys, time
 import nearfield, numpy as np
 
-# What a shell starts in the background ignores the signal, and Python then leaves it so.
+# A shell turns the signal off in the background, and Python then leaves it so.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 points = np.random.default_rng(5).random((60_000, 3)).astype(np.float32)

@@ -52,6 +52,9 @@ const MAX_UNFINISHED_BYTES: usize = 256 << 20;
 /// waits.
 const MIN_UNFINISHED: usize = 2;
 
+/// Frames that are drawn at a time, however many threads there are: each takes some 45 MB.
+const MAX_DRAWN: usize = 16;
+
 /// Unfinished frames that there may be however small they are.
 const MAX_UNFINISHED: usize = 64;
 
@@ -74,8 +77,7 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene, to be written by `threads` threads, at least one, from number `first`
-    /// on. Frames of an earlier run in the directory are removed when frame 0 is there; those
+    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on. Frames of an earlier run in the directory are removed when frame 0 is there; those
     /// before `first` must be, and are taken into the animation.
     pub(crate) fn create(
         directory: &Path,
@@ -108,7 +110,7 @@ impl Frames {
         let (writer, pool) = (Arc::new(writer), Arc::new(pool));
         let (waiting, frames) = crossbeam_channel::unbounded();
         let (done, results) = crossbeam_channel::unbounded();
-        for index in 0..threads {
+        for index in 0..threads.min(MAX_DRAWN) {
             let (writer, pool) = (writer.clone(), pool.clone());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));

@@ -6,7 +6,7 @@
 use super::{
     engine::DeviceRankedEngine,
     kernels::Rows,
-    set::ID,
+    set::{ID, id_of},
     staging::{download, zeros},
 };
 use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
@@ -190,8 +190,7 @@ impl DeviceRankedEngine {
         let far = far.transpose()?;
         let border = download(&self.engine, "places of the border", &lists.border)?;
         let (halo, _) = halo.as_chunks::<ID>();
-        let id = |words: &[u32; ID]| u64::from(words[1]) << 32 | u64::from(words[0]);
-        let halo: Vec<u64> = collected(halo.iter().map(id), "ids of halos")?;
+        let halo: Vec<u64> = collected(halo.iter().map(|words| id_of(*words)), "ids of halos")?;
         let points = owned.count.len();
         let (mut spans, mut at) = (Spans::with_room(points)?, 0);
         let mut list: Vec<u64> = with_room(0, "lists of global ids")?;

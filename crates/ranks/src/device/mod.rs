@@ -68,6 +68,9 @@
 //! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
 //! the host, with an MPI that knows GPUs too.
 //!
+//! The first engine on a GPU lets the driver's pool of the process keep up to 128 MiB of memory that
+//! was freed there, if the pool keeps less: a step makes small arrays.
+//!
 //! # Errors
 //!
 //! As with [`RankedEngine`](crate::RankedEngine), errors are the same on all ranks. If memory is

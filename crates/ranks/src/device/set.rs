@@ -26,6 +26,11 @@ use nearfield_grid::{
 pub(super) const POSITION: usize = 3;
 pub(super) const ID: usize = 2;
 
+/// The id of these words.
+pub(super) fn id_of([low, high]: [u32; ID]) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
 /// The names of a set's parts in the engine of this rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names {

@@ -9,7 +9,7 @@ use super::{
     classes::{ClassTable, SEVERAL},
     engine::DeviceRankedEngine,
     kernels::{DeviceClasses, FOUND, NOT_FINITE, Rows, SPECIAL, Table},
-    set::{ID, POSITION, Places},
+    set::{ID, POSITION, Places, id_of},
     staging::{download, zeros},
 };
 use crate::{
@@ -142,11 +142,7 @@ impl DeviceRankedEngine {
         let words = download(&self.engine, "global ids", &words)?;
         let mut ids = with_room(words.len() / ID, "global ids")?;
         let (pairs, _) = words.as_chunks::<ID>();
-        ids.extend(
-            pairs
-                .iter()
-                .map(|[low, high]| u64::from(*high) << 32 | u64::from(*low)),
-        );
+        ids.extend(pairs.iter().map(|words| id_of(*words)));
         Ok(ids)
     }
 

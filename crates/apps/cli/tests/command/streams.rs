@@ -8,6 +8,16 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// The program, run by a shell script in the workplace.
+fn shell(place: &Workplace, script: &str, arguments: &[&str]) -> std::process::Output {
+    Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_nearfield")])
+        .args(arguments)
+        .current_dir(place.0.path())
+        .output()
+        .unwrap()
+}
+
 /// The exit code of a command line, run by a shell with this redirection of standard error.
 fn code(place: &Workplace, line: &str, redirection: &str) -> Option<i32> {
     let script = format!("exec \"$0\" {line} {redirection}");
@@ -56,11 +66,7 @@ fn a_full_standard_output_is_a_failed_run() {
     place.points("v.npy", &[[0.0; 3], [0.5; 3]]);
     for line in ["neighbors v.npy --radius 1", "info --json"] {
         let script = format!("exec \"$0\" {line} >/dev/full");
-        let output = Command::new("sh")
-            .args(["-c", &script, env!("CARGO_BIN_EXE_nearfield")])
-            .current_dir(place.0.path())
-            .output()
-            .unwrap();
+        let output = shell(&place, &script, &[]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(
@@ -87,13 +93,11 @@ fn outputs_on_a_full_disk_fail_with_one_line() {
     let points: Vec<[f32; 3]> = (0..5000).map(|i| [i as f32, 0.0, 0.0]).collect();
     place.points("many.npy", &points);
     let before = fs::read_dir(place.0.path()).unwrap().count();
-    let output = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
-        .arg(env!("CARGO_BIN_EXE_nearfield"))
-        .args(words("neighbors many.npy --radius 1 --output lists.npz"))
-        .current_dir(place.0.path())
-        .output()
-        .unwrap();
+    let output = shell(
+        &place,
+        "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"",
+        &words("neighbors many.npy --radius 1 --output lists.npz"),
+    );
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(

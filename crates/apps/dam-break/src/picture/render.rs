@@ -15,8 +15,8 @@ use super::stage::{Stage, StageStorage};
 /// Rows of pixels that a thread draws at a time.
 const BAND: usize = 8;
 
-/// Storage of a picture that is drawn, kept for the next one: fresh memory for each costs more than
-/// what is drawn in it, where many are drawn at a time. It changes no picture.
+/// Storage of a picture that is drawn, kept for the next one, so that none waits for fresh memory
+/// again. It changes no picture.
 #[derive(Default)]
 pub struct Brush {
     storage: StageStorage,

@@ -1,5 +1,7 @@
 // nearfield.hpp: owners that move, containers of all kinds, exceptions and statuses.
 
+#include "common.hpp"
+
 #include <nearfield.hpp>
 
 #include <array>
@@ -9,13 +11,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-static void expect(bool holds, const char *what) {
-    if (!holds) {
-        std::fprintf(stderr, "not so: %s\n", what);
-        std::exit(1);
-    }
-}
 
 struct Particle {
     double mass;

@@ -1,6 +1,8 @@
 // compact_nsearch.hpp against the definition: every form of every call, point sets that move, grow
 // and are sorted, and the conventions of the library it stands in for.
 
+#include "common.hpp"
+
 #include <nearfield/compact_nsearch.hpp>
 
 #include <algorithm>
@@ -14,13 +16,6 @@
 using nearfield::compact_nsearch::NeighborhoodSearch;
 using nearfield::compact_nsearch::Real;
 using Points = std::vector<std::array<Real, 3>>;
-
-static void expect(bool holds, const char *what) {
-    if (!holds) {
-        std::fprintf(stderr, "not so: %s\n", what);
-        std::exit(1);
-    }
-}
 
 // On a lattice of quarters all distances are exact.
 static Points cloud(unsigned int points, unsigned int seed) {

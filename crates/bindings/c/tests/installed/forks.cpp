@@ -1,5 +1,7 @@
 // Forked children of a process whose other threads are inside the library at that moment.
 
+#include "common.hpp"
+
 #include <nearfield.hpp>
 
 #include <array>
@@ -10,21 +12,6 @@
 #include <thread>
 #include <unistd.h>
 #include <vector>
-
-static void expect(bool holds, const char *what) {
-    if (!holds) {
-        std::fprintf(stderr, "not so: %s\n", what);
-        std::exit(1);
-    }
-}
-
-static std::vector<std::array<float, 3>> lattice() {
-    std::vector<std::array<float, 3>> points;
-    for (int i = 0; i < 1000; ++i) {
-        points.push_back({float(i % 10), float(i / 10 % 10), float(i / 100)});
-    }
-    return points;
-}
 
 // Uses in a child: an engine of its own, one of its parent's that no thread was using, and
 // refusals, whose texts are kept with the handle.

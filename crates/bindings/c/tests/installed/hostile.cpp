@@ -1,5 +1,7 @@
 // What nearfield.hpp and compact_nsearch.hpp refuse, and what they let threads do at the same time.
 
+#include "common.hpp"
+
 #include <nearfield/compact_nsearch.hpp>
 
 #include <array>
@@ -18,13 +20,6 @@
 using nearfield::compact_nsearch::NeighborhoodSearch;
 using nearfield::compact_nsearch::Real;
 
-static void expect(bool holds, const char *what) {
-    if (!holds) {
-        std::fprintf(stderr, "not so: %s\n", what);
-        std::exit(1);
-    }
-}
-
 template <class F> static void expect_error(F &&call, nf_status status, const std::string &part) {
     try {
         call();
@@ -38,14 +33,6 @@ template <class F> static void expect_error(F &&call, nf_status status, const st
     }
     std::fprintf(stderr, "no error about \"%s\"\n", part.c_str());
     std::exit(1);
-}
-
-static std::vector<std::array<float, 3>> lattice() {
-    std::vector<std::array<float, 3>> points;
-    for (int i = 0; i < 1000; ++i) {
-        points.push_back({float(i % 10), float(i / 10 % 10), float(i / 100)});
-    }
-    return points;
 }
 
 static void counts_that_do_not_match() {

@@ -77,8 +77,9 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on. Frames of an earlier run in the directory are removed when frame 0 is there; those
-    /// before `first` must be, and are taken into the animation.
+    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on.
+    /// Frames of an earlier run in the directory are removed when frame 0 is there; those before
+    /// `first` must be, and are taken into the animation.
     pub(crate) fn create(
         directory: &Path,
         scene: &Scene,

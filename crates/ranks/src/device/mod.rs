@@ -68,8 +68,8 @@
 //! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
 //! the host, with an MPI that knows GPUs too.
 //!
-//! The first engine on a GPU lets the driver's pool of the process keep up to 128 MiB of memory that
-//! was freed there, if the pool keeps less: a step makes small arrays.
+//! An engine lets the driver's pool of its GPU keep up to 128 MiB of freed memory for the process,
+//! if the pool keeps less: a step makes small arrays.
 //!
 //! # Errors
 //!

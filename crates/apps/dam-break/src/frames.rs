@@ -111,12 +111,13 @@ impl Frames {
         let (writer, pool) = (Arc::new(writer), Arc::new(pool));
         let (waiting, frames) = crossbeam_channel::unbounded();
         let (done, results) = crossbeam_channel::unbounded();
+        let brush = Brush::default();
         for index in 0..threads.min(MAX_DRAWN) {
-            let (writer, pool) = (writer.clone(), pool.clone());
+            let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.beside());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
-            let begun = thread.spawn(move || writer.write_all(&frames, &done, &pool));
+            let begun = thread.spawn(move || writer.write_all(brush, &frames, &done, &pool));
             begun.map_err(|error| ErrorKind::Threads {
                 threads,
                 reason: error.to_string(),
@@ -215,11 +216,11 @@ impl Writer {
     /// Writes frames until no more can come, with the loops in `pool`.
     fn write_all(
         &self,
+        mut brush: Brush,
         frames: &Receiver<(usize, PendingMoment)>,
         done: &Sender<Outcome>,
         pool: &ThreadPool,
     ) {
-        let mut brush = Brush::default();
         for (index, moment) in frames {
             let written = catch_unwind(AssertUnwindSafe(|| {
                 let moment = moment.wait()?;

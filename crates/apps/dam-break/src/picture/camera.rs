@@ -42,6 +42,30 @@ pub(super) struct Ray {
     pub(super) per_depth: Vec3,
 }
 
+/// The rays through a row of the picture, by an expression without branches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rays {
+    y: f32,
+    center: f32,
+    focal: f32,
+    /// One if rays have origins of their own, else zero.
+    origin: f32,
+    /// One if rays have directions of their own, else zero.
+    per_depth: f32,
+}
+
+impl Rays {
+    /// The ray through the column `column` of the row.
+    #[inline(always)]
+    pub(super) fn at(self, column: f32) -> Ray {
+        let x = (column - self.center) / self.focal;
+        Ray {
+            origin: Vec3::new(x * self.origin, self.y * self.origin, 0.0),
+            per_depth: Vec3::new(x * self.per_depth, self.y * self.per_depth, 1.0),
+        }
+    }
+}
+
 /// A camera with its picture plane.
 #[derive(Clone, Debug)]
 pub(super) struct Camera {
@@ -115,7 +139,13 @@ impl Camera {
     /// Scene coordinates of a view point.
     #[inline]
     pub(super) fn scene(&self, view: Vec3) -> Vec3 {
-        self.to_view.transpose() * view + self.eye
+        self.scene_direction(view) + self.eye
+    }
+
+    /// Scene direction of a view direction.
+    #[inline]
+    pub(super) fn scene_direction(&self, view: Vec3) -> Vec3 {
+        self.to_view.transpose() * view
     }
 
     /// Pixel coordinates of a view point in front of the camera.
@@ -131,16 +161,23 @@ impl Camera {
     /// The ray through a point of the picture.
     #[inline]
     pub(super) fn ray(&self, pixel: Vec2) -> Ray {
-        let at = (pixel - self.center) / self.focal;
-        match self.projection {
-            Projection::Perspective => Ray {
-                origin: Vec3::ZERO,
-                per_depth: Vec3::new(at.x, -at.y, 1.0),
-            },
-            Projection::Parallel => Ray {
-                origin: Vec3::new(at.x, -at.y, 0.0),
-                per_depth: Vec3::Z,
-            },
+        self.rays(pixel.y).at(pixel.x)
+    }
+
+    /// The rays through a row of the picture.
+    #[inline]
+    pub(super) fn rays(&self, row: f32) -> Rays {
+        let y = -((row - self.center.y) / self.focal);
+        let [origin, per_depth] = match self.projection {
+            Projection::Perspective => [0.0, 1.0],
+            Projection::Parallel => [1.0, 0.0],
+        };
+        Rays {
+            y,
+            center: self.center.x,
+            focal: self.focal,
+            origin,
+            per_depth,
         }
     }
 

@@ -25,6 +25,7 @@ mod raster;
 mod render;
 mod shading;
 mod stage;
+mod surroundings;
 mod tank;
 mod text;
 

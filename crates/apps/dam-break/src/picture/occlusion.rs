@@ -37,10 +37,8 @@ pub(super) enum Reach {
 
 /// Places of the probes in a disc of radius 1.
 pub(super) struct Probes {
-    /// Differently turned, one for each sample of a pixel.
-    pub(super) patterns: [[Vec2; PROBES]; PATTERNS],
-    /// Those of all patterns, for a pixel that is looked at once.
-    pub(super) all: [Vec2; PROBES * PATTERNS],
+    /// Differently turned, one pattern for each sample of a pixel.
+    patterns: [[Vec2; PROBES]; PATTERNS],
 }
 
 impl Probes {
@@ -52,8 +50,22 @@ impl Probes {
         let pattern = |pattern: usize| std::array::from_fn(|probe| place(pattern, probe));
         Self {
             patterns: std::array::from_fn(pattern),
-            all: std::array::from_fn(|index| place(index / PROBES, index % PROBES)),
         }
+    }
+
+    /// Those of a sample that is looked at alone.
+    pub(super) fn of_one(&self, sample: usize) -> &[Vec2] {
+        &self.patterns[sample]
+    }
+
+    /// Those of two samples, for more that are looked at together.
+    pub(super) fn of_two(&self) -> &[Vec2] {
+        self.patterns[..2].as_flattened()
+    }
+
+    /// Those of all samples, for a pixel that is looked at once.
+    pub(super) fn all(&self) -> &[Vec2] {
+        self.patterns.as_flattened()
     }
 }
 
@@ -143,10 +155,10 @@ mod tests {
         let stage = Stage::new(&frame, 400, 240, StageStorage::default());
         let beside = stage.camera.view(Vec3::new(2.19, 0.0, 1.0));
         let normal = Vec3::new(0.6, 0.0, -0.8);
-        let probes = &Probes::new().patterns[0];
+        let probes = Probes::new();
         openness(
             &stage,
-            probes,
+            probes.of_one(0),
             reach,
             stage.camera.pixel(beside),
             Surface {

@@ -13,15 +13,6 @@ use rayon::prelude::*;
 
 use super::camera::{Camera, Ray};
 
-/// The nearest sphere along one pixel's ray.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Hit {
-    /// View depth, positive.
-    pub(super) depth: f32,
-    /// Index of the sphere; of several at one depth the first.
-    pub(super) sphere: u32,
-}
-
 /// Width and height of a tile, in pixels.
 const TILE: usize = 16;
 /// Rows of a band.
@@ -56,15 +47,13 @@ impl Hits {
         (column < self.width && row < self.height).then(|| row * self.width + column)
     }
 
-    /// The hit at a pixel, or none outside the picture and where nothing is.
-    #[inline]
-    pub(super) fn at(&self, column: i32, row: i32) -> Option<Hit> {
-        let place = self.place(column, row)?;
-        let depth = self.storage.depths[place];
-        (depth < f32::INFINITY).then(|| Hit {
-            depth,
-            sphere: self.storage.spheres[place],
-        })
+    /// The hits of a row of the picture.
+    pub(super) fn line(&self, row: usize) -> Line<'_> {
+        let places = row * self.width..(row + 1) * self.width;
+        Line {
+            depths: &self.storage.depths[places.clone()],
+            spheres: &self.storage.spheres[places],
+        }
     }
 
     /// View depth of the hit at a pixel, infinite outside the picture and where nothing is.
@@ -82,12 +71,23 @@ impl Hits {
     /// Returns false only if no pixel within [`NEAR`] of this place holds a hit.
     #[inline]
     pub(super) fn may_be_near(&self, place: Vec2) -> bool {
-        let tile = (place / TILE as f32).floor();
-        let (column, row) = (tile.x as usize, tile.y as usize);
-        let inside = tile.min_element() >= 0.0 && column < self.width.div_ceil(TILE);
+        let (column, row) = (place.x as usize / TILE, place.y as usize / TILE);
+        let columns = self.width.div_ceil(TILE);
+        let inside = place.min_element() >= 0.0 && column < columns;
         // Places outside of the picture may have hits nearby.
-        !inside || (self.near.get(row * self.width.div_ceil(TILE) + column)).copied() != Some(false)
+        !inside || self.near.get(row * columns + column).copied() != Some(false)
     }
+}
+
+/// No sphere.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+/// A row of hits.
+pub(super) struct Line<'a> {
+    /// View depths, infinite where no sphere is.
+    pub(super) depths: &'a [f32],
+    /// The spheres where one is.
+    pub(super) spheres: &'a [u32],
 }
 
 /// Marks the tiles within [`NEAR`] of those that are marked.
@@ -297,14 +297,15 @@ impl Band<'_> {
             if !depths.iter().fold(false, visible) {
                 continue;
             }
-            let y = row as f32 + 0.5;
-            for ((column, depth), owner) in columns.clone().zip(depths).zip(spheres) {
-                let pixel = Vec2::new(column as f32 + 0.5, y);
-                let found = intersect(camera.ray(pixel), sphere.center, radius);
-                let first = found == *depth && sphere.index < *owner;
-                if found < *depth || first {
-                    (*depth, *owner) = (found, sphere.index);
-                }
+            let rays = camera.rays(row as f32 + 0.5);
+            let pixels = depths.iter_mut().zip(spheres);
+            for (column, (depth, owner)) in (columns.start as i32..).zip(pixels) {
+                let ray = rays.at(column as f32 + 0.5);
+                let found = intersect(ray, sphere.center, radius);
+                let first = (found == *depth) & (sphere.index < *owner);
+                let wins = (found < *depth) | first;
+                *depth = if wins { found } else { *depth };
+                *owner = if wins { sphere.index } else { *owner };
             }
         }
     }
@@ -319,10 +320,10 @@ fn intersect(ray: Ray, center: Vec3, radius: f32) -> f32 {
     let along = per_depth.dot(offset) / steepness;
     let miss = (offset - per_depth * along).length_squared();
     let inside = radius * radius - miss;
-    match inside >= 0.0 {
-        true => along - (inside / steepness).sqrt(),
-        false => f32::INFINITY,
-    }
+    // Without a branch, so that a row is intersected by vectors: the root of a ray that misses is
+    // not a number.
+    let entry = along - (inside / steepness).sqrt();
+    if inside >= 0.0 { entry } else { f32::INFINITY }
 }
 
 #[cfg(test)]
@@ -362,13 +363,12 @@ mod tests {
                 Storage::default(),
             );
             for index in 0..64 * 48 {
-                let hit = hits.at(index % 64, index / 64);
+                let depth = hits.depth(index % 64, index / 64);
                 let pixel = Vec2::new((index % 64) as f32 + 0.5, (index / 64) as f32 + 0.5);
                 let nearest = centers
                     .iter()
                     .map(|&center| intersect(camera.ray(pixel), center, 0.3))
                     .fold(f32::INFINITY, f32::min);
-                let depth = hit.map_or(f32::INFINITY, |hit| hit.depth);
                 assert_eq!(depth, nearest, "pixel {pixel}");
             }
         }
@@ -391,7 +391,8 @@ mod tests {
             [64, 48],
             Storage::default(),
         );
-        assert!((0..64 * 48).all(|index| hits.at(index % 64, index / 64).is_none()));
+        let is_empty = |index| hits.depth(index % 64, index / 64) == f32::INFINITY;
+        assert!((0..64 * 48).all(is_empty));
     }
 
     #[test]
@@ -406,15 +407,16 @@ mod tests {
             Storage::default(),
         );
         let seen = camera.pixel(Vec3::Z * 8.0).as_ivec2();
-        assert_eq!(hits.at(seen.x, seen.y).map(|hit| hit.sphere), Some(0));
+        assert!(hits.depth(seen.x, seen.y) < 8.0);
+        assert_eq!(hits.line(seen.y as usize).spheres[seen.x as usize], 0);
     }
 
     #[test]
     fn an_empty_picture_and_an_empty_scene_are_fine() {
         let [camera, _] = cameras();
         let empty = nearest_spheres(&camera, 1, |_| Vec3::Z, 0.3, [0, 0], Storage::default());
-        assert!(empty.at(0, 0).is_none());
+        assert_eq!(empty.depth(0, 0), f32::INFINITY);
         let nothing = nearest_spheres(&camera, 0, |_| Vec3::Z, 0.3, [4, 4], Storage::default());
-        assert!(nothing.at(1, 1).is_none());
+        assert_eq!(nothing.depth(1, 1), f32::INFINITY);
     }
 }

@@ -11,15 +11,27 @@ use super::frame::{Frame, SAMPLES};
 use super::overlay;
 use super::shading::{self, Canvas};
 use super::stage::{Stage, StageStorage};
+use super::surroundings::Kept;
 
 /// Rows of pixels that a thread draws at a time.
 const BAND: usize = 8;
 
-/// Storage of a picture that is drawn, kept for the next one, so that none waits for fresh memory
-/// again. It changes no picture.
+/// Kept from one picture for the next: storage, so that none waits for fresh memory again,
+/// and the scenery, which all pictures of a run share. It changes no picture.
 #[derive(Default)]
 pub struct Brush {
     storage: StageStorage,
+    surroundings: Kept,
+}
+
+impl Brush {
+    /// Another one that shares the scenery, for another thread.
+    pub fn beside(&self) -> Self {
+        Self {
+            storage: StageStorage::default(),
+            surroundings: self.surroundings.clone(),
+        }
+    }
 }
 
 impl Frame<'_> {
@@ -29,7 +41,7 @@ impl Frame<'_> {
         self.render_with(width, height, &mut Brush::default())
     }
 
-    /// As [`render`](Self::render), with storage from pictures before.
+    /// As [`render`](Self::render), with what is kept from pictures before.
     pub fn render_with(&self, width: u32, height: u32, brush: &mut Brush) -> RgbImage {
         let columns = width as usize;
         let span = tracing::debug_span!("beside.draw.spheres").entered();
@@ -38,6 +50,7 @@ impl Frame<'_> {
         let stage = Stage::new(self, wide, high, storage);
         drop(span);
         let _span = tracing::debug_span!("beside.draw.shade").entered();
+        let surroundings = brush.surroundings.of(&stage);
         let lines = overlay::outline(&stage);
         let mut image = RgbImage::new(width, height);
         image
@@ -45,7 +58,7 @@ impl Frame<'_> {
             .enumerate()
             .for_each(|(band, pixels)| {
                 let rows = pixels.len() / (3 * columns) * SAMPLES;
-                let mut canvas = shading::shade(&stage, band * BAND * SAMPLES, rows);
+                let mut canvas = shading::shade(&stage, &surroundings, band * BAND * SAMPLES, rows);
                 lines.iter().for_each(|line| line.draw(&stage, &mut canvas));
                 develop(&canvas, pixels);
             });

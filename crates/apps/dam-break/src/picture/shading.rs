@@ -1,18 +1,17 @@
 //! From hits to light: the colour of every sample of the picture.
 //!
 //! Fluid is lit by a key light with shadows, a fill light from the other side
-//! and the sky, each dimmed where neighbours stand in the way. Around it lie a
-//! glass tank, a floor that takes its shadow and a plain backdrop. Colours are
+//! and the sky, each dimmed where neighbours stand in the way. Colours are
 //! linear.
 
 use glam::{Vec2, Vec3};
 
 use super::camera::Ray;
-use super::colors::from_hex;
 use super::frame::{SAMPLES, View};
 use super::occlusion::{Probes, Reach, Surface, openness};
+use super::raster::{Line, NOTHING};
 use super::stage::{PENUMBRA, Stage};
-use super::tank::Exit;
+use super::surroundings::Surroundings;
 
 /// Some rows of the picture as linear colours, row by row.
 pub(super) struct Canvas {
@@ -22,46 +21,35 @@ pub(super) struct Canvas {
     pub(super) colors: Vec<Vec3>,
 }
 
-/// Colours the samples of `rows` rows from row `first` on.
-pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
+/// Colours the samples of `rows` rows from row `first` on, before `surroundings`.
+///
+/// Samples of a pixel that see the same particle are coloured once, and so are those that see none:
+/// within a pixel edges change much faster than light.
+pub(super) fn shade(
+    stage: &Stage<'_>,
+    surroundings: &Surroundings,
+    first: usize,
+    rows: usize,
+) -> Canvas {
     let width = stage.hits.width;
     let palette = Palette::new();
     let mut colors = vec![Vec3::ZERO; width * rows];
     for row in (0..rows).step_by(SAMPLES) {
+        let lines: [Line<'_>; SAMPLES] = std::array::from_fn(|k| stage.hits.line(first + row + k));
         for column in (0..width).step_by(SAMPLES) {
-            let place = |index: usize| [column + index % SAMPLES, row + index / SAMPLES];
-            let mut hits = [None; SAMPLES * SAMPLES];
-            for (index, hit) in hits.iter_mut().enumerate() {
-                let [column, row] = place(index);
-                *hit = stage.hits.at(column as i32, (first + row) as i32);
-            }
-            // The surroundings change slowly: one colour does for a pixel that sees nothing else.
-            let empty = hits.iter().all(Option::is_none).then(|| {
-                let middle = Vec2::new(column as f32, (first + row) as f32) + 0.5 * SAMPLES as f32;
-                let looks = Looks {
-                    around: &palette.probes.all,
-                    to_light: &PENUMBRA,
+            let samples = Samples::of(&lines, [column, first + row]);
+            let mut left = ALL;
+            while left != 0 {
+                let number = left.trailing_zeros() as usize;
+                let same = samples.seeing(samples.spheres[number]);
+                let color = match samples.spheres[number] {
+                    NOTHING => surroundings.seen(stage, &palette.probes, samples.first),
+                    sphere => fluid(stage, &palette, sphere, &samples, same),
                 };
-                surroundings(stage, &palette, middle, looks)
-            });
-            let mut particle = None;
-            for (index, hit) in hits.into_iter().enumerate() {
-                let [column, row] = place(index);
-                let pixel = Vec2::new(column as f32 + 0.5, (first + row) as f32 + 0.5);
-                let looks = Looks {
-                    around: &palette.probes.patterns[index],
-                    to_light: &PENUMBRA[index % 2 * HALF..][..HALF],
-                };
-                colors[row * width + column] = match (empty, hit) {
-                    (Some(color), _) => color,
-                    (None, Some(hit)) => {
-                        let known = particle.filter(|known: &Particle| known.index == hit.sphere);
-                        let seen = known.unwrap_or_else(|| Particle::new(stage, hit.sphere));
-                        particle = Some(seen);
-                        fluid(stage, &palette, pixel, (hit.depth, seen), looks)
-                    }
-                    (None, None) => surroundings(stage, &palette, pixel, looks),
-                };
+                for at in numbers(same) {
+                    colors[(row + at / SAMPLES) * width + column + at % SAMPLES] = color;
+                }
+                left &= !same;
             }
         }
     }
@@ -72,39 +60,68 @@ pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
     }
 }
 
-/// Half of the places where the edge of a shadow is probed.
-const HALF: usize = PENUMBRA.len() / 2;
+/// Samples of a pixel.
+const OF_PIXEL: usize = SAMPLES * SAMPLES;
 
-/// Where a sample looks for what stands in its light.
-#[derive(Clone, Copy)]
-struct Looks<'a> {
-    around: &'a [Vec2],
-    to_light: &'a [Vec2],
+/// All samples of a pixel, a bit each.
+const ALL: u32 = (1 << OF_PIXEL) - 1;
+
+/// The samples of one pixel.
+struct Samples {
+    /// Column and row of the first of them.
+    first: [usize; 2],
+    depths: [f32; OF_PIXEL],
+    /// The particles that they see, or [`NOTHING`].
+    spheres: [u32; OF_PIXEL],
 }
 
-/// A particle as samples of one pixel see it.
-#[derive(Clone, Copy)]
-struct Particle {
-    index: u32,
-    center: Vec3,
-    color: Vec3,
-}
-
-impl Particle {
-    fn new(stage: &Stage<'_>, index: u32) -> Self {
-        Self {
-            index,
-            center: stage.center(index as usize),
-            color: stage.color(index as usize),
+impl Samples {
+    /// Those from `first` on, which lie in these lines of the picture.
+    #[inline]
+    fn of(lines: &[Line<'_>; SAMPLES], first: [usize; 2]) -> Self {
+        let (mut depths, mut spheres) = ([0.0; OF_PIXEL], [NOTHING; OF_PIXEL]);
+        for (k, line) in lines.iter().enumerate() {
+            for at in 0..SAMPLES {
+                let (number, column) = (k * SAMPLES + at, first[0] + at);
+                depths[number] = line.depths[column];
+                if line.depths[column] < f32::INFINITY {
+                    spheres[number] = line.spheres[column];
+                }
+            }
         }
+        Self {
+            first,
+            depths,
+            spheres,
+        }
+    }
+
+    /// A bit for each of those that see this.
+    #[inline]
+    fn seeing(&self, sphere: u32) -> u32 {
+        let bit = |at: usize| u32::from(self.spheres[at] == sphere) << at;
+        (0..OF_PIXEL).fold(0, |all, at| all | bit(at))
+    }
+
+    /// The place of one of them in the picture.
+    #[inline]
+    fn place(&self, number: usize) -> Vec2 {
+        let [column, row] = self.first;
+        let (column, row) = (column + number % SAMPLES, row + number / SAMPLES);
+        Vec2::new(column as f32 + 0.5, row as f32 + 0.5)
     }
 }
 
-/// Colours and probes, which are the same for all samples.
+/// Numbers of the bits that are set.
+fn numbers(bits: u32) -> impl Iterator<Item = usize> {
+    (0..OF_PIXEL).filter(move |at| bits >> at & 1 != 0)
+}
+
+/// Half of the places where the edge of a shadow is probed.
+const HALF: usize = PENUMBRA.len() / 2;
+
+/// Colours of lights, and probes, which are the same for all samples.
 struct Palette {
-    backdrop: [Vec3; 2],
-    floor: Vec3,
-    glass: Vec3,
     key: Vec3,
     fill: Vec3,
     sky: Vec3,
@@ -115,9 +132,6 @@ struct Palette {
 impl Palette {
     fn new() -> Self {
         Self {
-            backdrop: [from_hex(0x1a222e), from_hex(0x2c394a)],
-            floor: from_hex(0x506179),
-            glass: from_hex(0x8fb4d8),
             key: Vec3::new(1.0, 0.95, 0.87) * 1.10,
             fill: Vec3::new(0.62, 0.78, 1.0) * 0.22,
             sky: Vec3::new(0.80, 0.90, 1.0) * 0.42,
@@ -127,97 +141,56 @@ impl Palette {
     }
 }
 
-/// Light leaving the surface of the particle that `pixel` sees at a depth.
+/// Light that leaves a particle towards those samples of a pixel that see it: at the middle of what
+/// they see.
 fn fluid(
     stage: &Stage<'_>,
     palette: &Palette,
-    pixel: Vec2,
-    (depth, particle): (f32, Particle),
-    looks: Looks<'_>,
+    particle: u32,
+    samples: &Samples,
+    seeing: u32,
 ) -> Vec3 {
-    let Ray { origin, per_depth } = stage.camera.ray(pixel);
-    let point = origin + per_depth * depth;
-    let bulge = (point - particle.center) / stage.radius;
+    let center = stage.center(particle as usize);
+    let (mut pixel, mut bulge) = (Vec2::ZERO, Vec3::ZERO);
+    for number in numbers(seeing) {
+        let place = samples.place(number);
+        let Ray { origin, per_depth } = stage.camera.ray(place);
+        pixel += place;
+        bulge += origin + per_depth * samples.depths[number] - center;
+    }
+    let pixel = pixel / seeing.count_ones() as f32;
+    let bulge = bulge.normalize_or_zero();
+    let point = center + bulge * stage.radius;
     // Flat discs read better than balls when nothing lies behind them.
     let normal = if stage.view == View::Side2d {
         (bulge - 0.9 * Vec3::Z).normalize()
     } else {
         bulge
     };
+    // A sample alone has half the probes, those that its neighbours have not.
+    let first = seeing.trailing_zeros() as usize;
+    let (around, to_light) = match seeing.count_ones() {
+        1 => (
+            palette.probes.of_one(first),
+            &PENUMBRA[first % 2 * HALF..][..HALF],
+        ),
+        _ => (palette.probes.of_two(), &PENUMBRA[..]),
+    };
     let surface = Surface { point, normal };
-    let open = openness(stage, looks.around, Reach::Both, pixel, surface);
-    let lit = stage.lit(stage.camera.scene(point), looks.to_light);
+    let open = openness(stage, around, Reach::Both, pixel, surface);
+    let lit = stage.lit(stage.camera.scene(point), to_light);
     let to_light = stage.camera.view_direction(stage.to_light);
     let up = stage.camera.view_direction(Vec3::Z);
     let key = palette.key * normal.dot(to_light).max(0.0) * lit;
     let fill = palette.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
     let sky = palette.ground.lerp(palette.sky, 0.5 + 0.5 * normal.dot(up));
     let glint = highlight(normal, to_light, point) * lit * open;
-    particle.color * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
+    let color = stage.color(particle as usize);
+    color * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
 }
 
 /// Strength of the key light's reflection (Blinn 1977, DOI 10.1145/563858.563893).
 fn highlight(normal: Vec3, to_light: Vec3, point: Vec3) -> f32 {
     let halfway = (to_light - point.normalize()).normalize();
     0.10 * normal.dot(halfway).max(0.0).powi(36)
-}
-
-/// Light of what lies behind the fluid: glass, floor and backdrop.
-fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, looks: Looks<'_>) -> Vec3 {
-    let Ray { origin, per_depth } = stage.camera.ray(pixel);
-    let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
-    let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
-    let backdrop = palette.backdrop[0].lerp(palette.backdrop[1], glow);
-    let from = stage.camera.scene(origin);
-    let direction = stage.camera.scene(origin + per_depth) - from;
-    let behind = if direction.z < -1e-3 {
-        let floor = floor(stage, palette, backdrop, pixel, looks, from, direction);
-        floor.unwrap_or(backdrop)
-    } else {
-        backdrop
-    };
-    match stage.tank.exit(from, direction) {
-        Exit::Wall(height) => behind.lerp(palette.glass, 0.035 + 0.035 * (1.0 - height)),
-        _ if stage.view == View::Side2d => behind.lerp(palette.glass, in_side_view(stage, from)),
-        _ => behind,
-    }
-}
-
-/// Opacity of the glass in the side view, where the tank has no depth.
-fn in_side_view(stage: &Stage<'_>, point: Vec3) -> f32 {
-    let inside = (0.0..=stage.tank.size.x).contains(&point.x)
-        && (0.0..=stage.tank.size.z).contains(&point.z);
-    if inside {
-        0.035 + 0.035 * (1.0 - point.z / stage.tank.size.z)
-    } else {
-        0.0
-    }
-}
-
-/// Light of the floor where a scene ray meets it; none away from the tank, where it has faded into
-/// the backdrop.
-fn floor(
-    stage: &Stage<'_>,
-    palette: &Palette,
-    backdrop: Vec3,
-    pixel: Vec2,
-    looks: Looks<'_>,
-    from: Vec3,
-    direction: Vec3,
-) -> Option<Vec3> {
-    let point = from - direction * (from.z / direction.z);
-    let away = stage.tank.distance_on_floor(point) / stage.tank.size.x;
-    // Farther away the strength is below 0.004, too little to be seen.
-    let faded = (away / 0.16).powi(2);
-    if faded > 5.2 {
-        return None;
-    }
-    let strength = (-faded).exp() * 0.75 + if away == 0.0 { 0.25 } else { 0.0 };
-    let surface = Surface {
-        point: stage.camera.view(point),
-        normal: stage.camera.view_direction(Vec3::Z),
-    };
-    let open = openness(stage, looks.around, Reach::Broad, pixel, surface);
-    let light = (0.35 + 0.65 * stage.lit(point, looks.to_light)) * (0.25 + 0.75 * open);
-    Some(backdrop.lerp(palette.floor * light, 0.85 * strength))
 }

@@ -131,6 +131,19 @@ impl<'a> Stage<'a> {
         self.colors.at(speed / self.top_speed)
     }
 
+    /// Where the light sees a scene point, if there is one whose light things take.
+    pub(super) fn on_light(&self, point: Vec3) -> Vec2 {
+        let on = |light: &Light| light.camera.pixel(light.camera.view(point));
+        self.light.as_ref().map_or(Vec2::ZERO, on)
+    }
+
+    /// Returns true only if all light reaches what is seen [there](Self::on_light).
+    #[inline]
+    pub(super) fn is_clear(&self, on_light: Vec2) -> bool {
+        let is_clear = |light: &Light| light.is_clear(on_light);
+        self.light.as_ref().is_none_or(is_clear)
+    }
+
     /// Share of the key light that reaches a scene point, in [0, 1], by probes of [`PENUMBRA`].
     #[inline]
     pub(super) fn lit(&self, point: Vec3, probes: &[Vec2]) -> f32 {
@@ -176,10 +189,16 @@ impl Light {
         }
     }
 
+    /// Returns true only if nothing is near enough to this pixel to take light from it.
+    #[inline]
+    fn is_clear(&self, pixel: Vec2) -> bool {
+        self.softness < NEAR && !self.hits.may_be_near(pixel)
+    }
+
     fn reaches(&self, point: Vec3, probes: &[Vec2]) -> f32 {
         let view = self.camera.view(point);
         let pixel = self.camera.pixel(view);
-        if self.softness < NEAR && !self.hits.may_be_near(pixel) {
+        if self.is_clear(pixel) {
             return 1.0;
         }
         let mut blocked = 0;

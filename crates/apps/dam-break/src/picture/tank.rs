@@ -95,6 +95,11 @@ impl Tank {
         }
     }
 
+    /// Returns true if the tank, seen along y, covers a point.
+    pub(super) fn covers(&self, point: Vec3) -> bool {
+        (0.0..=self.size.x).contains(&point.x) && (0.0..=self.size.z).contains(&point.z)
+    }
+
     /// Where the line `origin + s·direction` leaves the tank for large `s`.
     #[inline]
     pub(super) fn exit(&self, origin: Vec3, direction: Vec3) -> Exit {

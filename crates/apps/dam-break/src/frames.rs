@@ -1,15 +1,17 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 //!
-//! The solver hands each moment in and goes on. Threads take one frame each, and their loops over
-//! spheres and rows run in a pool that all share, so that a single frame has all threads. A thread
-//! that waits in the pool takes up parts of other frames but never a whole one, which would need
-//! storage of its own. Unfinished frames are bounded, by the memory that they take, and so is how
-//! far the solver runs ahead.
+//! The solver hands each moment in and goes on. Threads take one frame each. Where there are many,
+//! each is drawn by its thread alone; where there are few, their loops run in a pool that all
+//! share, so that a single frame has all threads. Many frames in one pool would hold each other up:
+//! a thread of it that waits for a part of its frame takes up another whole frame, and goes on with
+//! its own when that is done. Unfinished frames are bounded, by the memory that they take, and so
+//! is how far the solver runs ahead.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -86,18 +88,20 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
+        let refused = |error: String| ErrorKind::Threads {
+            threads,
+            reason: error,
+        };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
             .build()
-            .map_err(|error| ErrorKind::Threads {
-                threads,
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| refused(error.to_string()))?;
         let writer = Writer {
             directory: directory.to_owned(),
             scene: scene.clone(),
             strip: Mutex::default(),
+            drawn: AtomicUsize::new(0),
         };
         for index in 0..first {
             let path = writer.path(index, "png");
@@ -118,10 +122,7 @@ impl Frames {
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
             let begun = thread.spawn(move || writer.write_all(brush, &frames, &done, &pool));
-            begun.map_err(|error| ErrorKind::Threads {
-                threads,
-                reason: error.to_string(),
-            })?;
+            begun.map_err(|error| refused(error.to_string()))?;
         }
         Ok(Self {
             writer,
@@ -198,6 +199,8 @@ struct Writer {
     directory: PathBuf,
     scene: Scene,
     strip: Mutex<Strip>,
+    /// Frames that threads have taken and not finished.
+    drawn: AtomicUsize,
 }
 
 impl Writer {
@@ -213,7 +216,8 @@ impl Writer {
         self.strip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes frames until no more can come, with the loops in `pool`.
+    /// Writes frames until no more can come, alone or, where there are few, with all threads of
+    /// `pool`.
     fn write_all(
         &self,
         mut brush: Brush,
@@ -221,11 +225,19 @@ impl Writer {
         done: &Sender<Outcome>,
         pool: &ThreadPool,
     ) {
+        // Its only thread is this one, so loops outside of `pool` run here. Without it, they do in
+        // the pool of the process, which is slower and no error.
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
+        let _alone = alone.use_current_thread().build();
         for (index, moment) in frames {
+            let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
+            let few = 2 * (frames.len() + drawn) <= pool.current_num_threads();
             let written = catch_unwind(AssertUnwindSafe(|| {
                 let moment = moment.wait()?;
-                pool.install(|| self.write(index, &moment, &mut brush))
+                let mut write = || self.write(index, &moment, &mut brush);
+                if few { pool.install(write) } else { write() }
             }));
+            self.drawn.fetch_sub(1, Ordering::Relaxed);
             let outcome = written.unwrap_or_else(|_| {
                 let path = self.path(index, "*");
                 Err(Error::output(&path, "the thread that wrote it panicked"))

@@ -56,11 +56,12 @@ impl Frame<'_> {
         image
             .par_chunks_mut(3 * columns.max(1) * BAND)
             .enumerate()
-            .for_each(|(band, pixels)| {
+            .for_each_init(Canvas::default, |canvas, (band, pixels)| {
                 let rows = pixels.len() / (3 * columns) * SAMPLES;
-                let mut canvas = shading::shade(&stage, &surroundings, band * BAND * SAMPLES, rows);
-                lines.iter().for_each(|line| line.draw(&stage, &mut canvas));
-                develop(&canvas, pixels);
+                let first = band * BAND * SAMPLES;
+                shading::shade(&stage, &surroundings, first, rows, canvas);
+                lines.iter().for_each(|line| line.draw(&stage, canvas));
+                develop(canvas, pixels);
             });
         brush.storage = stage.into_storage();
         overlay::labels(self, &mut image);

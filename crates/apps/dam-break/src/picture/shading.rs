@@ -14,6 +14,7 @@ use super::stage::{PENUMBRA, Stage};
 use super::surroundings::Surroundings;
 
 /// Some rows of the picture as linear colours, row by row.
+#[derive(Default)]
 pub(super) struct Canvas {
     pub(super) width: usize,
     /// Row of the picture that is the first here.
@@ -21,7 +22,8 @@ pub(super) struct Canvas {
     pub(super) colors: Vec<Vec3>,
 }
 
-/// Colours the samples of `rows` rows from row `first` on, before `surroundings`.
+/// Colours the samples of `rows` rows from row `first` on, before `surroundings`, on a canvas that
+/// may hold others.
 ///
 /// Samples of a pixel that see the same particle are coloured once, and so are those that see none:
 /// within a pixel edges change much faster than light.
@@ -30,10 +32,13 @@ pub(super) fn shade(
     surroundings: &Surroundings,
     first: usize,
     rows: usize,
-) -> Canvas {
+    canvas: &mut Canvas,
+) {
     let width = stage.hits.width;
     let palette = Palette::new();
-    let mut colors = vec![Vec3::ZERO; width * rows];
+    (canvas.width, canvas.first) = (width, first);
+    canvas.colors.resize(width * rows, Vec3::ZERO);
+    let colors = &mut canvas.colors;
     for row in (0..rows).step_by(SAMPLES) {
         let lines: [Line<'_>; SAMPLES] = std::array::from_fn(|k| stage.hits.line(first + row + k));
         for column in (0..width).step_by(SAMPLES) {
@@ -52,11 +57,6 @@ pub(super) fn shade(
                 left &= !same;
             }
         }
-    }
-    Canvas {
-        width,
-        first,
-        colors,
     }
 }
 

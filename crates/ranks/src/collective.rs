@@ -3,11 +3,7 @@
 //! A solver on ranks needs some beside its neighbours: the time step that all can take, the sums of
 //! a budget, a frame in one file.
 
-use crate::{
-    Error, ExactSum, RankedEngine, Scalar,
-    communicator::TOGETHER,
-    transport::{Fault, FaultCause, Reduction},
-};
+use crate::{Error, ExactSum, RankedEngine, Scalar};
 
 impl<T: Scalar> RankedEngine<T> {
     /// Replaces every number by the sum over all ranks, whose rounding depends on their number.
@@ -34,13 +30,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// As [`sum`](Self::sum).
     pub fn sum_and_min(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<(), Error> {
-        let mut values = [&*sums, &*minima].concat();
-        let by = Reduction::SumsThenMin(sums.len());
-        self.comm.reduce(&mut values, by)?;
-        let (summed, smallest) = values.split_at(sums.len());
-        sums.copy_from_slice(summed);
-        minima.copy_from_slice(smallest);
-        Ok(())
+        Ok(self.comm.sum_and_min(sums, minima)?)
     }
 
     /// The values of sums over all ranks, which do not depend on how their numbers are spread over
@@ -72,22 +62,12 @@ impl<T: Scalar> RankedEngine<T> {
     /// # Errors
     /// [`ErrorKind::Fault`](crate::ErrorKind::Fault).
     pub fn bring_to_first(&mut self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
-        let exchange = self.comm.begin();
-        if self.rank() != 0 {
-            self.comm.post(0, TOGETHER, exchange, message)?;
-            return Ok(Vec::new());
-        }
-        let mut all = vec![message];
-        for rank in 1..self.ranks() {
-            all.push(self.comm.receive(rank, TOGETHER, exchange)?);
-        }
-        Ok(all)
+        Ok(self.comm.bring_to_first(message)?)
     }
 
     /// Ends the work of all ranks, because this one cannot go on for reasons of its own: all later
     /// calls of all ranks return the error that this one returns. Not collective.
     pub fn fail(&mut self, reason: impl ToString) -> Error {
-        let (rank, cause) = (self.rank(), FaultCause::Failed(reason.to_string()));
-        self.comm.fail(Fault { rank, cause }).into()
+        self.comm.give_up(reason).into()
     }
 }

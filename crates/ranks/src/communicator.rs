@@ -51,7 +51,7 @@ const AROUND: Tag = Tag(Tag::FIRST_FREE + 4);
 /// of one set may still be under way when the points of another one travel.
 const SETS: u16 = Tag::FIRST_FREE + 1000;
 /// Messages of the program to rank 0.
-pub(crate) const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
+const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 
 /// The number of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,6 +173,40 @@ impl Communicator {
     /// Minima over all ranks.
     pub(crate) fn min(&mut self, values: &mut [f64]) -> Result<(), Fault> {
         self.reduce(values, Reduction::Min)
+    }
+
+    /// Sums and minima over all ranks, by the messages of one of both.
+    pub(crate) fn sum_and_min(
+        &mut self,
+        sums: &mut [f64],
+        minima: &mut [f64],
+    ) -> Result<(), Fault> {
+        let mut values = [&*sums, &*minima].concat();
+        self.reduce(&mut values, Reduction::SumsThenMin(sums.len()))?;
+        let (summed, smallest) = values.split_at(sums.len());
+        sums.copy_from_slice(summed);
+        minima.copy_from_slice(smallest);
+        Ok(())
+    }
+
+    /// The messages of all ranks, by rank, on rank 0; none on the others.
+    pub(crate) fn bring_to_first(&mut self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, Fault> {
+        let exchange = self.begin();
+        if self.rank() != 0 {
+            self.post(0, TOGETHER, exchange, message)?;
+            return Ok(Vec::new());
+        }
+        let mut all = vec![message];
+        for rank in 1..self.ranks() {
+            all.push(self.receive(rank, TOGETHER, exchange)?);
+        }
+        Ok(all)
+    }
+
+    /// Ends the work of all ranks, because this one cannot go on for reasons of its own.
+    pub(crate) fn give_up(&mut self, reason: impl ToString) -> Fault {
+        let (rank, cause) = (self.rank(), FaultCause::Failed(reason.to_string()));
+        self.fail(Fault { rank, cause })
     }
 
     /// Ends the work of all ranks; returns the fault that holds.

@@ -14,10 +14,11 @@
 use crate::{
     communicator::{Communicator, Exchange, RESULTS, message},
     error::Refusal,
-    seen::{Seen, Special},
+    seen::{Class, Seen, Special},
     transport::{Fault, Tag},
 };
-use nearfield_grid::memory::{Shortage, copied, make_room_for_one, with_room};
+use nearfield_grid::memory::{Shortage, copied, filled, make_room_for_one, with_room};
+use std::collections::BTreeMap;
 
 /// Points that go to a rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,33 +71,76 @@ pub(crate) struct Departures {
     pub(crate) near: Vec<u32>,
 }
 
+/// A list of departures that points of a class belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum List {
+    Border,
+    Near,
+    Leaving(u32),
+    Seen(u32),
+}
+
+impl List {
+    /// Those of a class, as `rank` sees it.
+    fn of(class: &Class, rank: usize) -> impl Iterator<Item = Self> {
+        let (owner, is_own) = (class.owner, class.owner as usize == rank);
+        let is_border = is_own && class.ranks.len() > 1;
+        let border = is_border.then_some(Self::Border);
+        let near = (is_border || is_own && class.near).then_some(Self::Near);
+        let leaving = (!is_own).then_some(Self::Leaving(owner));
+        let viewers = class.ranks.iter().filter(move |viewer| **viewer != owner);
+        let seen = viewers.map(|viewer| Self::Seen(*viewer));
+        border.into_iter().chain(near).chain(leaving).chain(seen)
+    }
+}
+
 /// The purpose of the memory, for messages.
 const WHAT: &str = "points that go to other ranks";
 
 impl Departures {
-    /// By rank, the points of a survey that have to go there.
+    /// By rank, the points of a survey that have to go there. Classes are far fewer than points, so
+    /// what a class is for is looked at once.
     ///
     /// # Errors
     /// [`Shortage`].
     pub(crate) fn new(special: &[Special], seen: &Seen, rank: usize) -> Result<Self, Shortage> {
-        let mut departures = Self::default();
-        let push = |list: &mut Vec<u32>, index| {
-            make_room_for_one(list, WHAT)?;
-            list.push(index);
-            Ok(())
-        };
-        for Special { index, class } in special {
-            let class = seen.class(*class);
-            if class.owner as usize != rank {
-                add(&mut departures.leaving, class.owner as usize, *index)?;
-            } else if class.ranks.len() > 1 {
-                push(&mut departures.border, *index)?;
-                push(&mut departures.near, *index)?;
-            } else if class.near {
-                push(&mut departures.near, *index)?;
+        let classes = special.iter().map(|point| point.class as usize + 1).max();
+        let mut numbers: Vec<usize> = filled(classes.unwrap_or(0), 0, WHAT)?;
+        for point in special {
+            numbers[point.class as usize] += 1;
+        }
+        let present = || (0..).zip(&numbers).filter(|(_, number)| **number != 0);
+        let mut totals: BTreeMap<List, usize> = BTreeMap::new();
+        for (class, number) in present() {
+            for list in List::of(seen.class(class), rank) {
+                *totals.entry(list).or_default() += number;
             }
-            for viewer in class.ranks.iter().filter(|viewer| **viewer != class.owner) {
-                add(&mut departures.seen, *viewer as usize, *index)?;
+        }
+        let mut lists = Vec::new();
+        for total in totals.values() {
+            lists.push(with_room::<u32>(*total, WHAT)?);
+        }
+        let mut slots = filled(numbers.len(), Vec::new(), WHAT)?;
+        for (class, _) in present() {
+            let slot = |list: List| totals.range(..list).count();
+            slots[class as usize] = List::of(seen.class(class), rank).map(slot).collect();
+        }
+        for point in special {
+            for slot in &slots[point.class as usize] {
+                lists[*slot].push(point.index);
+            }
+        }
+        let mut departures = Self::default();
+        for (list, indices) in totals.into_keys().zip(lists) {
+            let send = |rank: u32, indices| Send {
+                rank: rank as usize,
+                indices,
+            };
+            match list {
+                List::Border => departures.border = indices,
+                List::Near => departures.near = indices,
+                List::Leaving(owner) => departures.leaving.push(send(owner, indices)),
+                List::Seen(viewer) => departures.seen.push(send(viewer, indices)),
             }
         }
         Ok(departures)

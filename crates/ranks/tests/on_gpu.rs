@@ -483,3 +483,272 @@ fn memory_that_is_short_is_the_same_error_on_all() {
         compare(&case, 2, found.into_iter().map(|found| found.1).collect());
     });
 }
+
+#[cfg(feature = "dam-break")]
+mod solver {
+    //! The SPH solver on ranks that share a GPU against the one of a single GPU.
+
+    use super::{has_gpu, within};
+    use glam::Vec3;
+    use nearfield::Device;
+    use nearfield_ranks::{
+        RankedEngine,
+        dam_break::neighborhood_on_gpus,
+        device::DeviceRankedEngine,
+        transport::{Transport, threads},
+    };
+    use nearfield_sph::{
+        Config, Dimensions, Domain, Energy, Error, ErrorKind, FrontRule, Loss, Probes, Simulation,
+        SimulationBuilder,
+        scene::{self, Top},
+    };
+
+    /// Columns of fluid particles along each axis.
+    const COLUMN: [i32; 3] = [12, 10, 16];
+
+    fn config(sort_every: u64) -> Config {
+        Config {
+            domain: Domain {
+                low: Vec3::splat(-1.0),
+                high: Vec3::splat(6.0),
+            },
+            sort_every,
+            ..Config::water(Dimensions::Three, 0.1, 2.0)
+        }
+    }
+
+    /// A column that falls apart at once: it is faster the higher it is.
+    fn scene(builder: SimulationBuilder) -> SimulationBuilder {
+        let space = Dimensions::Three;
+        let fluid = scene::block(space, [0; 3], COLUMN, 0.1).unwrap();
+        let tank = [30, COLUMN[1], 30];
+        let walls = scene::tank(space, tank, Top::Closed, 3, 0.1).unwrap();
+        let velocities: Vec<Vec3> = fluid.iter().map(|x| Vec3::X * 3.0 * x.z).collect();
+        builder
+            .fluid(&fluid)
+            .velocities(&velocities)
+            .rough_walls(&walls)
+    }
+
+    fn on_rank(transport: impl Transport + 'static, sort_every: u64) -> Result<Simulation, Error> {
+        let config = config(sort_every);
+        let builder = Simulation::builder_on(config, transport.rank(), transport.ranks())?;
+        let settings = RankedEngine::builder(config.kernel().support());
+        let engine = DeviceRankedEngine::start(settings.device(Device::Gpu(0)), transport);
+        let engine = engine.map_err(Error::elsewhere)?;
+        scene(builder).build_on_gpus(neighborhood_on_gpus(engine))
+    }
+
+    /// The outcomes of all ranks, which all succeed.
+    fn on_ranks<R: Send>(
+        ranks: usize,
+        sort_every: u64,
+        body: impl Fn(Simulation) -> Result<R, Error> + Sync,
+    ) -> Vec<R> {
+        let outcomes = threads::run(ranks, |transport| body(on_rank(transport, sort_every)?));
+        let outcomes = outcomes.into_iter();
+        outcomes.map(|outcome| outcome.unwrap().unwrap()).collect()
+    }
+
+    /// Values after some steps, by id.
+    #[derive(Debug)]
+    struct Found {
+        positions: Vec<Vec3>,
+        velocities: Vec<Vec3>,
+        compressions: Vec<f32>,
+        counts: u64,
+        energy: Energy,
+        front: f32,
+        pressure: f64,
+        time: f64,
+        /// Numbers of particles of this rank over time.
+        own: Vec<usize>,
+    }
+
+    fn look(mut simulation: Simulation, steps: u64) -> Result<Found, Error> {
+        let mut own = Vec::new();
+        for _ in 0..steps {
+            own.push(simulation.positions().len());
+            simulation.step_at_most(2e-3)?;
+            assert_eq!(simulation.len() as i32, COLUMN.iter().product::<i32>());
+        }
+        let rule = FrontRule {
+            share: 0.01,
+            low: 0.0,
+            high: 3.0,
+        };
+        let probes = Probes {
+            points: vec![glam::DVec3::new(0.5, 0.5, 0.2)],
+            columns: Vec::new(),
+        };
+        let counts = simulation.neighbor_counts()?;
+        assert_eq!(counts.len(), simulation.positions().len());
+        let moment = simulation.moment()?.wait()?;
+        let mut by_id: Vec<usize> = (0..moment.ids().len()).collect();
+        by_id.sort_by_key(|at| moment.ids()[*at]);
+        let ids = by_id.iter().map(|at| moment.ids()[*at]);
+        assert!(ids.eq(0..by_id.len() as u64), "each particle once");
+        let part = simulation.piece()?.wait()?;
+        assert_eq!(part.positions(), simulation.positions());
+        assert_eq!(part.ids(), simulation.ids());
+        let readings = simulation.probe(&probes)?;
+        Ok(Found {
+            positions: by_id.iter().map(|at| moment.positions()[*at]).collect(),
+            velocities: by_id.iter().map(|at| moment.velocities()[*at]).collect(),
+            compressions: by_id.iter().map(|at| moment.compressions()[*at]).collect(),
+            counts: counts.iter().map(|count| u64::from(*count)).sum(),
+            energy: simulation.energy()?,
+            front: simulation.front(&rule)?.unwrap(),
+            pressure: readings.pressures[0],
+            time: simulation.time(),
+            own,
+        })
+    }
+
+    /// The largest distance, as a share of the largest of `expected`.
+    fn apart(found: &[Vec3], expected: &[Vec3]) -> f32 {
+        let largest = expected.iter().map(|x| x.length()).fold(0.0, f32::max);
+        let apart = found.iter().zip(expected).map(|(a, b)| a.distance(*b));
+        apart.fold(0.0, f32::max) / largest
+    }
+
+    #[test]
+    fn ranks_on_a_gpu_move_the_fluid_as_one_gpu_does() {
+        if !has_gpu() {
+            return;
+        }
+        within(300, || {
+            const STEPS: u64 = 50;
+            let one = scene(Simulation::builder(config(16))).device(Device::Gpu(0));
+            let one = look(one.build().unwrap(), STEPS).unwrap();
+            assert!(one.own.iter().all(|own| *own == one.positions.len()));
+            for ranks in [1, 2, 3] {
+                for sort_every in [0, 7] {
+                    let mut all = on_ranks(ranks, sort_every, |simulation| look(simulation, STEPS));
+                    let first = all.remove(0);
+                    let name = format!("{ranks} ranks, sorted every {sort_every}");
+                    assert_eq!(first.positions.len(), one.positions.len(), "{name}");
+                    assert!((first.time - one.time).abs() < 1e-4 * one.time, "{name}");
+                    let distance = apart(&first.positions, &one.positions);
+                    assert!(distance < 1e-3, "{name}: positions {distance}");
+                    let distance = apart(&first.velocities, &one.velocities);
+                    assert!(distance < 1e-2, "{name}: velocities {distance}");
+                    let pairs = first.compressions.iter().zip(&one.compressions);
+                    let differ = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    assert!(differ < 1e-3, "{name}: compressions {differ}");
+                    let (here, there) = (&first.energy, &one.energy);
+                    let scale = there.mechanical().abs();
+                    for (what, a, b) in [
+                        ("kinetic", here.kinetic, there.kinetic),
+                        ("potential", here.potential, there.potential),
+                        ("internal", here.internal, there.internal),
+                        ("viscous", here.viscous_loss, there.viscous_loss),
+                        ("friction", here.friction_loss, there.friction_loss),
+                        ("diffusion", here.diffusion_loss, there.diffusion_loss),
+                        ("walls", here.wall_work, there.wall_work),
+                    ] {
+                        assert!((a - b).abs() < 1e-4 * scale, "{name}, {what}: {a} and {b}");
+                        assert!(b == 0.0 || a != 0.0, "{name}: {what} was not booked");
+                    }
+                    assert!((first.front - one.front).abs() < 1e-3, "{name}");
+                    let differ = (first.pressure - one.pressure).abs();
+                    assert!(differ < 1e-2 * one.pressure, "{name}: pressures {differ}");
+                    let mut counts = first.counts;
+                    let mut migrations = 0;
+                    for other in &all {
+                        assert!(other.positions.is_empty(), "{name}: moments are on rank 0");
+                        let sums = (other.energy, other.front, other.time);
+                        assert_eq!(sums, (first.energy, first.front, first.time), "{name}");
+                        counts += other.counts;
+                        migrations += other.own.windows(2).filter(|own| own[0] != own[1]).count();
+                    }
+                    let apart = counts.abs_diff(one.counts) as f64 / one.counts as f64;
+                    assert!(apart < 1e-3, "{name}: {counts} and {}", one.counts);
+                    assert!(
+                        ranks == 1 || migrations > 0,
+                        "{name}: none changes its rank"
+                    );
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_lost_particle_is_the_same_error_on_all_ranks() {
+        if !has_gpu() {
+            return;
+        }
+        within(120, || {
+            let number = COLUMN.iter().product::<i32>() as u64;
+            let found = on_ranks(3, 7, |mut simulation| {
+                simulation.step()?;
+                let none = simulation.set_velocity(number, Vec3::X).unwrap_err();
+                assert!(
+                    matches!(none.kind(), ErrorKind::NoSuchParticle { id, .. } if *id == number)
+                );
+                simulation.set_velocity(77, Vec3::splat(f32::NAN))?;
+                simulation.set_velocity(12, Vec3::new(0.0, f32::NAN, 0.0))?;
+                let lost = simulation.step().unwrap_err();
+                let ErrorKind::Lost(lost) = lost.kind() else {
+                    panic!("{lost}");
+                };
+                assert!(lost.velocity.y.is_nan() && lost.step == 2);
+                Ok((lost.id, lost.reason, lost.count))
+            });
+            assert_eq!(found, vec![(12, Loss::NotANumber, 2); 3]);
+            let found = on_ranks(2, 7, |mut simulation| {
+                simulation.set_velocity(5, Vec3::new(0.0, 0.0, -1e5))?;
+                let lost = (0..1000).find_map(|_| simulation.step().err());
+                let lost = lost.expect("it leaves the domain");
+                let ErrorKind::Lost(lost) = lost.kind() else {
+                    panic!("{lost}");
+                };
+                Ok((lost.id, lost.reason, lost.count))
+            });
+            assert_eq!(found, vec![(5, Loss::LeftDomain, 1); 2]);
+        });
+    }
+
+    #[test]
+    fn a_checkpoint_goes_on_with_another_number_of_ranks() {
+        if !has_gpu() {
+            return;
+        }
+        within(120, || {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("state");
+            on_ranks(3, 7, |mut simulation| {
+                for _ in 0..10 {
+                    simulation.step()?;
+                }
+                simulation.write_checkpoint(&path, b"")?;
+                simulation.meet()
+            });
+            let ends = threads::run(2, |transport| {
+                let checkpoint =
+                    nearfield_sph::Checkpoint::read(&path, transport.rank(), transport.ranks())?;
+                let config = config(7);
+                let builder = Simulation::builder_on(config, transport.rank(), transport.ranks())?;
+                let settings = RankedEngine::builder(config.kernel().support());
+                let engine = DeviceRankedEngine::start(settings.device(Device::Gpu(0)), transport)
+                    .map_err(Error::elsewhere)?;
+                let builder = scene(builder).resume(checkpoint);
+                let mut simulation = builder.build_on_gpus(neighborhood_on_gpus(engine))?;
+                assert_eq!(simulation.steps(), 10);
+                simulation.step()?;
+                Ok::<_, Error>((
+                    simulation.len(),
+                    simulation.ids().len(),
+                    simulation.spread()?,
+                ))
+            });
+            let ends: Vec<_> = ends.into_iter().map(|end| end.unwrap().unwrap()).collect();
+            let number = COLUMN.iter().product::<i32>() as usize;
+            assert_eq!(ends[0].0, number);
+            assert_eq!(ends.iter().map(|end| end.1).sum::<usize>(), number);
+            let spread = ends[1].2.as_ref().unwrap();
+            assert_eq!(spread.devices, ["gpu:0", "gpu:0"]);
+            assert!(spread.halo_points > 0);
+        });
+    }
+}

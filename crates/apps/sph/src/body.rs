@@ -11,13 +11,10 @@ use crate::{
     budget::Sums,
     guard::Watch,
     neighborhood::Spread,
-    particles::Particles,
+    particles::{Particles, Take},
     probes::{ProbeSums, Probes},
     walls::Walls,
 };
-
-/// Takes a part of the fluid; the number is that of the particles before it.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, &Particles) -> Result<(), Error>;
 
 /// The particles of a simulation. On ranks, sums and counts are those of all ranks.
 pub(crate) trait Body: Send + Sync {

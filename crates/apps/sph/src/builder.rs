@@ -4,12 +4,18 @@ use nearfield_grid::memory::{Shortage, collected, filled, make_room, with_room};
 use std::path::PathBuf;
 
 use glam::{DVec3, Vec3};
-use nearfield::prelude::Device;
+use nearfield::{device::DeviceEngine, prelude::Device};
 
 use crate::{
-    Checkpoint, Config, Dimensions, Error, ErrorKind, Neighborhood, Simulation, body::Body,
-    budget::Ledger, device::DeviceBody, host::HostBody, matter::Matter, neighborhood::OneEngine,
-    particles::Particles, walls::Walls,
+    Checkpoint, Config, Dimensions, Error, ErrorKind, Neighborhood, Simulation,
+    body::Body,
+    budget::Ledger,
+    device::{DeviceBody, DeviceNeighborhood, OneGpu},
+    host::HostBody,
+    matter::Matter,
+    neighborhood::OneEngine,
+    particles::Particles,
+    walls::Walls,
 };
 
 /// Particles with consecutive numbers that a rank takes before the next one is given some.
@@ -56,6 +62,18 @@ struct Given {
     count: u64,
     /// The first that cannot be used.
     refused: Option<ErrorKind>,
+}
+
+/// The engine of a fluid on GPU `number`.
+fn on_gpu(config: &Config, number: u32) -> Result<DeviceEngine, Error> {
+    let builder = DeviceEngine::builder(config.kernel().support());
+    let builder = match (config.domain.low, config.domain.high) {
+        (low, high) if low.is_finite() && high.is_finite() => {
+            builder.within(low.to_array(), high.to_array())
+        }
+        _ => builder,
+    };
+    Ok(builder.on_gpu(number)?)
 }
 
 impl Simulation {
@@ -258,7 +276,8 @@ impl SimulationBuilder {
             Device::Gpu(number) => self.finish(|config, matter, _| {
                 let velocities = matter.fluid.velocity.iter();
                 let momentum: DVec3 = velocities.map(|v| v.as_dvec3()).sum();
-                let body = DeviceBody::new(config, number, matter)?;
+                let near = OneGpu::new(on_gpu(config, number)?);
+                let body = DeviceBody::new(config, near, matter, &[])?;
                 Ok((Box::new(body) as Box<dyn Body>, Some(momentum)))
             }),
             _ => {
@@ -279,7 +298,41 @@ impl SimulationBuilder {
     /// As [`build`](Self::build), and when the neighbourhood is one of other ranks than the
     /// [builder's](Simulation::builder_on).
     pub fn build_on<N: Neighborhood + 'static>(self, near: N) -> Result<Simulation, Error> {
-        let (rank, ranks) = (near.rank() as u64, near.ranks() as u64);
+        let place = [near.rank(), near.ranks()];
+        let give_up = |near: &mut N, reason: &str| near.give_up(reason);
+        self.finish_on(near, place, give_up, |config, near, matter, wall_ids| {
+            let body = HostBody::new(config, near, matter, wall_ids)?;
+            Ok(Box::new(body))
+        })
+    }
+
+    /// As [`build_on`](Self::build_on), with the particles on a GPU of every rank: every stage of a
+    /// step runs there, and particles are copied to the host when they are looked at. Collective.
+    ///
+    /// # Errors
+    /// As [`build_on`](Self::build_on).
+    pub fn build_on_gpus<N: DeviceNeighborhood + 'static>(
+        self,
+        near: N,
+    ) -> Result<Simulation, Error> {
+        let place = [near.rank(), near.ranks()];
+        let give_up = |near: &mut N, reason: &str| near.give_up(reason);
+        self.finish_on(near, place, give_up, |config, near, matter, wall_ids| {
+            let body = DeviceBody::new(config, near, matter, wall_ids)?;
+            Ok(Box::new(body))
+        })
+    }
+
+    /// Ends the description in a neighbourhood of a rank, which `give_up` tells other ranks by that
+    /// it is not used.
+    fn finish_on<N>(
+        self,
+        near: N,
+        [rank, ranks]: [usize; 2],
+        give_up: impl FnOnce(&mut N, &str),
+        body: impl FnOnce(&Config, N, Matter, &[u64]) -> Result<Box<dyn Body>, Error>,
+    ) -> Result<Simulation, Error> {
+        let (rank, ranks) = (rank as u64, ranks as u64);
         if (rank, ranks) != (self.share.rank, self.share.ranks) {
             let other = ErrorKind::Setting {
                 name: "rank of the neighbourhood",
@@ -293,11 +346,10 @@ impl SimulationBuilder {
             let Some(near) = near.take() else {
                 return Err(Error::elsewhere("a neighbourhood serves one simulation"));
             };
-            let body = HostBody::new(config, near, matter, wall_ids)?;
-            Ok((Box::new(body) as Box<dyn Body>, None))
+            Ok((body(config, near, matter, wall_ids)?, None))
         });
-        if let (Err(error), Some(near)) = (&built, near) {
-            near.give_up(&error.to_string());
+        if let (Err(error), Some(mut near)) = (&built, near) {
+            give_up(&mut near, &error.to_string());
         }
         built
     }

@@ -10,21 +10,17 @@ use rayon::prelude::*;
 use crate::{
     Config, Error, ErrorKind, FrontRule, LostParticle, Moment, PendingMoment, Running, Tait,
     advance::{Advance, Compression, Kick},
-    body::{Body, Take},
+    body::Body,
     budget::Sums,
     guard::{Lost, Watch},
     matter::Matter,
     neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
-    particles::Particles,
+    particles::{Particles, Take},
     parts::{AT_A_TIME, KickOfPart, added, blank, compress, of_all},
     passes::{Passes, Rates},
     probes::{ProbeSums, Probes},
     walls::Walls,
 };
-
-/// Maximum number of particles that come to rank 0 at once where not all have to: 9 MB of them, and
-/// no more than a rank has on average.
-const MAX_PART: usize = 1 << 18;
 
 /// Fluid and walls in the host's memory: all of them, or those of a rank.
 pub(crate) struct HostBody<N> {
@@ -418,18 +414,10 @@ impl<N: Neighborhood> Body for HostBody<N> {
         if self.near.ranks() == 1 {
             return take(0, &self.matter.fluid);
         }
-        let all = self.counts[0];
-        let most = (all / self.near.ranks()).clamp(1, MAX_PART);
-        for first in (0..all).step_by(most) {
-            let ids = first as u64..all.min(first + most) as u64;
-            let mut part = self.matter.fluid.with_ids(&ids)?;
-            let found = copied(&part.id, "ids of particles")?;
-            self.near.gather(Set::Fluid, Some(&found), part.arrays())?;
-            if self.near.rank() == 0 {
-                take(ids.start, &part)?;
-            }
-        }
-        Ok(())
+        let ranks = [self.near.rank(), self.near.ranks()];
+        (self.matter.fluid).in_parts(self.counts[0], ranks, take, |ids, part| {
+            self.near.gather(Set::Fluid, Some(ids), part)
+        })
     }
 
     fn meet(&self) -> Result<(), Error> {

@@ -13,6 +13,13 @@ use crate::{
     neighborhood::{Arrays, Column},
 };
 
+/// Takes a part of the fluid; the number is that of the particles before it.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, &Particles) -> Result<(), Error>;
+
+/// Maximum number of particles that come to rank 0 at once where not all have to: 9 MB of them, and
+/// no more than a rank has on average.
+const MAX_PART: usize = 1 << 18;
+
 /// The state of the fluid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Particles {
@@ -77,6 +84,28 @@ impl Particles {
     /// The fields of [`Moving`](crate::passes::Moving).
     pub(crate) fn moving(&self) -> (&[Vec3], &[f32]) {
         (&self.velocity, &self.compression)
+    }
+
+    /// Hands all particles of all ranks to `take`, on rank 0, by ranges of ids; there are `all` of
+    /// them, and these are those of a rank. `gather` brings some, which have these ids, to rank 0.
+    pub(crate) fn in_parts(
+        &self,
+        all: usize,
+        [rank, ranks]: [usize; 2],
+        take: Take<'_>,
+        mut gather: impl FnMut(&[u64], Arrays<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let most = (all / ranks).clamp(1, MAX_PART);
+        for first in (0..all).step_by(most) {
+            let ids = first as u64..all.min(first + most) as u64;
+            let mut part = self.with_ids(&ids)?;
+            let found = copied(&part.id, "ids of particles")?;
+            gather(&found, part.arrays())?;
+            if rank == 0 {
+                take(ids.start, &part)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether every number of entry `index` is finite.

@@ -5,20 +5,28 @@
 //! them, so the files are those of one rank. With [`Args::deterministic`] they have the same bytes
 //! on any number of ranks: sums over neighbours go by ascending ids, and sums over particles are
 //! [exact](crate::ExactSum).
+//!
+//! With a GPU as the device of all ranks the particles live there, and the host takes what crosses
+//! borders and a few numbers a step.
 
 mod neighborhood;
+mod on_gpus;
+mod whole;
 
+use nearfield::Device;
 use nearfield_dam_break::{Error, ErrorKind, Setup, Summary};
-use nearfield_sph::Neighborhood;
+use nearfield_sph::{DeviceNeighborhood, Neighborhood};
 use std::{num::NonZero, thread};
 
 use crate::{
     ExactSum, RankedBuilder, RankedEngine,
+    device::DeviceRankedEngine,
     error::{self, Refusal},
     gpus,
-    transport::{Fault, Transport, threads},
+    transport::{Fault, Reduction, Transport, threads},
 };
 use neighborhood::{RankSum, Ranked};
+use on_gpus::OnGpus;
 
 /// Maximum number of ranks of one process; an engine has as many threads at most.
 const MAX_THREADS: usize = 4096;
@@ -56,6 +64,12 @@ pub fn run<T: Transport + 'static>(
     let builder = builder.deterministic(args.deterministic);
     if args.deterministic {
         build::<ExactSum, T>(setup, builder, transport)
+    } else if on_gpus(&mut transport, device)? {
+        setup.run(|scene| {
+            let engine = DeviceRankedEngine::start(builder, transport);
+            let engine = engine.map_err(nearfield_sph::Error::elsewhere)?;
+            scene.build_on_gpus(OnGpus::new(engine))
+        })
     } else {
         build::<f64, T>(setup, builder, transport)
     }
@@ -117,6 +131,20 @@ pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
 /// [deterministic](RankedBuilder::deterministic).
 pub fn neighborhood(engine: RankedEngine) -> impl Neighborhood + 'static {
     Ranked::<ExactSum>::new(engine)
+}
+
+/// The surroundings of an SPH solver whose particles live on the GPUs of the ranks; they go to
+/// [`nearfield_sph::SimulationBuilder::build_on_gpus`]. Sums depend on the number of ranks.
+pub fn neighborhood_on_gpus(engine: DeviceRankedEngine) -> impl DeviceNeighborhood + 'static {
+    OnGpus::new(engine)
+}
+
+/// Whether all ranks have a GPU as their device, which is where particles live then. Collective.
+fn on_gpus<T: Transport>(transport: &mut T, device: Device) -> Result<bool, Error> {
+    let mut all = [f64::from(u8::from(matches!(device, Device::Gpu(_))))];
+    let reduced = transport.reduce(&mut all, Reduction::Min);
+    reduced.map_err(|fault| solver(error::Error::from(fault)))?;
+    Ok(all[0] == 1.0)
 }
 
 /// Cores that this process may use.

@@ -5,19 +5,18 @@
 //! anew: by the times of the ranks, or every [`nearfield_sph::Config::sort_every`] steps by the
 //! predicted work if the run is to be the same each time.
 
-use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
-use nearfield::{PairKernel, kernels::FieldsOf};
-use nearfield_grid::memory::{copied, make_room, with_room, zeroed};
+use nearfield::{Device, PairKernel, kernels::FieldsOf};
+use nearfield_grid::memory::copied;
 use nearfield_sph::{
-    Accumulator, Arrays, Column, Error, Loss, LostParticle, Neighborhood, Running, Set, Spread,
-    Whole,
+    Accumulator, Arrays, Column, Error, LostParticle, Neighborhood, Running, Set, Spread, Whole,
 };
 use std::{
     marker::PhantomData,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use super::whole::{GATHERED, gather, lost_of_all, spread};
 use crate::{ExactSum, RankedEngine, RankedSet};
 
 /// A sum over the particles of all ranks.
@@ -85,101 +84,6 @@ pub(super) struct Ranked<S> {
     sums: PhantomData<fn() -> S>,
 }
 
-/// Makes a new array of an old one.
-trait Remake {
-    fn remake<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error>;
-
-    /// Remakes an array of any kind.
-    fn column(&mut self, column: &mut Column<'_>) -> Result<(), Error> {
-        match column {
-            Column::Vectors(values) => **values = self.remake(values)?,
-            Column::Numbers(values) => **values = self.remake(values)?,
-            Column::Ids(values) => **values = self.remake(values)?,
-            Column::Pairs(values) => {
-                let flat = values.iter().map(|(v, s)| [v.x, v.y, v.z, *s]);
-                let flat = self.remake(&flat.collect::<Vec<[f32; 4]>>())?;
-                let pairs = flat.into_iter().map(|[x, y, z, s]| (Vec3::new(x, y, z), s));
-                **values = pairs.collect();
-            }
-        }
-        Ok(())
-    }
-
-    /// Remakes all arrays of a set.
-    fn arrays(&mut self, arrays: Arrays<'_>) -> Result<(), Error> {
-        *arrays.positions = self.remake(arrays.positions)?;
-        for mut column in arrays.columns {
-            self.column(&mut column)?;
-        }
-        Ok(())
-    }
-}
-
-/// For messages about memory.
-const GATHERED: &str = "particles of all ranks";
-
-/// Brings arrays of all ranks to rank 0, in the order of ids.
-struct Gather<'a> {
-    engine: &'a mut RankedEngine,
-    /// By place on rank 0: the place among the arrays of all ranks, one behind the other.
-    order: Vec<usize>,
-}
-
-impl<'a> Gather<'a> {
-    /// Of the particles with these ids on this rank.
-    fn new(engine: &'a mut RankedEngine, ids: &[u64]) -> Result<Self, Error> {
-        // Nothing is on its way to rank 0 before it asks, so it never has more than this to hold.
-        engine.min(&mut [0.0]).map_err(Error::elsewhere)?;
-        let mut gather = Self {
-            engine,
-            order: Vec::new(),
-        };
-        let ids: Vec<u64> = gather.whole(ids)?;
-        make_room(&mut gather.order, ids.len(), GATHERED)?;
-        gather.order.extend(0..ids.len());
-        gather.order.sort_unstable_by_key(|at| ids[*at]);
-        Ok(gather)
-    }
-
-    /// The arrays of all ranks, one behind the other; none on ranks but the first.
-    fn whole<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
-        let message = copied(bytemuck::cast_slice(values), GATHERED)?;
-        let parts = self.engine.bring_to_first(message);
-        let parts = parts.map_err(Error::elsewhere)?;
-        let number = |part: &Vec<u8>| part.len() / size_of::<V>();
-        let mut whole = zeroed(parts.iter().map(number).sum(), GATHERED)?;
-        let mut rest = &mut whole[..];
-        for part in parts {
-            let (to, behind) = rest.split_at_mut(number(&part));
-            let to = bytemuck::cast_slice_mut::<V, u8>(to);
-            to.copy_from_slice(&part[..to.len()]);
-            rest = behind;
-        }
-        Ok(whole)
-    }
-}
-
-impl Remake for Gather<'_> {
-    fn remake<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
-        let whole = self.whole(values)?;
-        let mut ordered = with_room(whole.len(), GATHERED)?;
-        ordered.extend(self.order.iter().map(|at| whole[*at]));
-        Ok(ordered)
-    }
-}
-
-/// A lost particle as numbers; all zero if it is another rank's.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct LostNumbers {
-    left: f64,
-    position: [f64; 3],
-    velocity: [f64; 3],
-    count: f64,
-    step: f64,
-    time: f64,
-}
-
 impl<S: RankSum> Ranked<S> {
     /// The solver's view of an engine without sets.
     pub(super) fn new(engine: RankedEngine) -> Self {
@@ -208,36 +112,6 @@ impl<S: RankSum> Ranked<S> {
             Set::Walls => self.walls,
         };
         id.ok_or_else(|| Error::elsewhere("particles are used before they are placed"))
-    }
-
-    /// The lost particle with the id `first`, the smallest of all; `lost` is one of this rank.
-    fn lost_of_all(&self, first: f64, lost: Option<LostParticle>) -> Result<LostParticle, Error> {
-        let mut numbers = LostNumbers::zeroed();
-        if let Some(lost) = &lost {
-            numbers.count = lost.count as f64;
-            if lost.id as f64 == first {
-                numbers.left = f64::from(u8::from(lost.reason == Loss::LeftDomain));
-                numbers.position = lost.position.to_array().map(f64::from);
-                numbers.velocity = lost.velocity.to_array().map(f64::from);
-                (numbers.step, numbers.time) = (lost.step as f64, lost.time);
-            }
-        }
-        let sum = bytemuck::cast_slice_mut(std::slice::from_mut(&mut numbers));
-        self.lock().sum(sum).map_err(Error::elsewhere)?;
-        Ok(LostParticle {
-            id: first as u64,
-            reason: if numbers.left > 0.0 {
-                Loss::LeftDomain
-            } else {
-                Loss::NotANumber
-            },
-            position: numbers.position.map(|x| x as f32).into(),
-            velocity: numbers.velocity.map(|x| x as f32).into(),
-            count: numbers.count as usize,
-            step: numbers.step as u64,
-            time: numbers.time,
-            evidence: None,
-        })
     }
 
     /// Makes the owners of the particles of a set their callers, with all arrays.
@@ -385,7 +259,7 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
             maxima: std::array::from_fn(|at| -minima[1 + at]),
             lost: match first == f64::INFINITY {
                 true => None,
-                false => Some(self.lost_of_all(first, lost)?),
+                false => Some(lost_of_all(&mut self.lock().comm, first, lost)?),
             },
         })
     }
@@ -408,29 +282,20 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
                 copied(own, GATHERED)?
             }
         };
-        Gather::new(&mut engine, ids.unwrap_or(&own))?.arrays(arrays)
+        gather(&mut engine.comm, ids.unwrap_or(&own), arrays)
     }
 
     fn spread(&self) -> Result<Option<Spread>, Error> {
         let (fluid, walls) = (self.set(Set::Fluid)?, self.set(Set::Walls)?);
-        let [rank, ranks] = self.place;
         let mut engine = self.lock();
         let points = |set| engine.points(set).map_err(Error::elsewhere);
         let ([owned, halo], [_, of_walls]) = (points(fluid)?, points(walls)?);
-        let mut numbers = vec![0.0; ranks + 1];
-        (numbers[rank], numbers[ranks]) = (owned as f64, (halo + of_walls) as f64);
-        engine.sum(&mut numbers).map_err(Error::elsewhere)?;
-        let halo_points = numbers[ranks] as u64;
-        numbers.truncate(ranks);
-        let device = engine.engine.report().device.to_string();
-        let devices = engine.comm.gather(device.as_bytes());
-        let devices = devices.map_err(|fault| Error::elsewhere(crate::Error::from(fault)))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Some(Spread {
-            particles_per_rank: numbers.into_iter().map(|number| number as u64).collect(),
-            halo_points,
-            devices: devices.into_iter().map(text).collect(),
-        }))
+        let device = match engine.engine.report().device {
+            device @ Device::Gpu(_) => format!("{device}, arrays on the host"),
+            device => device.to_string(),
+        };
+        let halo = halo + of_walls;
+        Ok(Some(spread(&mut engine.comm, owned, halo, &device)?))
     }
 
     fn give_up(&self, reason: &str) {

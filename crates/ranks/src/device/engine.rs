@@ -19,7 +19,7 @@ use nearfield::{
     Device, ListKind, RadiusRule,
     device::{
         DeviceEngine, HostCopy, Progress,
-        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
+        cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits},
     },
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius};
@@ -29,7 +29,7 @@ use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius};
 /// Methods that take `&mut self` are collective, as those of
 /// [`RankedEngine`](crate::RankedEngine).
 pub struct DeviceRankedEngine {
-    pub(super) comm: Communicator,
+    pub(crate) comm: Communicator,
     pub(super) radius: Radius,
     pub(super) domain: Domain,
     /// The engine of this rank.
@@ -238,6 +238,71 @@ impl DeviceRankedEngine {
         ids.map_err(|refusal| refusal.by(self.rank()))
     }
 
+    /// The same on the device, in words: two a point, the low one first. Not collective.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn id_words(&self, set: RankedSet) -> Result<CudaView<'_, u32>, Error> {
+        let set = self.known(set).map(DeviceSet::id_words);
+        set.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// Whether the points of a set are with the ranks that own them: not after space was divided
+    /// anew, by a new set or by [`rebalance`](Self::rebalance), until they are
+    /// [migrated](Self::migrate). The same on all ranks.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn is_placed(&self, set: RankedSet) -> Result<bool, Error> {
+        let placed = self.known(set).map(|set| set.domains == self.divided);
+        placed.map_err(|refusal| refusal.by(self.rank()))
+    }
+
+    /// Brings the points of a set that this rank owns into the order of the cells as the last
+    /// migration left it, which makes everything that follows faster. Arrays of the caller follow
+    /// by [`reorder`](Self::reorder), and then positions are given by [`migrate`](Self::migrate):
+    /// until then the set is refused.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
+    /// short; the set is as before then.
+    pub fn sort(&mut self, set: RankedSet) -> Result<(), Error> {
+        let sorted = self.known(set).and_then(|own| {
+            let (engine, owned) = (&self.engine, own.names.owned);
+            let mut positions = zeros(engine, POSITION * own.points)?;
+            let mut ids = zeros(engine, ID * own.points)?;
+            let mut to = positions.slice_mut(0..POSITION * own.points);
+            engine.reorder(owned, POSITION, &own.view(), &mut to)?;
+            let mut to = ids.slice_mut(0..ID * own.points);
+            engine.reorder(owned, ID, &own.id_words(), &mut to)?;
+            Ok((positions, ids))
+        });
+        let (positions, ids) = self.comm.agree(sorted, &mut [])?;
+        let set = &mut self.device.sets[set.0];
+        (set.positions, set.ids) = (positions, ids);
+        set.broken = Some("its points were sorted".to_owned());
+        Ok(())
+    }
+
+    /// Brings values of the points of a set that this rank owns, `channels` of each, into the order
+    /// of the cells as the last migration left it; see [`sort`](Self::sort). Not collective.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids), and when an array has another length.
+    pub fn reorder<T: DeviceRepr>(
+        &self,
+        set: RankedSet,
+        channels: usize,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        let sorted = self.known(set).and_then(|own| {
+            let owned = own.names.owned;
+            Ok(self.engine.reorder(owned, channels, from, to)?)
+        });
+        sorted.map_err(|refusal| refusal.by(self.rank()))
+    }
+
     /// The positions of the points of a set that this rank owns. Not collective.
     ///
     /// # Errors
@@ -275,6 +340,29 @@ impl DeviceRankedEngine {
         let work = self.numbers_of_sets(None).and_then(|numbers| {
             let points = numbers.iter().flat_map(|numbers| numbers.as_chunks().0);
             Ok(Work::of_cells(&domains, points.copied())?)
+        });
+        self.divide(domains, work)
+    }
+
+    /// Divides space anew, so that ranks have equal numbers of the points of a set, whatever others
+    /// have. Otherwise as [`rebalance`](Self::rebalance).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
+    /// short; space is divided as before then.
+    pub fn divide_evenly(&mut self, set: RankedSet) -> Result<(), Error> {
+        let lattice = self.domains.as_ref().map(|domains| domains.lattice());
+        let Some(lattice) = lattice.cloned() else {
+            return Ok(());
+        };
+        let domains = self.undivided(lattice);
+        let positions = self.known(set).and_then(|set| {
+            let what = "positions of points";
+            download(&self.engine, what, &set.view())
+        });
+        let work = positions.and_then(|numbers| {
+            let points = numbers.as_chunks().0.iter().copied();
+            Ok(Work::of_points(&domains, points)?)
         });
         self.divide(domains, work)
     }

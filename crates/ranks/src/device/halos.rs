@@ -14,6 +14,7 @@ use crate::{
 };
 use nearfield::device::{HostBuffer, cudarc::driver::CudaSlice};
 use nearfield_grid::memory::make_room_for_one;
+use std::sync::Arc;
 
 /// The purpose of memory, for messages.
 const WHAT: &str = "points from other ranks";
@@ -108,7 +109,7 @@ impl DeviceRankedEngine {
             first: 0,
             stride: POSITION,
         };
-        (device.kernels).gather(&set.view(), POSITION, (&indices, count), rows)?;
+        (device.kernels).gather(&set.view(), [POSITION; 2], (&indices, count), rows)?;
         let packed = device
             .staging
             .leave(&self.engine, "positions of halos", packed)?;
@@ -126,7 +127,7 @@ impl DeviceRankedEngine {
         let received = self.receive(at, exchange, POSITION)?;
         Ok(received.and_then(|sources| {
             let device = &mut *self.device;
-            let halo = device.staging.upload("positions of halos")?;
+            let halo = device.staging.upload(&self.engine, "positions of halos")?;
             let set = &mut device.sets[at];
             set.take_halo(&mut self.engine, &device.kernels, &halo, sources)
         }))
@@ -139,7 +140,7 @@ impl DeviceRankedEngine {
         way: &Way,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Result<CudaSlice<u32>, Refusal>, Fault> {
+    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
         let (staging, engine) = (&mut self.device.staging, &self.engine);
         let mut landed = Ok(());
         staging.begin();
@@ -148,6 +149,6 @@ impl DeviceRankedEngine {
                 landed = staging.land(engine, bytes);
             }
         })?;
-        Ok(came.and(landed).and_then(|()| staging.upload(WHAT)))
+        Ok(came.and(landed).and_then(|()| staging.upload(engine, WHAT)))
     }
 }

@@ -22,7 +22,9 @@ use nearfield_kernels::constants::{
 };
 
 /// Bytes of freed memory that a device keeps for the next arrays.
-const KEPT_BYTES: u64 = 128 << 20;
+const KEPT_BYTES: u64 = 1 << 30;
+/// The same as a share of its memory.
+const KEPT_SHARE: u64 = 16;
 
 /// Numbers that a survey finds.
 pub(super) const FOUND: usize = 8;
@@ -130,7 +132,7 @@ pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
     let set = unsafe {
         result::device::get_mem_pool(context.cu_device()).and_then(|pool| {
             result::mem_pool::get_attribute(pool, threshold, value)?;
-            kept = kept.max(KEPT_BYTES);
+            kept = kept.max(KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE));
             result::mem_pool::set_attribute(pool, threshold, value)
         })
     };
@@ -271,12 +273,12 @@ impl Kernels {
         unsafe { self.start("survey_write", &mut launch, tiles, GRID_THREADS) }
     }
 
-    /// Puts `words` words of each of the `count` points at `indices`, which `from` has, side by
-    /// side.
+    /// Puts the first `words` of the `stride` words of each of the `count` points at `indices`,
+    /// which `from` has, side by side.
     pub(super) fn gather<T: DeviceRepr>(
         &self,
         from: &CudaView<'_, T>,
-        words: usize,
+        [stride, words]: [usize; 2],
         (indices, count): (&CudaView<'_, u32>, usize),
         rows: Rows<'_>,
     ) -> Result<(), Refusal> {
@@ -286,15 +288,15 @@ impl Kernels {
         let end = rows.first + (count - 1) * rows.stride + words;
         fits("values that leave a rank", rows.to.len(), end)?;
         fits("places of points", indices.len(), count)?;
-        let (stride, points) = (words as u32, count as u32);
+        let [stride, read, points] = [stride, words, count].map(|number| number as u32);
         let mut to = rows.to.slice_mut(rows.first..);
         let to_stride = rows.stride as u32;
         let mut launch = self.queue.launch_builder(&self.gather);
-        launch.arg(from).arg(&stride).arg(&stride).arg(indices);
+        launch.arg(from).arg(&stride).arg(&read).arg(indices);
         launch.arg(&points).arg(&mut to).arg(&to_stride);
         // SAFETY: the arguments are those that places.cu declares, and the ends were checked;
-        // callers have seen that `from` has `words` words of every point of the set, whose survey
-        // found the indices.
+        // callers have seen that `from` has `words` of `stride` words of every point of the set,
+        // whose survey found the indices.
         unsafe { self.each("gather", &mut launch, count * words) }
     }
 

@@ -171,7 +171,7 @@ impl DeviceRankedEngine {
             first: 0,
             stride: ID,
         };
-        (device.kernels).gather(&among.id_words(), ID, (&indices, count), rows)?;
+        (device.kernels).gather(&among.id_words(), [ID; 2], (&indices, count), rows)?;
         let what = "ids of halos";
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }

@@ -156,7 +156,7 @@ impl DeviceMigration {
             first: 0,
             stride: words,
         };
-        (device.kernels).gather(values, words, (&indices, count), rows)?;
+        (device.kernels).gather(values, [words; 2], (&indices, count), rows)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
         Ok((Some(moved), packed.wait()?))
     }
@@ -390,14 +390,14 @@ impl DeviceRankedEngine {
             first: 0,
             stride: POINT,
         };
-        (device.kernels).gather(positions, POSITION, places, rows)?;
+        (device.kernels).gather(positions, [POSITION; 2], places, rows)?;
         let ids = device.sets[at].id_words();
         let rows = Rows {
             to: &mut packed,
             first: POSITION,
             stride: POINT,
         };
-        (device.kernels).gather(&ids, ID, places, rows)?;
+        (device.kernels).gather(&ids, [ID; 2], places, rows)?;
         let packed = device.staging.leave(&self.engine, WHAT, packed)?;
         Ok(packed.wait()?)
     }
@@ -424,7 +424,7 @@ impl DeviceRankedEngine {
             let many = nearfield_grid::ErrorKind::TooManyPoints(now);
             return Err(Refusal::new(many));
         }
-        let came = self.device.staging.upload(WHAT)?;
+        let came = self.device.staging.upload(&self.engine, WHAT)?;
         let moved = Moved {
             way,
             left: self.engine.queue().array(WHAT, &left)?,

@@ -68,7 +68,7 @@
 //! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
 //! the host, with an MPI that knows GPUs too.
 //!
-//! An engine lets the driver's pool of its GPU keep up to 128 MiB of freed memory for the process,
+//! An engine lets the driver's pool of its GPU keep up to 1 GiB of freed memory for the process,
 //! if the pool keeps less: a step makes small arrays.
 //!
 //! # Errors

@@ -21,6 +21,7 @@ use nearfield_grid::{
     Bounds,
     memory::{Shortage, with_room},
 };
+use std::sync::Arc;
 
 /// Words of a position and of an id.
 pub(super) const POSITION: usize = 3;
@@ -73,15 +74,16 @@ impl Names {
 }
 
 /// Places of some points, on the device.
+#[derive(Clone)]
 pub(super) struct Places {
-    pub(super) indices: CudaSlice<u32>,
+    pub(super) indices: Arc<CudaSlice<u32>>,
     pub(super) count: usize,
 }
 
 impl Places {
     pub(super) fn of(engine: &DeviceEngine, indices: &[u32]) -> Result<Self, Refusal> {
         Ok(Self {
-            indices: engine.queue().array("places of points", indices)?,
+            indices: Arc::new(engine.queue().array("places of points", indices)?),
             count: indices.len(),
         })
     }
@@ -180,7 +182,11 @@ impl DeviceSet {
         departures: Departures,
     ) -> Result<(), Refusal> {
         self.sends = Places::of_sends(engine, &departures.seen)?;
-        self.border = Places::of(engine, &departures.border)?;
+        // With one partner they are the same points.
+        self.border = match &departures.seen[..] {
+            [all] if all.indices == departures.border => self.sends.clone(),
+            _ => Places::of(engine, &departures.border)?,
+        };
         self.way.sends = departures.seen;
         Ok(())
     }
@@ -206,7 +212,7 @@ impl DeviceSet {
             first: 0,
             stride: POSITION,
         };
-        kernels.gather(&self.view(), POSITION, (&indices, count), rows)?;
+        kernels.gather(&self.view(), [POSITION; 2], (&indices, count), rows)?;
         let parts = [
             (self.names.halo, halo, points),
             (self.names.border, &border, count),

@@ -7,7 +7,7 @@
 use crate::error::Refusal;
 use nearfield::device::{
     Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
-    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
+    cudarc::driver::{CudaEvent, CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
 };
 use nearfield_grid::memory::filled;
 use std::sync::Arc;
@@ -57,7 +57,16 @@ pub(super) struct Staging {
     /// Memory for what comes, and how much of it is used.
     landing: HostBuffer<u32>,
     landed: usize,
+    /// Arrays of the device that values have come to, and the number of marks at that time. A new
+    /// one would be filled with zeros first, by a kernel that waits for those of the engine.
+    arrays: Vec<(u64, Arc<CudaSlice<u32>>)>,
+    /// The last mark on the engine's stream, and the number of marks.
+    mark: Option<CudaEvent>,
+    marks: u64,
 }
+
+/// Maximum number of arrays that are kept.
+const MAX_ARRAYS: usize = 4;
 
 impl Staging {
     pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Refusal> {
@@ -66,7 +75,18 @@ impl Staging {
             spare: Vec::new(),
             landing: engine.host_buffer(1)?,
             landed: 0,
+            arrays: Vec::new(),
+            mark: None,
+            marks: 0,
         })
+    }
+
+    /// Marks where the engine's stream is: what came before the mark is read before it.
+    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<(), Refusal> {
+        let mark = engine.stream().record_event(None);
+        self.mark = Some(mark.map_err(|error| driver("marking a stream", error))?);
+        self.marks += 1;
+        Ok(())
     }
 
     /// Starts to copy words to the host, behind what was started on the engine's stream.
@@ -88,7 +108,9 @@ impl Staging {
                 engine.host_buffer(words.len() + words.len() / 4)?
             }
         };
-        Ok((engine.queue()).start_copy(what, Arc::new(words), buffer)?)
+        let leaving = (engine.queue()).start_copy(what, Arc::new(words), buffer)?;
+        self.mark(engine)?;
+        Ok(leaving)
     }
 
     /// Takes back memory of what has left.
@@ -115,8 +137,42 @@ impl Staging {
         Ok(())
     }
 
-    /// Brings what has come to the device. Waits for the copy, and not for the engine's stream.
-    pub(super) fn upload(&mut self, what: &'static str) -> Result<CudaSlice<u32>, Refusal> {
-        Ok(self.beside.array(what, &self.landing[..self.landed])?)
+    /// Brings what has come to the device. Waits for the copy, and not for what the engine's stream
+    /// does since the last mark. The array is to be read by work that is started before the next
+    /// mark.
+    pub(super) fn upload(
+        &mut self,
+        engine: &DeviceEngine,
+        what: &'static str,
+    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+        let (len, marks, arrays) = (self.landed, self.marks, &mut self.arrays);
+        let fits = |(at, array): &(u64, Arc<CudaSlice<u32>>)| {
+            *at < marks && Arc::strong_count(array) == 1 && array.len() >= len
+        };
+        let fitting = arrays.iter().position(fits);
+        let mut array = match (fitting, &self.mark) {
+            (Some(at), Some(mark)) => {
+                let waits = self.beside.wait(mark);
+                waits.map_err(|error| driver("waiting for a stream", error))?;
+                arrays.swap_remove(at).1
+            }
+            _ => {
+                if arrays.len() == MAX_ARRAYS {
+                    // The engine's stream may still read it.
+                    let joined = self.beside.join(engine.stream());
+                    joined.map_err(|error| driver("joining streams", error))?;
+                    arrays.remove(0);
+                }
+                let made = self.beside.alloc_zeros((len + len / 4).max(1));
+                Arc::new(made.map_err(|error| driver("allocating values that come", error))?)
+            }
+        };
+        // It is in no other hands.
+        if let Some(array) = Arc::get_mut(&mut array) {
+            let mut to = array.slice_mut(0..len);
+            (self.beside).copy_to_device(what, &self.landing[..len], &mut to)?;
+        }
+        arrays.push((marks, array.clone()));
+        Ok(array)
     }
 }

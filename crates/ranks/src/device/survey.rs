@@ -212,7 +212,7 @@ impl DeviceRankedEngine {
             first: 0,
             stride: POSITION,
         };
-        (self.device.kernels).gather(positions, POSITION, (&at, count), rows)?;
+        (self.device.kernels).gather(positions, [POSITION; 2], (&at, count), rows)?;
         let words = download(&self.engine, NUMBERS, &words.slice(0..POSITION * count))?;
         let (points, _) = bytemuck::cast_slice::<u32, f32>(&words).as_chunks();
         let found = self.seen.classify(domains, points)?;

@@ -19,9 +19,14 @@ use nearfield::{
     },
     kernels::Channels,
 };
+use std::sync::Arc;
 
-/// Numbers of points, and their number for each point.
-type Numbers<'a> = (CudaView<'a, f32>, usize);
+/// Numbers of points, in records of `stride` numbers. The first `channels` of each are read.
+struct Numbers<'a> {
+    values: CudaView<'a, f32>,
+    stride: usize,
+    channels: usize,
+}
 
 /// A traversal, made by [`DeviceRankedEngine::traverse`] and started by
 /// [`run_into`](Self::run_into).
@@ -86,7 +91,7 @@ impl DeviceRankedEngine {
             let mut view = found.slice_mut(0..of.border.count);
             let names = (of.names.border, among.names.halo);
             self.engine.count_neighbors(names.0, names.1, &mut view)?;
-            let border = (&of.border.indices, of.border.count);
+            let border = (&*of.border.indices, of.border.count);
             (self.device.kernels).add_counts(border, &found, counts)
         });
         self.comm.agree(counted, &mut [])
@@ -107,18 +112,19 @@ impl DeviceRankedEngine {
         fields: &[Numbers<'_>],
         places: &Places,
     ) -> Result<(CudaSlice<u32>, usize), Refusal> {
-        let width = fields.iter().map(|(_, channels)| channels).sum();
+        let width = fields.iter().map(|field| field.channels).sum();
         let mut to = zeros(&self.engine, width * places.count)?;
         let (indices, count) = places.view();
         let mut first = 0;
-        for (values, channels) in fields {
+        for field in fields {
             let rows = Rows {
                 to: &mut to,
                 first,
                 stride: width,
             };
-            (self.device.kernels).gather(values, *channels, (&indices, count), rows)?;
-            first += channels;
+            let of = [field.stride, field.channels];
+            (self.device.kernels).gather(&field.values, of, (&indices, count), rows)?;
+            first += field.channels;
         }
         Ok((to, width))
     }
@@ -153,7 +159,7 @@ impl DeviceRankedEngine {
         at: usize,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Result<CudaSlice<u32>, Refusal>, Fault> {
+    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
         let way = std::mem::take(&mut self.device.sets[at].way);
         let came = self.collect(&way, words, on);
         self.device.sets[at].way = way;
@@ -168,16 +174,25 @@ fn check(
     channels: usize,
     whose: &str,
 ) -> Result<(), Refusal> {
-    for (values, of_point) in fields {
+    for Numbers {
+        values,
+        stride,
+        channels,
+    } in fields
+    {
         let found = values.len();
-        if found != points * of_point {
+        // The last record may end behind what is read of it.
+        let least = points
+            .checked_sub(1)
+            .map_or(0, |last| last * stride + channels);
+        if !(least..=points * stride).contains(&found) || channels > stride {
             return Err(Refusal::new(format!(
-                "a field of the {whose} has {found} numbers for {points} points with {of_point} \
-                 each"
+                "a field of the {whose} has {found} numbers for {points} points with {stride} \
+                 each, {channels} read"
             )));
         }
     }
-    let found: usize = fields.iter().map(|(_, channels)| channels).sum();
+    let found: usize = fields.iter().map(|field| field.channels).sum();
     if found != channels {
         return Err(Refusal::new(format!(
             "the fields of the {whose} have {found} channels, but the kernel reads {channels}"
@@ -188,7 +203,9 @@ fn check(
 
 /// The fields as an engine takes them.
 fn fields_of<'a>(fields: &[Numbers<'a>]) -> Vec<DeviceField<'a>> {
-    let field = |(values, channels): &Numbers<'a>| DeviceField::new(values.slice(..), *channels);
+    let field = |field: &Numbers<'a>| {
+        DeviceField::new(field.values.slice(..), field.stride).channels(field.channels)
+    };
     fields.iter().map(field).collect()
 }
 
@@ -196,14 +213,43 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// Adds a field that the kernel reads of every target: `channels` numbers for each point of the
     /// targets that this rank owns, in the order of its points. Fields are given in the order of
     /// the kernel's channels.
-    pub fn targets(mut self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.targets.push((values, channels));
-        self
+    pub fn targets(self, values: CudaView<'a, f32>, channels: usize) -> Self {
+        self.target_records(values, channels, channels)
     }
 
     /// Adds a field that the kernel reads of every source, as [`targets`](Self::targets).
-    pub fn sources(mut self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.sources.push((values, channels));
+    pub fn sources(self, values: CudaView<'a, f32>, channels: usize) -> Self {
+        self.source_records(values, channels, channels)
+    }
+
+    /// As [`targets`](Self::targets), of records with `stride` numbers each: the kernel reads the
+    /// first `channels` of each, from the first of `values` on.
+    pub fn target_records(
+        mut self,
+        values: CudaView<'a, f32>,
+        stride: usize,
+        channels: usize,
+    ) -> Self {
+        self.targets.push(Numbers {
+            values,
+            stride,
+            channels,
+        });
+        self
+    }
+
+    /// The same of sources.
+    pub fn source_records(
+        mut self,
+        values: CudaView<'a, f32>,
+        stride: usize,
+        channels: usize,
+    ) -> Self {
+        self.sources.push(Numbers {
+            values,
+            stride,
+            channels,
+        });
         self
     }
 
@@ -229,7 +275,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
 
     /// Numbers that a source gives to halos.
     fn width(&self) -> usize {
-        self.sources.iter().map(|(_, channels)| channels).sum()
+        self.sources.iter().map(|field| field.channels).sum()
     }
 
     /// Starts the copy of what halos need, and then the work on owned points.
@@ -243,6 +289,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         check(&self.sources, among.points, K::Source::COUNT, "sources")?;
         let names = [of.names.owned, among.names.owned];
         let packed = if self.sources.is_empty() || among.sends.count == 0 {
+            engine.device.staging.mark(&engine.engine)?;
             None
         } else {
             let (rows, _) = engine.rows(&self.sources, &among.sends)?;
@@ -310,7 +357,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
             traversal = traversal.sources(DeviceField::new(sources, width));
         }
         traversal.run_into(&mut view)?;
-        let places = (&border.indices, border.count);
+        let places = (&*border.indices, border.count);
         kernels.combine(places, &found, (outputs, K::REDUCE), results)
     }
 }

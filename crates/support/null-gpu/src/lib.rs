@@ -166,6 +166,7 @@ const CONTEXT: Handle = ptr::without_provenance_mut(0x10);
 const STREAM: Handle = ptr::without_provenance_mut(0x20);
 const MODULE: Handle = ptr::without_provenance_mut(0x30);
 const FUNCTION: Handle = ptr::without_provenance_mut(0x40);
+const POOL: Handle = ptr::without_provenance_mut(0x50);
 
 answers! {
     cuDriverGetVersion(version: c_int) = Some(13_000);
@@ -174,6 +175,7 @@ answers! {
     cuDeviceGetAttribute(value: c_int, attribute: c_uint, device: c_int) = Some(attribute_of(attribute));
     cuDeviceTotalMem_v2(bytes: usize, device: c_int) = Some(64 << 30);
     cuDevicePrimaryCtxRetain(context: Handle, device: c_int) = Some(CONTEXT);
+    cuDeviceGetMemPool(pool: Handle, device: c_int) = Some(POOL);
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
     cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
     cuStreamCreate(stream: Handle, flags: c_uint) = Some(STREAM);
@@ -197,6 +199,8 @@ does_nothing! {
     cuModuleUnload(module: Handle);
     cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int);
     cuEventQuery(event: Handle);
+    cuMemPoolGetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
+    cuMemPoolSetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
 }
 
 fn attribute_of(attribute: c_uint) -> c_int {

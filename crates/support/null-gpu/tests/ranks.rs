@@ -119,3 +119,44 @@ fn no_gpu() {
     let error = dam_break::run_on_threads(&args, 2).unwrap_err().to_string();
     assert!(error.contains("device gpu:0 is not available"), "{error}");
 }
+
+#[test]
+fn a_dam_break_on_gpus_of_ranks_keeps_its_particles() {
+    on_null_gpus(2, "dam_break_on_gpus");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn dam_break_on_gpus() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |name: &str, deterministic| {
+        let output = home.path().join(name);
+        let args = dam_break::Args {
+            run: nearfield_dam_break::Args {
+                device: "gpu".parse().unwrap(),
+                particles: Some(3000),
+                seconds: Some(0.02),
+                frames: Some(2),
+                checkpoint: Some(output.join("state")),
+                output: output.clone(),
+                ..nearfield_dam_break::Args::default()
+            },
+            deterministic,
+        };
+        (dam_break::run_on_threads(&args, 3), output)
+    };
+    let (summary, output) = run("live", false);
+    let summary = summary.unwrap();
+    assert!(summary.steps > 0);
+    for file in ["state", "frame_0001.vtp"] {
+        assert!(output.join(file).is_file(), "no {file}");
+    }
+    let spread = summary.spread.unwrap();
+    let particles: u64 = spread.particles_per_rank.iter().sum();
+    assert_eq!(particles, summary.particles as u64);
+    assert_eq!(spread.device_per_rank, ["gpu:0", "gpu:1", "gpu:0"]);
+
+    // Sums by ascending ids are the CPU's.
+    let error = run("deterministic", true).0.unwrap_err().to_string();
+    assert!(error.contains("over stored lists"), "{error}");
+}

@@ -1,7 +1,7 @@
-//! The arrays of a fluid on a GPU, as long as its numbers of particles for its whole life.
+//! The arrays of a fluid on a GPU, which are at least as long as its numbers of particles say.
 
 use nearfield::device::{
-    DeviceEngine, GpuError, HostCopy,
+    DeviceEngine, GpuError, HostCopy, Queue,
     cudarc::driver::{CudaSlice, DeviceRepr, DriverError, ValidAsZeroBits},
 };
 use nearfield_grid::memory::collected;
@@ -30,7 +30,6 @@ pub(super) struct Arrays {
     pub(super) position: CudaSlice<f32>,
     /// Velocity and compression [4].
     pub(super) moving: CudaSlice<f32>,
-    pub(super) id: CudaSlice<u32>,
     /// [2] and [1]
     pub(super) rates: CudaSlice<f32>,
     pub(super) wall_rates: CudaSlice<f32>,
@@ -45,7 +44,7 @@ pub(super) struct Arrays {
     pub(super) extrapolated: CudaSlice<f32>,
     /// `moving` before the compression, should that have to be repeated; and room for sorting.
     pub(super) kept: CudaSlice<f32>,
-    pub(super) spare_id: CudaSlice<u32>,
+    pub(super) wall_spare: CudaSlice<f32>,
     pub(super) partials: CudaSlice<f64>,
     pub(super) totals: CudaSlice<f64>,
     /// The totals on the host.
@@ -64,49 +63,80 @@ impl Arrays {
         let particles = particles.zip(&walls.roughness);
         let still = particles.map(|((&volume, &pressure), &rough)| [volume, pressure, rough]);
         let still = collected(still, PARTICLES)?;
-        let (count, wall_count) = (fluid.len(), walls.len());
-        // An engine on a GPU takes fewer particles than 32 bits number.
-        let ids = collected(fluid.id.iter().map(|&id| id as u32), PARTICLES)?;
-        let uploaded = |values: &[f32]| engine.queue().array(PARTICLES, values).map_err(failed);
-        let floats = |len| zeros::<f32>(engine, len);
-        Ok(Self {
+        let queue = engine.queue();
+        let uploaded = |values: &[f32]| queue.array(PARTICLES, values).map_err(failed);
+        let none = || zeros::<f32>(queue, 0);
+        let mut arrays = Self {
             position: uploaded(bytemuck::cast_slice(&fluid.position))?,
             moving: uploaded(moving.as_flattened())?,
-            id: (engine.queue().array(PARTICLES, &ids)).map_err(failed)?,
-            rates: floats(2 * count)?,
-            wall_rates: floats(count)?,
-            forces: floats(4 * count)?,
-            wall_forces: floats(4 * count)?,
-            pressed: floats(5 * count)?,
+            rates: none()?,
+            wall_rates: none()?,
+            forces: none()?,
+            wall_forces: none()?,
+            pressed: none()?,
             wall_position: uploaded(bytemuck::cast_slice(&walls.position))?,
             still: uploaded(still.as_flattened())?,
-            extrapolated: floats(2 * wall_count)?,
-            kept: floats(4 * count)?,
-            spare_id: zeros(engine, count)?,
-            partials: zeros(engine, MAX_BLOCKS * TOTALS)?,
-            totals: zeros(engine, TOTALS)?,
+            extrapolated: none()?,
+            kept: none()?,
+            wall_spare: none()?,
+            partials: zeros(queue, MAX_BLOCKS * TOTALS)?,
+            totals: zeros(queue, TOTALS)?,
             found: engine.host_copy(TOTALS)?,
-        })
+        };
+        arrays.fit(queue, [fluid.len(), walls.len()])?;
+        Ok(arrays)
+    }
+
+    /// Makes room for this many fluid and wall particles. Arrays that have none lose their values,
+    /// which are those of no particle.
+    pub(super) fn fit(&mut self, queue: &Queue, [fluid, walls]: [usize; 2]) -> Result<(), Error> {
+        for (values, len) in [
+            (&mut self.rates, 2 * fluid),
+            (&mut self.wall_rates, fluid),
+            (&mut self.forces, 4 * fluid),
+            (&mut self.wall_forces, 4 * fluid),
+            (&mut self.pressed, 5 * fluid),
+            (&mut self.kept, 4 * fluid),
+            (&mut self.extrapolated, 2 * walls),
+            (&mut self.wall_spare, 3 * walls),
+            // Empty ones, which cannot be cut.
+            (&mut self.position, 1),
+            (&mut self.moving, 4),
+            (&mut self.wall_position, 1),
+            (&mut self.still, 1),
+        ] {
+            if values.len() < len {
+                // Particles come and go; the first number is often the last one.
+                let more = if values.len() > 4 { len / 8 } else { 0 };
+                *values = zeros(queue, len + more)?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl Notes {
-    pub(super) fn of(engine: &DeviceEngine, count: usize) -> Result<Self, Error> {
+    pub(super) fn of(queue: &Queue, count: usize) -> Result<Self, Error> {
         Ok(Self {
-            neighbors: zeros(engine, count)?,
-            bins: zeros(engine, FRONT_BINS as usize)?,
-            partials: zeros(engine, MAX_BLOCKS * MEASURE_SLOTS)?,
-            totals: zeros(engine, MEASURE_SLOTS)?,
+            neighbors: zeros(queue, count)?,
+            bins: zeros(queue, FRONT_BINS as usize)?,
+            partials: zeros(queue, MAX_BLOCKS * MEASURE_SLOTS)?,
+            totals: zeros(queue, MEASURE_SLOTS)?,
         })
     }
 }
 
 /// An array of `len` zeros, or of one: there may be no walls, but arrays cannot be empty.
 pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-    engine: &DeviceEngine,
+    queue: &Queue,
     len: usize,
 ) -> Result<CudaSlice<T>, Error> {
-    engine.stream().alloc_zeros(len.max(1)).map_err(unallocated)
+    queue.alloc_zeros(len.max(1)).map_err(unallocated)
+}
+
+/// The id of these words.
+pub(super) fn id_of([low, high]: [u32; 2]) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
 pub(super) fn failed(error: GpuError) -> Error {

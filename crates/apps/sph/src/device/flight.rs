@@ -7,10 +7,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
-use nearfield::device::{Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue};
+use nearfield::device::{
+    Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue, cudarc::driver::CudaView,
+};
 use nearfield_grid::{OfProcess, memory::collected};
 
-use super::arrays::{Arrays, PARTICLES, failed, unallocated};
+use super::arrays::{Arrays, PARTICLES, failed, id_of, unallocated};
 use crate::{Error, particles::Particles};
 
 /// The stream of the copies, and page-locked memory that no copy uses.
@@ -19,17 +21,19 @@ pub(super) struct Flights {
     spare: Arc<Mutex<Vec<OfProcess<Landing>>>>,
 }
 
-/// Page-locked memory for the particles; numbers per particle in brackets.
+/// Page-locked memory for at least as many particles; numbers per particle in brackets.
 struct Landing {
     /// [3]
     position: HostBuffer<f32>,
     /// Velocity and compression [4].
     moving: HostBuffer<f32>,
+    /// Words [2].
     id: HostBuffer<u32>,
 }
 
-/// A copy under way.
+/// A copy of `count` particles under way.
 pub(super) struct Flight {
+    count: usize,
     arrays: OfProcess<(Arriving<f32>, Arriving<f32>, Arriving<u32>)>,
     spare: Arc<Mutex<Vec<OfProcess<Landing>>>>,
 }
@@ -42,23 +46,30 @@ impl Flights {
         })
     }
 
-    /// Starts to copy `count` particles.
+    /// Starts to copy `count` particles with these ids, at least one.
     pub(super) fn start(
         &self,
         engine: &DeviceEngine,
         arrays: &Arrays,
+        ids: &CudaView<'_, u32>,
         count: usize,
     ) -> Result<Flight, Error> {
         let stream = engine.stream();
-        let position = Arc::new(stream.clone_dtod(&arrays.position).map_err(unallocated)?);
-        let moving = Arc::new(stream.clone_dtod(&arrays.moving).map_err(unallocated)?);
-        let id = Arc::new(stream.clone_dtod(&arrays.id).map_err(unallocated)?);
-        let landing = match lock(&self.spare).pop() {
-            Some(landing) => landing.into_inner(),
+        let floats = |values: CudaView<'_, f32>| stream.clone_dtod(&values).map_err(unallocated);
+        let position = Arc::new(floats(arrays.position.slice(0..3 * count))?);
+        let moving = Arc::new(floats(arrays.moving.slice(0..4 * count))?);
+        let id = Arc::new(
+            stream
+                .clone_dtod(&ids.slice(0..2 * count))
+                .map_err(unallocated)?,
+        );
+        let kept = lock(&self.spare).pop().map(OfProcess::into_inner);
+        let landing = match kept.filter(|landing| landing.id.len() >= 2 * count) {
+            Some(landing) => landing,
             None => Landing {
                 position: engine.host_buffer(3 * count)?,
                 moving: engine.host_buffer(4 * count)?,
-                id: engine.host_buffer(count)?,
+                id: engine.host_buffer(2 * count)?,
             },
         };
         self.queue.join(stream).map_err(unallocated)?;
@@ -68,6 +79,7 @@ impl Flights {
             (self.queue).start_copy(PARTICLES, id, landing.id),
         );
         Ok(Flight {
+            count,
             arrays: OfProcess::new((
                 start.0.map_err(failed)?,
                 start.1.map_err(failed)?,
@@ -90,14 +102,15 @@ impl Flight {
             moving: moving.wait().map_err(failed)?,
             id: id.wait().map_err(failed)?,
         };
-        let moving = landed.moving.as_chunks::<4>().0;
-        let positions = landed.position.as_chunks::<3>().0.iter();
+        let moving = &landed.moving.as_chunks::<4>().0[..self.count];
+        let positions = landed.position.as_chunks::<3>().0[..self.count].iter();
+        let ids = landed.id.as_chunks::<2>().0[..self.count].iter();
         let velocities = moving.iter().map(|&[x, y, z, _]| Vec3::new(x, y, z));
         let particles = Particles {
             position: collected(positions.map(|&x| Vec3::from(x)), PARTICLES)?,
             velocity: collected(velocities, PARTICLES)?,
             compression: collected(moving.iter().map(|&[.., s]| s), PARTICLES)?,
-            id: collected(landed.id.iter().map(|&id| u64::from(id)), PARTICLES)?,
+            id: collected(ids.map(|&words| id_of(words)), PARTICLES)?,
         };
         lock(&self.spare).push(OfProcess::new(landed));
         Ok(particles)

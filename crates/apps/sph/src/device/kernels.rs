@@ -1,8 +1,8 @@
 //! The kernels of integrate.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are as long as the counts handed over with them (their
-//! owner, [`DeviceBody`](super::DeviceBody), makes them once and never changes them), and all work
-//! is on the engine's stream.
+//! **What the functions rely on:** arrays are at least as long as the counts handed over with them
+//! say (their owner, [`DeviceBody`](super::DeviceBody), sees to it when the counts change), and all
+//! work is on the engine's stream.
 
 use nearfield::device::{
     DeviceEngine, Program, Queue,
@@ -30,7 +30,7 @@ pub(super) const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
 /// Slots of the second kick begin here.
 pub(super) const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
 /// Which sums of a step are maxima.
-const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
+pub(super) const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
 
 /// `Settings` of integrate.cu.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,9 @@ pub(super) struct Probed<'a> {
 pub(super) struct Kernels {
     queue: Queue,
     settings: Settings,
+    /// Blocks that give sums, as many for any number of particles of a rank: sums of a kick are
+    /// read when particles have moved between ranks since.
+    blocks: u32,
     kick: CudaFunction,
     compress: CudaFunction,
     press_walls: CudaFunction,
@@ -125,7 +128,12 @@ pub(super) struct Partials<'a> {
 }
 
 impl Kernels {
-    pub(super) fn load(engine: &DeviceEngine, config: &Config) -> Result<Self, Error> {
+    /// For at most `particles` particles.
+    pub(super) fn load(
+        engine: &DeviceEngine,
+        config: &Config,
+        particles: usize,
+    ) -> Result<Self, Error> {
         let module = engine.load(&Program::from(&nearfield_kernels::FLUID))?;
         let kernel = |name| {
             module
@@ -134,6 +142,7 @@ impl Kernels {
         };
         Ok(Self {
             queue: engine.queue().clone(),
+            blocks: particles.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32,
             settings: Settings {
                 gravity: config.gravity.to_array(),
                 stiffness: config.water_state().stiffness(),
@@ -149,6 +158,11 @@ impl Kernels {
             probe: kernel("probe")?,
             total: kernel("total")?,
         })
+    }
+
+    /// The engine's queue.
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// Kicks over `step`, then drifts over `drift` seconds.
@@ -178,7 +192,7 @@ impl Kernels {
             .arg(&mut partials);
         // SAFETY: the arguments are those that integrate.cu declares; DeviceBody makes the arrays
         // as long as the count.
-        unsafe { self.start("kick", &mut launch, summing(fluid.count), THREADS) }
+        unsafe { self.start("kick", &mut launch, self.blocks, THREADS) }
     }
 
     /// Changes compressions over `step` seconds.
@@ -201,17 +215,16 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut partials);
         // SAFETY: as above.
-        unsafe { self.start("compress", &mut launch, summing(fluid.count), THREADS) }
+        unsafe { self.start("compress", &mut launch, self.blocks, THREADS) }
     }
 
-    /// Adds up all sums of a step of `count` particles.
+    /// Adds up all sums of a step.
     pub(super) fn step_totals(
         &self,
-        count: usize,
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
-        self.total(summing(count), TOTALS, STEP_MAXIMA, partials, totals)
+        self.total(self.blocks, TOTALS, STEP_MAXIMA, partials, totals)
     }
 
     pub(super) fn press_walls(
@@ -252,8 +265,8 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { self.start("measure", &mut launch, summing(count), THREADS) }?;
-        self.total(summing(count), MEASURE_SLOTS, 0, partials, totals)
+        unsafe { self.start("measure", &mut launch, self.blocks, THREADS) }?;
+        self.total(self.blocks, MEASURE_SLOTS, 0, partials, totals)
     }
 
     /// Counts the particles by the bins of `rule`, into zeros.
@@ -264,6 +277,9 @@ impl Kernels {
         rule: &FrontRule,
         counts: &mut CudaSlice<u32>,
     ) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
+        }
         let (fluid, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
         let (low, scale) = (rule.low, rule.scale());
         let mut launch = self.queue.launch_builder(&self.tally);
@@ -327,9 +343,4 @@ impl Kernels {
         let started = unsafe { self.queue.launch(kernel, launch, blocks, threads) };
         Ok(started.map_err(nearfield::Error::from)?)
     }
-}
-
-/// Number of blocks that sum over `count` particles.
-fn summing(count: usize) -> u32 {
-    count.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32
 }

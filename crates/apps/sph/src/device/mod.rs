@@ -2,29 +2,32 @@
 //! only when they are looked at.
 //!
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
-//! the length of the next step.
+//! the length of the next step. On [ranks](near) each has a share of the particles on its GPU, and
+//! the neighbourhood waits for what ranks have to tell each other.
 
 mod arrays;
 mod body;
 mod flight;
 mod kernels;
+mod look;
+mod near;
 mod probes;
 
 use std::{
     mem,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use glam::{DVec3, Vec3};
-use nearfield::{
-    device::{
-        DeviceEngine, DeviceField, Progress,
-        cudarc::driver::{CudaView, DeviceRepr},
-    },
-    prelude::PointSetId,
+use nearfield::device::{
+    GpuErrorKind, Progress,
+    cudarc::driver::{CudaView, DeviceRepr},
 };
 
-use nearfield_grid::{OfProcess, memory::filled};
+use nearfield_grid::{
+    OfProcess,
+    memory::{collected, filled},
+};
 
 use crate::{
     Config, Error, ErrorKind,
@@ -33,26 +36,30 @@ use crate::{
     front::FrontRule,
     guard::Watch,
     matter::Matter,
-    particles::Particles,
+    neighborhood::Set,
     passes::{Passes, Rates},
     probes::{ProbeSums, Probes},
-    walls::Walls,
 };
 use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, failed, unallocated};
-use flight::Flights;
-use kernels::{Compressed, KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, TOTALS};
+use flight::{Flight, Flights};
+use kernels::{
+    Compressed, KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, STEP_MAXIMA, TOTALS,
+};
+pub(crate) use near::OneGpu;
+pub use near::{DeviceArrays, DeviceNeighborhood, Records};
 use probes::ProbeArrays;
 
-/// Fluid and walls on a GPU.
-pub(crate) struct DeviceBody {
-    engine: DeviceEngine,
-    fluid: PointSetId,
-    wall: PointSetId,
+/// Fluid and walls on a GPU, or those of a rank.
+pub(crate) struct DeviceBody<N> {
+    /// Behind a lock because sums over ranks are asked of a body that does not change.
+    near: Mutex<N>,
     /// As what the engine holds: neither used nor dropped in a forked child.
     kernels: OfProcess<Kernels>,
     arrays: OfProcess<Arrays>,
     count: usize,
     walls: usize,
+    /// Fluid and wall particles of all ranks.
+    all: [usize; 2],
     /// The particles as they were downloaded since the last step.
     seen: OnceLock<Matter>,
     /// As they were downloaded before.
@@ -67,29 +74,52 @@ pub(crate) struct DeviceBody {
     probes: OfProcess<Mutex<Option<ProbeArrays>>>,
 }
 
-impl DeviceBody {
-    /// Brings fluid and walls to GPU `number` and evaluates the first forces.
-    pub(crate) fn new(config: &Config, number: u32, matter: Matter) -> Result<Self, Error> {
-        let builder = DeviceEngine::builder(config.kernel().support());
-        let builder = match (config.domain.low, config.domain.high) {
-            (low, high) if low.is_finite() && high.is_finite() => {
-                builder.within(low.to_array(), high.to_array())
-            }
-            _ => builder,
+/// Fluid and walls as a neighbourhood takes them.
+macro_rules! arrays {
+    ($body:expr) => {{
+        let arrays = &mut *$body.arrays;
+        let fluid = DeviceArrays {
+            count: &mut $body.count,
+            positions: &mut arrays.position,
+            columns: vec![(&mut arrays.moving, 4)],
+            spare: &mut arrays.kept,
         };
-        let mut engine = builder.on_gpu(number)?;
+        let walls = DeviceArrays {
+            count: &mut $body.walls,
+            positions: &mut arrays.wall_position,
+            columns: vec![(&mut arrays.still, 3)],
+            spare: &mut arrays.wall_spare,
+        };
+        (fluid, walls)
+    }};
+}
+
+impl<N: DeviceNeighborhood> DeviceBody<N> {
+    /// Brings this rank's share of the particles to its GPU and evaluates the first forces.
+    pub(crate) fn new(
+        config: &Config,
+        mut near: N,
+        matter: Matter,
+        wall_ids: &[u64],
+    ) -> Result<Self, Error> {
         let Matter { fluid, walls } = &matter;
-        let arrays = Arrays::of(&engine, fluid, walls)?;
-        let fluid_set = engine.add_point_set(&arrays.position.as_view())?;
-        let wall_set = engine.add_point_set(&arrays.wall_position.slice(0..3 * walls.len()))?;
+        let mut all = [fluid.len() as f64, walls.len() as f64];
+        near.together(&mut all, &mut [])?;
+        let all = all.map(|count| count as usize);
+        let made = || {
+            let kernels = Kernels::load(near.engine(), config, all[0])?;
+            Ok((kernels, Arrays::of(near.engine(), fluid, walls)?))
+        };
+        let made: Result<_, Error> = made();
+        let (kernels, arrays) = made.inspect_err(|error| near.give_up(&error.to_string()))?;
+        let ids = collected(fluid.id.iter().copied(), PARTICLES)?;
         let mut body = Self {
-            kernels: OfProcess::new(Kernels::load(&engine, config)?),
-            engine,
-            fluid: fluid_set,
-            wall: wall_set,
+            near: Mutex::new(near),
+            kernels: OfProcess::new(kernels),
             arrays: OfProcess::new(arrays),
             count: fluid.len(),
             walls: walls.len(),
+            all,
             seen: OnceLock::new(),
             last: matter,
             fault: Mutex::default(),
@@ -97,38 +127,67 @@ impl DeviceBody {
             notes: OfProcess::new(Mutex::default()),
             probes: OfProcess::new(Mutex::default()),
         };
-        body.sort_walls()?;
-        body.apply_rates(0.0)?;
+        let (fluid, walls) = arrays!(body);
+        let near = unlocked(&mut body.near);
+        near.place(fluid, walls, [&ids, wall_ids])?;
+        body.fit()?;
+        let started = body.apply_rates(0.0);
+        body.own(started)?;
         loop {
             body.evaluate_forces(config)?;
-            match body.engine.finish()? {
+            match unlocked(&mut body.near).finish()? {
                 Progress::Valid => return Ok(body),
                 Progress::Repeat => {}
             }
         }
     }
 
+    /// Refuses to work in a forked child of the process that made the body.
+    fn usable(&self) -> Result<(), Error> {
+        if self.kernels.is_inherited() {
+            return Err(failed(GpuErrorKind::Forked.into()));
+        }
+        Ok(())
+    }
+
+    fn near(&self) -> MutexGuard<'_, N> {
+        self.near.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells other ranks of an error that is one of this rank alone.
+    fn own<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
+        result.inspect_err(|error| self.near().give_up(&error.to_string()))
+    }
+
+    /// Makes room for the particles that there are.
+    fn fit(&mut self) -> Result<(), Error> {
+        let counts = [self.count, self.walls];
+        let fitted = self.arrays.fit(self.kernels.queue(), counts);
+        self.own(fitted)
+    }
+
     /// A step of `dt` seconds.
     fn step(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error> {
-        self.engine.usable()?;
-        self.report_fault()?;
+        self.usable()?;
+        let report = self.report_fault();
+        self.own(report)?;
         let _span = tracing::debug_span!("sph.device_step").entered();
         if let Some(seen) = self.seen.take() {
             self.last = seen;
         }
         let half = 0.5 * dt;
-        self.kick(half, dt, 0)?;
-        let (engine, arrays) = (&mut self.engine, &mut *self.arrays);
-        engine.update(self.fluid, &arrays.position.as_view())?;
-        let queue = engine.queue().clone();
+        let kicked = self.kick(half, dt, 0);
+        self.own(kicked)?;
+        self.follow(watch)?;
         loop {
             self.compress(config, dt)?;
             self.evaluate_forces(config)?;
-            self.kick(half, 0.0, SECOND_KICK)?;
-            self.ask_totals()?;
+            let kicked = self.kick(half, 0.0, SECOND_KICK);
+            let asked = kicked.and_then(|()| self.ask_totals());
+            self.own(asked)?;
             // The engine's wait is that for the totals too.
-            let finished = self.engine.finish();
-            let totals = *self.totals_found()?;
+            let finished = unlocked(&mut self.near).finish();
+            let totals = self.totals_found()?;
             let advance = Advance {
                 first: kick_of(&totals[..KICK_SLOTS]),
                 compression: Compression {
@@ -142,23 +201,48 @@ impl DeviceBody {
                 Progress::Valid => return Ok(advance),
                 Progress::Repeat => {
                     let arrays = &mut *self.arrays;
-                    queue
-                        .copy_on_device(
-                            KEPT,
-                            &arrays.kept.as_view(),
-                            &mut arrays.moving.as_view_mut(),
-                        )
-                        .map_err(failed)?;
+                    let len = 4 * self.count;
+                    let mut moving = arrays.moving.slice_mut(0..len);
+                    let queue = self.kernels.queue();
+                    let copied =
+                        queue.copy_on_device(KEPT, &arrays.kept.slice(0..len), &mut moving);
+                    self.own(copied.map_err(failed))?;
                 }
             }
         }
     }
 
+    /// Tells the neighbourhood where the particles are; some may have come from other ranks then.
+    fn follow(&mut self, watch: Watch) -> Result<(), Error> {
+        let (fluid, walls) = arrays!(self);
+        let followed = unlocked(&mut self.near).follow(fluid, walls);
+        match followed {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.fit()?;
+                // As the kick left it.
+                let (arrays, len) = (&mut *self.arrays, 4 * self.count);
+                let mut kept = arrays.kept.slice_mut(0..len);
+                let queue = self.kernels.queue();
+                let copied = queue.copy_on_device(KEPT, &arrays.moving.slice(0..len), &mut kept);
+                self.own(copied.map_err(failed))
+            }
+            // Positions that are no numbers are refused there.
+            Err(error) if self.near().ranks() > 1 => match self.lost(watch)? {
+                Some(lost) => Err(lost),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sums and maxima of the fluid now.
     fn look_at_kick(&mut self) -> Result<Kick, Error> {
-        self.engine.usable()?;
-        self.kick(0.0, 0.0, SECOND_KICK)?;
-        Ok(kick_of(&self.totals()?[SECOND_KICK..]))
+        self.usable()?;
+        let kicked = self.kick(0.0, 0.0, SECOND_KICK);
+        let asked = kicked.and_then(|()| self.ask_totals());
+        self.own(asked)?;
+        Ok(kick_of(&self.totals_found()?[SECOND_KICK..]))
     }
 
     /// Kicks over `step` and drifts over `drift` seconds; the first kick of a step keeps the
@@ -183,19 +267,17 @@ impl DeviceBody {
 
     fn compress(&mut self, config: &Config, dt: f64) -> Result<(), Error> {
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
-        let (engine, arrays) = (&self.engine, &mut *self.arrays);
-        let (moving, still) = (&arrays.moving, &arrays.still);
-        engine
-            .traverse(&fluid, self.fluid, self.fluid)
-            .targets(DeviceField::new(moving.as_view(), 4))
-            .sources(DeviceField::new(moving.as_view(), 4))
-            .run_into(&mut arrays.rates.as_view_mut())?;
-        engine
-            .traverse(&walls, self.fluid, self.wall)
-            .targets(DeviceField::new(moving.as_view(), 4))
-            .sources(DeviceField::new(still.slice(0..3 * self.walls), 3))
-            .run_into(&mut arrays.wall_rates.as_view_mut())?;
-        self.apply_rates(dt)
+        let near = unlocked(&mut self.near);
+        let (arrays, count) = (&mut *self.arrays, self.count);
+        let moving = || records(arrays.moving.slice(0..4 * count), 4);
+        let (of, results) = ([Set::Fluid; 2], &mut arrays.rates.slice_mut(0..2 * count));
+        near.traverse(&fluid, of, [moving(), moving()], results)?;
+        let still = records(arrays.still.slice(0..3 * self.walls), 3);
+        let results = &mut arrays.wall_rates.slice_mut(0..count);
+        let of = [Set::Fluid, Set::Walls];
+        near.traverse(&walls, of, [moving(), still], results)?;
+        let applied = self.apply_rates(dt);
+        self.own(applied)
     }
 
     /// Changes the compressions by their rates over `dt`; over 0, finds what follows from them.
@@ -217,50 +299,59 @@ impl DeviceBody {
 
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let passes = Passes::of(config);
-        let (engine, arrays) = (&self.engine, &mut *self.arrays);
-        let compression = arrays.moving.slice(3..);
-        let pressed = || DeviceField::new(arrays.pressed.as_view(), 5);
-        engine
-            .traverse(&passes.extrapolation(), self.wall, self.fluid)
-            .sources(DeviceField::new(compression, 4))
-            .run_into(&mut arrays.extrapolated.slice_mut(0..2 * self.walls))?;
-        self.kernels
-            .press_walls(&mut arrays.still, &arrays.extrapolated, self.walls)?;
-        engine
-            .traverse(&passes.forces(), self.fluid, self.fluid)
-            .targets(pressed())
-            .sources(pressed())
-            .run_into(&mut arrays.forces.as_view_mut())?;
-        engine
-            .traverse(&passes.wall_forces(), self.fluid, self.wall)
-            .targets(pressed())
-            .sources(DeviceField::new(arrays.still.slice(0..3 * self.walls), 3))
-            .run_into(&mut arrays.wall_forces.as_view_mut())?;
-        Ok(())
-    }
-
-    /// Sums of the step, once it is done.
-    fn totals(&mut self) -> Result<[f64; TOTALS], Error> {
-        self.ask_totals()?;
-        self.totals_found().copied()
+        let near = unlocked(&mut self.near);
+        let (arrays, count, walls) = (&mut *self.arrays, self.count, self.walls);
+        let compression = arrays.moving.slice((4 * count).min(3)..4 * count);
+        let results = &mut arrays.extrapolated.slice_mut(0..2 * walls);
+        let (of, sources) = ([Set::Walls, Set::Fluid], records(compression, 4));
+        near.traverse(&passes.extrapolation(), of, [None, sources], results)?;
+        let pressed = (self.kernels).press_walls(&mut arrays.still, &arrays.extrapolated, walls);
+        if let Err(error) = pressed {
+            near.give_up(&error.to_string());
+            return Err(error);
+        }
+        let pressed = || records(arrays.pressed.slice(0..5 * count), 5);
+        let results = &mut arrays.forces.slice_mut(0..4 * count);
+        let of = [Set::Fluid; 2];
+        near.traverse(&passes.forces(), of, [pressed(), pressed()], results)?;
+        let still = records(arrays.still.slice(0..3 * walls), 3);
+        let results = &mut arrays.wall_forces.slice_mut(0..4 * count);
+        let of = [Set::Fluid, Set::Walls];
+        near.traverse(&passes.wall_forces(), of, [pressed(), still], results)
     }
 
     /// Adds up the step's sums and starts to bring them to the host.
     fn ask_totals(&mut self) -> Result<(), Error> {
         let arrays = &mut *self.arrays;
         let totals = &mut arrays.totals.as_view_mut();
-        self.kernels
-            .step_totals(self.count, &arrays.partials, totals)?;
-        let (queue, totals) = (self.engine.queue(), arrays.totals.as_view());
-        queue
+        self.kernels.step_totals(&arrays.partials, totals)?;
+        let totals = arrays.totals.as_view();
+        (self.kernels.queue())
             .start_host_copy(STEP, &totals, &mut arrays.found)
             .map_err(failed)
     }
 
-    /// The totals that were asked for.
-    fn totals_found(&mut self) -> Result<&[f64; TOTALS], Error> {
-        let found = self.arrays.found.read().map_err(failed)?;
-        Ok(found.first_chunk().unwrap_or(&[0.0; TOTALS]))
+    /// The totals that were asked for, of all ranks.
+    fn totals_found(&mut self) -> Result<[f64; TOTALS], Error> {
+        let found = self.arrays.found.read().map_err(failed);
+        let found = found.map(|found| *found.first_chunk().unwrap_or(&[0.0; TOTALS]));
+        let mut totals: [f64; TOTALS] = self.own(found)?;
+        let near = unlocked(&mut self.near);
+        if near.ranks() > 1 {
+            let is_maximum = |slot: usize| STEP_MAXIMA >> slot & 1 != 0;
+            let (mut sums, mut maxima) = (totals, [f64::INFINITY; TOTALS]);
+            for slot in (0..TOTALS).filter(|slot| is_maximum(*slot)) {
+                (sums[slot], maxima[slot]) = (0.0, -totals[slot]);
+            }
+            near.together(&mut sums, &mut maxima)?;
+            for slot in 0..TOTALS {
+                totals[slot] = match is_maximum(slot) {
+                    true => -maxima[slot],
+                    false => sums[slot],
+                };
+            }
+        }
+        Ok(totals)
     }
 
     fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {
@@ -272,68 +363,40 @@ impl DeviceBody {
         } else if !lost(SECOND_KICK) {
             return Ok(());
         }
-        match watch.inspect(&self.seen().fluid) {
-            Some(lost) => Err(ErrorKind::Lost(Box::new(lost)).into()),
-            None => Ok(()),
-        }
+        self.lost(watch)?.map_or(Ok(()), Err)
+    }
+
+    /// The lost particle with the smallest id as an error.
+    fn lost(&self, watch: Watch) -> Result<Option<Error>, Error> {
+        let lost = watch.inspect(&self.seen().fluid);
+        let lost = self.near().first_lost(lost)?;
+        Ok(lost.map(|lost| ErrorKind::Lost(Box::new(lost)).into()))
     }
 
     /// Brings the particles into the order of the cells.
     fn sort(&mut self) -> Result<(), Error> {
-        self.engine.usable()?;
-        let (engine, arrays, fluid) = (&mut self.engine, &mut *self.arrays, self.fluid);
-        for channels in [
-            &mut arrays.moving,
-            &mut arrays.forces,
-            &mut arrays.wall_forces,
-        ] {
-            engine.reorder(
-                fluid,
-                4,
-                &channels.as_view(),
-                &mut arrays.kept.as_view_mut(),
-            )?;
-            mem::swap(channels, &mut arrays.kept);
-        }
-        let mut sorted = arrays.kept.slice_mut(0..3 * self.count);
-        engine.reorder(fluid, 3, &arrays.position.as_view(), &mut sorted)?;
-        let mut position = arrays.position.as_view_mut();
-        engine
-            .queue()
-            .copy_on_device("sorted positions", &sorted.as_view(), &mut position)
-            .map_err(failed)?;
-        engine.reorder(
-            fluid,
-            1,
-            &arrays.id.as_view(),
-            &mut arrays.spare_id.as_view_mut(),
-        )?;
-        mem::swap(&mut arrays.id, &mut arrays.spare_id);
+        self.usable()?;
+        let arrays = &mut *self.arrays;
+        let fluid = DeviceArrays {
+            count: &mut self.count,
+            positions: &mut arrays.position,
+            columns: vec![
+                (&mut arrays.moving, 4),
+                (&mut arrays.forces, 4),
+                (&mut arrays.wall_forces, 4),
+            ],
+            spare: &mut arrays.kept,
+        };
+        unlocked(&mut self.near).sort_fluid(fluid)?;
         self.seen.take();
-        Ok(engine.update(fluid, &arrays.position.as_view())?)
-    }
-
-    /// Brings the walls into the order of the cells, once.
-    fn sort_walls(&mut self) -> Result<(), Error> {
-        let (engine, arrays, wall) = (&mut self.engine, &mut *self.arrays, self.wall);
-        if self.walls == 0 {
-            return Ok(());
-        }
-        let stream = engine.stream().clone();
-        for values in [&mut arrays.wall_position, &mut arrays.still] {
-            let mut sorted = stream.alloc_zeros(values.len()).map_err(unallocated)?;
-            engine.reorder(wall, 3, &values.as_view(), &mut sorted.as_view_mut())?;
-            *values = sorted;
-        }
-        Ok(engine.update(wall, &arrays.wall_position.as_view())?)
+        Ok(())
     }
 
     /// Gives the particle at `index` another velocity.
     fn write_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
-        self.engine.usable()?;
+        self.usable()?;
         let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
-        self.engine
-            .queue()
+        (self.kernels.queue())
             .copy_to_device("a velocity", &velocity.to_array(), &mut place)
             .map_err(failed)?;
         self.seen.take();
@@ -343,10 +406,15 @@ impl DeviceBody {
     /// Number of fluid neighbours of every fluid particle.
     fn count_neighbors(&self) -> Result<Vec<u32>, Error> {
         self.with_notes(|notes| {
-            let counts = &mut notes.neighbors.as_view_mut();
-            self.engine
-                .count_neighbors(self.fluid, self.fluid, counts)?;
-            self.copy("counts of neighbours", &notes.neighbors.as_view())
+            if notes.neighbors.len() < self.count {
+                notes.neighbors = arrays::zeros(self.kernels.queue(), self.count)?;
+            }
+            let mut counts = notes.neighbors.slice_mut(0..self.count);
+            self.near().count_neighbors(&mut counts)?;
+            self.copy(
+                "counts of neighbours",
+                &notes.neighbors.slice(0..self.count),
+            )
         })
     }
 
@@ -362,7 +430,9 @@ impl DeviceBody {
                 &mut notes.totals.as_view_mut(),
             )?;
             self.copy("energies", &notes.totals.as_view())
-        })?;
+        });
+        let mut totals = self.own(totals)?;
+        self.near().together(&mut totals, &mut [])?;
         Ok(Sums {
             squares: totals[0],
             heights: totals[1],
@@ -374,89 +444,60 @@ impl DeviceBody {
     /// Particles by bin of the front.
     fn tally(&self, rule: &FrontRule) -> Result<Vec<u64>, Error> {
         let counts = self.with_notes(|notes| {
-            (self.engine.stream())
+            (self.kernels.queue())
                 .memset_zeros(&mut notes.bins)
                 .map_err(unallocated)?;
             let position = &self.arrays.position;
             self.kernels
                 .tally(position, self.count, rule, &mut notes.bins)?;
             self.copy("counts of the front", &notes.bins.as_view())
-        })?;
-        Ok(counts.into_iter().map(u64::from).collect())
+        });
+        let counts = self.own(counts)?;
+        // Whole numbers far below 2⁵³ are exact.
+        let mut counts = collected(counts.into_iter().map(f64::from), "counts of the front")?;
+        self.near().together(&mut counts, &mut [])?;
+        let counts = counts.into_iter().map(|count| count as u64);
+        Ok(collected(counts, "counts of the front")?)
     }
 
     /// Sums of probes over the fluid.
     fn read_probes(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error> {
-        self.engine.usable()?;
+        self.usable()?;
         // As the notes: written anew before they are read.
         let mut kept = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (engine, fluid) = (&self.engine, (&*self.arrays, self.count));
-        ProbeArrays::sums(&mut kept, engine, &self.kernels, fluid, config, probes)
+        let fluid = (&*self.arrays, self.count);
+        let sums = ProbeArrays::sums(&mut kept, &self.kernels, fluid, config, probes);
+        let mut sums = self.own(sums)?;
+        self.near().together(sums.as_flattened_mut(), &mut [])?;
+        Ok(sums)
     }
 
     /// Runs `ask` with the arrays for sums.
     fn with_notes<T>(&self, ask: impl FnOnce(&mut Notes) -> Result<T, Error>) -> Result<T, Error> {
-        self.engine.usable()?;
+        self.usable()?;
         // Arrays that a panic leaves behind are written anew before they are read.
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let notes = match &mut *notes {
             Some(notes) => notes,
-            none => none.insert(Notes::of(&self.engine, self.count)?),
+            none => none.insert(Notes::of(self.kernels.queue(), self.count)?),
         };
         ask(notes)
     }
 
-    /// Starts to copy the fluid as it is now; what is returned waits for it, on any thread.
-    fn depart(&self) -> Result<impl FnOnce() -> Result<Particles, Error> + Send + use<>, Error> {
-        self.engine.usable()?;
+    /// Starts to copy the fluid of this rank as it is now; none if it has none.
+    fn depart(&self) -> Result<Option<Flight>, Error> {
+        self.usable()?;
+        let near = self.near();
         let flights = match self.flights.get() {
             Some(flights) => flights,
             None => {
-                let flights = Flights::new(&self.engine)?;
+                let flights = Flights::new(near.engine())?;
                 self.flights.get_or_init(|| flights)
             }
         };
-        let flight = flights.start(&self.engine, &self.arrays, self.count)?;
-        Ok(|| flight.land())
-    }
-
-    fn seen(&self) -> &Matter {
-        self.seen.get_or_init(|| match self.look() {
-            Ok(seen) => seen,
-            Err(error) => {
-                let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-                *fault = Some(error);
-                self.last.clone()
-            }
-        })
-    }
-
-    fn look(&self) -> Result<Matter, Error> {
-        let arrays = &self.arrays;
-        let moving = self.copy(PARTICLES, &arrays.moving.as_view())?;
-        let still = self.copy(PARTICLES, &arrays.still.slice(0..3 * self.walls))?;
-        let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(3)];
-        Ok(Matter {
-            fluid: Particles {
-                position: vectors(&self.copy(PARTICLES, &arrays.position.as_view())?),
-                velocity: moving
-                    .clone()
-                    .map(|one| Vec3::new(one[0], one[1], one[2]))
-                    .collect(),
-                compression: moving.map(|one| one[3]).collect(),
-                id: {
-                    let ids = self.copy(PARTICLES, &arrays.id.as_view())?;
-                    ids.into_iter().map(u64::from).collect()
-                },
-            },
-            walls: Walls {
-                position: vectors(
-                    &self.copy(PARTICLES, &arrays.wall_position.slice(0..3 * self.walls))?,
-                ),
-                volume: still.clone().map(|one| one[0]).collect(),
-                pressure: still.clone().map(|one| one[1]).collect(),
-                roughness: still.map(|one| one[2]).collect(),
-            },
+        Ok(match self.count {
+            0 => None,
+            count => Some(flights.start(near.engine(), &self.arrays, &near.ids()?, count)?),
         })
     }
 
@@ -465,9 +506,9 @@ impl DeviceBody {
         what: &'static str,
         values: &CudaView<'_, T>,
     ) -> Result<Vec<T>, Error> {
-        self.engine.usable()?;
+        self.usable()?;
         let mut copy = filled(values.len(), T::default(), what)?;
-        let queue = self.engine.queue();
+        let queue = self.kernels.queue();
         queue
             .copy_to_host(what, values, &mut copy)
             .map_err(failed)?;
@@ -480,6 +521,16 @@ impl DeviceBody {
     }
 }
 
+/// The neighbourhood, where nothing else can have it.
+fn unlocked<N>(near: &mut Mutex<N>) -> &mut N {
+    near.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Records as a traversal takes them.
+fn records(values: CudaView<'_, f32>, stride: usize) -> Option<Records<'_>> {
+    Some(Records { values, stride })
+}
+
 fn kick_of(totals: &[f64]) -> Kick {
     Kick {
         viscous: totals[0],
@@ -489,8 +540,4 @@ fn kick_of(totals: &[f64]) -> Kick {
         max_speed: totals[6].sqrt(),
         max_acceleration: totals[7].sqrt(),
     }
-}
-
-fn vectors(values: &[f32]) -> Vec<Vec3> {
-    values.chunks_exact(3).map(Vec3::from_slice).collect()
 }

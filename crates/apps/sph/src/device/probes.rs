@@ -1,6 +1,6 @@
 //! Probes of a fluid on a GPU: their places there, and their sums over the particles.
 
-use nearfield::device::{DeviceEngine, cudarc::driver::CudaSlice};
+use nearfield::device::{Queue, cudarc::driver::CudaSlice};
 use nearfield_grid::memory::{collected, filled};
 
 use super::{
@@ -24,7 +24,7 @@ pub(super) struct ProbeArrays {
 
 impl ProbeArrays {
     /// Brings the places of at least one probe to the device.
-    fn of(engine: &DeviceEngine, probes: &Probes) -> Result<Self, Error> {
+    fn of(queue: &Queue, probes: &Probes) -> Result<Self, Error> {
         let points = probes.points.iter();
         let points = points.map(|at| [at.x as f32, at.y as f32, at.z as f32, 0.0]);
         let columns = probes.columns.iter().map(|column| {
@@ -35,11 +35,11 @@ impl ProbeArrays {
         let slots = PROBE_SLOTS * probes.len();
         Ok(Self {
             of: probes.clone(),
-            places: (engine.queue())
+            places: queue
                 .array("places of probes", places.as_flattened())
                 .map_err(failed)?,
-            partials: zeros(engine, MAX_BLOCKS * slots)?,
-            totals: zeros(engine, slots)?,
+            partials: zeros(queue, MAX_BLOCKS * slots)?,
+            totals: zeros(queue, slots)?,
         })
     }
 
@@ -47,7 +47,6 @@ impl ProbeArrays {
     /// probes that were read last, which are used again as long as the probes are the same.
     pub(super) fn sums(
         kept: &mut Option<Self>,
-        engine: &DeviceEngine,
         kernels: &Kernels,
         fluid: (&Arrays, usize),
         config: &Config,
@@ -56,9 +55,10 @@ impl ProbeArrays {
         if probes.len() == 0 {
             return Ok(Vec::new());
         }
+        let queue = kernels.queue();
         let arrays = match kept.take() {
             Some(arrays) if arrays.of == *probes => kept.insert(arrays),
-            _ => kept.insert(Self::of(engine, probes)?),
+            _ => kept.insert(Self::of(queue, probes)?),
         };
         let fluid = Probed {
             position: &fluid.0.position,
@@ -71,7 +71,7 @@ impl ProbeArrays {
         let totals = &mut arrays.totals.as_view_mut();
         kernels.probe(fluid, &mut arrays.partials, totals)?;
         let mut found = filled(PROBE_SLOTS * probes.len(), 0.0, "sums of probes")?;
-        (engine.queue())
+        queue
             .copy_to_host("sums of probes", &arrays.totals.as_view(), &mut found)
             .map_err(failed)?;
         Ok(collected(

@@ -101,6 +101,11 @@ impl DeviceLattice {
         self.points = points;
     }
 
+    /// Points of all sets when one of them was last given room.
+    pub fn points(&self) -> usize {
+        self.points
+    }
+
     /// The lattice for a CPU backend that shares the work.
     pub fn cubic(&self) -> &Lattice {
         self.cubic.as_ref().unwrap_or(&self.lattice)

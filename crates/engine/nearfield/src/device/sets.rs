@@ -186,11 +186,12 @@ impl DeviceEngine {
         set: PointSetId,
     ) -> Result<(Lattice, GpuCells), Error> {
         let cells = match (self.settings.subdivision, &*self.lattice) {
-            (0, Some(lattice)) => GpuCells {
+            // Cells for no points suit none.
+            (0, Some(lattice)) if lattice.points() != 0 => GpuCells {
                 per_radius: lattice.subdivision(),
                 along_x: lattice.along_x(),
             },
-            (0, None) => {
+            (0, _) => {
                 let points = self.sets[set.slot()].points.len();
                 let edges = [f64::from(self.settings.radius); 3];
                 finer_cells(self.settings.strategy, points, bounds.extent(), edges)

@@ -1,0 +1,339 @@
+//! The seam between the solver on a GPU and what finds neighbours for it there: one engine, or
+//! engines on many ranks.
+//!
+//! The solver keeps its arrays and hands them over where a neighbourhood may want them in another
+//! order, or on another rank. Numbers that a step needs of all particles are added up on the device
+//! first, and then over the ranks.
+//!
+//! **Invariant:** after each method all arrays of a set belong to the same particles in one order,
+//! and are at least as long as their number says.
+
+use nearfield::{
+    PairKernel,
+    device::{
+        DeviceEngine, DeviceField, Progress, Queue,
+        cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
+    },
+    prelude::PointSetId,
+};
+use nearfield_grid::{OfProcess, memory::collected};
+use std::mem;
+
+use super::arrays::{PARTICLES, failed, zeros};
+use crate::{
+    Error, LostParticle,
+    neighborhood::{Arrays, Set, Spread},
+};
+
+/// Numbers of particles on the device: records of `stride` numbers each. A kernel reads as many as
+/// it has channels, from the first on.
+#[derive(Debug)]
+pub struct Records<'a> {
+    /// From the first number that is read.
+    pub values: CudaView<'a, f32>,
+    /// Numbers from one particle's to the next one's.
+    pub stride: usize,
+}
+
+/// The particles of a set on the device, and all arrays that follow them.
+#[derive(Debug)]
+pub struct DeviceArrays<'a> {
+    /// Number of particles.
+    pub count: &'a mut usize,
+    /// Three numbers a particle, metres.
+    pub positions: &'a mut CudaSlice<f32>,
+    /// The arrays beside the positions, and their numbers a particle.
+    pub columns: Vec<(&'a mut CudaSlice<f32>, usize)>,
+    /// Room for sorting.
+    pub spare: &'a mut CudaSlice<f32>,
+}
+
+impl DeviceArrays<'_> {
+    /// The positions.
+    pub fn place(&self) -> CudaView<'_, f32> {
+        self.positions.slice(0..3 * *self.count)
+    }
+
+    /// The same arrays, for another call.
+    pub fn again(&mut self) -> DeviceArrays<'_> {
+        let columns = self.columns.iter_mut();
+        DeviceArrays {
+            count: self.count,
+            positions: self.positions,
+            columns: columns
+                .map(|(values, channels)| (&mut **values, *channels))
+                .collect(),
+            spare: self.spare,
+        }
+    }
+
+    /// Brings all arrays into another order by `reorder`, which gets the numbers a particle, an
+    /// array, and room for the sorted one.
+    ///
+    /// # Errors
+    /// Those of `reorder`, and when the GPU fails.
+    pub fn reorder(
+        &mut self,
+        queue: &Queue,
+        reorder: impl Fn(usize, CudaView<'_, f32>, CudaViewMut<'_, f32>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (count, spare) = (*self.count, &mut *self.spare);
+        let columns = self.columns.iter_mut();
+        let columns = columns.map(|(values, channels)| (&mut **values, *channels));
+        for (values, channels) in columns.chain([(&mut *self.positions, 3)]) {
+            let len = channels * count;
+            if spare.len() < len {
+                *spare = zeros(queue, len)?;
+            }
+            reorder(channels, values.slice(0..len), spare.slice_mut(0..len))?;
+            if spare.len() == values.len() {
+                mem::swap(values, spare);
+            } else {
+                let mut to = values.slice_mut(0..len);
+                (queue.copy_on_device(PARTICLES, &spare.slice(0..len), &mut to)).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The surroundings of the solver on a GPU.
+///
+/// All methods are collective but for [`engine`](Self::engine), [`rank`](Self::rank),
+/// [`ranks`](Self::ranks), [`ids`](Self::ids) and [`give_up`](Self::give_up): every rank calls them
+/// in the same order, and an error is the same on all ranks. The provided ones suit a single rank.
+pub trait DeviceNeighborhood: Send {
+    /// The engine of this rank, whose queue the solver uses.
+    fn engine(&self) -> &DeviceEngine;
+
+    /// The number of this rank.
+    fn rank(&self) -> usize {
+        0
+    }
+
+    /// Number of ranks.
+    fn ranks(&self) -> usize {
+        1
+    }
+
+    /// Takes fluid and walls in, once. Each rank gives any share of them and has those that are its
+    /// own afterwards. `ids` are their numbers among all of the set.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn place(
+        &mut self,
+        fluid: DeviceArrays<'_>,
+        walls: DeviceArrays<'_>,
+        ids: [&[u64]; 2],
+    ) -> Result<(), Error>;
+
+    /// Follows the fluid to its new positions. Walls may change their rank too. Returns whether
+    /// arrays have changed: values beside them belong to no particle then.
+    ///
+    /// # Errors
+    /// When the engine refuses; arrays are as before if that is because of positions.
+    fn follow(&mut self, fluid: DeviceArrays<'_>, walls: DeviceArrays<'_>) -> Result<bool, Error>;
+
+    /// Brings the fluid into an order that is good for the memory, now or when it is
+    /// [followed](Self::follow) next.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn sort_fluid(&mut self, fluid: DeviceArrays<'_>) -> Result<(), Error>;
+
+    /// Evaluates a kernel for all particles of the first set, with those of the second.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn traverse<K: PairKernel>(
+        &mut self,
+        kernel: &K,
+        of: [Set; 2],
+        fields: [Option<Records<'_>>; 2],
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<(), Error>;
+
+    /// Number of fluid neighbours of every fluid particle.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error>;
+
+    /// Waits for the device, and says whether what was computed since the last call counts.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    fn finish(&mut self) -> Result<Progress, Error>;
+
+    /// The ids of the fluid of this rank, two words each, the low one first.
+    ///
+    /// # Errors
+    /// Before the particles are placed.
+    fn ids(&self) -> Result<CudaView<'_, u32>, Error>;
+
+    /// Adds up numbers over all ranks, and finds the smallest of others.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn together(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<(), Error> {
+        let _ = (sums, minima);
+        Ok(())
+    }
+
+    /// The lost particle of all ranks that has the smallest id, with the number of them all; `lost`
+    /// is one of this rank.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn first_lost(&mut self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
+        Ok(lost)
+    }
+
+    /// As [`Neighborhood::gather`](crate::Neighborhood::gather): arrays of the host from all ranks
+    /// to rank 0.
+    ///
+    /// # Errors
+    /// When a rank is lost or memory is short.
+    fn gather(&mut self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {
+        let _ = (set, ids, arrays);
+        Ok(())
+    }
+
+    /// Where the particles are; `None` on a single rank.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    fn spread(&mut self) -> Result<Option<Spread>, Error> {
+        Ok(None)
+    }
+
+    /// Tells all other ranks that this one cannot go on, and why: their calls return errors from
+    /// now on.
+    fn give_up(&mut self, reason: &str) {
+        let _ = reason;
+    }
+}
+
+/// As one engine takes them.
+fn fields(records: Option<Records<'_>>) -> Vec<DeviceField<'_>> {
+    let fields = records.map(|Records { values, stride }| DeviceField::new(values, stride));
+    fields.into_iter().collect()
+}
+
+/// One engine on one GPU.
+pub(crate) struct OneGpu {
+    engine: DeviceEngine,
+    /// Fluid and walls, once they are placed.
+    sets: Option<[PointSetId; 2]>,
+    /// Ids of the fluid, and room for sorting.
+    ids: OfProcess<Vec<CudaSlice<u32>>>,
+}
+
+impl OneGpu {
+    /// No particles yet.
+    pub(crate) fn new(engine: DeviceEngine) -> Self {
+        Self {
+            engine,
+            sets: None,
+            ids: OfProcess::new(Vec::new()),
+        }
+    }
+
+    fn set(&self, set: Set) -> Result<PointSetId, Error> {
+        match (self.sets, set) {
+            (Some([fluid, _]), Set::Fluid) => Ok(fluid),
+            (Some([_, walls]), Set::Walls) => Ok(walls),
+            (None, _) => Err(unplaced()),
+        }
+    }
+
+    /// Brings arrays of a set into the order of the cells.
+    fn sort(&mut self, set: Set, mut arrays: DeviceArrays<'_>) -> Result<(), Error> {
+        let (set, engine) = (self.set(set)?, &mut self.engine);
+        if *arrays.count == 0 {
+            return Ok(());
+        }
+        let queue = engine.queue().clone();
+        arrays.reorder(&queue, |channels, from, mut to| {
+            Ok(engine.reorder(set, channels, &from, &mut to)?)
+        })?;
+        Ok(engine.update(set, &arrays.place())?)
+    }
+}
+
+fn unplaced() -> Error {
+    Error::elsewhere("particles are used before they are placed")
+}
+
+impl DeviceNeighborhood for OneGpu {
+    fn engine(&self) -> &DeviceEngine {
+        &self.engine
+    }
+
+    fn place(
+        &mut self,
+        fluid: DeviceArrays<'_>,
+        walls: DeviceArrays<'_>,
+        [ids, _]: [&[u64]; 2],
+    ) -> Result<(), Error> {
+        let words = ids.iter().flat_map(|id| [*id as u32, (*id >> 32) as u32]);
+        let words = collected(words, PARTICLES)?;
+        let queue = self.engine.queue();
+        let ids = queue.array(PARTICLES, &words).map_err(failed)?;
+        self.ids = OfProcess::new(vec![ids, zeros(queue, words.len())?]);
+        let sets = [
+            self.engine.add_point_set(&fluid.place())?,
+            self.engine.add_point_set(&walls.place())?,
+        ];
+        self.sets = Some(sets);
+        self.sort(Set::Walls, walls)
+    }
+
+    fn follow(&mut self, fluid: DeviceArrays<'_>, _: DeviceArrays<'_>) -> Result<bool, Error> {
+        let set = self.set(Set::Fluid)?;
+        self.engine.update(set, &fluid.place())?;
+        Ok(false)
+    }
+
+    fn sort_fluid(&mut self, fluid: DeviceArrays<'_>) -> Result<(), Error> {
+        let (set, count) = (self.set(Set::Fluid)?, *fluid.count);
+        self.engine.usable()?;
+        if let [ids, spare] = &mut self.ids[..] {
+            let mut sorted = spare.slice_mut(0..2 * count);
+            (self.engine).reorder(set, 2, &ids.slice(0..2 * count), &mut sorted)?;
+            mem::swap(ids, spare);
+        }
+        self.sort(Set::Fluid, fluid)
+    }
+
+    fn traverse<K: PairKernel>(
+        &mut self,
+        kernel: &K,
+        [of, from]: [Set; 2],
+        [targets, sources]: [Option<Records<'_>>; 2],
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<(), Error> {
+        let (of, from) = (self.set(of)?, self.set(from)?);
+        let traversal = self.engine.traverse(kernel, of, from);
+        let traversal = traversal.targets(fields(targets)).sources(fields(sources));
+        Ok(traversal.run_into(results)?)
+    }
+
+    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+        let fluid = self.set(Set::Fluid)?;
+        Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
+    }
+
+    fn finish(&mut self) -> Result<Progress, Error> {
+        Ok(self.engine.finish()?)
+    }
+
+    fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
+        self.engine.usable()?;
+        self.ids
+            .first()
+            .map(CudaSlice::as_view)
+            .ok_or_else(unplaced)
+    }
+}

@@ -1,0 +1,269 @@
+//! The particles of the SPH solver on GPUs of many ranks.
+//!
+//! Arrays of the solver live on the GPU of the rank that owns their particles. After every drift
+//! the fluid migrates: positions and ids are those of the engine then, velocities and compressions
+//! follow. Fields travel to halos in every traversal. Every [`nearfield_sph::Config::sort_every`]
+//! steps the fluid is sorted, and space is divided anew if a rank has more than its share.
+
+use nearfield::{
+    PairKernel,
+    device::{
+        DeviceEngine, Progress,
+        cudarc::driver::{CudaView, CudaViewMut},
+    },
+    kernels::Channels,
+};
+use nearfield_sph::{
+    Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Records, Set, Spread,
+};
+
+use super::whole::{GATHERED, gather, lost_of_all, lost_rank, spread};
+use crate::{
+    RankedSet,
+    device::{DeviceMigration, DeviceRankedEngine},
+    error::Refusal,
+};
+use nearfield_grid::memory::copied;
+
+/// The largest number of particles of a rank, as a share of the mean, with which space stays
+/// divided.
+const UNEVEN: f64 = 1.1;
+
+/// A rank's engine as the solver on GPUs sees it.
+pub(super) struct OnGpus {
+    engine: DeviceRankedEngine,
+    /// Fluid and walls, once they are placed.
+    sets: Option<[RankedSet; 2]>,
+    /// True if the fluid is to be sorted before the next migration.
+    due: bool,
+}
+
+impl OnGpus {
+    /// The solver's view of an engine without sets.
+    pub(super) fn new(engine: DeviceRankedEngine) -> Self {
+        Self {
+            engine,
+            sets: None,
+            due: false,
+        }
+    }
+
+    fn sets(&self) -> Result<[RankedSet; 2], Error> {
+        let placed = self.sets;
+        placed.ok_or_else(|| Error::elsewhere("particles are used before they are placed"))
+    }
+
+    fn set(&self, set: Set) -> Result<RankedSet, Error> {
+        let [fluid, walls] = self.sets()?;
+        Ok(match set {
+            Set::Fluid => fluid,
+            Set::Walls => walls,
+        })
+    }
+
+    /// Agrees on work of this rank alone.
+    fn agree<R>(&mut self, result: Result<R, Error>) -> Result<R, Error> {
+        let comm = &mut self.engine.comm;
+        (comm.agree(result.map_err(Refusal::new), &mut [])).map_err(Error::elsewhere)
+    }
+
+    /// Brings arrays along the way that the points of a set took.
+    fn bring(
+        &mut self,
+        set: RankedSet,
+        moved: &DeviceMigration,
+        arrays: DeviceArrays<'_>,
+    ) -> Result<bool, Error> {
+        if !moved.has_moved() {
+            return Ok(false);
+        }
+        let before = *arrays.count;
+        for (values, channels) in arrays.columns {
+            let from = values.slice(0..channels * before);
+            let brought = moved.bring(&mut self.engine, &from, channels);
+            *values = brought.map_err(Error::elsewhere)?;
+        }
+        // The engine has brought the positions.
+        let copy = || {
+            let positions = self.engine.positions(set).map_err(Error::elsewhere)?;
+            let copied = self.engine.zeros(positions.len().max(1));
+            let mut copied = copied.map_err(Error::elsewhere)?;
+            let queue = self.engine.engine().queue();
+            let mut to = copied.slice_mut(0..positions.len());
+            let made = queue.copy_on_device("positions of particles", &positions, &mut to);
+            made.map_err(Error::elsewhere)?;
+            Ok(copied)
+        };
+        let positions = copy();
+        *arrays.positions = self.agree(positions)?;
+        *arrays.count = moved.points();
+        Ok(true)
+    }
+
+    /// Makes the owners of the particles of a set their callers, with all arrays; returns whether
+    /// any has changed its rank.
+    fn migrate(&mut self, set: RankedSet, arrays: DeviceArrays<'_>) -> Result<bool, Error> {
+        let moved = self.engine.migrate(set, &arrays.place());
+        let moved = moved.map_err(Error::elsewhere)?;
+        self.bring(set, &moved, arrays)
+    }
+
+    /// Brings a set and its arrays into the order of the cells; it has to migrate then.
+    fn sort(&mut self, set: RankedSet, arrays: &mut DeviceArrays<'_>) -> Result<(), Error> {
+        self.engine.sort(set).map_err(Error::elsewhere)?;
+        let queue = self.engine.engine().queue().clone();
+        let sorted = arrays.reorder(&queue, |channels, from, mut to| {
+            let sorted = self.engine.reorder(set, channels, &from, &mut to);
+            sorted.map_err(Error::elsewhere)
+        });
+        self.agree(sorted)
+    }
+
+    /// Divides space anew if a rank has too many particles.
+    fn balance(&mut self, own: usize) -> Result<(), Error> {
+        let (mut sum, mut largest) = ([own as f64], [-(own as f64)]);
+        let both = self.engine.comm.sum_and_min(&mut sum, &mut largest);
+        both.map_err(lost_rank)?;
+        let mean = sum[0] / self.engine.ranks() as f64;
+        if -largest[0] > UNEVEN * mean {
+            let fluid = self.set(Set::Fluid)?;
+            self.engine.divide_evenly(fluid).map_err(Error::elsewhere)?;
+        }
+        Ok(())
+    }
+}
+
+impl DeviceNeighborhood for OnGpus {
+    fn engine(&self) -> &DeviceEngine {
+        self.engine.engine()
+    }
+
+    fn rank(&self) -> usize {
+        self.engine.rank()
+    }
+
+    fn ranks(&self) -> usize {
+        self.engine.ranks()
+    }
+
+    fn place(
+        &mut self,
+        fluid: DeviceArrays<'_>,
+        walls: DeviceArrays<'_>,
+        ids: [&[u64]; 2],
+    ) -> Result<(), Error> {
+        let mut sets = Vec::new();
+        let mut both = [fluid, walls];
+        for (arrays, ids) in both.iter_mut().zip(ids) {
+            let added = self.engine.add_point_set(&arrays.place(), Some(ids));
+            let (set, moved) = added.map_err(Error::elsewhere)?;
+            self.bring(set, &moved, arrays.again())?;
+            sets.push(set);
+        }
+        self.sets = Some([sets[0], sets[1]]);
+        // Walls may have divided space by their number too.
+        self.engine
+            .divide_evenly(sets[0])
+            .map_err(Error::elsewhere)?;
+        for (set, mut arrays) in sets.into_iter().zip(both) {
+            self.sort(set, &mut arrays)?;
+            self.migrate(set, arrays)?;
+        }
+        Ok(())
+    }
+
+    fn follow(
+        &mut self,
+        mut fluid: DeviceArrays<'_>,
+        walls: DeviceArrays<'_>,
+    ) -> Result<bool, Error> {
+        let [of_fluid, of_walls] = self.sets()?;
+        let sorted = std::mem::take(&mut self.due);
+        if sorted {
+            self.balance(*fluid.count)?;
+            self.sort(of_fluid, &mut fluid)?;
+        }
+        let mut moved = self.migrate(of_fluid, fluid)?;
+        if !self.engine.is_placed(of_walls).map_err(Error::elsewhere)? {
+            moved |= self.migrate(of_walls, walls)?;
+        }
+        Ok(moved | sorted)
+    }
+
+    /// The order changes with the next migration.
+    fn sort_fluid(&mut self, _: DeviceArrays<'_>) -> Result<(), Error> {
+        self.due = true;
+        Ok(())
+    }
+
+    fn traverse<K: PairKernel>(
+        &mut self,
+        kernel: &K,
+        [of, from]: [Set; 2],
+        [targets, sources]: [Option<Records<'_>>; 2],
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<(), Error> {
+        let (of, from) = (self.set(of)?, self.set(from)?);
+        let mut traversal = self.engine.traverse(kernel, of, from);
+        if let Some(Records { values, stride }) = targets {
+            traversal = traversal.target_records(values, stride, K::Target::COUNT);
+        }
+        if let Some(Records { values, stride }) = sources {
+            traversal = traversal.source_records(values, stride, K::Source::COUNT);
+        }
+        traversal.run_into(results).map_err(Error::elsewhere)
+    }
+
+    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+        let fluid = self.set(Set::Fluid)?;
+        let counted = self.engine.count_neighbors(fluid, fluid, counts);
+        counted.map_err(Error::elsewhere)
+    }
+
+    fn finish(&mut self) -> Result<Progress, Error> {
+        self.engine.finish().map_err(Error::elsewhere)
+    }
+
+    fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
+        let fluid = self.set(Set::Fluid)?;
+        self.engine.id_words(fluid).map_err(Error::elsewhere)
+    }
+
+    fn together(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<(), Error> {
+        (self.engine.comm.sum_and_min(sums, minima)).map_err(lost_rank)
+    }
+
+    fn first_lost(&mut self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
+        let own = lost.as_ref().map_or(f64::INFINITY, |lost| lost.id as f64);
+        let mut first = [own];
+        let comm = &mut self.engine.comm;
+        comm.min(&mut first).map_err(lost_rank)?;
+        if first[0] == f64::INFINITY {
+            return Ok(None);
+        }
+        Ok(Some(lost_of_all(comm, first[0], lost)?))
+    }
+
+    fn gather(&mut self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {
+        let ids = match ids {
+            Some(ids) => Ok(copied(ids, GATHERED)?),
+            None => self.engine.ids(self.set(set)?).map_err(Error::elsewhere),
+        };
+        let ids = self.agree(ids)?;
+        gather(&mut self.engine.comm, &ids, arrays)
+    }
+
+    fn spread(&mut self) -> Result<Option<Spread>, Error> {
+        let points = |set| self.engine.points(set).map_err(Error::elsewhere);
+        let [fluid, walls] = self.sets()?;
+        let ([owned, halo], [_, of_walls]) = (points(fluid)?, points(walls)?);
+        let device = format!("gpu:{}", self.engine.engine().device().index);
+        let comm = &mut self.engine.comm;
+        Ok(Some(spread(comm, owned, halo + of_walls, &device)?))
+    }
+
+    fn give_up(&mut self, reason: &str) {
+        // The fault is what later calls return.
+        let _ = self.engine.comm.give_up(reason);
+    }
+}

@@ -118,7 +118,7 @@ impl<'a> Passes<'a> {
         Forces {
             kernel: self.kernel,
             volume: self.volume,
-            viscosity: self.config.viscosity * self.config.sound_speed * h,
+            half_viscosity: 0.5 * (self.config.viscosity * self.config.sound_speed * h),
             softening: 0.01 * h * h,
         }
     }
@@ -283,8 +283,8 @@ pub(crate) type Pressed = (Vec3, f32, f32);
 pub(crate) struct Forces {
     pub(crate) kernel: Wendland,
     pub(crate) volume: f32,
-    /// α c₀ h.
-    pub(crate) viscosity: f32,
+    /// ½ α c₀ h.
+    pub(crate) half_viscosity: f32,
     /// 0.01 h², keeps the viscosity of close pairs finite.
     pub(crate) softening: f32,
 }
@@ -300,7 +300,7 @@ impl PairKernel for Forces {
         let d = Vec3::from_array(pair.d);
         let weight = self.volume * self.kernel.gradient_factor(pair.d2);
         let approach = dot(source.0 - target.0, d).min(0.0);
-        let viscosity = 0.5 * self.viscosity * (target.1 + source.1);
+        let viscosity = self.half_viscosity * (target.1 + source.1);
         let friction = fast_div(weight * viscosity * approach, pair.d2 + self.softening);
         let push = weight * (target.2 + source.2) * (target.1 * source.1);
         ((push - friction) * d, -0.5 * friction * approach)
@@ -423,7 +423,7 @@ mod tests {
         Forces {
             kernel: kernel(),
             volume: VOLUME,
-            viscosity: 0.25,
+            half_viscosity: 0.125,
             softening: 1e-4,
         }
     }

@@ -149,6 +149,46 @@ impl<'a> Field<'a> {
         f32::from_ne_bytes(self.values[point * self.stride + channel])
     }
 
+    /// Copies `channel` of consecutive points, from point `first` on, until `to` is full.
+    ///
+    /// # Panics
+    /// If there are fewer points, or `channel` is not below the number of channels.
+    pub fn copy_channel(&self, first: usize, channel: usize, to: &mut [f32]) {
+        assert!(channel < self.channels, "{channel} of {self:?}");
+        if to.is_empty() {
+            return;
+        }
+        let begin = first * self.stride + channel;
+        let values = &self.values[begin..=begin + (to.len() - 1) * self.stride];
+        if self.stride == 1 {
+            // Values need not be aligned.
+            bytemuck::cast_slice_mut(to).copy_from_slice(values);
+            return;
+        }
+        for (to, from) in to.iter_mut().zip(values.iter().step_by(self.stride)) {
+            *to = f32::from_ne_bytes(*from);
+        }
+    }
+
+    /// Copies `channel` of the points `index`, one for each element of `to`.
+    ///
+    /// # Panics
+    /// If a point is not below the number of points, or `channel` not below the number of channels.
+    pub fn pick_channel(&self, index: &[u32], channel: usize, to: &mut [f32]) {
+        assert!(channel < self.channels, "{channel} of {self:?}");
+        let values = &self.values[channel.min(self.values.len())..];
+        // Products by a constant are cheaper, and most fields are numbers or vectors.
+        match self.stride {
+            1 => pick::<1>(values, index, to),
+            3 => pick::<3>(values, index, to),
+            stride => {
+                for (to, &i) in to.iter_mut().zip(index) {
+                    *to = f32::from_ne_bytes(values[i as usize * stride]);
+                }
+            }
+        }
+    }
+
     /// All values, the channels of one point next to each other; `None` if that is not how they lie
     /// in memory.
     pub fn packed(&self) -> Option<&'a [f32]> {
@@ -182,6 +222,13 @@ impl<'a> Field<'a> {
     pub fn is_same_place(&self, other: &Field<'_>) -> bool {
         std::ptr::eq(self.values, other.values)
             && (self.channels, self.stride) == (other.channels, other.stride)
+    }
+}
+
+/// Copies the values at the numbers `index` times `STRIDE`.
+fn pick<const STRIDE: usize>(values: &[[u8; 4]], index: &[u32], to: &mut [f32]) {
+    for (to, &i) in to.iter_mut().zip(index) {
+        *to = f32::from_ne_bytes(values[i as usize * STRIDE]);
     }
 }
 

@@ -103,6 +103,17 @@ pub(crate) struct Arrays {
     pub(crate) chunk_lanes: *mut u32,
 }
 
+/// The arrays that the geometry of a pair is computed from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairArrays {
+    /// Coordinates along each axis.
+    pub(crate) position: [*const f32; 3],
+    /// Image vectors along each axis; meaningful when shifted.
+    pub(crate) shift: [*const f32; 3],
+    /// Squared radii; meaningful when sources have radii.
+    pub(crate) r2: *const f32,
+}
+
 /// How far the arrays are filled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Filled {
@@ -311,6 +322,26 @@ impl Candidates {
         }
     }
 
+    /// Moves a candidate infinitely far away, so that no target in single precision finds it.
+    #[inline(always)]
+    pub(crate) fn put_away(&mut self, candidate: usize) {
+        debug_assert!(candidate < self.len);
+        self.data[POSITION * self.stride + candidate] = f32::INFINITY.to_bits();
+    }
+
+    /// The arrays that a pair is computed from, without their lengths: all are a vector longer than
+    /// there are candidates.
+    #[inline(always)]
+    pub(crate) fn of_pairs(&self) -> PairArrays {
+        let data: *const f32 = self.data.as_ptr().cast();
+        let at = |array: usize| data.wrapping_add(array * self.stride);
+        PairArrays {
+            position: [at(POSITION), at(POSITION + 1), at(POSITION + 2)],
+            shift: [at(SHIFT), at(SHIFT + 1), at(SHIFT + 2)],
+            r2: at(R2),
+        }
+    }
+
     /// Ranks consecutive candidates for half lists: their tag, plus one in positive images.
     #[inline(always)]
     pub(crate) fn rank(&mut self, candidates: Range<usize>, positive_image: bool) {
@@ -471,6 +502,8 @@ mod tests {
             assert!(d.iter().all(|&d| d == f32::INFINITY), "{d:?}");
             assert_eq!(candidates.r2s()[k], 0.0);
         }
+        candidates.put_away(1);
+        assert_eq!(candidates.axes()[0][1], f32::INFINITY);
         assert_eq!(
             candidates.r2s()[2],
             f32::INFINITY,

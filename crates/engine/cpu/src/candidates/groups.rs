@@ -45,7 +45,7 @@ use super::{
 };
 use crate::{
     sets::share::Tally,
-    simd::{Simd, Task, level::SimdLevel, with_level},
+    simd::{Simd, Task, level::SimdLevel, vector::Compress, with_level},
 };
 use nearfield_grid::{Cell, Cells, Run, Sweep, memory::Shortage};
 use std::ops::Range;
@@ -518,9 +518,13 @@ impl<'a> Groups<'a> {
 
 impl Walk<'_> {
     /// The arguments for gathering the candidates of the targets `slots`.
+    ///
+    /// # Safety
+    /// The processor has the vector's level.
     #[inline(always)]
-    fn gather_args(&self, of: Searched<'_>) -> Gather<'_> {
-        let (low, high) = self.bounds(of.slots);
+    unsafe fn gather_args<V: Compress>(&self, of: Searched<'_>) -> Gather<'_> {
+        // SAFETY: guaranteed by the caller; a group has targets.
+        let (low, high) = unsafe { self.bounds::<V>(of.slots) };
         Gather {
             points: self.sources.points(),
             source_r2: self.radii.sources.unwrap_or_default(),
@@ -590,14 +594,18 @@ impl Walk<'_> {
         of: Searched<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Shortage> {
-        let args = self.gather_args(of);
         let candidates = &mut scratch.candidates;
         candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
-        let to = candidates.arrays_mut();
-        let mut filled = Filled::default();
-        for run in runs {
-            // SAFETY: the caller guarantees the level; `clear` made room for all runs.
-            filled = unsafe { gather::<S::Single, MODE>(&args, run.slots.clone(), &to, filled) };
+        let (to, mut filled) = (candidates.arrays_mut(), Filled::default());
+        // Most walls are far from any water: no box is made for them.
+        if !runs.is_empty() {
+            // SAFETY: the caller guarantees the level.
+            let args = unsafe { self.gather_args::<S::Single>(of) };
+            for run in runs {
+                let slots = run.slots.clone();
+                // SAFETY: the caller guarantees the level; `clear` made room for all runs.
+                filled = unsafe { gather::<S::Single, MODE>(&args, slots, &to, filled) };
+            }
         }
         // SAFETY: `gather` has written them.
         unsafe { candidates.set_filled(filled) };
@@ -621,7 +629,9 @@ impl Walk<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Shortage> {
         let slots = of.slots;
-        let mut seen = SeenThrough::new(self.gather_args(of), self.max_radius(of.max_r2));
+        // SAFETY: the caller guarantees the level.
+        let args = unsafe { self.gather_args::<S::Single>(of) };
+        let mut seen = SeenThrough::new(args, self.max_radius(of.max_r2));
         let Scratch {
             candidates, pieces, ..
         } = scratch;

@@ -65,12 +65,21 @@ pub(crate) struct Select<'a> {
 }
 
 /// One target in double precision.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ExactSelect {
     /// Its position as given.
     pub(crate) target: [f64; 3],
     /// fl(r·r).
     pub(crate) r2: f64,
+}
+
+impl ExactSelect {
+    /// Where single precision decides. A constant: `default` of an array is a call per target in
+    /// builds without optimisation across units.
+    pub(crate) const NONE: Self = Self {
+        target: [0.0; 3],
+        r2: 0.0,
+    };
 }
 
 /// Where the candidates that pass the test of one target go.

@@ -16,6 +16,7 @@
 //! backend's results are never overwritten.
 
 use super::{
+    gather::inside,
     mixing::Mixing,
     mode::{EXACT, Mode, PROXIES, RADII, Tag, has},
     near::Near,
@@ -29,6 +30,7 @@ use crate::{
         rule::{RadiusRule, SetRadii},
         share::Share,
     },
+    simd::{LANES, vector::Compress},
 };
 use nearfield_grid::{DoublePoints, Grid, MAX_POINTS, MAX_RUNS};
 use nearfield_pairs::ListKind;
@@ -190,7 +192,7 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     pub(crate) fn exact_select(&self, slot: usize) -> ExactSelect {
         match self.targets.points().double() {
-            None => ExactSelect::default(),
+            None => ExactSelect::NONE,
             Some(double) => ExactSelect {
                 target: double.position(slot),
                 r2: self.sources.lattice().radius().squared_f64(),
@@ -223,18 +225,53 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Bounding box of the targets: its lower and its upper corner.
+    /// Bounding box of the targets `slots`, which are at least one: its lower and its upper corner.
+    ///
+    /// # Safety
+    /// The processor has the vector's level.
     #[inline(always)]
-    pub(super) fn bounds(&self, slots: &Range<usize>) -> ([f32; 3], [f32; 3]) {
+    pub(super) unsafe fn bounds<V: Compress>(&self, slots: &Range<usize>) -> ([f32; 3], [f32; 3]) {
         let axes = self.targets.points().axes();
-        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        let (mut lows, mut highs) = ([0.0; 3], [0.0; 3]);
         for axis in 0..3 {
-            for &x in &axes[axis][slots.clone()] {
-                low[axis] = if x < low[axis] { x } else { low[axis] };
-                high[axis] = if x > high[axis] { x } else { high[axis] };
+            let first = axes[axis][slots.start];
+            let (mut all_low, mut all_high) = ([first; LANES], [first; LANES]);
+            // SAFETY: the caller guarantees the level; sorted points are padded by LANES, and the
+            // arrays are as long as any vector.
+            unsafe {
+                let first = V::splat(first);
+                let (mut low, mut high) = (first, first);
+                let mut slot = slots.start;
+                while slot < slots.end {
+                    let from = axes[axis].as_ptr().add(slot);
+                    // Lanes behind the last target are those of the first.
+                    let x = V::expand(from, inside::<V>(slot, slots.end), first);
+                    (low, high) = (x.min(low), x.max(high));
+                    slot += V::LANES;
+                }
+                low.store(all_low.as_mut_ptr());
+                high.store(all_high.as_mut_ptr());
             }
+            let mut half = V::LANES / 2;
+            while half > 0 {
+                for lane in 0..half {
+                    let (low, high) = (all_low[lane + half], all_high[lane + half]);
+                    all_low[lane] = if low < all_low[lane] {
+                        low
+                    } else {
+                        all_low[lane]
+                    };
+                    all_high[lane] = if high > all_high[lane] {
+                        high
+                    } else {
+                        all_high[lane]
+                    };
+                }
+                half /= 2;
+            }
+            (lows[axis], highs[axis]) = (all_low[0], all_high[0]);
         }
-        (low, high)
+        (lows, highs)
     }
 
     /// Largest distance of a neighbour, as compared, from targets with this largest squared radius.

@@ -36,7 +36,7 @@ use crate::{
         groups::Group,
         mode::{Mode, SHIFTED, has, with_exact_mode, with_mode},
         near::Near,
-        scan::{Channels as Arrays, Packed, Select, scan},
+        scan::{Channels as Arrays, ExactSelect, Packed, Select, scan},
         scratch::Scratch,
         walk::Walk,
     },
@@ -145,17 +145,18 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
         for (k, slot) in self.group.slots.clone().enumerate() {
             let index = points.index()[slot] as usize;
             let value = target_value::<K::Target>(self.shared.fields, index);
-            let target = Select {
+            let mut target = Select {
                 target: points.position(slot),
                 r2: walk.r2(slot),
                 own_tag: if walk.same_set { slot as u32 } else { u32::MAX },
                 own_candidate: self.group.candidate_of(k),
-                exact: walk.exact_select(slot),
+                exact: ExactSelect::NONE,
                 near: Near::default(),
             };
             // SAFETY: the caller guarantees the level; the mode matches the candidates.
             let sums = unsafe {
                 if walk.double().is_some() {
+                    target.exact = walk.exact_select(slot);
                     with_exact_mode!(self.group.mode, MODE =>
                         self.packed::<S, MODE>(&target, value))
                 } else if K::PACKED {
@@ -236,6 +237,8 @@ impl<K: PairKernel> Evaluate<'_, K> {
             let count = single.near_vectors::<S::Single, MODE>(0, len, to);
             std::slice::from_raw_parts(to, count)
         };
+        // By value, for the compiler to keep them.
+        let (kernel, gathered, own_tag) = (self.shared.kernel, self.gathered, target.own_tag);
         let contribution = |k: usize| {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
             // arrays of the candidates, and the gathered channels, are padded by a vector.
@@ -243,14 +246,14 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 let other = if has(MODE, SHIFTED) {
                     k as u32 != itself
                 } else {
-                    *tags.get_unchecked(k) != target.own_tag
+                    *tags.get_unchecked(k) != own_tag
                 };
-                let source = K::Source::read(|channel| *self.gathered.at(channel, k));
+                let source = K::Source::read(|channel| *gathered.at(channel, k));
                 (single.pair::<MODE>(k), other, source)
             };
             Masked {
                 near: within & other,
-                value: self.shared.kernel.pair(pair, value, source),
+                value: kernel.pair(pair, value, source),
             }
         };
         // SAFETY: the caller guarantees the level.

@@ -164,16 +164,31 @@ pub(super) fn sorted_channels(
                 let channels = 0..field.channels();
                 channels.map(move |channel| (field, channel))
             });
+            let index = &index[begin..end];
+            let kept = is_in_order(index);
             for ((field, channel), sorted) in of_fields.zip(&sorted) {
                 // SAFETY: every range is one task's.
                 let sorted = unsafe { sorted.slice_mut(begin, end) };
-                for (value, &i) in sorted.iter_mut().zip(&index[begin..end]) {
-                    *value = field.value(i as usize, channel);
+                match kept.then_some(index) {
+                    Some([first, ..]) => field.copy_channel(*first as usize, channel, sorted),
+                    _ => field.pick_channel(index, channel, sorted),
                 }
             }
         });
     });
     Ok(())
+}
+
+/// Whether points are next to each other in the caller's order too, as those of a set that was
+/// brought into spatial order and rests.
+fn is_in_order(index: &[u32]) -> bool {
+    let [first, ..] = *index else {
+        return true;
+    };
+    // Without a way out: the compiler compares by vectors.
+    let same = |(k, &i): (u32, &u32)| i.wrapping_sub(first) == k;
+    let places = (0..).zip(index);
+    places.fold(true, |all, place| all & same(place)) && first <= index[index.len() - 1]
 }
 
 /// One value of the target type, read from the caller's arrays, which may be strided. The walk over
@@ -251,6 +266,15 @@ pub(crate) unsafe fn gather_fields(fields: &[Field<'_>], indices: &[u32], to: Ar
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_in_the_callers_order_are_told_from_others() {
+        assert!(is_in_order(&[]) && is_in_order(&[7]) && is_in_order(&[3, 4, 5, 6]));
+        for others in [[3, 4, 6], [4, 3, 5], [5, 5, 5], [0, 2, 1], [2, 1, 0]] {
+            assert!(!is_in_order(&others), "{others:?}");
+        }
+        assert!(!is_in_order(&[u32::MAX, 0]));
+    }
 
     #[test]
     fn fields_are_found_among_others_by_their_place_in_memory() {

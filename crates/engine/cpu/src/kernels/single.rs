@@ -11,7 +11,7 @@
 
 use crate::{
     candidates::{
-        arrays::Candidates,
+        arrays::{Candidates, PairArrays},
         gather::{splat, squared as squared_lanes},
         mode::{Mode, RADII, SHIFTED, has},
     },
@@ -19,19 +19,20 @@ use crate::{
     simd::{LANES, vector::Compress},
 };
 use nearfield_pairs::Pair;
+use std::marker::PhantomData;
 
 /// A target and its candidates in single precision.
+///
+/// Arrays are pointers, made once per target: slices of all arrays would be checked each time.
 pub(super) struct Single<'a> {
     /// Position of the target.
     target: [f32; 3],
     /// Its squared radius; for [`RADII`] the larger of this and the candidate's own counts.
     r2: f32,
-    /// Coordinates of the candidates along each axis.
-    axes: [&'a [f32]; 3],
-    /// Their image vectors along each axis.
-    shifts: [&'a [f32]; 3],
-    /// Their squared radii.
-    source_r2: &'a [f32],
+    /// The arrays of the candidates, which they borrow.
+    of: PairArrays,
+    /// The candidates.
+    candidates: PhantomData<&'a Candidates>,
 }
 
 impl<'a> Single<'a> {
@@ -41,35 +42,35 @@ impl<'a> Single<'a> {
         Self {
             target,
             r2,
-            axes: candidates.axes(),
-            shifts: candidates.shifts(),
-            source_r2: candidates.r2s(),
+            of: candidates.of_pairs(),
+            candidates: PhantomData,
         }
     }
 
-    /// Geometry of the pair with candidate `k`, and whether it is within the radius. Arrays are
-    /// read with unchecked indices: a bounds check in the loop would stop the vectoriser.
+    /// Geometry of the pair with candidate `k`, and whether it is within the radius. Nothing is
+    /// checked: that would stop the vectoriser.
     ///
     /// # Safety
-    /// `k` is below the length of the arrays, and `MODE` says what candidates carry.
+    /// `k` is below the number of candidates rounded up to whole blocks, and `MODE` says what
+    /// candidates carry.
     #[inline(always)]
     pub(super) unsafe fn pair<const MODE: Mode>(&self, k: usize) -> (Pair, bool) {
-        let ([x, y, z], [sx, sy, sz]) = (self.axes, self.shifts);
-        // SAFETY: guaranteed by the caller.
+        let ([x, y, z], [sx, sy, sz]) = (self.of.position, self.of.shift);
+        // SAFETY: guaranteed by the caller; arrays are padded by a block.
         unsafe {
             let mut d = [
-                *x.get_unchecked(k) - self.target[0],
-                *y.get_unchecked(k) - self.target[1],
-                *z.get_unchecked(k) - self.target[2],
+                *x.add(k) - self.target[0],
+                *y.add(k) - self.target[1],
+                *z.add(k) - self.target[2],
             ];
             if has(MODE, SHIFTED) {
-                d[0] += *sx.get_unchecked(k);
-                d[1] += *sy.get_unchecked(k);
-                d[2] += *sz.get_unchecked(k);
+                d[0] += *sx.add(k);
+                d[1] += *sy.add(k);
+                d[2] += *sz.add(k);
             }
             let d2 = squared(d);
             let r2 = if has(MODE, RADII) {
-                self.r2.max(*self.source_r2.get_unchecked(k))
+                self.r2.max(*self.of.r2.add(k))
             } else {
                 self.r2
             };
@@ -98,14 +99,14 @@ impl<'a> Single<'a> {
             while k < len {
                 let mut d = target;
                 for axis in 0..3 {
-                    d[axis] = V::load(self.axes[axis].as_ptr().add(k)).sub(target[axis]);
+                    d[axis] = V::load(self.of.position[axis].add(k)).sub(target[axis]);
                     if has(MODE, SHIFTED) {
-                        d[axis] = d[axis].add(V::load(self.shifts[axis].as_ptr().add(k)));
+                        d[axis] = d[axis].add(V::load(self.of.shift[axis].add(k)));
                     }
                 }
                 let mut r2 = own_r2;
                 if has(MODE, RADII) {
-                    r2 = r2.max(V::load(self.source_r2.as_ptr().add(k)));
+                    r2 = r2.max(V::load(self.of.r2.add(k)));
                 }
                 to.add(count).write(k as u32);
                 count += usize::from(squared_lanes(d).le(r2) != 0);

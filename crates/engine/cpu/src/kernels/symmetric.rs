@@ -15,6 +15,9 @@
 //! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums
 //! do not depend on the number of threads.
 //!
+//! A target that is done is moved infinitely far away among the candidates, so the targets after it
+//! do not meet it again and no candidate is asked for its place in the order.
+//!
 //! # When it pays
 //!
 //! Half of the tests and contributions are saved, and added are the sums beside the candidates and
@@ -51,7 +54,7 @@ use crate::{
         arrays::Candidates,
         groups::Group,
         mode::{EXACT, Mode, RADII, SHIFTED, has},
-        scan::{Channels as Arrays, ExactBlock},
+        scan::{Channels as Arrays, ExactBlock, ExactSelect},
         scratch::Scratch,
         walk::Walk,
     },
@@ -275,7 +278,7 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
             let evaluate = EvaluateSymmetric {
                 symmetric: self.symmetric,
                 group: &group,
-                candidates,
+                candidates: &mut self.scratch.candidates,
                 gathered,
                 sums,
                 window: self.window,
@@ -296,7 +299,7 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     /// The group.
     group: &'a Group,
     /// Its candidates.
-    candidates: &'a Candidates,
+    candidates: &'a mut Candidates,
     /// Channels of the candidates.
     gathered: Arrays,
     /// Sums of the candidates, and a channel for the numbers of the vectors that hold neighbours.
@@ -307,7 +310,7 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
 
 impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    unsafe fn run<S: Simd>(mut self) {
         // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is
         // room for the channels of all candidates, the targets first among them, and LANES more.
         unsafe {
@@ -358,18 +361,27 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     /// # Safety
     /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn target<S: Simd, const MODE: Mode>(&self, number: usize) {
+    unsafe fn target<S: Simd, const MODE: Mode>(&mut self, number: usize) {
         let width = S::Single::LANES;
         let slot = self.group.slots.start + number;
         // Targets are the first candidates, but for those whose candidates were kept.
         let own = number + self.group.itself.unwrap_or_default();
         let walk = &self.symmetric.walk;
-        let exact = walk.exact_select(slot);
+        let exact = if has(MODE, EXACT) {
+            walk.exact_select(slot)
+        } else {
+            // Neither the target itself nor the targets after it meet it from here on.
+            self.candidates.put_away(own);
+            ExactSelect::NONE
+        };
         let position = walk.targets.points().position(slot);
         let single = Single::new(position, walk.r2(slot), self.candidates);
-        let kernel = self.symmetric.kernel;
+        // By value: the compiler would read them anew for every vector, because it cannot tell that
+        // the sums do not overlap with them.
+        let (kernel, gathered, sums) = (self.symmetric.kernel, self.gathered, self.sums);
+        let targets_at = self.symmetric.channels.targets_at;
         // SAFETY: targets are candidates.
-        let own_values = unsafe { self.values(own) };
+        let own_values = unsafe { Self::values(gathered, targets_at, own) };
         // Lanes that are evaluated at a time: a vector, in double precision a whole block.
         let step = if has(MODE, EXACT) { LANES } else { width };
         // SAFETY: candidates are below their number rounded up to whole blocks, and all arrays of
@@ -378,9 +390,9 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         // channels are written before they are read, and a block holds a whole number of vectors.
         unsafe {
             // Candidates before the vector of the target are targets before it, which have met it
-            // already; those in its vector before it are masked.
+            // already; those in its vector before it are far away, in double precision masked.
             let (first, len) = (own / step * step, self.candidates.len());
-            let firsts = self.sums.at(K::Output::COUNT, 0).cast::<u32>();
+            let firsts = sums.at(K::Output::COUNT, 0).cast::<u32>();
             let count = if has(MODE, EXACT) {
                 all_blocks(first, len, firsts)
             } else {
@@ -410,8 +422,9 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                     } else {
                         single.pair::<MODE>(k)
                     };
-                    let near = within & (k as u32 > own as u32);
-                    let (on_target, on_source) = kernel.symmetric(pair, own_values, self.values(k));
+                    let near = within & (!has(MODE, EXACT) | (k as u32 > own as u32));
+                    let values = Self::values(gathered, targets_at, k);
+                    let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
                     on_target.write(|channel, value| {
                         let value = if near { value } else { K::REDUCE.identity() };
                         to_target.get_unchecked_mut(channel)[lane].write(value);
@@ -427,29 +440,29 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
                         let values = S::Single::load(to_target[channel].as_ptr().add(at).cast());
                         partial.add::<K, _>(channel, first % LANES + at, values);
                         let values = S::Single::load(to_source[channel].as_ptr().add(at).cast());
-                        let sum = self.sums.at(channel, first + at);
+                        let sum = sums.at(channel, first + at);
                         combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
                     }
                 }
             }
             for channel in 0..K::Output::COUNT {
-                let sum = self.sums.at(channel, own);
+                let sum = sums.at(channel, own);
                 *sum = K::REDUCE.combine(*sum, partial.fold::<K>(channel));
             }
         }
     }
 
-    /// Target and source values of candidate `k`.
+    /// Target and source values of candidate `k`; the channels of targets begin with number
+    /// `targets_at`.
     ///
     /// # Safety
     /// `k` is below the number of candidates rounded up to whole blocks.
     #[inline(always)]
-    unsafe fn values(&self, k: usize) -> (K::Target, K::Source) {
+    unsafe fn values(gathered: Arrays, targets_at: usize, k: usize) -> (K::Target, K::Source) {
         // SAFETY: the channels are padded by LANES.
         unsafe {
-            let first = self.symmetric.channels.targets_at;
-            let target = K::Target::read(|channel| *self.gathered.at(first + channel, k));
-            let source = K::Source::read(|channel| *self.gathered.at(channel, k));
+            let target = K::Target::read(|channel| *gathered.at(targets_at + channel, k));
+            let source = K::Source::read(|channel| *gathered.at(channel, k));
             (target, source)
         }
     }

@@ -237,7 +237,7 @@ impl Walk<'_> {
             exact: if has(MODE, EXACT) {
                 self.exact_select(slot)
             } else {
-                ExactSelect::default()
+                ExactSelect::NONE
             },
             near: if has(MODE, PROXIES) {
                 self.near(slot, group.max_r2)

@@ -51,6 +51,19 @@ fn strided_fields_read_the_values_that_are_theirs() {
                 field.copy_to(first, &mut copy);
                 assert_eq!(copy, expected[first..], "{field:?} from {first}");
             }
+            for channel in [0, channels - 1] {
+                for first in [0, len / 2, len - 1, len] {
+                    let expected: Vec<f32> = (first..len).map(|p| of(p, channel)).collect();
+                    let mut copy = vec![-1.0; len - first];
+                    field.copy_channel(first, channel, &mut copy);
+                    assert_eq!(copy, expected, "{field:?} from {first}");
+                }
+                let index: Vec<u32> = (0..len as u32).rev().chain([0, 0]).collect();
+                let expected: Vec<f32> = index.iter().map(|&p| of(p as usize, channel)).collect();
+                let mut picked = vec![-1.0; index.len()];
+                field.pick_channel(&index, channel, &mut picked);
+                assert_eq!(picked, expected, "{field:?}");
+            }
         }
     }
     let field = Field::strided(aligned, 8, 20, 39, 3).unwrap();

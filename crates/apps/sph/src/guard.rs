@@ -1,9 +1,8 @@
 //! Finds the particle that ends a run.
 //!
 //! Looked for after every drift, before the neighbour engine sees the
-//! positions, and at the end of every step.
-
-use std::ops::Range;
+//! positions, and at the end of every step, in the pass over the particles that
+//! moves or kicks them.
 
 use glam::Vec3;
 
@@ -20,29 +19,29 @@ pub(crate) struct Watch {
 impl Watch {
     /// The first particle that is not a number or outside the domain.
     pub(crate) fn inspect(&self, fluid: &Particles) -> Option<LostParticle> {
-        let lost = self.inspect_some(fluid, 0..fluid.len())?;
+        let all = Inspected {
+            first: 0,
+            position: &fluid.position,
+            velocity: &fluid.velocity,
+            compression: &fluid.compression,
+        };
+        let lost = self.inspect_some(all)?;
         Some(self.describe(fluid, lost))
     }
 
     /// The lost ones among some of the particles.
-    pub(crate) fn inspect_some(&self, fluid: &Particles, some: Range<usize>) -> Option<Lost> {
+    pub(crate) fn inspect_some(&self, some: Inspected<'_>) -> Option<Lost> {
         // Without a branch per particle, which is what vectors need; hardly ever is one lost.
-        let Range { start, end } = some;
-        let positions = &fluid.position[start..end];
-        let velocities = &fluid.velocity[start..end];
-        let compressions = &fluid.compression[start..end];
-        let mut count = 0;
-        for ((&position, &velocity), &s) in positions.iter().zip(velocities).zip(compressions) {
-            count += usize::from(!self.is_fine(position, velocity, s));
-        }
+        let fine = || {
+            let moving = some.position.iter().zip(some.velocity);
+            let particles = moving.zip(some.compression);
+            particles.map(|((&position, &velocity), &s)| self.is_fine(position, velocity, s))
+        };
+        let count = fine().map(|fine| usize::from(!fine)).sum();
         if count == 0 {
             return None;
         }
-        let fine = |i: usize| {
-            let (position, velocity) = (fluid.position[i], fluid.velocity[i]);
-            self.is_fine(position, velocity, fluid.compression[i])
-        };
-        let first = (start..end).find(|&i| !fine(i))?;
+        let first = some.first + fine().position(|fine| !fine)?;
         Some(Lost { first, count })
     }
 
@@ -77,6 +76,19 @@ impl Watch {
             evidence: None,
         }
     }
+}
+
+/// Particles that are looked at: consecutive ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Inspected<'a> {
+    /// Index of the first.
+    pub(crate) first: usize,
+    /// Their positions.
+    pub(crate) position: &'a [Vec3],
+    /// Their velocities.
+    pub(crate) velocity: &'a [Vec3],
+    /// Their compressions.
+    pub(crate) compression: &'a [f32],
 }
 
 /// Particles that were lost.
@@ -147,9 +159,15 @@ mod tests {
         for at in [9, 20, 41] {
             fluid.position[at].y = 2.0;
         }
-        let lost = watch().inspect_some(&fluid, 10..60).expect("some are lost");
+        let some = |range: std::ops::Range<usize>| Inspected {
+            first: range.start,
+            position: &fluid.position[range.clone()],
+            velocity: &fluid.velocity[range.clone()],
+            compression: &fluid.compression[range],
+        };
+        let lost = watch().inspect_some(some(10..60)).expect("some are lost");
         assert_eq!((lost.first, lost.count), (20, 2));
-        assert!(watch().inspect_some(&fluid, 42..64).is_none());
+        assert!(watch().inspect_some(some(42..64)).is_none());
         let everywhere = Watch {
             domain: Domain::UNBOUNDED,
             ..watch()

@@ -12,7 +12,7 @@ use crate::{
     advance::{Advance, Compression, Kick},
     body::Body,
     budget::Sums,
-    guard::{Lost, Watch},
+    guard::{Inspected, Lost, Watch},
     matter::Matter,
     neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
     particles::{Particles, Take},
@@ -74,34 +74,43 @@ struct Kicked<S> {
     sums: [S; 6],
     /// The largest speed and acceleration.
     largest: [f64; 2],
+    /// The lost particles of this rank, if any.
+    lost: Option<LostParticle>,
+}
+
+/// The rest of a kick: done with the particles of a part as soon as their velocities are changed,
+/// while they are in a cache.
+#[derive(Clone, Copy)]
+struct Then<'a> {
+    /// Seconds over which they drift.
+    drift: Option<f32>,
+    /// Looks for lost ones.
+    watch: Option<&'a Watch>,
 }
 
 impl PressedFluid {
-    /// Finds what follows from the compressions.
-    fn follow<N: Neighborhood>(
-        &mut self,
-        near: &N,
-        config: &Config,
-        compressions: &[f32],
-    ) -> Result<(), Error> {
+    /// Makes room for `len` particles.
+    fn fit(&mut self, len: usize) -> Result<(), Error> {
         for values in [&mut self.volume, &mut self.pressure] {
-            make_room(values, compressions.len(), "pressures of particles")?;
-            values.resize(compressions.len(), 0.0);
+            make_room(values, len, "pressures of particles")?;
+            values.resize(len, 0.0);
         }
-        let water = config.water_state();
-        near.on_workers(compressions.len(), || {
-            let parts = self.volume.par_chunks_mut(AT_A_TIME);
-            let parts = parts.zip(self.pressure.par_chunks_mut(AT_A_TIME));
-            parts.zip(compressions.par_chunks(AT_A_TIME)).run(
-                |((volume, pressure), compressions)| {
-                    let pressed = volume.iter_mut().zip(pressure);
-                    for ((volume, pressure), &s) in pressed.zip(compressions) {
-                        (*volume, *pressure) = (1.0 / (1.0 + s), water.specific_pressure(s));
-                    }
-                },
-            );
-        });
         Ok(())
+    }
+
+    /// Finds what follows from the compressions.
+    fn follow(&mut self, water: Tait, compressions: &[f32]) -> Result<(), Error> {
+        self.fit(compressions.len())?;
+        press_fluid(compressions, [&mut self.volume, &mut self.pressure], water);
+        Ok(())
+    }
+}
+
+/// Relative volumes and specific pressures of fluid.
+fn press_fluid(compressions: &[f32], [volume, pressure]: [&mut [f32]; 2], water: Tait) {
+    let pressed = volume.iter_mut().zip(pressure);
+    for ((volume, pressure), &s) in pressed.zip(compressions) {
+        (*volume, *pressure) = (1.0 / (1.0 + s), water.specific_pressure(s));
     }
 }
 
@@ -151,61 +160,72 @@ impl<N: Neighborhood> HostBody<N> {
         body.near.place(Set::Fluid, &ids, fluid.arrays())?;
         body.near.place(Set::Walls, wall_ids, walls.arrays())?;
         body.results.fit(&body.matter)?;
+        let compressions = &body.matter.fluid.compression;
+        body.pressed.follow(config.water_state(), compressions)?;
         body.evaluate_forces(config)?;
         Ok(body)
     }
 
-    /// The lost particles of this rank.
-    fn lost(&self, watch: &Watch) -> Option<LostParticle> {
-        let fluid = &self.matter.fluid;
-        let lost = of_all(&self.near, fluid.len(), |part| {
-            watch.inspect_some(fluid, part)
-        });
-        let all = |one: Lost, other: Lost| Lost {
-            first: one.first,
-            count: one.count + other.count,
-        };
-        let lost = lost.into_iter().flatten().reduce(all)?;
-        Some(watch.describe(fluid, lost))
-    }
-
-    /// Changes the velocities by the forces over `dt`. Sums and maxima are those of this rank.
-    fn kick(&mut self, config: &Config, dt: f64) -> Kicked<N::Sum> {
+    /// Changes the velocities by the forces over `dt`, and does what is to come `then`. Sums and
+    /// maxima are those of this rank.
+    fn kick(&mut self, config: &Config, dt: f64, then: Then<'_>) -> Kicked<N::Sum> {
         let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (config.gravity, dt as f32);
-        let (results, velocity) = (&self.results, &mut self.matter.fluid.velocity);
-        let parts = self.near.on_workers(velocity.len(), || {
+        let (results, fluid) = (&self.results, &mut self.matter.fluid);
+        let parts = self.near.on_workers(fluid.id.len(), || {
             let walls = results.wall_forces.par_chunks(AT_A_TIME);
             let forces = results.forces.par_chunks(AT_A_TIME).zip(walls);
-            let parts = velocity.par_chunks_mut(AT_A_TIME).zip(forces);
-            let parts = parts.map(|(velocity, (fluid, walls))| {
-                KickOfPart::make(velocity, [fluid, walls], gravity, step)
+            let compression = fluid.compression.par_chunks(AT_A_TIME);
+            let state = (fluid.position.par_chunks_mut(AT_A_TIME)).zip(compression);
+            let parts = (fluid.velocity.par_chunks_mut(AT_A_TIME)).zip(state.zip(forces));
+            let parts = parts.enumerate();
+            let parts = parts.map(|(number, (velocity, ((position, compression), forces)))| {
+                let (forces, walls) = forces;
+                let kicked = KickOfPart::make(velocity, [forces, walls], gravity, step);
+                if let Some(seconds) = then.drift {
+                    for (position, &velocity) in position.iter_mut().zip(&*velocity) {
+                        *position += seconds * velocity;
+                    }
+                }
+                let part = Inspected {
+                    first: number * AT_A_TIME,
+                    position,
+                    velocity,
+                    compression,
+                };
+                let lost = then.watch.and_then(|watch| watch.inspect_some(part));
+                (kicked, lost)
             });
             parts.listed()
         });
-        let largest = parts
-            .iter()
-            .fold([0.0f32; 2], |[speed, acceleration], part| {
-                [
-                    speed.max(part.largest[0]),
-                    acceleration.max(part.largest[1]),
-                ]
-            });
+        let (mut speed, mut acceleration, mut lost) = (0.0f32, 0.0f32, None::<Lost>);
+        for (part, of_part) in &parts {
+            speed = speed.max(part.largest[0]);
+            acceleration = acceleration.max(part.largest[1]);
+            lost = match (lost, *of_part) {
+                (Some(one), Some(other)) => Some(Lost {
+                    first: one.first,
+                    count: one.count + other.count,
+                }),
+                (one, other) => one.or(other),
+            };
+        }
+        let described = |(watch, lost): (&Watch, Lost)| watch.describe(&self.matter.fluid, lost);
         Kicked {
-            sums: added(parts.into_iter().map(|part| part.sums)),
-            largest: largest.map(|square| f64::from(square).sqrt()),
+            sums: added(parts.into_iter().map(|(part, _)| part.sums)),
+            largest: [speed, acceleration].map(|square| f64::from(square).sqrt()),
+            lost: then.watch.zip(lost).map(described),
         }
     }
 
     /// The sums and maxima of a kick over all ranks, with other `sums`. Refuses to go on when a
-    /// particle of any rank is lost: `lost` is one of this rank.
+    /// particle of any rank is lost.
     fn together<const M: usize>(
         &self,
         kicked: Kicked<N::Sum>,
         sums: [N::Sum; M],
-        lost: Option<LostParticle>,
     ) -> Result<(Kick, [f64; M]), Error> {
-        let whole = self.near.whole((kicked.sums, sums), kicked.largest, lost)?;
+        let whole = (self.near).whole((kicked.sums, sums), kicked.largest, kicked.lost)?;
         if let Some(lost) = whole.lost {
             return Err(ErrorKind::Lost(Box::new(lost)).into());
         }
@@ -220,22 +240,6 @@ impl<N: Neighborhood> HostBody<N> {
             max_acceleration,
         };
         Ok((kick, others))
-    }
-
-    /// Moves the particles with their velocities over `dt`.
-    fn drift(&mut self, dt: f64) {
-        let _span = tracing::debug_span!("sph.drift").entered();
-        let (step, fluid) = (dt as f32, &mut self.matter.fluid);
-        self.near.on_workers(fluid.len(), || {
-            let parts = fluid.position.par_chunks_mut(AT_A_TIME);
-            parts
-                .zip(fluid.velocity.par_chunks(AT_A_TIME))
-                .run(|(positions, velocities)| {
-                    for (position, &velocity) in positions.iter_mut().zip(velocities) {
-                        *position += step * velocity;
-                    }
-                });
-        });
     }
 
     /// Tells the neighbourhood where the particles are; some may have come from other ranks then,
@@ -257,25 +261,56 @@ impl<N: Neighborhood> HostBody<N> {
         near.traverse(&fluid, of, moving, moving, &mut results.rates)?;
         let (of, velocity) = ([Set::Fluid, Set::Walls], &matter.fluid.velocity);
         near.traverse(&walls, of, velocity, still, &mut results.wall_rates)?;
-        Ok(self.apply_rates(config, dt))
+        self.apply_rates(config, dt)
     }
 
-    /// Changes the compressions by their rates over `dt`.
-    fn apply_rates(&mut self, config: &Config, dt: f64) -> [N::Sum; 2] {
+    /// Changes the compressions by their rates over `dt`, and finds what follows from them.
+    fn apply_rates(&mut self, config: &Config, dt: f64) -> Result<[N::Sum; 2], Error> {
         let (water, step) = (config.water_state(), dt as f32);
         let (results, compression) = (&self.results, &mut self.matter.fluid.compression);
+        self.pressed.fit(compression.len())?;
+        let PressedFluid { volume, pressure } = &mut self.pressed;
         let parts = self.near.on_workers(compression.len(), || {
             let walls = results.wall_rates.par_chunks(AT_A_TIME);
             let rates = results.rates.par_chunks(AT_A_TIME).zip(walls);
-            let parts = compression.par_chunks_mut(AT_A_TIME).zip(rates);
-            let parts = parts
-                .map(|(compression, rates)| compress::<N::Sum>(compression, rates, water, step));
+            let pressed =
+                (volume.par_chunks_mut(AT_A_TIME)).zip(pressure.par_chunks_mut(AT_A_TIME));
+            let parts = (compression.par_chunks_mut(AT_A_TIME)).zip(rates.zip(pressed));
+            let parts = parts.map(|(compression, (rates, (volume, pressure)))| {
+                let sums = compress::<N::Sum>(compression, rates, water, step);
+                press_fluid(compression, [volume, pressure], water);
+                sums
+            });
             parts.listed()
         });
-        added(parts)
+        Ok(added(parts))
     }
 
-    /// Gives the walls their pressure and evaluates all forces at the present positions.
+    /// A step, as [`advance`](Body::advance) makes it.
+    fn step(&mut self, config: &Config, dt: f64, watch: &Watch) -> Result<Advance, Error> {
+        // Two messages between ranks, whatever there is to add up: each takes as long as several
+        // of their ways through the network.
+        let mut then = Then {
+            drift: Some(dt as f32),
+            watch: Some(watch),
+        };
+        let first = self.kick(config, 0.5 * dt, then);
+        let (first, []) = self.together(first, [])?;
+        self.follow()?;
+        let compressed = self.compress(config, dt)?;
+        self.evaluate_forces(config)?;
+        then.drift = None;
+        let second = self.kick(config, 0.5 * dt, then);
+        let (second, [diffused, work]) = self.together(second, compressed)?;
+        Ok(Advance {
+            first,
+            compression: Compression { diffused, work },
+            second,
+        })
+    }
+
+    /// Gives the walls their pressure and evaluates all forces at the present positions. The
+    /// pressures of the fluid are those of its compressions already.
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let _span = tracing::debug_span!("sph.forces").entered();
         let (passes, water) = (Passes::of(config), config.water_state());
@@ -284,12 +319,10 @@ impl<N: Neighborhood> HostBody<N> {
         let compression = &matter.fluid.compression;
         near.traverse(&kernel, of, (), compression, &mut results.extrapolated)?;
         press(near, &mut matter.walls, &results.extrapolated, water);
-        let (fluid, pressed) = (&matter.fluid, &mut self.pressed);
-        pressed.follow(near, config, &fluid.compression)?;
         let pressed = (
-            &fluid.velocity[..],
-            &pressed.volume[..],
-            &pressed.pressure[..],
+            &matter.fluid.velocity[..],
+            &self.pressed.volume[..],
+            &self.pressed.pressure[..],
         );
         let (kernel, of) = (passes.forces(), [Set::Fluid, Set::Fluid]);
         near.traverse(&kernel, of, pressed, pressed, &mut results.forces)?;
@@ -301,28 +334,20 @@ impl<N: Neighborhood> HostBody<N> {
 
 impl<N: Neighborhood> Body for HostBody<N> {
     fn advance(&mut self, config: &Config, dt: f64, watch: Watch) -> Result<Advance, Error> {
-        // Two messages between ranks, whatever there is to add up: each takes as long as several
-        // of their ways through the network.
-        let first = self.kick(config, 0.5 * dt);
-        self.drift(dt);
-        let lost = self.lost(&watch);
-        let (first, []) = self.together(first, [], lost)?;
-        self.follow()?;
-        let compressed = self.compress(config, dt)?;
-        self.evaluate_forces(config)?;
-        let second = self.kick(config, 0.5 * dt);
-        let lost = self.lost(&watch);
-        let (second, [diffused, work]) = self.together(second, compressed, lost)?;
-        Ok(Advance {
-            first,
-            compression: Compression { diffused, work },
-            second,
-        })
+        let points = self.matter.fluid.len() + self.matter.walls.len();
+        match self.near.workers() {
+            Some(workers) => workers.install_for(points, || self.step(config, dt, &watch)),
+            None => self.step(config, dt, &watch),
+        }
     }
 
     fn observe(&mut self, config: &Config) -> Result<Kick, Error> {
-        let kicked = self.kick(config, 0.0);
-        Ok(self.together(kicked, [], None)?.0)
+        let none = Then {
+            drift: None,
+            watch: None,
+        };
+        let kicked = self.kick(config, 0.0, none);
+        Ok(self.together(kicked, [])?.0)
     }
 
     fn sort_fluid(&mut self) -> Result<(), Error> {

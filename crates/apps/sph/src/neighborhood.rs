@@ -10,6 +10,7 @@
 use glam::Vec3;
 use nearfield::{
     PairKernel, Permutation,
+    balance::WorkerHandle,
     kernels::FieldsOf,
     prelude::{Device, Engine, PointSetId},
 };
@@ -228,6 +229,13 @@ pub trait Neighborhood: Send + Sync {
         parallel::alone(work)
     }
 
+    /// The workers of this rank, for whole steps: all loops and traversals of a step then begin on
+    /// a worker, and no thread sleeps and is woken between them. None where traversals are not the
+    /// workers' alone, or ranks wait for each other's messages in them.
+    fn workers(&self) -> Option<WorkerHandle> {
+        None
+    }
+
     /// Where the engine of this rank runs, and why there.
     fn running(&self) -> Running;
 }
@@ -325,6 +333,10 @@ impl Neighborhood for OneEngine {
 
     fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
         self.engine.on_workers(points, work)
+    }
+
+    fn workers(&self) -> Option<WorkerHandle> {
+        self.engine.workers()
     }
 
     fn running(&self) -> Running {

@@ -77,7 +77,7 @@ pub use lists::{
     received::{Checked, Inside},
     storage::{BorrowedBuffer, BufferProvider},
 };
-pub use pool::CpuBackend;
+pub use pool::{CpuBackend, WorkerHandle};
 pub use sets::{
     PairOfSets,
     pairs::{PairScratch, PairsOfImage, VisitPairs},

@@ -183,6 +183,8 @@ pub mod balance {
     //! among threads is a [`Strategy`], of [`Builder::strategy`](crate::Builder::strategy).
 
     pub use nearfield_balance::{EmulatedSpec, FaultAt, ParseStrategyError, Policy, Strategy};
+    #[doc(hidden)]
+    pub use nearfield_cpu::WorkerHandle;
 }
 
 pub mod kernels {

@@ -51,6 +51,18 @@ pub struct CpuBackend {
     level: SimdLevel,
 }
 
+/// The workers of a backend, for work that borrows the backend, or what owns it.
+#[derive(Debug, Clone)]
+pub struct WorkerHandle(Arc<Workers>);
+
+impl WorkerHandle {
+    /// As [`CpuBackend::install_for`]. Jobs of the backend that `work` begins run on the same
+    /// workers, and none of them waits for a thread to wake before it begins.
+    pub fn install_for<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
+        self.0.install_for(points, work)
+    }
+}
+
 impl CpuBackend {
     /// A backend of `threads` workers (0 for one per core) at the best SIMD level of the processor.
     ///
@@ -85,6 +97,11 @@ impl CpuBackend {
     /// The threads of this process.
     fn crew(&self) -> &Crew {
         self.workers.crew()
+    }
+
+    /// The workers apart from the backend, for work that uses the backend itself.
+    pub fn worker_handle(&self) -> WorkerHandle {
+        WorkerHandle(Arc::clone(&self.workers))
     }
 
     /// The workers, for as long as the backend lives.

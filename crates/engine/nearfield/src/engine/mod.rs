@@ -56,7 +56,7 @@ use crate::{
     error::MissingLists,
     report::{MemoryReport, Report, StageTimes},
 };
-use nearfield_cpu::CpuBackend;
+use nearfield_cpu::{CpuBackend, WorkerHandle};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation};
 use std::{
     fmt,
@@ -484,6 +484,15 @@ impl Engine {
     #[doc(hidden)]
     pub fn on_workers<R: Send>(&self, points: usize, work: impl FnOnce() -> R + Send) -> R {
         self.backend.install_for(points, work)
+    }
+
+    /// The workers of the engine, for work that uses the engine itself, such as a whole step of a
+    /// solver: all passes and jobs in it then begin on a worker, so that no thread is put to sleep
+    /// and woken between them. None where the engine has another backend than the CPU, which the
+    /// calling thread drives while the workers are at work.
+    #[doc(hidden)]
+    pub fn workers(&self) -> Option<WorkerHandle> {
+        (self.accelerator.is_none()).then(|| self.backend.worker_handle())
     }
 
     /// The search radius, the largest where points have radii of their own; in single precision a

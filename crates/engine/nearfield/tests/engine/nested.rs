@@ -90,6 +90,39 @@ fn jobs_of_one_pool_share_an_engine() {
     }
 }
 
+/// A step of a solver that runs on the engine's own workers, from one thread and from several.
+#[test]
+fn whole_steps_run_on_the_workers_of_their_engine() {
+    let labels = labels(&points());
+    let (engine, set) = engine("cpu");
+    let expected = sums(&engine, set, &labels, false);
+    for threads in [1, 2, 5] {
+        let settings = Engine::builder(1.0).threads(threads);
+        let mut engine = settings.device(Device::Cpu).build().unwrap();
+        let (labels, expected) = (labels.clone(), expected.clone());
+        in_time(move || {
+            let workers = engine.workers().expect("the CPU does everything");
+            // The first of them begins before any thread was worth starting.
+            for _ in 0..3 {
+                let found = workers.install_for(points().len(), || {
+                    let set = engine.add_point_set(&points()).unwrap();
+                    engine.update(set, &points()).unwrap();
+                    let found = sums(&engine, set, &labels, false);
+                    let refused = engine.update(set, &[[f32::NAN; 3]]);
+                    assert!(refused.is_err(), "a position that is no number");
+                    found
+                });
+                assert!(found == expected, "{threads} threads");
+            }
+        });
+    }
+    let shared = self::engine("emulated:speed=2").0;
+    assert!(
+        shared.workers().is_none(),
+        "this thread drives the other backend"
+    );
+}
+
 #[test]
 fn callbacks_use_the_engine_that_calls_them() {
     let labels = labels(&points());

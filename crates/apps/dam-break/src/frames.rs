@@ -88,10 +88,7 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
-        let refused = |error: String| ErrorKind::Threads {
-            threads,
-            reason: error,
-        };
+        let refused = |reason| ErrorKind::Threads { threads, reason };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
@@ -225,14 +222,17 @@ impl Writer {
         done: &Sender<Outcome>,
         pool: &ThreadPool,
     ) {
-        // Its only thread is this one, so loops outside of `pool` run here. Without it, they do in
-        // the pool of the process, which is slower and no error.
+        // Its only thread is this one, so loops outside of `pool` run here.
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
-        let _alone = alone.use_current_thread().build();
+        let alone = alone.use_current_thread().build();
         for (index, moment) in frames {
             let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
             let few = 2 * (frames.len() + drawn) <= pool.current_num_threads();
             let written = catch_unwind(AssertUnwindSafe(|| {
+                if let Err(error) = &alone {
+                    let (threads, reason) = (1, error.to_string());
+                    return Err(ErrorKind::Threads { threads, reason }.into());
+                }
                 let moment = moment.wait()?;
                 let mut write = || self.write(index, &moment, &mut brush);
                 if few { pool.install(write) } else { write() }

@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
         self.colors.at(speed / self.top_speed)
     }
 
-    /// Where the light sees a scene point, if there is one whose light things take.
+    /// The pixel of the light's picture that shows a scene point; any where nothing casts a shadow.
     pub(super) fn on_light(&self, point: Vec3) -> Vec2 {
         let on = |light: &Light| light.camera.pixel(light.camera.view(point));
         self.light.as_ref().map_or(Vec2::ZERO, on)

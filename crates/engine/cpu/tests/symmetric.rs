@@ -286,6 +286,50 @@ fn check_sums<K: PairKernel>(
     bits(&once) != bits(&twice)
 }
 
+/// A solver sorts its points once a step and evaluates several kernels over their pairs. The later
+/// ones read the notes of the first.
+#[test]
+fn traversals_of_the_same_points_have_the_bits_of_the_first() {
+    for scene in scenes() {
+        let name = scene.name;
+        let velocities = scene.values(3, 2).as_chunks::<3>().0.to_vec();
+        let [densities, pressures] = [3, 4].map(|seed| scene.values(1, seed));
+        let masses = scene.values(1, 1);
+        let masses = [Field::from(&masses)];
+        let states = [
+            Field::from(&velocities),
+            Field::from(&densities),
+            Field::from(&pressures),
+        ];
+        let sources = [&states[..], &masses].concat();
+        let of_both = Fields {
+            targets: &states,
+            sources: &sources,
+        };
+        let (density, force) = (SphDensity::with_support(scene.radius), force(scene.radius));
+        for &level in SimdLevel::available() {
+            let new = || CpuBackend::new(2).unwrap().with_level(level);
+            let (backend, grid) = (new(), scene.grid(1));
+            let sets = itself(&grid, SetRadii::Uniform);
+            let densities = bits(&traverse(&new(), &density, sets, of_sources(&masses)));
+            let forces = bits(&traverse(&new(), &force, sets, of_both));
+            for step in 0..3 {
+                let grid = scene.grid(1);
+                let sets = itself(&grid, SetRadii::Uniform);
+                for time in 0..2 {
+                    let found = traverse(&backend, &density, sets, of_sources(&masses));
+                    assert!(
+                        bits(&found) == densities,
+                        "{name}, {level:?}, {step}, {time}"
+                    );
+                    let found = traverse(&backend, &force, sets, of_both);
+                    assert!(bits(&found) == forces, "{name}, {level:?}, {step}, {time}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn sums_are_those_of_pairs_evaluated_from_both_sides() {
     let backend = CpuBackend::new(2).unwrap();

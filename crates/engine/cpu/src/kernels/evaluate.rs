@@ -85,7 +85,7 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let packs = K::PACKED || shared.walk.double().is_some();
             let own = if packs { 4 + K::Source::COUNT } else { 0 };
-            let made = room(&mut gathered, K::Source::COUNT + 1, stride)
+            let made = room(&mut gathered, K::Source::COUNT, stride)
                 .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
             let (gathered, packed) = match made {
                 Ok(made) => made,
@@ -119,8 +119,7 @@ struct Evaluate<'a, K: PairKernel> {
     group: &'a Group,
     /// Its candidates.
     candidates: &'a Candidates,
-    /// Source channels of the candidates, and one for the numbers of the vectors that hold
-    /// neighbours.
+    /// Source channels of the candidates.
     gathered: Arrays,
     /// Displacement, its square and source channels of the neighbours of one target.
     packed: Arrays,
@@ -229,13 +228,10 @@ impl<K: PairKernel> Evaluate<'_, K> {
         let tags = self.candidates.tags();
         let itself = target.own_candidate as u32;
         let single = Single::new(target.target, target.r2, self.candidates);
-        // SAFETY: the caller guarantees the level and the mode; the last gathered channel has room
-        // for a number per candidate and LANES more.
-        let firsts = unsafe {
-            let to = self.gathered.at(K::Source::COUNT, 0).cast::<u32>();
-            let len = self.candidates.len();
-            let count = single.near_vectors::<S::Single, MODE>(0, len, to);
-            std::slice::from_raw_parts(to, count)
+        let near = |first, end| {
+            // SAFETY: the caller guarantees the level and the mode, and the sum asks for as many
+            // vectors as a word has bits.
+            unsafe { single.near_vectors::<S::Single, MODE>(first, end) }
         };
         // By value, for the compiler to keep them.
         let (kernel, gathered, own_tag) = (self.shared.kernel, self.gathered, target.own_tag);
@@ -257,6 +253,6 @@ impl<K: PairKernel> Evaluate<'_, K> {
             }
         };
         // SAFETY: the caller guarantees the level.
-        unsafe { reduce_some::<K, S>(firsts, contribution) }
+        unsafe { reduce_some::<K, S>(self.candidates.len(), near, contribution) }
     }
 }

@@ -22,7 +22,9 @@
 
 mod evaluate;
 pub(crate) mod fields;
+mod noted;
 pub(crate) mod reduce;
+pub(crate) mod repeats;
 mod single;
 mod symmetric;
 pub(crate) mod together;

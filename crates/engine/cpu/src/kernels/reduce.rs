@@ -13,6 +13,7 @@
 //!
 //! In debug builds and at the scalar level the same code runs lane by lane, with the same result.
 
+use super::single::VECTORS;
 use crate::{
     candidates::{
         groups::{Batch, Group},
@@ -225,11 +226,7 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
             }
         }
         for channel in 0..K::Output::COUNT {
-            let mut lanes = [0.0; LANES];
-            for part in 0..LANES / width {
-                partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
-            }
-            sums[channel] = fold_lanes::<K>(lanes);
+            sums[channel] = fold::<K, _>(partial[channel]);
         }
     }
     sums
@@ -265,6 +262,8 @@ impl Partial {
         lane: usize,
         values: V,
     ) {
+        // For the compiler, which keeps partial results of one vector in a register.
+        let lane = if V::LANES == LANES { 0 } else { lane };
         // SAFETY: guaranteed by the caller; channels that were cleared are initialised.
         unsafe {
             let sum = self.0.get_unchecked_mut(channel).as_mut_ptr();
@@ -276,30 +275,32 @@ impl Partial {
     /// The sum of a channel.
     ///
     /// # Safety
-    /// The kernel has the channel, and its channels have been [cleared](Self::clear).
+    /// The processor has the vector's level, the kernel has the channel, and its channels have been
+    /// [cleared](Self::clear).
     #[inline(always)]
-    pub(super) unsafe fn fold<K: PairKernel>(&self, channel: usize) -> f32 {
-        // Not by `map`, which is a call of a function per channel.
-        // SAFETY: the caller guarantees the channel; those that were cleared are initialised.
-        let lanes = unsafe {
-            self.0
-                .get_unchecked(channel)
-                .as_ptr()
-                .cast::<[f32; LANES]>()
-                .read()
-        };
-        fold_lanes::<K>(lanes)
+    pub(super) unsafe fn fold<K: PairKernel, V: Compress>(&self, channel: usize) -> f32 {
+        // SAFETY: the caller guarantees level and channel; those that were cleared are initialised.
+        unsafe {
+            let lanes = self.0.get_unchecked(channel).as_ptr().cast::<f32>();
+            let mut parts = [V::splat(0.0); LANES];
+            for (part, values) in parts[..LANES / V::LANES].iter_mut().enumerate() {
+                *values = V::load(lanes.add(part * V::LANES));
+            }
+            fold::<K, V>(parts)
+        }
     }
 }
 
-/// Combines `contribution(k)` for all k of the vectors that begin with `firsts`, as [`reduce`] does
-/// for all vectors.
+/// Combines `contribution(k)` for all k of some of the vectors of `count` candidates, as [`reduce`]
+/// does for all of them; `near` says for which of at most [`VECTORS`] vectors from one candidate to
+/// another, by a bit for each.
 ///
 /// # Safety
-/// The processor has the level `S`, and vectors begin with multiples of its lanes.
+/// The processor has the level `S`.
 #[inline(always)]
 pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
-    firsts: &[u32],
+    count: usize,
+    near: impl Fn(usize, usize) -> u64,
     contribution: impl Fn(usize) -> Masked<K>,
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
@@ -310,21 +311,28 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
     // value has an element of the block, all lanes of a vector are written before they are read,
     // and a block holds a whole number of vectors.
     unsafe {
-        for &first in firsts {
-            let first = first as usize;
-            let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
-            for lane in 0..width {
-                contribution(first + lane).write(|channel, value| {
-                    block.get_unchecked_mut(channel)[lane].write(value);
-                });
+        let mut begin = 0;
+        while begin < count {
+            let end = (begin + VECTORS * width).min(count);
+            let mut near = near(begin, end);
+            while near != 0 {
+                let first = begin + near.trailing_zeros() as usize * width;
+                near &= near - 1;
+                let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                for lane in 0..width {
+                    contribution(first + lane).write(|channel, value| {
+                        block.get_unchecked_mut(channel)[lane].write(value);
+                    });
+                }
+                for channel in 0..K::Output::COUNT {
+                    let values = S::Single::load(block[channel].as_ptr().cast());
+                    partial.add::<K, _>(channel, first % LANES, values);
+                }
             }
-            for channel in 0..K::Output::COUNT {
-                let values = S::Single::load(block[channel].as_ptr().cast());
-                partial.add::<K, _>(channel, first % LANES, values);
-            }
+            begin = end;
         }
         for channel in 0..K::Output::COUNT {
-            sums[channel] = partial.fold::<K>(channel);
+            sums[channel] = partial.fold::<K, S::Single>(channel);
         }
     }
     sums
@@ -368,6 +376,43 @@ pub(crate) unsafe fn combine_lanes<K: PairKernel, V: Compress>(sums: V, values: 
             Reduce::Min => values.min(sums),
             Reduce::Max => values.max(sums),
         }
+    }
+}
+
+/// The partial results of one channel, in the first vectors that hold [`LANES`] of them, combined
+/// as [`fold_lanes`] does.
+///
+/// Whole vectors are added as long as there are several, then the halves of one. Every sum is that
+/// of two numbers that [`fold_lanes`] adds too, so the bits are the same. Left to the compiler,
+/// some of the sixteen were added one by one. Minima and maxima are left to [`fold_lanes`], whose
+/// comparisons decide between zeros and about numbers that are none.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+unsafe fn fold<K: PairKernel, V: Compress>(mut parts: [V; LANES]) -> f32 {
+    // SAFETY: guaranteed by the caller; there is room for the lanes.
+    unsafe {
+        if !matches!(K::REDUCE, Reduce::Sum) {
+            let mut lanes = [0.0; LANES];
+            for (part, values) in parts[..LANES / V::LANES].iter().enumerate() {
+                values.store(lanes.as_mut_ptr().add(part * V::LANES));
+            }
+            return fold_lanes::<K>(lanes);
+        }
+        let mut half = LANES / V::LANES / 2;
+        while half > 0 {
+            for part in 0..half {
+                parts[part] = parts[part].add(parts[part + half]);
+            }
+            half /= 2;
+        }
+        let (mut sums, mut half) = (parts[0], V::LANES / 2);
+        while half > 0 {
+            sums = sums.add(sums.swap(half as u32));
+            half /= 2;
+        }
+        sums.first()
     }
 }
 

@@ -3,8 +3,9 @@
 //!
 //! The candidates of a group surround all of its targets, so for one target many are beyond the
 //! radius, often all of a vector: a quarter of the vectors of sixteen candidates of a dam break. A
-//! first loop over the distances notes the vectors that hold a neighbour, and the kernel is
-//! evaluated for these. Neither loop has a branch per vector, which could not be predicted.
+//! first loop over the distances marks the vectors that hold a neighbour, by a bit of a word, and
+//! the kernel is evaluated for these. Neither loop has a branch per vector, which could not be
+//! predicted.
 //!
 //! **Invariant:** a vector that is left out holds no neighbour, so its contributions would all be
 //! the identity, and sums have the same bits as if it were not left out.
@@ -13,7 +14,7 @@ use crate::{
     candidates::{
         arrays::{Candidates, PairArrays},
         gather::{splat, squared as squared_lanes},
-        mode::{Mode, RADII, SHIFTED, has},
+        mode::{EXACT, Mode, RADII, SHIFTED, has},
     },
     contract::squared,
     simd::{LANES, vector::Compress},
@@ -78,25 +79,27 @@ impl<'a> Single<'a> {
         }
     }
 
-    /// Writes the number of the first candidate of every vector from `first` on that holds a
-    /// candidate within the radius, in ascending order; returns how many they are.
+    /// The vectors of candidates from `first` to `end` that hold a candidate within the radius: a
+    /// bit for each, the lowest for the first. In double precision all blocks.
     ///
     /// # Safety
-    /// The processor has the vector's level, `first` is a multiple of its lanes, `MODE` says what
-    /// candidates carry, and `to` has room for a number per vector and one more.
+    /// The processor has the vector's level, `first` is a multiple of its lanes, there are at most
+    /// [`VECTORS`] vectors, and `MODE` says what candidates carry.
     #[inline(always)]
     pub(super) unsafe fn near_vectors<V: Compress, const MODE: Mode>(
         &self,
         first: usize,
-        len: usize,
-        to: *mut u32,
-    ) -> usize {
-        let mut count = 0;
+        end: usize,
+    ) -> u64 {
+        if has(MODE, EXACT) {
+            return all_blocks(first, end);
+        }
+        let mut near = 0;
         // SAFETY: guaranteed by the caller; the arrays of the candidates are padded by a vector.
         unsafe {
             let (target, own_r2) = (splat::<V>(self.target), V::splat(self.r2));
-            let mut k = first;
-            while k < len {
+            let (mut k, mut number) = (first, 0);
+            while k < end {
                 let mut d = target;
                 for axis in 0..3 {
                     d[axis] = V::load(self.of.position[axis].add(k)).sub(target[axis]);
@@ -108,31 +111,22 @@ impl<'a> Single<'a> {
                 if has(MODE, RADII) {
                     r2 = r2.max(V::load(self.of.r2.add(k)));
                 }
-                to.add(count).write(k as u32);
-                count += usize::from(squared_lanes(d).le(r2) != 0);
-                k += V::LANES;
+                near |= u64::from(squared_lanes(d).le(r2) != 0) << number;
+                (k, number) = (k + V::LANES, number + 1);
             }
         }
-        count
+        near
     }
 }
 
-/// Writes the numbers of all blocks of [`LANES`] candidates from `first` to `len`; returns how many
-/// they are.
-///
-/// # Safety
-/// `to` has room for a number per block.
+/// Vectors that are looked at before any of them is evaluated: the bits of a word.
+pub(super) const VECTORS: usize = u64::BITS as usize;
+
+/// As many bits as there are blocks of [`LANES`] candidates from `first` to `end`, at most
+/// [`VECTORS`], and one at least.
 #[inline(always)]
-pub(super) unsafe fn all_blocks(first: usize, len: usize, to: *mut u32) -> usize {
-    let mut count = 0;
-    let mut k = first;
-    while k < len {
-        // SAFETY: guaranteed by the caller.
-        unsafe { to.add(count).write(k as u32) };
-        count += 1;
-        k += LANES;
-    }
-    count
+fn all_blocks(first: usize, end: usize) -> u64 {
+    u64::MAX >> (VECTORS - (end - first).div_ceil(LANES))
 }
 
 #[cfg(test)]
@@ -182,20 +176,16 @@ mod tests {
             let (width, len) = (S::Single::LANES, self.0.len());
             let single = Single::new([0.0; 3], 1.0, self.0);
             for first in (0..len + LANES).step_by(width) {
-                let mut found = vec![u32::MAX; len + LANES];
-                // SAFETY: the caller guarantees the level; candidates carry all arrays, padded, and
-                // there is room.
-                let count = unsafe {
-                    let to = found.as_mut_ptr();
-                    single.near_vectors::<S::Single, MODE>(first, len, to)
-                };
-                let starts = (first..len).step_by(width);
-                let expected: Vec<u32> = starts
+                let end = len.min(first + VECTORS * width);
+                // SAFETY: the caller guarantees the level; candidates carry all arrays, padded.
+                let found = unsafe { single.near_vectors::<S::Single, MODE>(first, end) };
+                let mut expected = 0;
+                for (number, k) in (first..end).step_by(width).enumerate() {
                     // SAFETY: arrays are padded by a vector.
-                    .filter(|&k| (k..k + width).any(|k| unsafe { single.pair::<MODE>(k).1 }))
-                    .map(|k| k as u32)
-                    .collect();
-                assert_eq!(found[..count], expected, "{len} from {first} by {width}");
+                    let near = (k..k + width).any(|k| unsafe { single.pair::<MODE>(k).1 });
+                    expected |= u64::from(near) << number;
+                }
+                assert_eq!(found, expected, "{len} from {first} by {width}");
             }
         }
     }
@@ -215,10 +205,8 @@ mod tests {
 
     #[test]
     fn blocks_are_all_there() {
-        let mut found = [u32::MAX; 4];
-        // SAFETY: there is room for four blocks.
-        let count = unsafe { all_blocks(LANES, 3 * LANES + 1, found.as_mut_ptr()) };
-        let lanes = LANES as u32;
-        assert_eq!(found[..count], [lanes, 2 * lanes, 3 * lanes]);
+        assert_eq!(all_blocks(LANES, LANES + 1), 1);
+        assert_eq!(all_blocks(LANES, 3 * LANES + 1), 0b111);
+        assert_eq!(all_blocks(0, VECTORS * LANES), u64::MAX);
     }
 }

@@ -15,6 +15,8 @@
 //! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums
 //! do not depend on the number of threads.
 //!
+//! A traversal may take [notes](super::noted) of its pairs for the next one of the same points.
+//!
 //! A target that is done is moved infinitely far away among the candidates, so the targets after it
 //! do not meet it again and no candidate is asked for its place in the order.
 //!
@@ -44,8 +46,9 @@
 
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
+    noted::{Done, OfTask, Vectors},
     reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes},
-    single::{Single, all_blocks},
+    single::{Single, VECTORS},
     together::{self, SAMPLED, in_pages, put_together},
     window::{PAGE, Window, WindowSums, by_page},
 };
@@ -178,9 +181,11 @@ impl<K: PairKernel> Symmetric<'_, K> {
     /// Runs the traversal; `task` comes from [`task_size`].
     pub(crate) fn run(&self, backend: &CpuBackend, task: usize) -> Result<(), Error> {
         let len = self.walk.targets.points().len();
-        let windows = backend.map_tasks(len, task, &|slots, scratch| {
-            self.window(backend, slots, scratch)
+        let way = backend.way(&self.walk, task);
+        let done = backend.map_tasks(len, task, &|slots, scratch| {
+            self.window(backend, way.of_task(slots.start), slots, scratch)
         })?;
+        let windows = backend.keep_notes(&self.walk, task, way, done)?;
         put_together::<K>(backend, len, windows, &|slots, sums| {
             self.put(slots, sums);
         })
@@ -190,20 +195,22 @@ impl<K: PairKernel> Symmetric<'_, K> {
     fn window(
         &self,
         backend: &CpuBackend,
+        mut way: OfTask<'_>,
         slots: Range<usize>,
         scratch: &mut Scratch,
-    ) -> WindowSums {
+    ) -> Done {
         let mut pages = std::mem::take(&mut scratch.pages);
         let points = self.walk.sources.points().len();
         let mut window = match Window::new::<K>(points, &mut pages, backend.take_window()) {
             Ok(window) => window,
             Err(shortage) => {
                 scratch.failed = Some(shortage);
-                return WindowSums::default();
+                return Done::default();
             }
         };
         let task = SymmetricTask {
             symmetric: self,
+            way: &mut way,
             slots,
             scratch: &mut *scratch,
             window: &mut window,
@@ -211,10 +218,11 @@ impl<K: PairKernel> Symmetric<'_, K> {
         with_level(backend.level(), task);
         let closed = window.close();
         scratch.pages = pages;
-        closed.unwrap_or_else(|shortage| {
+        let sums = closed.unwrap_or_else(|shortage| {
             scratch.failed = Some(shortage);
             WindowSums::default()
-        })
+        });
+        way.done(sums)
     }
 
     /// Hands the sums of those of the points `slots` that were searched for to the caller's array.
@@ -244,9 +252,11 @@ impl<K: PairKernel> Symmetric<'_, K> {
 }
 
 /// A range of targets with the window of its task.
-struct SymmetricTask<'a, 'b, K: PairKernel> {
+struct SymmetricTask<'a, 'b, 'c, K: PairKernel> {
     /// The traversal.
     symmetric: &'a Symmetric<'a, K>,
+    /// How it finds its pairs.
+    way: &'a mut OfTask<'c>,
     /// The targets.
     slots: Range<usize>,
     /// The worker's buffers.
@@ -255,19 +265,34 @@ struct SymmetricTask<'a, 'b, K: PairKernel> {
     window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
+impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let mut gathered = std::mem::take(&mut self.scratch.gathered);
         let mut sums = std::mem::take(&mut self.scratch.packed);
-        let mut groups = self.symmetric.walk.groups(self.slots);
-        while let Some(group) = groups.next(S::LEVEL, self.scratch) {
+        let walk = &self.symmetric.walk;
+        let mut groups = walk.groups(self.slots);
+        loop {
+            let found = match self.way {
+                // SAFETY: the caller guarantees the level; the notes are those of the walk.
+                OfTask::Read(notes) => match unsafe { notes.next::<S::Single>(walk, self.scratch) }
+                {
+                    Ok(found) => found,
+                    Err(shortage) => {
+                        self.scratch.failed = Some(shortage);
+                        None
+                    }
+                },
+                _ => groups.next(S::LEVEL, self.scratch),
+            };
+            let Some(group) = found else {
+                break;
+            };
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let channels = self.symmetric.channels.sorted.len();
-            let made = room(&mut gathered, channels, stride).and_then(|gathered| {
-                Ok((gathered, room(&mut sums, K::Output::COUNT + 1, stride)?))
-            });
+            let made = room(&mut gathered, channels, stride)
+                .and_then(|gathered| Ok((gathered, room(&mut sums, K::Output::COUNT, stride)?)));
             let (gathered, sums) = match made {
                 Ok(made) => made,
                 Err(shortage) => {
@@ -275,16 +300,30 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
                     break;
                 }
             };
+            let mut vectors = match self.way {
+                OfTask::Search => Vectors::SEARCHED,
+                OfTask::Note(notes) => notes.begin(&group, candidates, S::Single::LANES),
+                OfTask::Read(notes) => notes.vectors(),
+            };
             let evaluate = EvaluateSymmetric {
                 symmetric: self.symmetric,
                 group: &group,
                 candidates: &mut self.scratch.candidates,
                 gathered,
                 sums,
+                vectors: &mut vectors,
                 window: self.window,
             };
-            // SAFETY: the caller guarantees the level.
-            unsafe { S::call(evaluate) };
+            // SAFETY: the caller guarantees the level, and the vectors of all targets have been
+            // written or read.
+            unsafe {
+                S::call(evaluate);
+                match self.way {
+                    OfTask::Search => {}
+                    OfTask::Note(notes) => notes.end(&vectors),
+                    OfTask::Read(notes) => notes.end(&vectors),
+                }
+            }
         }
         self.scratch.gathered = gathered;
         self.scratch.packed = sums;
@@ -302,8 +341,10 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     candidates: &'a mut Candidates,
     /// Channels of the candidates.
     gathered: Arrays,
-    /// Sums of the candidates, and a channel for the numbers of the vectors that hold neighbours.
+    /// Sums of the candidates.
     sums: Arrays,
+    /// The vectors that hold neighbours.
+    vectors: &'a mut Vectors,
     /// The sums of the task.
     window: &'a mut Window<'b>,
 }
@@ -384,70 +425,73 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         let own_values = unsafe { Self::values(gathered, targets_at, own) };
         // Lanes that are evaluated at a time: a vector, in double precision a whole block.
         let step = if has(MODE, EXACT) { LANES } else { width };
+        // Candidates before the vector of the target are targets before it, which have met it
+        // already; those in its vector before it are far away, in double precision masked.
+        let (mut begin, len) = (own / step * step, self.candidates.len());
         // SAFETY: candidates are below their number rounded up to whole blocks, and all arrays of
-        // the candidates are padded by LANES. The last channel of the sums has room for a number
-        // per candidate and LANES more. A kernel has at most MAX_OUTPUTS channels, all lanes of its
-        // channels are written before they are read, and a block holds a whole number of vectors.
+        // the candidates are padded by LANES. A kernel has at most MAX_OUTPUTS channels, all lanes
+        // of its channels are written before they are read, and a block holds a whole number of
+        // vectors. Notes have a word for each VECTORS vectors of every target.
         unsafe {
-            // Candidates before the vector of the target are targets before it, which have met it
-            // already; those in its vector before it are far away, in double precision masked.
-            let (first, len) = (own / step * step, self.candidates.len());
-            let firsts = sums.at(K::Output::COUNT, 0).cast::<u32>();
-            let count = if has(MODE, EXACT) {
-                all_blocks(first, len, firsts)
-            } else {
-                single.near_vectors::<S::Single, MODE>(first, len, firsts)
-            };
             let mut partial = Partial::NONE;
             partial.clear::<K>();
-            for number in 0..count {
-                let first = *firsts.add(number) as usize;
-                let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
-                let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
-                // Without a closure, which would not be compiled for the level.
-                let found = if has(MODE, EXACT) {
-                    Some(ExactBlock::of::<S::Single, MODE>(
-                        &exact,
-                        self.candidates,
-                        first,
-                    ))
-                } else {
-                    None
-                };
-                // The kernel for some pairs: both contributions go to local blocks.
-                for lane in 0..step {
-                    let k = first + lane;
-                    let (pair, within) = if let Some(found) = &found {
-                        found.pair(lane)
+            while begin < len {
+                let end = (begin + VECTORS * step).min(len);
+                let find = || single.near_vectors::<S::Single, MODE>(begin, end);
+                let mut near = self.vectors.next(find);
+                while near != 0 {
+                    let first = begin + near.trailing_zeros() as usize * step;
+                    near &= near - 1;
+                    let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                    let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                    // Without a closure, which would not be compiled for the level.
+                    let found = if has(MODE, EXACT) {
+                        Some(ExactBlock::of::<S::Single, MODE>(
+                            &exact,
+                            self.candidates,
+                            first,
+                        ))
                     } else {
-                        single.pair::<MODE>(k)
+                        None
                     };
-                    let near = within & (!has(MODE, EXACT) | (k as u32 > own as u32));
-                    let values = Self::values(gathered, targets_at, k);
-                    let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
-                    on_target.write(|channel, value| {
-                        let value = if near { value } else { K::REDUCE.identity() };
-                        to_target.get_unchecked_mut(channel)[lane].write(value);
-                    });
-                    on_source.write(|channel, value| {
-                        let value = if near { value } else { K::REDUCE.identity() };
-                        to_source.get_unchecked_mut(channel)[lane].write(value);
-                    });
-                }
-                for channel in 0..K::Output::COUNT {
-                    for part in 0..step / width {
-                        let at = part * width;
-                        let values = S::Single::load(to_target[channel].as_ptr().add(at).cast());
-                        partial.add::<K, _>(channel, first % LANES + at, values);
-                        let values = S::Single::load(to_source[channel].as_ptr().add(at).cast());
-                        let sum = sums.at(channel, first + at);
-                        combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
+                    // The kernel for some pairs: both contributions go to local blocks.
+                    for lane in 0..step {
+                        let k = first + lane;
+                        let (pair, within) = if let Some(found) = &found {
+                            found.pair(lane)
+                        } else {
+                            single.pair::<MODE>(k)
+                        };
+                        let near = within & (!has(MODE, EXACT) | (k as u32 > own as u32));
+                        let values = Self::values(gathered, targets_at, k);
+                        let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
+                        on_target.write(|channel, value| {
+                            let value = if near { value } else { K::REDUCE.identity() };
+                            to_target.get_unchecked_mut(channel)[lane].write(value);
+                        });
+                        on_source.write(|channel, value| {
+                            let value = if near { value } else { K::REDUCE.identity() };
+                            to_source.get_unchecked_mut(channel)[lane].write(value);
+                        });
+                    }
+                    for channel in 0..K::Output::COUNT {
+                        for part in 0..step / width {
+                            let at = part * width;
+                            let values =
+                                S::Single::load(to_target[channel].as_ptr().add(at).cast());
+                            partial.add::<K, _>(channel, first % LANES + at, values);
+                            let values =
+                                S::Single::load(to_source[channel].as_ptr().add(at).cast());
+                            let sum = sums.at(channel, first + at);
+                            combine_lanes::<K, _>(S::Single::load(sum), values).store(sum);
+                        }
                     }
                 }
+                begin = end;
             }
             for channel in 0..K::Output::COUNT {
                 let sum = sums.at(channel, own);
-                *sum = K::REDUCE.combine(*sum, partial.fold::<K>(channel));
+                *sum = K::REDUCE.combine(*sum, partial.fold::<K, S::Single>(channel));
             }
         }
     }

@@ -24,12 +24,12 @@ pub(crate) mod workers;
 use crate::{
     candidates::scratch::Scratch,
     error::{Error, ErrorKind},
-    kernels::window::WindowSums,
+    kernels::{repeats::Repeats, window::WindowSums},
     simd::level::SimdLevel,
 };
 use nearfield_grid::parallel;
 use rayon::ThreadPool;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use workers::{Crew, Workers};
 
 /// Maximum number of worker threads of a backend; far above any machine, far below the number that
@@ -187,7 +187,7 @@ impl CpuBackend {
         let channels = crew.channels();
         let channels = channels.iter().map(|one| size_of::<f32>() * one.capacity());
         let windows: usize = crew.windows().iter().map(WindowSums::bytes).sum();
-        scratch + channels.sum::<usize>() + windows
+        scratch + channels.sum::<usize>() + windows + crew.repeats().bytes()
     }
 
     /// Starts the threads, unless they are, before work that is [installed](Self::install) and is
@@ -229,6 +229,11 @@ impl CpuBackend {
     /// Keeps arrays for the next traversal.
     pub(crate) fn keep_channels(&self, channels: Vec<Vec<f32>>) {
         self.crew().channels().extend(channels);
+    }
+
+    /// The last traversals of pairs that were evaluated once.
+    pub(crate) fn repeats(&self) -> MutexGuard<'_, Repeats> {
+        self.crew().repeats()
     }
 
     /// Memory for the sums of a task.

@@ -32,7 +32,7 @@
 use crate::{
     candidates::scratch::Scratch,
     error::{Error, ErrorKind},
-    kernels::window::WindowSums,
+    kernels::{repeats::Repeats, window::WindowSums},
 };
 use nearfield_grid::{PerProcess, parallel};
 use rayon::ThreadPool;
@@ -90,6 +90,8 @@ pub(super) struct Crew {
     channels: Mutex<Vec<Vec<f32>>>,
     /// Sums of tasks between traversals.
     windows: Mutex<Vec<WindowSums>>,
+    /// The last traversals of pairs that were evaluated once.
+    repeats: Mutex<Repeats>,
 }
 
 impl Crew {
@@ -107,6 +109,7 @@ impl Crew {
             scratch: Mutex::default(),
             channels: Mutex::default(),
             windows: Mutex::default(),
+            repeats: Mutex::default(),
         }
     }
 
@@ -182,11 +185,16 @@ impl Crew {
     pub(super) fn windows(&self) -> MutexGuard<'_, Vec<WindowSums>> {
         lock(&self.windows)
     }
+
+    /// The last traversals.
+    pub(super) fn repeats(&self) -> MutexGuard<'_, Repeats> {
+        lock(&self.repeats)
+    }
 }
 
 /// A kernel that panicked held no lock and left nothing half written, so poison is ignored.
-fn lock<T>(stack: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
-    stack.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A job beside another backend, counted until it ends or panics.

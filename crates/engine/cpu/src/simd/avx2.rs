@@ -136,6 +136,12 @@ impl Compress for __m256 {
     operations! {
         fn min(self, other: Self) -> Self = _mm256_min_ps(self, other);
         fn max(self, other: Self) -> Self = _mm256_max_ps(self, other);
+        fn swap(self, with: u32) -> Self = match with {
+            1 => _mm256_permute_ps::<0b10_11_00_01>(self),
+            2 => _mm256_permute_ps::<0b01_00_11_10>(self),
+            _ => _mm256_permute2f128_ps::<1>(self, self),
+        };
+        fn first(self) -> f32 = _mm256_cvtss_f32(self);
         fn narrow(from: *const f64) -> Self = {
             let low = _mm256_cvtpd_ps(_mm256_loadu_pd(from));
             _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(from.add(4))), low)

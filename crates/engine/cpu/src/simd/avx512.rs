@@ -102,6 +102,13 @@ impl Compress for __m512 {
     operations! {
         fn min(self, other: Self) -> Self = _mm512_min_ps(self, other);
         fn max(self, other: Self) -> Self = _mm512_max_ps(self, other);
+        fn swap(self, with: u32) -> Self = match with {
+            1 => _mm512_permute_ps::<0b10_11_00_01>(self),
+            2 => _mm512_permute_ps::<0b01_00_11_10>(self),
+            4 => _mm512_shuffle_f32x4::<0b10_11_00_01>(self, self),
+            _ => _mm512_shuffle_f32x4::<0b01_00_11_10>(self, self),
+        };
+        fn first(self) -> f32 = _mm512_cvtss_f32(self);
         fn narrow(from: *const f64) -> Self = {
             let low = _mm256_castps_pd(_mm512_cvtpd_ps(_mm512_loadu_pd(from)));
             let high = _mm256_castps_pd(_mm512_cvtpd_ps(_mm512_loadu_pd(from.add(8))));

@@ -150,6 +150,11 @@ impl Compress for float32x4_t {
     operations! {
         fn min(self, other: Self) -> Self = vminq_f32(self, other);
         fn max(self, other: Self) -> Self = vmaxq_f32(self, other);
+        fn swap(self, with: u32) -> Self = {
+            let pairs = if with & 1 == 0 { self } else { vrev64q_f32(self) };
+            if with & 2 == 0 { pairs } else { vextq_f32::<2>(pairs, pairs) }
+        };
+        fn first(self) -> f32 = vgetq_lane_f32::<0>(self);
         fn narrow(from: *const f64) -> Self =
             vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64(from)), vld1q_f64(from.add(2)));
         fn load_u32(from: *const u32) -> uint32x4_t = vld1q_u32(from);

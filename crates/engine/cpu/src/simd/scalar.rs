@@ -56,6 +56,8 @@ impl Compress for f32 {
     operations! {
         fn min(self, other: Self) -> Self = f32::min(self, other);
         fn max(self, other: Self) -> Self = f32::max(self, other);
+        fn swap(self, _: u32) -> Self = self;
+        fn first(self) -> f32 = self;
         fn narrow(from: *const f64) -> Self = from.read() as f32;
         fn load_u32(from: *const u32) -> u32 = from.read();
         fn load_whole(from: *const i32) -> Self = from.read() as f32;

@@ -75,6 +75,10 @@ pub(crate) trait Compress: Vector<Real = f32> {
     unsafe fn min(self, other: Self) -> Self;
     /// The larger lane; `other` where one of them is NaN.
     unsafe fn max(self, other: Self) -> Self;
+    /// Lane `l` gets lane `l ^ with`; `with` is a power of two below the number of lanes.
+    unsafe fn swap(self, with: u32) -> Self;
+    /// The first lane.
+    unsafe fn first(self) -> f32;
     /// Consecutive numbers, each rounded once.
     unsafe fn narrow(from: *const f64) -> Self;
     /// Consecutive integers.

@@ -54,7 +54,10 @@ use crate::{
 use kept::Kept;
 use points::{Slots, SortedPoints};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
 use tracing::field::Empty;
 
 /// Maximum number of cells per point of a dense cell table. A start takes four bytes, so the table
@@ -87,7 +90,12 @@ pub struct Grid {
     given: usize,
     /// For builds of a part.
     kept: Kept,
+    /// See [`Grid::build_number`].
+    build_number: u64,
 }
+
+/// Builds of all grids so far.
+static BUILDS: AtomicU64 = AtomicU64::new(0);
 
 impl Grid {
     /// A grid of no points.
@@ -103,6 +111,7 @@ impl Grid {
             wide: WideScratches::default(),
             given: 0,
             kept: Kept::default(),
+            build_number: 0,
         }
     }
 
@@ -136,6 +145,7 @@ impl Grid {
         self.given = points;
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
+        self.build_number = 1 + BUILDS.fetch_add(1, Ordering::Relaxed);
         span.record("cells", self.table_len());
         occupancy::record(&self.table);
         Ok(())
@@ -175,6 +185,12 @@ impl Grid {
         }
         self.kept = kept;
         built
+    }
+
+    /// A number that no other build in the process has; 0 before the first one. The sorted points
+    /// are the same for as long as the number is.
+    pub fn build_number(&self) -> u64 {
+        self.build_number
     }
 
     /// Number of points that the caller gave: the length of arrays that go with them. More than

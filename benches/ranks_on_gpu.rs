@@ -1,29 +1,57 @@
 //! A step on ranks whose data live on GPUs beside the same step of one engine on one GPU:
-//! positions, lists and the density.
+//! positions, and then lists, the density and a force, or some of these.
 //!
 //! `cargo bench -p nearfield-ranks --bench ranks_on_gpu -- --points 8e6 --ranks 2` times in turn
 //! one engine with all points, and ranks that share the points; `--points-per-rank 4e6` says how
 //! many each rank has instead. Ranks take the GPUs of the machine in turn, so on a machine of one
 //! GPU they share it, and with a GPU for each, `--points-per-rank` is weak scaling: one engine then
-//! has the points of one rank if `--weak` is given. It prints the least time of either, their
-//! ratio, where the time of the slowest rank went, and the halo points of all ranks as a share of
-//! the points.
+//! has the points of one rank if `--weak` is given, and none is timed with `--apart`. `--work`
+//! names what is computed, `lists,density` without it, and `--radius` is in spacings of the
+//! lattice. `--bytes` lets messages pass through the host, as between processes, where ranks would
+//! hand arrays over. It prints the least time of either, their ratio, where the time of the slowest
+//! rank went, and the halo points of all ranks as a share of the points.
 
 use nearfield::{
     device::{DeviceEngine, DeviceField, Progress},
-    kernels::SphDensity,
+    kernels::{SphDensity, SphForce, WendlandC2},
 };
 use nearfield_ranks::{Error, RankedEngine, device::DeviceRankedEngine, transport::threads};
 use nearfield_testkit::Cloud;
 use std::time::{Duration, Instant};
 
-/// Search radius, in spacings of the lattice.
-const RADIUS: f32 = 2.0;
+/// Numbers of a point that the force reads: velocity, density, pressure and mass.
+const STATE: [f32; 6] = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+/// Of these, those that it reads of a target.
+const OF_TARGET: usize = 5;
 /// Steps of either side in a turn; the first ones are not counted.
 const STEPS: usize = 12;
 const WARM_UP: usize = 4;
 /// Turns of both sides.
 const TURNS: usize = 2;
+
+/// A step.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// In spacings of the lattice.
+    radius: f32,
+    lists: bool,
+    density: bool,
+    force: bool,
+    /// Whether messages are bytes.
+    bytes: bool,
+}
+
+impl Plan {
+    fn kernels(&self) -> (SphDensity, SphForce) {
+        let kernel = WendlandC2::with_support(self.radius);
+        let force = SphForce {
+            kernel,
+            h: 0.5 * self.radius,
+            alpha_c: 0.1,
+        };
+        (SphDensity { kernel }, force)
+    }
+}
 
 /// The value behind a flag.
 fn flag(name: &str, default: &str) -> String {
@@ -33,25 +61,39 @@ fn flag(name: &str, default: &str) -> String {
 }
 
 /// The least time of a step of one engine.
-fn one(points: &[[f32; 3]]) -> Result<Duration, Box<dyn std::error::Error>> {
-    let mut engine = DeviceEngine::builder(RADIUS).on_gpu(0)?;
+fn one(plan: Plan, points: &[[f32; 3]]) -> Result<Duration, Box<dyn std::error::Error>> {
+    let mut engine = DeviceEngine::builder(plan.radius).on_gpu(0)?;
     let queue = engine.queue().clone();
     let positions = queue.array("positions", points.as_flattened())?;
     let masses = queue.array("masses", &vec![1.0f32; points.len()])?;
+    let states = queue.array("states", vec![STATE; points.len()].as_flattened())?;
     let mut sums = queue.array("sums", &vec![0.0f32; points.len()])?;
+    let mut forces = queue.array("forces", &vec![0.0f32; 3 * points.len()])?;
     let set = engine.add_point_set(&positions.as_view())?;
-    let kernel = SphDensity::with_support(RADIUS);
+    let (density, force) = plan.kernels();
     let mut least = Duration::MAX;
     for step in 0..STEPS {
         let begin = Instant::now();
         engine.update(set, &positions.as_view())?;
         loop {
-            engine.find_neighbors(set, set)?;
-            let traversal = engine.traverse(&kernel, set, set);
-            let masses = DeviceField::new(masses.as_view(), 1);
-            traversal
-                .sources(masses)
-                .run_into(&mut sums.as_view_mut())?;
+            if plan.lists {
+                engine.find_neighbors(set, set)?;
+            }
+            if plan.density {
+                let traversal = engine.traverse(&density, set, set);
+                let masses = DeviceField::new(masses.as_view(), 1);
+                traversal
+                    .sources(masses)
+                    .run_into(&mut sums.as_view_mut())?;
+            }
+            if plan.force {
+                let states = || DeviceField::new(states.as_view(), STATE.len());
+                let traversal = engine.traverse(&force, set, set);
+                traversal
+                    .targets(states().channels(OF_TARGET))
+                    .sources(states())
+                    .run_into(&mut forces.as_view_mut())?;
+            }
             if engine.finish()? == Progress::Valid {
                 break;
             }
@@ -63,11 +105,12 @@ fn one(points: &[[f32; 3]]) -> Result<Duration, Box<dyn std::error::Error>> {
     Ok(least)
 }
 
-/// Times of a step: positions, lists, density, and waiting for the device.
+/// Times of a step: positions, lists, sums, and waiting for the device.
 type Phases = [Duration; 4];
 
 /// Times of steps on a rank, and its halo points.
 fn steps(
+    plan: Plan,
     engine: &mut DeviceRankedEngine,
     points: &[[f32; 3]],
 ) -> Result<(Vec<Phases>, usize), Error> {
@@ -76,8 +119,10 @@ fn steps(
     let positions = moved.bring(engine, &given.as_view(), 3)?;
     let points = engine.points(set)?[0];
     let masses = engine.upload(&vec![1.0f32; points])?;
+    let states = engine.upload(vec![STATE; points].as_flattened())?;
     let mut sums = engine.zeros::<f32>(points)?;
-    let kernel = SphDensity::with_support(RADIUS);
+    let mut forces = engine.zeros::<f32>(3 * points)?;
+    let (density, force) = plan.kernels();
     let mut times = Vec::new();
     for _ in 0..STEPS {
         // All begin together.
@@ -91,11 +136,22 @@ fn steps(
         let _ = engine.migrate(set, &positions.as_view())?;
         phase(0);
         loop {
-            engine.find_neighbors(set, set)?;
+            if plan.lists {
+                engine.find_neighbors(set, set)?;
+            }
             phase(1);
-            let traversal = engine.traverse(&kernel, set, set);
-            let traversal = traversal.sources(masses.as_view(), 1);
-            traversal.run_into(&mut sums.as_view_mut())?;
+            if plan.density {
+                let traversal = engine.traverse(&density, set, set);
+                let traversal = traversal.sources(masses.as_view(), 1);
+                traversal.run_into(&mut sums.as_view_mut())?;
+            }
+            if plan.force {
+                let traversal = engine.traverse(&force, set, set);
+                traversal
+                    .target_records(states.as_view(), STATE.len(), OF_TARGET)
+                    .sources(states.as_view(), STATE.len())
+                    .run_into(&mut forces.as_view_mut())?;
+            }
             phase(2);
             let progress = engine.finish()?;
             phase(3);
@@ -109,12 +165,18 @@ fn steps(
 }
 
 /// The phases of the fastest step of the slowest rank, and the halo points of all.
-fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize), Error> {
+fn many(plan: Plan, points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize), Error> {
     let found = threads::run(ranks, |transport| {
-        let mut engine = DeviceRankedEngine::start(RankedEngine::builder(RADIUS), transport)?;
+        let transport = if plan.bytes {
+            transport.in_bytes()
+        } else {
+            transport
+        };
+        let settings = RankedEngine::builder(f64::from(plan.radius));
+        let mut engine = DeviceRankedEngine::start(settings, transport)?;
         let rank = engine.rank();
         let share = points.len() * rank / ranks..points.len() * (rank + 1) / ranks;
-        steps(&mut engine, &points[share])
+        steps(plan, &mut engine, &points[share])
     });
     let mut slowest: Vec<Phases> = vec![[Duration::ZERO; 4]; STEPS];
     let mut halo = 0;
@@ -133,7 +195,17 @@ fn many(points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize), Error> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let weak = std::env::args().any(|flag| flag == "--weak");
+    let has = |name| std::env::args().any(|flag| flag == name);
+    let (weak, apart) = (has("--weak"), has("--apart"));
+    let work = flag("--work", "lists,density");
+    let works = |name| work.split(',').any(|other| other == name);
+    let plan = Plan {
+        radius: flag("--radius", "2").parse()?,
+        lists: works("lists"),
+        density: works("density"),
+        force: works("force"),
+        bytes: has("--bytes"),
+    };
     let each = flag("--points-per-rank", "0").parse::<f64>()? as usize;
     let all = flag("--points", "8e6").parse::<f64>()? as usize;
     for ranks in flag("--ranks", "2").split(',') {
@@ -145,8 +217,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let (mut least, mut phases, mut halo) = (Duration::MAX, [Duration::MAX; 4], 0);
         for turn in 0..TURNS {
-            least = least.min(one(&alone)?);
-            let found = many(&points, ranks)?;
+            if !apart {
+                least = least.min(one(plan, &alone)?);
+            }
+            let found = many(plan, &points, ranks)?;
             if turn == 0 || found.0.iter().sum::<Duration>() < phases.iter().sum() {
                 phases = found.0;
             }
@@ -154,14 +228,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let ms = |time: Duration| 1e3 * time.as_secs_f64();
         let step: Duration = phases.iter().sum();
+        let beside = if apart {
+            String::new()
+        } else {
+            let ratio = step.as_secs_f64() / least.as_secs_f64();
+            let points = alone.len();
+            format!(
+                "one engine with {points} {:.2} ms, ratio {ratio:.3}, ",
+                ms(least)
+            )
+        };
         println!(
-            "{} points: one engine with {} {:.2} ms, {ranks} ranks {:.2} ms, ratio {:.3} \
-             (positions {:.2}, lists {:.2}, density {:.2}, end {:.2}), halo {:.1} %",
+            "{work}, r = {}, {} points: {beside}{ranks} ranks {:.2} ms (positions {:.2}, lists \
+             {:.2}, sums {:.2}, end {:.2}), halo {:.1} %",
+            plan.radius,
             points.len(),
-            alone.len(),
-            ms(least),
             ms(step),
-            step.as_secs_f64() / least.as_secs_f64(),
             ms(phases[0]),
             ms(phases[1]),
             ms(phases[2]),

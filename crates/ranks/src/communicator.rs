@@ -28,7 +28,7 @@
 
 use crate::{
     error::{Error, Refusal},
-    transport::{Fault, FaultCause, Reduction, Tag, Transport},
+    transport::{Fault, FaultCause, Handed, Reduction, Tag, Transport},
 };
 use bytemuck::{Pod, Zeroable};
 use nearfield_grid::memory::{Shortage, make_room, with_room};
@@ -57,7 +57,7 @@ const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exchange(u64);
 
-/// The message of a rank that has no memory for a longer one.
+/// The message of a rank that has no memory for a longer one; nothing is handed over with it.
 const REFUSED: [u8; 1] = [0];
 
 /// Bytes of that number, behind those of a message.
@@ -237,16 +237,35 @@ impl Communicator {
         Exchange(self.exchanges)
     }
 
+    /// Whether messages can bring things along.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.transport.hands_over()
+    }
+
     /// Sends a message of an exchange and returns at once.
     pub(crate) fn post(
         &mut self,
         to: usize,
         tag: Tag,
         exchange: Exchange,
-        mut message: Vec<u8>,
+        message: Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.post_with(to, tag, exchange, (message, None))
+    }
+
+    /// The same with what is handed over.
+    pub(crate) fn post_with(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        exchange: Exchange,
+        (mut message, with): (Vec<u8>, Option<Handed>),
     ) -> Result<(), Fault> {
         message.extend_from_slice(&exchange.0.to_ne_bytes());
-        self.transport.post(to, tag, message)
+        match with {
+            Some(with) => self.transport.hand_over(to, tag, message, with),
+            None => self.transport.post(to, tag, message),
+        }
     }
 
     /// Sends an empty message to all other ranks, those that wait for one of this rank among them:
@@ -266,11 +285,21 @@ impl Communicator {
         tag: Tag,
         exchange: Exchange,
     ) -> Result<Vec<u8>, Fault> {
+        Ok(self.receive_with(from, tag, exchange)?.0)
+    }
+
+    /// The same with what was handed over.
+    pub(crate) fn receive_with(
+        &mut self,
+        from: usize,
+        tag: Tag,
+        exchange: Exchange,
+    ) -> Result<(Vec<u8>, Option<Handed>), Fault> {
         let _span = tracing::debug_span!("ranks.wait", from).entered();
         let begin = Instant::now();
         let received = loop {
-            let mut message = match self.transport.receive(from, tag) {
-                Ok(message) => message,
+            let (mut message, with) = match self.transport.receive_handed(from, tag) {
+                Ok(received) => received,
                 Err(fault) => break Err(fault),
             };
             let Some(number) = message.last_chunk() else {
@@ -281,7 +310,7 @@ impl Communicator {
                 Ordering::Less => {}
                 Ordering::Equal => {
                     message.truncate(message.len() - NUMBER);
-                    break Ok(message);
+                    break Ok((message, with));
                 }
                 Ordering::Greater => break Err(self.other_calls()),
             }
@@ -411,13 +440,24 @@ impl Links {
         exchange: Exchange,
         mut pack: impl FnMut(usize) -> Result<Vec<u8>, Refusal>,
     ) -> Result<Result<(), Refusal>, Fault> {
+        let pack = |partner| pack(partner).map(|message| (message, None));
+        self.post_each_with(comm, exchange, pack)
+    }
+
+    /// The same with what is handed over.
+    pub(crate) fn post_each_with(
+        &self,
+        comm: &mut Communicator,
+        exchange: Exchange,
+        mut pack: impl FnMut(usize) -> Result<(Vec<u8>, Option<Handed>), Refusal>,
+    ) -> Result<Result<(), Refusal>, Fault> {
         let (me, mut posted) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
             let message = pack(*partner).unwrap_or_else(|refusal| {
                 posted = Err(refusal);
-                REFUSED.to_vec()
+                (REFUSED.to_vec(), None)
             });
-            comm.post(*partner, self.tag, exchange, message)?;
+            comm.post_with(*partner, self.tag, exchange, message)?;
         }
         Ok(posted)
     }
@@ -432,13 +472,23 @@ impl Links {
         exchange: Exchange,
         mut take: impl FnMut(usize, &[u8]) -> Result<Result<(), Refusal>, usize>,
     ) -> Result<Result<(), Refusal>, Fault> {
+        self.receive_each_with(comm, exchange, |partner, message, _| take(partner, message))
+    }
+
+    /// The same where `take` also gets what was handed over.
+    pub(crate) fn receive_each_with(
+        &self,
+        comm: &mut Communicator,
+        exchange: Exchange,
+        mut take: impl FnMut(usize, &[u8], Option<Handed>) -> Result<Result<(), Refusal>, usize>,
+    ) -> Result<Result<(), Refusal>, Fault> {
         let (me, mut received) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
-            let message = comm.receive(*partner, self.tag, exchange)?;
-            if message == REFUSED {
+            let (message, with) = comm.receive_with(*partner, self.tag, exchange)?;
+            if message == REFUSED && with.is_none() {
                 received = received.and(Err(Refusal::echo(*partner)));
             } else if !message.is_empty() {
-                match take(*partner, &message) {
+                match take(*partner, &message, with) {
                     // A refusal of this rank says more than that another one refuses.
                     Ok(Err(refusal)) => received = Err(refusal),
                     Ok(Ok(())) => {}

@@ -9,7 +9,7 @@
 use crate::{
     communicator::{Communicator, Exchange, Links, message},
     error::Refusal,
-    routes::{Departures, Source, to},
+    routes::{Departures, Parcel, to},
     scalar::Scalar,
     transport::Fault,
 };
@@ -188,7 +188,7 @@ pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
 #[derive(Debug)]
 pub(crate) struct Arrived<T> {
     pub(crate) points: Points<T>,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<Parcel>,
     /// Memory that was short, here or on another rank. Points are missing then.
     pub(crate) refused: Option<Refusal>,
     /// True if these are the points of the halo before, from the same ranks in the same order.
@@ -210,7 +210,7 @@ impl<T> Arrived<T> {
     /// Notes that points of a rank have come.
     pub(crate) fn came(&mut self, rank: usize, points: usize) {
         if points != 0 {
-            self.sources.push(Source { rank, points });
+            self.sources.push(Parcel { rank, points });
         }
     }
 }

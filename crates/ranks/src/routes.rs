@@ -29,9 +29,9 @@ pub(crate) struct Send {
     pub(crate) indices: Vec<u32>,
 }
 
-/// Points that come from a rank.
+/// Points that come from a rank, or go there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Source {
+pub(crate) struct Parcel {
     /// The rank.
     pub(crate) rank: usize,
     /// How many.
@@ -44,7 +44,7 @@ pub(crate) struct Way {
     /// By rank, ascending.
     pub(crate) sends: Vec<Send>,
     /// In any order.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<Parcel>,
     /// Where every value that comes is put, source after source.
     pub(crate) places: Vec<u32>,
 }
@@ -73,16 +73,20 @@ pub(crate) struct Departures {
 
 /// A list of departures that points of a class belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum List {
+pub(crate) enum List {
+    /// Owned by this rank and seen by others.
     Border,
+    /// Those, and others of this rank that are near them, if these are wanted.
     Near,
+    /// Owned by that rank.
     Leaving(u32),
+    /// In the halo of that rank.
     Seen(u32),
 }
 
 impl List {
     /// Those of a class, as `rank` sees it.
-    fn of(class: &Class, rank: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn of(class: &Class, rank: usize) -> impl Iterator<Item = Self> {
         let (owner, is_own) = (class.owner, class.owner as usize == rank);
         let is_border = is_own && class.ranks.len() > 1;
         let border = is_border.then_some(Self::Border);
@@ -230,39 +234,24 @@ impl Way {
         width: usize,
         pack: impl Fn(usize, &mut Vec<u8>),
     ) -> Result<Result<(), Refusal>, Fault> {
-        self.post_packed(comm, on, width, |send, _, message| {
-            for index in &send.indices {
-                pack(*index as usize, message);
-            }
-        })
-    }
-
-    /// The same where `pack` appends the values of all points that go to a rank; it also gets the
-    /// number of points that go to the ranks before it.
-    pub(crate) fn post_packed(
-        &self,
-        comm: &mut Communicator,
-        (tag, exchange): (Tag, Exchange),
-        width: usize,
-        pack: impl Fn(&Send, usize, &mut Vec<u8>),
-    ) -> Result<Result<(), Refusal>, Fault> {
-        let (me, mut first, mut packed) = (comm.rank(), 0, Ok(()));
+        let (me, mut posted) = (comm.rank(), Ok(()));
         for send in &self.sends {
-            if send.rank != me && !send.indices.is_empty() && width != 0 {
-                let room = message(width * send.indices.len());
-                let message = room.map(|mut message| {
-                    pack(send, first, &mut message);
-                    message
-                });
-                let message = message.unwrap_or_else(|shortage| {
-                    packed = Err(shortage.into());
-                    Vec::new()
-                });
-                comm.post(send.rank, tag, exchange, message)?;
+            if send.rank == me || send.indices.is_empty() || width == 0 {
+                continue;
             }
-            first += send.indices.len();
+            let message = message(width * send.indices.len()).map(|mut message| {
+                for index in &send.indices {
+                    pack(*index as usize, &mut message);
+                }
+                message
+            });
+            let message = message.unwrap_or_else(|shortage| {
+                posted = Err(shortage.into());
+                Vec::new()
+            });
+            comm.post(send.rank, on.0, on.1, message)?;
         }
-        Ok(packed)
+        Ok(posted)
     }
 
     /// Calls `copy` with the place in the caller's arrays and the place at the other end of every
@@ -289,32 +278,18 @@ impl Way {
         width: usize,
         mut take: impl FnMut(usize, &[u8]),
     ) -> Result<Result<(), Refusal>, Fault> {
-        self.collect_packed(comm, on, width, |first, message| {
-            let places = &self.places[first..];
-            for (place, value) in places.iter().zip(message.chunks_exact(width)) {
-                take(*place as usize, value);
-            }
-        })
-    }
-
-    /// The same where `take` gets the values of all points that come from a rank, and the number of
-    /// points that come from the ranks before it.
-    pub(crate) fn collect_packed(
-        &self,
-        comm: &mut Communicator,
-        (tag, exchange): (Tag, Exchange),
-        width: usize,
-        mut take: impl FnMut(usize, &[u8]),
-    ) -> Result<Result<(), Refusal>, Fault> {
         let mut first = 0;
         for source in &self.sources {
             let points = source.points;
             if points != 0 && width != 0 && source.rank != comm.rank() {
                 let bytes = points * width;
-                let Some(message) = comm.receive_exactly(source.rank, tag, exchange, bytes)? else {
+                let Some(message) = comm.receive_exactly(source.rank, on.0, on.1, bytes)? else {
                     return Ok(Err(Refusal::echo(source.rank)));
                 };
-                take(first, &message);
+                let places = &self.places[first..];
+                for (place, value) in places.iter().zip(message.chunks_exact(width)) {
+                    take(*place as usize, value);
+                }
             }
             first += points;
         }

@@ -104,6 +104,11 @@ impl Seen {
         &self.classes[number as usize]
     }
 
+    /// All classes that were met, by number.
+    pub(crate) fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
     /// The points that are not in the interior of this rank, ascending. `bounds` hold all
     /// positions.
     ///

@@ -23,6 +23,12 @@ use std::sync::{Barrier, Mutex};
 /// Numbers of ranks that share the GPU.
 const RANKS: [usize; 4] = [1, 2, 3, 5];
 
+/// Numbers of ranks, with arrays that are handed over and with messages of bytes.
+fn both_ways<const N: usize>(ranks: [usize; N]) -> impl Iterator<Item = (usize, bool)> {
+    let ways = |ranks| [(ranks, false), (ranks, true)];
+    ranks.into_iter().flat_map(ways)
+}
+
 /// Whether there is a GPU.
 fn has_gpu() -> bool {
     let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
@@ -159,8 +165,12 @@ impl Own {
         let ids = engine.ids(self.set)?;
         let now: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
         self.positions = engine.upload(now.as_flattened())?;
-        let moved = engine.migrate(self.set, &self.positions.as_view())?;
-        self.follow(engine, &moved)?;
+        let (positions, masses) = (self.positions.as_view(), self.masses.as_view());
+        let columns = [(masses, 1), (positions.slice(..), 3)];
+        let (moved, brought) = engine.migrate_with(self.set, &positions, &columns)?;
+        if let Ok([masses, positions]) = <[_; 2]>::try_from(brought) {
+            (self.masses, self.positions) = (masses, positions);
+        }
         Ok(moved.has_moved())
     }
 }
@@ -240,8 +250,13 @@ fn lists_counts_and_sums_are_those_of_one_engine() {
     }
     within(300, || {
         for case in cases() {
-            for ranks in RANKS {
+            for (ranks, bytes) in both_ways(RANKS) {
                 let found = on_ranks(ranks, |transport| {
+                    let transport = if bytes {
+                        transport.in_bytes()
+                    } else {
+                        transport
+                    };
                     let mut engine = start(case.radius, case.periodic, transport)?;
                     let mut own = Own::give(&mut engine, &case.points)?;
                     let found = search(&mut engine, &own, case.radius)?;
@@ -266,8 +281,13 @@ fn moving_clouds_keep_their_neighbours_and_fields() {
     }
     within(300, || {
         for case in cases().into_iter().take(4) {
-            for ranks in [2, 3, 5] {
+            for (ranks, bytes) in both_ways([2, 3, 5]) {
                 let found = on_ranks(ranks, |transport| {
+                    let transport = if bytes {
+                        transport.in_bytes()
+                    } else {
+                        transport
+                    };
                     let mut engine = start(case.radius, case.periodic, transport)?;
                     let mut points = case.points.clone();
                     let mut own = Own::give(&mut engine, &points)?;

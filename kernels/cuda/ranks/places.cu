@@ -2,8 +2,9 @@
 // single points that are gathered, brought together or added.
 //
 // A survey gives every point the class of its cell and writes down those that are not of the
-// interior, in the order of the points: tiles count, one block adds up, tiles write. Arrays are
-// moved as words of 32 bits, whatever they mean.
+// interior, in the order of the points: tiles count, one block adds up, tiles write. A split does
+// the same with these for every list of points that go somewhere. Arrays are moved as words of 32
+// bits, whatever they mean.
 #include "contract.cuh"
 
 constexpr u32 THREADS = nf::GRID_THREADS;
@@ -22,10 +23,11 @@ struct Classes {
 };
 
 // Elements of what a survey finds: three largest and three smallest coordinates as keys, the
-// largest of each, 0 without points; the first point that is not finite as its complement; and
-// the number of points that are not of the interior.
+// largest of each, 0 without points; the first point that is not finite as its complement; whether
+// the class of a point is not known; and the number of points that are not of the interior.
 constexpr u32 NOT_FINITE = 6;
-constexpr u32 SPECIAL = 7;
+constexpr u32 UNKNOWN = 7;
+constexpr u32 SPECIAL = 8;
 
 // Numbers in the order of their keys; no number has the key 0.
 __device__ __forceinline__ u32 key_of(float x) {
@@ -76,6 +78,7 @@ survey(const float* __restrict__ positions, u32 count, const __grid_constant__ L
         } else {
             keys[NOT_FINITE] = max(keys[NOT_FINITE], ~point);
         }
+        if (of == NONE) keys[UNKNOWN] = 1;
         of_points[point] = of;
         mine += of != 0;
     }
@@ -92,7 +95,7 @@ survey(const float* __restrict__ positions, u32 count, const __grid_constant__ L
 
 // Turns the counts of tiles into the counts before them; one block.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS)
-survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ found) {
+survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ total) {
     __shared__ u32 of_warps[SCAN_THREADS / 32];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     u32 before = 0;
@@ -115,7 +118,28 @@ survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ found) {
         before += all;
         __syncthreads();
     }
-    if (threadIdx.x == 0) found[SPECIAL] = before;
+    if (threadIdx.x == 0) *total = before;
+}
+
+// Calls `put` with the items of a tile that are `chosen` and their places, which begin at
+// `before`, in the order of the items.
+template <class Chosen, class Put>
+__device__ __forceinline__ void for_chosen(u32 tile, u32 before, Chosen chosen, Put put) {
+    __shared__ u32 of_warps[WARPS];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const u32 first = tile * TILE + warp * (32 * ROUNDS) + lane;
+    u32 of[ROUNDS], mine = 0;
+    for (u32 round = 0; round < ROUNDS; round++) {
+        of[round] = __ballot_sync(~0u, chosen(first + round * 32));
+        mine += __popc(of[round]);
+    }
+    if (lane == 0) of_warps[warp] = mine;
+    __syncthreads();
+    for (u32 w = 0; w < warp; w++) before += of_warps[w];
+    for (u32 round = 0; round < ROUNDS; round++) {
+        if (of[round] >> lane & 1) put(first + round * 32, before + __popc(of[round] & ((1u << lane) - 1)));
+        before += __popc(of[round]);
+    }
 }
 
 // Writes index and class of the points that are not of class 0, ascending, as many as there is
@@ -123,28 +147,60 @@ survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ found) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 survey_write(const u32* __restrict__ of_points, u32 count, const u32* __restrict__ tiles, u32 room,
              u32* __restrict__ out) {
-    __shared__ u32 of_warps[WARPS];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    const u32 first = blockIdx.x * TILE + warp * (32 * ROUNDS) + lane;
-    u32 of[ROUNDS], mine = 0;
-    for (u32 round = 0; round < ROUNDS; round++) {
-        const u32 point = first + round * 32;
-        of[round] = point < count ? of_points[point] : 0;
-        mine += __popc(__ballot_sync(~0u, of[round] != 0));
-    }
-    if (lane == 0) of_warps[warp] = mine;
+    for_chosen(
+        blockIdx.x, tiles[blockIdx.x], [&](u32 point) { return point < count && of_points[point] != 0; },
+        [&](u32 point, u32 place) {
+            if (place >= room) return;
+            out[2 * static_cast<u64>(place)] = point;
+            out[2 * static_cast<u64>(place) + 1] = of_points[point];
+        });
+}
+
+// The lists that points of a class are in, as bits: `words` words for each of `classes` classes.
+struct Lists {
+    const u32* masks;
+    u32 classes, words;
+};
+
+// Whether the k-th of `count` special points is in a list.
+__device__ __forceinline__ bool is_in(const Lists& lists, u32 list, const u32* special, u32 count, u32 k) {
+    if (k >= count) return false;
+    const u32 of = special[2 * static_cast<u64>(k) + 1];
+    return of < lists.classes && lists.masks[of * lists.words + list / 32] >> (list % 32) & 1;
+}
+
+// The number of special points in every tile and list, list after list, with `of_list` tiles each.
+// A survey has found `number` special points, and there is room for `room`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+split_count(const u32* __restrict__ special, const u32* __restrict__ number, u32 room, const Lists lists,
+            u32 of_list, u32* __restrict__ tiles) {
+    __shared__ u32 sum;
+    if (threadIdx.x == 0) sum = 0;
     __syncthreads();
-    u32 before = tiles[blockIdx.x];
-    for (u32 w = 0; w < warp; w++) before += of_warps[w];
+    const u32 list = blockIdx.x / of_list, tile = blockIdx.x % of_list, count = min(*number, room);
+    u32 mine = 0;
     for (u32 round = 0; round < ROUNDS; round++) {
-        const u32 chosen = __ballot_sync(~0u, of[round] != 0);
-        const u32 place = before + __popc(chosen & ((1u << lane) - 1));
-        if (of[round] != 0 && place < room) {
-            out[2 * static_cast<u64>(place)] = first + round * 32;
-            out[2 * static_cast<u64>(place) + 1] = of[round];
-        }
-        before += __popc(chosen);
+        const u32 k = tile * TILE + round * THREADS + threadIdx.x;
+        mine += __popc(__ballot_sync(~0u, is_in(lists, list, special, count, k)));
     }
+    if ((threadIdx.x & 31) == 0) atomicAdd(&sum, mine);
+    __syncthreads();
+    if (threadIdx.x == 0) tiles[blockIdx.x] = sum;
+}
+
+// Writes the points of every list, each ascending, one list after the other, as many as there is
+// room for, and the place where each begins. `tiles` has been scanned.
+extern "C" __global__ void __launch_bounds__(THREADS)
+split_write(const u32* __restrict__ special, const u32* __restrict__ number, u32 room, const Lists lists,
+            u32 of_list, const u32* __restrict__ tiles, u32 out_room, u32* __restrict__ out, u32* __restrict__ begins) {
+    const u32 list = blockIdx.x / of_list, tile = blockIdx.x % of_list, count = min(*number, room);
+    const u32 before = tiles[blockIdx.x];
+    if (tile == 0 && threadIdx.x == 0) begins[list] = before;
+    for_chosen(
+        tile, before, [&](u32 k) { return is_in(lists, list, special, count, k); },
+        [&](u32 k, u32 place) {
+            if (place < out_room) out[place] = special[2 * static_cast<u64>(k)];
+        });
 }
 
 // Words of some points: `words` of them from each of `stride`, put side by side with a stride of
@@ -159,7 +215,7 @@ gather(const u32* __restrict__ from, u32 stride, u32 words, const u32* __restric
 }
 
 // An array in the order after a migration: points that stay, then those that came. `left` are the
-// places of points that have left, ascending, each less the number of those before it.
+// places of points that have left, ascending.
 extern "C" __global__ void __launch_bounds__(THREADS)
 join(const u32* __restrict__ from, u32 words, const u32* __restrict__ left, u32 gone, u32 stay,
      const u32* __restrict__ came, u32 came_stride, u32 now, u32* __restrict__ to) {
@@ -173,7 +229,7 @@ join(const u32* __restrict__ from, u32 words, const u32* __restrict__ left, u32 
     u32 low = 0, high = gone;
     while (low < high) {
         const u32 middle = low + (high - low) / 2;
-        if (left[middle] <= point) low = middle + 1;
+        if (left[middle] - middle <= point) low = middle + 1;
         else high = middle;
     }
     to[place] = from[(static_cast<u64>(point) + low) * words + word];

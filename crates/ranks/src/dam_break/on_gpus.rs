@@ -103,9 +103,27 @@ impl OnGpus {
     /// Makes the owners of the particles of a set their callers, with all arrays; returns whether
     /// any has changed its rank.
     fn migrate(&mut self, set: RankedSet, arrays: DeviceArrays<'_>) -> Result<bool, Error> {
-        let moved = self.engine.migrate(set, &arrays.place());
-        let moved = moved.map_err(Error::elsewhere)?;
-        self.bring(set, &moved, arrays)
+        let DeviceArrays {
+            count,
+            positions,
+            columns,
+            ..
+        } = arrays;
+        let given = positions.slice(0..3 * *count);
+        let mut travelling = vec![(given.slice(..), 3)];
+        travelling.extend(
+            columns
+                .iter()
+                .map(|(values, channels)| (values.slice(0..channels * *count), *channels)),
+        );
+        let moved = self.engine.migrate_with(set, &given, &travelling);
+        let (moved, brought) = moved.map_err(Error::elsewhere)?;
+        drop((given, travelling));
+        let places = std::iter::once(positions);
+        let arrays = places.chain(columns.into_iter().map(|(values, _)| values));
+        arrays.zip(brought).for_each(|(to, from)| *to = from);
+        *count = moved.points();
+        Ok(moved.has_moved())
     }
 
     /// Brings a set and its arrays into the order of the cells; it has to migrate then.

@@ -15,8 +15,9 @@ use crate::{
 };
 use nearfield_grid::{
     Bounds,
-    memory::{Shortage, with_room},
+    memory::{Shortage, filled},
 };
+use std::ops::Range;
 
 /// A block whose cells have several classes, and a point outside of the table.
 pub(super) const SEVERAL: u32 = u32::MAX;
@@ -83,8 +84,25 @@ impl ClassTable {
         let shift = shift.unwrap_or(45);
         let first = low.map(|cell| cell >> shift);
         let dims: [u32; 3] = std::array::from_fn(|axis| along(axis, shift) as u32);
-        let mut classes = with_room(blocks(shift) as usize, "classes of cells")?;
-        let edge = 1i64 << shift;
+        let mut table = Self {
+            low: first,
+            dims,
+            shift,
+            classes: filled(blocks(shift) as usize, SEVERAL, "classes of cells")?,
+        };
+        if shift == 0 {
+            // Most cubes have one class.
+            let size = domains.shift() + MAX_EDGE;
+            for z in low[2] >> size..=high[2] >> size {
+                for y in low[1] >> size..=high[1] >> size {
+                    for x in low[0] >> size..=high[0] >> size {
+                        table.fill(seen, domains, [x, y, z], size)?;
+                    }
+                }
+            }
+            return Ok(table);
+        }
+        let (edge, mut place) = (1i64 << shift, 0);
         for z in 0..i64::from(dims[2]) {
             for y in 0..i64::from(dims[1]) {
                 for x in 0..i64::from(dims[0]) {
@@ -95,16 +113,47 @@ impl ClassTable {
                     } else {
                         seen.class_of_block(domains, block)?
                     };
-                    classes.push(class.unwrap_or(SEVERAL));
+                    table.classes[place] = class.unwrap_or(SEVERAL);
+                    place += 1;
                 }
             }
         }
-        Ok(Self {
-            low: first,
-            dims,
-            shift,
-            classes,
-        })
+        Ok(table)
+    }
+
+    /// Writes the classes of the cells of a cube, the one at `at` of those with an edge of 2^`size`
+    /// cells: all at once if they have one class, and by smaller cubes if not.
+    fn fill(
+        &mut self,
+        seen: &mut Seen,
+        domains: &Domains,
+        at: [i64; 3],
+        size: u32,
+    ) -> Result<(), Shortage> {
+        let low = at.map(|at| at << size);
+        let high = low.map(|cell| cell + (1 << size) - 1);
+        let within: [Range<usize>; 3] = std::array::from_fn(|axis| {
+            let inside = |cell: i64| (cell - self.low[axis]).clamp(0, i64::from(self.dims[axis]));
+            inside(low[axis]) as usize..inside(high[axis] + 1) as usize
+        });
+        if within.iter().any(Range::is_empty) {
+            return Ok(());
+        }
+        let Some(class) = seen.class_of_block(domains, [low, high])? else {
+            for child in 0..8 {
+                let child = [0, 1, 2].map(|axis| 2 * at[axis] + (child >> axis & 1));
+                self.fill(seen, domains, child, size - 1)?;
+            }
+            return Ok(());
+        };
+        let [width, depth] = [self.dims[0] as usize, self.dims[1] as usize];
+        for z in within[2].clone() {
+            for y in within[1].clone() {
+                let row = (z * depth + y) * width;
+                self.classes[row + within[0].start..row + within[0].end].fill(class);
+            }
+        }
+        Ok(())
     }
 
     /// Whether all points within `bounds` are in the box.

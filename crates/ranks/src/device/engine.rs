@@ -1,7 +1,8 @@
 //! The engine of one rank whose data live on a GPU.
 
 use super::{
-    kernels::{FOUND, Kernels, Survey, Table, keep_freed_memory},
+    departures::Table,
+    kernels::{FOUND, Kernels, Survey, keep_freed_memory, open_to_peers},
     set::{DeviceSet, ID, Names, POSITION},
     staging::{Staging, download, exactly, zeros},
 };
@@ -22,7 +23,7 @@ use nearfield::{
         cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits},
     },
 };
-use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
 
 /// An engine over all ranks whose data live on GPUs; the [module](super) has an example.
 ///
@@ -51,7 +52,9 @@ pub struct DeviceRankedEngine {
 pub(super) struct OnDevice {
     pub(super) kernels: Kernels,
     pub(super) survey: Survey,
-    pub(super) found: HostCopy<u32>,
+    /// Numbers of the last survey, and where they come to.
+    pub(super) found: Vec<u32>,
+    pub(super) copy: HostCopy<u32>,
     pub(super) table: Option<Table>,
     pub(super) staging: Staging,
     pub(super) sets: Vec<DeviceSet>,
@@ -127,14 +130,24 @@ impl DeviceRankedEngine {
             let device = OnDevice {
                 kernels: Kernels::load(&engine)?,
                 survey: Survey::new(&engine)?,
-                found: engine.host_copy(FOUND)?,
+                found: filled(FOUND + 1, 0, "numbers of points")?,
+                copy: engine.host_copy(FOUND + 1)?,
                 table: None,
                 staging: Staging::new(&engine)?,
                 sets: Vec::new(),
             };
             Ok((radius, domain, engine, device))
         };
-        let (radius, domain, engine, device) = comm.agree(parts(), &mut [])?;
+        let (radius, domain, engine, mut device) = comm.agree(parts(), &mut [])?;
+        if comm.hands_over() && comm.ranks() > 1 {
+            let gpus = comm.gather_number(u64::from(engine.device().index))?;
+            let open = open_to_peers(&engine, &gpus);
+            let mut all = [open.as_ref().map_or(0.0, |open| f64::from(u8::from(*open)))];
+            comm.agree(open, &mut all)?;
+            if all[0] == 1.0 {
+                device.staging.share();
+            }
+        }
         Ok(Self {
             seen: Seen::new(comm.rank(), false),
             comm,

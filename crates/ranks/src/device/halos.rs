@@ -1,47 +1,36 @@
 //! Messages of a rank's points: halos that are sent and awaited, and words that come.
 
 use super::{
+    departures::Departures,
     engine::DeviceRankedEngine,
     kernels::Rows,
-    set::{POSITION, range_to},
-    staging::zeros,
+    places::Parcels,
+    set::POSITION,
+    staging::{Packed, words_in},
 };
 use crate::{
-    communicator::{Exchange, Links, message},
+    communicator::{Exchange, Links},
     error::Refusal,
-    routes::{Departures, Send, Source, Way},
-    transport::{Fault, Tag},
+    routes::Parcel,
+    transport::{Fault, Handed, Tag},
 };
-use nearfield::device::{HostBuffer, cudarc::driver::CudaSlice};
+use nearfield::device::cudarc::driver::CudaSlice;
 use nearfield_grid::memory::make_room_for_one;
 use std::sync::Arc;
 
 /// The purpose of memory, for messages.
 const WHAT: &str = "points from other ranks";
 
-/// Appends the words of some points to a message.
-pub(super) fn put(
-    packed: &[u32],
-    points: std::ops::Range<usize>,
-    words: usize,
-    message: &mut Vec<u8>,
-) {
-    let words = &packed[points.start * words..points.end * words];
-    message.extend_from_slice(bytemuck::cast_slice(words));
-}
-
 /// The message of the points that go to a rank.
 pub(super) fn message_to(
-    packed: &Result<HostBuffer<u32>, Refusal>,
-    sends: &[Send],
+    packed: &Result<Packed, Refusal>,
+    parcels: &Parcels,
     words: usize,
     rank: usize,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<(Vec<u8>, Option<Handed>), Refusal> {
     let packed = packed.as_ref().map_err(Refusal::clone)?;
-    let points = range_to(sends, rank);
-    let mut message = message(4 * words * points.len())?;
-    put(packed, points, words, &mut message);
-    Ok(message)
+    let points = parcels.range_to(rank);
+    packed.message(points.start * words..points.end * words)
 }
 
 impl DeviceRankedEngine {
@@ -51,21 +40,22 @@ impl DeviceRankedEngine {
         at: usize,
         exchange: Exchange,
         words: usize,
-    ) -> Result<Result<Vec<Source>, Refusal>, Fault> {
+    ) -> Result<Result<Vec<Parcel>, Refusal>, Fault> {
         let device = &mut *self.device;
         let (staging, engine) = (&mut device.staging, &self.engine);
         let links: &Links = &device.sets[at].links;
         let mut sources = Vec::new();
         staging.begin();
-        let received = links.receive_each(&mut self.comm, exchange, |rank, bytes| {
-            if !bytes.len().is_multiple_of(4 * words) {
+        let received = links.receive_each_with(&mut self.comm, exchange, |rank, bytes, with| {
+            let found = words_in(bytes, with.as_ref());
+            if !found.is_some_and(|found| found.is_multiple_of(words)) {
                 return Err(4 * words);
             }
-            let points = bytes.len() / (4 * words);
+            let points = found.unwrap_or(0) / words;
             let landed = make_room_for_one(&mut sources, WHAT).map_err(Refusal::from);
             Ok(landed.and_then(|()| {
-                sources.push(Source { rank, points });
-                staging.land(engine, bytes)
+                sources.push(Parcel { rank, points });
+                staging.land(engine, bytes, with)
             }))
         })?;
         Ok(received.map(|()| sources))
@@ -79,13 +69,16 @@ impl DeviceRankedEngine {
         copied: Result<(), Refusal>,
         departures: Departures,
     ) -> Result<(), Fault> {
+        let _span = tracing::debug_span!("ranks.send").entered();
         let exchange = self.comm.begin();
         let packed = copied.and_then(|()| self.pack_halo(at, departures));
         let set = &mut self.device.sets[at];
         set.pending = (self.comm.ranks() > 1).then_some(exchange);
-        let sent = set.links.post_each(&mut self.comm, exchange, |partner| {
-            message_to(&packed, &set.way.sends, POSITION, partner)
-        })?;
+        let sent = set
+            .links
+            .post_each_with(&mut self.comm, exchange, |partner| {
+                message_to(&packed, &set.sends, POSITION, partner)
+            })?;
         set.broken = match (&packed, sent) {
             (Err(refusal), _) => Some(refusal.message.clone()),
             (_, sent) => sent.err().map(|refusal| refusal.message),
@@ -97,24 +90,24 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Copies the positions of halos to the host. The device sorts the points meanwhile.
-    fn pack_halo(&mut self, at: usize, departures: Departures) -> Result<HostBuffer<u32>, Refusal> {
+    /// Gathers the positions of halos. The device sorts the points while they are under way.
+    fn pack_halo(&mut self, at: usize, departures: Departures) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
         let set = &mut device.sets[at];
-        set.take_ways(&self.engine, departures)?;
-        let mut packed = zeros(&self.engine, POSITION * set.sends.count)?;
-        let (indices, count) = set.sends.view();
+        set.take_ways(departures);
+        let places = &set.sends.places;
+        let mut packed = device.staging.room(&self.engine, POSITION * places.count)?;
         let rows = Rows {
             to: &mut packed,
             first: 0,
             stride: POSITION,
         };
-        (device.kernels).gather(&set.view(), [POSITION; 2], (&indices, count), rows)?;
+        (device.kernels).gather(&set.view(), [POSITION; 2], &places.view(), rows)?;
         let packed = device
             .staging
             .leave(&self.engine, "positions of halos", packed)?;
         self.engine.update(set.names.owned, &set.view())?;
-        Ok(packed.wait()?)
+        packed.wait()
     }
 
     /// Waits for the halo of a set, and brings it into the engine. The inner error is one of this
@@ -124,6 +117,7 @@ impl DeviceRankedEngine {
         at: usize,
         exchange: Exchange,
     ) -> Result<Result<(), Refusal>, Fault> {
+        let _span = tracing::debug_span!("ranks.halo").entered();
         let received = self.receive(at, exchange, POSITION)?;
         Ok(received.and_then(|sources| {
             let device = &mut *self.device;
@@ -133,22 +127,28 @@ impl DeviceRankedEngine {
         }))
     }
 
-    /// Waits for values of points that come by a way, `words` words each, and brings them to the
-    /// device. The inner error is one of this rank, or the refusal of another one.
+    /// Waits for values of points that come from other ranks, `words` words each, and brings them
+    /// to the device. The inner error is one of this rank, or the refusal of another one.
     pub(super) fn collect(
         &mut self,
-        way: &Way,
+        parcels: &[Parcel],
         words: usize,
         on: (Tag, Exchange),
     ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
         let (staging, engine) = (&mut self.device.staging, &self.engine);
         let mut landed = Ok(());
         staging.begin();
-        let came = way.collect_packed(&mut self.comm, on, 4 * words, |_, bytes| {
-            if landed.is_ok() {
-                landed = staging.land(engine, bytes);
+        for parcel in parcels.iter().filter(|_| words != 0) {
+            let (rank, expected) = (parcel.rank, parcel.points * words);
+            let (bytes, with) = self.comm.receive_with(rank, on.0, on.1)?;
+            if bytes.is_empty() {
+                return Ok(Err(Refusal::echo(rank)));
             }
-        })?;
-        Ok(came.and(landed).and_then(|()| staging.upload(engine, WHAT)))
+            if words_in(&bytes, with.as_ref()) != Some(expected) {
+                return Err(self.comm.wrong_length(bytes.len(), 4 * expected));
+            }
+            landed = landed.and_then(|()| staging.land(engine, &bytes, with));
+        }
+        Ok(landed.and_then(|()| staging.upload(engine, WHAT)))
     }
 }

@@ -13,25 +13,28 @@ use nearfield::{
         cudarc::driver::{
             CudaFunction, CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, LaunchArgs,
             PushKernelArg, result,
-            sys::{CUdevice_attribute, CUmemPool_attribute},
+            sys::{self, CUdevice_attribute, CUmemPool_attribute},
         },
     },
 };
 use nearfield_kernels::constants::{
     ADD, GRID_THREADS, KEEP_LARGER, KEEP_SMALLER, SETTLE_THREADS, SHARE_TILE,
 };
+use std::{ffi::c_int, sync::Arc};
 
 /// Bytes of freed memory that a device keeps for the next arrays.
 const KEPT_BYTES: u64 = 1 << 30;
 /// The same as a share of its memory.
 const KEPT_SHARE: u64 = 16;
 
-/// Numbers that a survey finds.
-pub(super) const FOUND: usize = 8;
+/// Numbers that a survey finds, before those of lists.
+pub(super) const FOUND: usize = 9;
 /// Of these, whether a point is not finite.
 pub(super) const NOT_FINITE: usize = 6;
+/// Of these, whether the class of a point is not known.
+pub(super) const UNKNOWN: usize = 7;
 /// Of these, the number of points that are not of the interior.
-pub(super) const SPECIAL: usize = 7;
+pub(super) const SPECIAL: usize = 8;
 
 /// `Classes` of places.cu.
 #[derive(Debug, Clone, Copy)]
@@ -73,19 +76,40 @@ impl DeviceClasses {
     }
 }
 
-/// A table of classes on both sides.
-pub(super) struct Table {
-    pub(super) host: ClassTable,
-    pub(super) device: DeviceClasses,
+/// `Lists` of places.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Lists {
+    masks: u64,
+    classes: u32,
+    words: u32,
+}
+
+// SAFETY: plain numbers in the order that places.cu declares.
+unsafe impl DeviceRepr for Lists {}
+
+/// The lists that classes are in, on the device: a bit for each, in `words` words a class.
+pub(super) struct Masks {
+    pub(super) masks: CudaSlice<u32>,
+    pub(super) classes: usize,
+    pub(super) words: usize,
+    pub(super) lists: usize,
 }
 
 /// Arrays of a survey, kept for the next one.
 pub(super) struct Survey {
     of_points: CudaSlice<u32>,
     tiles: CudaSlice<u32>,
+    /// The [`FOUND`] numbers, where each list begins, and the end of the last.
     pub(super) found: CudaSlice<u32>,
+    /// The number of lists that `found` has room for.
+    pub(super) lists: usize,
     /// Index and class of points, twice as many numbers as there is room for points.
     pub(super) special: CudaSlice<u32>,
+    /// Numbers of special points in tiles and lists.
+    of_lists: CudaSlice<u32>,
+    /// The places of all lists, and room for more; another array at every survey.
+    pub(super) places: Arc<CudaSlice<u32>>,
 }
 
 impl Survey {
@@ -93,9 +117,38 @@ impl Survey {
         Ok(Self {
             of_points: zeros(engine, 1)?,
             tiles: zeros(engine, 1)?,
-            found: zeros(engine, FOUND)?,
-            special: zeros(engine, 1)?,
+            found: zeros(engine, FOUND + 1)?,
+            lists: 0,
+            special: zeros(engine, 2)?,
+            of_lists: zeros(engine, 1)?,
+            places: Arc::new(zeros(engine, 1)?),
         })
+    }
+
+    /// Number of special points that there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.special.len() / 2
+    }
+
+    /// Makes room for that many special points.
+    pub(super) fn make_room(
+        &mut self,
+        engine: &DeviceEngine,
+        special: usize,
+    ) -> Result<(), Refusal> {
+        if self.room() < special {
+            self.special = zeros(engine, 2 * (special + special / 4))?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for what is found of that many lists.
+    pub(super) fn fit_lists(&mut self, engine: &DeviceEngine, lists: usize) -> Result<(), Refusal> {
+        if self.lists != lists {
+            self.found = zeros(engine, FOUND + lists + 1)?;
+            self.lists = lists;
+        }
+        Ok(())
     }
 
     /// Makes room for `points` points.
@@ -115,9 +168,10 @@ fn tiles(points: usize) -> usize {
     points.div_ceil(SHARE_TILE as usize).max(1)
 }
 
-/// Lets the pool of the device keep some of the memory that is freed. A step makes small arrays for
-/// halos, and a pool that gives all back at every wait takes longer for these than for the rest of
-/// an exchange.
+/// Lets the pool of the device keep some of the memory that is freed, beside what is in use. A step
+/// makes arrays for halos and for points that have moved, and a pool that gives all back at every
+/// wait takes longer for these than for the rest of an exchange. To be called again when more is in
+/// use: what a pool may hold counts that too.
 pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
     let context = engine.stream().context();
     let has_pools =
@@ -125,18 +179,56 @@ pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
     if !has_pools.is_ok_and(|has| has != 0) {
         return Ok(());
     }
-    let threshold = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    let mut kept = 0u64;
-    let value = (&raw mut kept).cast();
-    // SAFETY: the context has its device, and the attribute is a number of 64 bits.
+    let held = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    let in_use = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+    let (mut holds, mut used) = (0u64, 0u64);
+    // SAFETY: the context has its device, and the attributes are numbers of 64 bits.
     let set = unsafe {
         result::device::get_mem_pool(context.cu_device()).and_then(|pool| {
-            result::mem_pool::get_attribute(pool, threshold, value)?;
-            kept = kept.max(KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE));
-            result::mem_pool::set_attribute(pool, threshold, value)
+            result::mem_pool::get_attribute(pool, held, (&raw mut holds).cast())?;
+            result::mem_pool::get_attribute(pool, in_use, (&raw mut used).cast())?;
+            let kept = KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE);
+            if holds >= used + kept {
+                return Ok(());
+            }
+            holds = used + used / 8 + kept;
+            result::mem_pool::set_attribute(pool, held, (&raw mut holds).cast())
         })
     };
     set.map_err(|error| super::staging::driver("keeping freed memory", error))
+}
+
+/// Lets other GPUs read the memory of this one; returns false if one of them cannot.
+pub(super) fn open_to_peers(engine: &DeviceEngine, gpus: &[u64]) -> Result<bool, Refusal> {
+    let failed = |error| super::staging::driver("opening memory to other GPUs", error);
+    let own = engine.stream().context().cu_device();
+    for gpu in gpus.iter().map(|gpu| *gpu as c_int) {
+        let peer = result::device::get(gpu).map_err(failed)?;
+        if peer == own {
+            continue;
+        }
+        let mut can = 0;
+        // SAFETY: both are devices of the driver.
+        let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer, own) };
+        asked.result().map_err(failed)?;
+        if can == 0 {
+            return Ok(false);
+        }
+        let access = sys::CUmemAccessDesc {
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: gpu,
+            },
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is that of a device of the driver, and there is one description.
+        let opened = unsafe {
+            let pool = result::device::get_mem_pool(own).map_err(failed)?;
+            sys::cuMemPoolSetAccess(pool, &access, 1)
+        };
+        opened.result().map_err(failed)?;
+    }
+    Ok(true)
 }
 
 /// Refuses an array that is too short for what a kernel reads or writes.
@@ -159,11 +251,9 @@ pub(super) struct Rows<'a> {
 }
 
 /// The points that a join brings together.
-#[derive(Clone, Copy)]
 pub(super) struct Joined<'a> {
-    /// Places of points that have left, ascending, each less the number of those before it.
-    pub(super) left: &'a CudaSlice<u32>,
-    pub(super) gone: usize,
+    /// Places of points that have left, ascending.
+    pub(super) left: CudaView<'a, u32>,
     /// Points that stay, and all of them.
     pub(super) stay: usize,
     pub(super) now: usize,
@@ -183,6 +273,8 @@ pub(super) struct Kernels {
     survey: CudaFunction,
     survey_scan: CudaFunction,
     survey_write: CudaFunction,
+    split_count: CudaFunction,
+    split_write: CudaFunction,
     gather: CudaFunction,
     join: CudaFunction,
     combine: CudaFunction,
@@ -198,6 +290,8 @@ impl Kernels {
             survey: kernel("survey")?,
             survey_scan: kernel("survey_scan")?,
             survey_write: kernel("survey_write")?,
+            split_count: kernel("split_count")?,
+            split_write: kernel("split_write")?,
             gather: kernel("gather")?,
             join: kernel("join")?,
             combine: kernel("combine")?,
@@ -242,27 +336,30 @@ impl Kernels {
         // SAFETY: the arguments are those that places.cu declares; there are three positions a
         // point, and `fit` has made room for all points and tiles.
         unsafe { self.start("survey", &mut launch, tiles, GRID_THREADS) }?;
+        let mut special = survey.found.slice_mut(SPECIAL..);
+        self.scan(&mut survey.tiles, tiles, &mut special)
+    }
+
+    /// Turns the counts of tiles into those before them, and writes the sum of all.
+    fn scan(
+        &self,
+        tiles: &mut CudaSlice<u32>,
+        count: u32,
+        total: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Refusal> {
+        fits("counts of tiles", tiles.len(), count as usize)?;
+        fits("the sum of tiles", total.len(), 1)?;
         let mut launch = self.queue.launch_builder(&self.survey_scan);
-        launch.arg(&mut survey.tiles).arg(&tiles);
-        launch.arg(&mut survey.found);
-        // SAFETY: as above.
+        launch.arg(tiles).arg(&count).arg(total);
+        // SAFETY: the arguments are those that places.cu declares, and there are as many counts.
         unsafe { self.start("survey_scan", &mut launch, 1, SETTLE_THREADS) }
     }
 
-    /// Writes index and class of the special points of the last survey, which are `special`, of
-    /// `points` points.
-    pub(super) fn write_special(
-        &self,
-        engine: &DeviceEngine,
-        points: usize,
-        special: usize,
-        survey: &mut Survey,
-    ) -> Result<(), Refusal> {
-        if survey.special.len() < 2 * special {
-            survey.special = zeros(engine, 2 * special + special / 2)?;
-        }
+    /// Writes index and class of the special points of the last survey, of `points` points, as far
+    /// as there is room.
+    pub(super) fn write_special(&self, points: usize, survey: &mut Survey) -> Result<(), Refusal> {
         fits("classes of points", survey.of_points.len(), points)?;
-        let (count, room) = (points as u32, (survey.special.len() / 2) as u32);
+        let (count, room) = (points as u32, survey.room() as u32);
         let mut launch = self.queue.launch_builder(&self.survey_write);
         launch.arg(&survey.of_points).arg(&count);
         launch.arg(&survey.tiles).arg(&room);
@@ -273,21 +370,73 @@ impl Kernels {
         unsafe { self.start("survey_write", &mut launch, tiles, GRID_THREADS) }
     }
 
-    /// Puts the first `words` of the `stride` words of each of the `count` points at `indices`,
-    /// which `from` has, side by side.
+    /// Splits the special points, as far as there is room for their lists, into a new array, and
+    /// writes where lists begin behind what the survey found.
+    pub(super) fn split(
+        &self,
+        engine: &DeviceEngine,
+        of: &Masks,
+        survey: &mut Survey,
+    ) -> Result<(), Refusal> {
+        let (room, lists) = (survey.room() as u32, of.lists as u32);
+        survey.fit_lists(engine, of.lists)?;
+        fits("lists of classes", of.masks.len(), of.classes * of.words)?;
+        let tiles = tiles(survey.room()) as u32;
+        if survey.of_lists.len() < tiles as usize * of.lists {
+            survey.of_lists = zeros(engine, tiles as usize * of.lists)?;
+        }
+        let (masks, _held) = of.masks.device_ptr(&self.queue);
+        let of = Lists {
+            masks,
+            classes: of.classes as u32,
+            words: of.words as u32,
+        };
+        let mut places = zeros(engine, survey.places.len())?;
+        let (mut found, mut begins) = survey.found.split_at_mut(FOUND);
+        let mut number = found.slice_mut(SPECIAL..);
+        let mut launch = self.queue.launch_builder(&self.split_count);
+        launch
+            .arg(&survey.special)
+            .arg(&mut number)
+            .arg(&room)
+            .arg(&of);
+        launch.arg(&tiles).arg(&mut survey.of_lists);
+        // SAFETY: the arguments are those that places.cu declares; there is a bit for each list of
+        // every class, and room for a count of every tile and list.
+        unsafe { self.start("split_count", &mut launch, tiles * lists, GRID_THREADS) }?;
+        let mut end = begins.slice_mut(lists as usize..);
+        self.scan(&mut survey.of_lists, tiles * lists, &mut end)?;
+        let out_room = places.len() as u32;
+        let mut launch = self.queue.launch_builder(&self.split_write);
+        launch
+            .arg(&survey.special)
+            .arg(&mut number)
+            .arg(&room)
+            .arg(&of);
+        launch.arg(&tiles).arg(&survey.of_lists).arg(&out_room);
+        launch.arg(&mut places).arg(&mut begins);
+        // SAFETY: as above; nothing is written behind the room, and a beginning is written for each
+        // list.
+        unsafe { self.start("split_write", &mut launch, tiles * lists, GRID_THREADS) }?;
+        survey.places = Arc::new(places);
+        Ok(())
+    }
+
+    /// Puts the first `words` of the `stride` words of each of the points at `indices`, which
+    /// `from` has, side by side.
     pub(super) fn gather<T: DeviceRepr>(
         &self,
         from: &CudaView<'_, T>,
         [stride, words]: [usize; 2],
-        (indices, count): (&CudaView<'_, u32>, usize),
+        indices: &CudaView<'_, u32>,
         rows: Rows<'_>,
     ) -> Result<(), Refusal> {
+        let count = indices.len();
         if count == 0 || words == 0 {
             return Ok(());
         }
         let end = rows.first + (count - 1) * rows.stride + words;
         fits("values that leave a rank", rows.to.len(), end)?;
-        fits("places of points", indices.len(), count)?;
         let [stride, read, points] = [stride, words, count].map(|number| number as u32);
         let mut to = rows.to.slice_mut(rows.first..);
         let to_stride = rows.stride as u32;
@@ -309,12 +458,8 @@ impl Kernels {
         came: Came<'_>,
         to: &mut CudaSlice<T>,
     ) -> Result<(), Refusal> {
-        let Joined {
-            left,
-            gone,
-            stay,
-            now,
-        } = joined;
+        let Joined { left, stay, now } = joined;
+        let gone = left.len();
         if now == 0 || words == 0 {
             return Ok(());
         }
@@ -325,7 +470,6 @@ impl Kernels {
             from.len() * of_point,
             (stay + gone) * words,
         )?;
-        fits("places that were left", left.len(), gone)?;
         if now > stay {
             let end = came.first + (now - stay - 1) * came.stride + words;
             fits("values that came", came.words.len(), end)?;
@@ -334,7 +478,7 @@ impl Kernels {
         let [words_each, gone, stay_count, stride, now_count] =
             [words, gone, stay, came.stride, now].map(|number| number as u32);
         let mut launch = self.queue.launch_builder(&self.join);
-        launch.arg(from).arg(&words_each).arg(left).arg(&gone);
+        launch.arg(from).arg(&words_each).arg(&left).arg(&gone);
         launch.arg(&stay_count).arg(&arrived).arg(&stride);
         launch.arg(&now_count).arg(to);
         // SAFETY: the arguments are those that places.cu declares, and all lengths were checked: a
@@ -345,15 +489,15 @@ impl Kernels {
     /// Combines results of points at the border with those of all.
     pub(super) fn combine(
         &self,
-        (border, count): (&CudaSlice<u32>, usize),
+        border: &CudaView<'_, u32>,
         found: &CudaSlice<f32>,
         (outputs, reduce): (usize, Reduce),
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
+        let count = border.len();
         if count == 0 {
             return Ok(());
         }
-        fits("places of the border", border.len(), count)?;
         fits("results of the border", found.len(), count * outputs)?;
         let how = match reduce {
             Reduce::Sum => ADD,
@@ -372,14 +516,14 @@ impl Kernels {
     /// The same for counts.
     pub(super) fn add_counts(
         &self,
-        (border, count): (&CudaSlice<u32>, usize),
+        border: &CudaView<'_, u32>,
         found: &CudaSlice<u32>,
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Refusal> {
+        let count = border.len();
         if count == 0 {
             return Ok(());
         }
-        fits("places of the border", border.len(), count)?;
         fits("counts of the border", found.len(), count)?;
         let points = count as u32;
         let mut launch = self.queue.launch_builder(&self.add_counts);

@@ -7,10 +7,10 @@ use super::{
     engine::DeviceRankedEngine,
     kernels::Rows,
     set::{ID, id_of},
-    staging::{download, zeros},
+    staging::{Leaving, download},
 };
 use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
-use nearfield::device::{Arriving, DeviceListsView, cudarc::driver::CudaView};
+use nearfield::device::{DeviceListsView, cudarc::driver::CudaView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
 /// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
@@ -110,7 +110,7 @@ impl DeviceRankedEngine {
         Ok(DeviceRankedLists {
             owned,
             halo,
-            border: of.border.indices.slice(0..of.border.count),
+            border: of.border.view(),
         })
     }
 
@@ -157,21 +157,21 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-    ) -> Result<Option<Arriving<u32>>, Refusal> {
+    ) -> Result<Option<Leaving>, Refusal> {
         self.lists(targets, sources)?;
         let device = &mut *self.device;
         let among = &device.sets[sources.0];
-        if among.sends.count == 0 {
+        if among.sends.to.is_empty() {
             return Ok(None);
         }
-        let mut packed = zeros(&self.engine, ID * among.sends.count)?;
-        let (indices, count) = among.sends.view();
+        let places = &among.sends.places;
+        let mut packed = device.staging.room(&self.engine, ID * places.count)?;
         let rows = Rows {
             to: &mut packed,
             first: 0,
             stride: ID,
         };
-        (device.kernels).gather(&among.id_words(), [ID; 2], (&indices, count), rows)?;
+        (device.kernels).gather(&among.id_words(), [ID; 2], &places.view(), rows)?;
         let what = "ids of halos";
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }

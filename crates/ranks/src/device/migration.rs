@@ -4,11 +4,13 @@
 //! that come stand behind them, rank by rank.
 
 use super::{
+    departures::Departures,
     engine::DeviceRankedEngine,
-    halos::{message_to, put},
-    kernels::{Came, Joined, Rows},
-    set::{ID, POSITION, Places, joined},
-    staging::{exactly, zeros},
+    halos::message_to,
+    kernels::{Came, Joined, Rows, keep_freed_memory},
+    places::{Parcels, Places},
+    set::{ID, POSITION},
+    staging::{Packed, exactly, zeros},
     survey::Surveyed,
 };
 use crate::{
@@ -18,15 +20,12 @@ use crate::{
     error::Refusal,
     ids::ids_of,
     plan::{How, ends, extent_of},
-    routes::{Departures, Way},
+    routes::Parcel,
 };
-use nearfield::device::{
-    HostBuffer,
-    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
-};
+use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
 use nearfield_grid::{Bounds, OfProcess};
 
-/// Words of a point that travels: its position and its id.
+/// The first words of a point that travels: its position and its id.
 const POINT: usize = POSITION + ID;
 /// The purpose of memory, for messages.
 const WHAT: &str = "points that change their rank";
@@ -43,11 +42,12 @@ pub struct DeviceMigration {
 
 /// The new order, and where it comes from.
 pub(super) struct Moved {
-    way: Way,
-    /// The places of `way.sends`.
-    leaving: Places,
-    /// Places that were left, ascending, each less the number of those before it.
-    left: CudaSlice<u32>,
+    /// The points that have left.
+    leaving: Parcels,
+    /// The same, ascending.
+    left: Places,
+    /// Where points came from.
+    sources: Vec<Parcel>,
     stay: usize,
     now: usize,
 }
@@ -57,6 +57,8 @@ struct Merged {
     moved: Moved,
     positions: CudaSlice<f32>,
     ids: CudaSlice<u32>,
+    /// Arrays of the caller.
+    columns: Vec<CudaSlice<f32>>,
     surveyed: Surveyed,
 }
 
@@ -100,17 +102,10 @@ impl DeviceMigration {
                 engine.comm.refuse(on.0, on.1)?;
                 Err(refusal)
             }
-            Ok((Some(moved), packed)) => {
+            Ok(Some((moved, packed))) => {
                 let words = channels * size_of::<T>() / 4;
-                let sent = (moved.way).post_packed(
-                    &mut engine.comm,
-                    on,
-                    4 * words,
-                    |send, first, message| {
-                        put(&packed, first..first + send.indices.len(), words, message);
-                    },
-                )?;
-                let came = engine.collect(&moved.way, words, on)?;
+                let sent = (moved.leaving).post(&mut engine.comm, on, words, &packed)?;
+                let came = engine.collect(&moved.sources, words, on)?;
                 engine.device.staging.give_back(packed);
                 sent.and(came).and_then(|came| {
                     let mut to = exactly(&engine.engine, channels * moved.now)?;
@@ -118,7 +113,7 @@ impl DeviceMigration {
                     Ok(to)
                 })
             }
-            Ok((None, _)) => exactly(&engine.engine, values.len()).and_then(|mut to| {
+            Ok(None) => exactly(&engine.engine, values.len()).and_then(|mut to| {
                 let queue = engine.engine.queue();
                 queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
                 Ok(to)
@@ -127,13 +122,13 @@ impl DeviceMigration {
         engine.comm.agree(brought, &mut [])
     }
 
-    /// Checks an array, and copies what leaves to the host.
+    /// Checks an array, and gathers what leaves.
     fn begin<T: DeviceRepr>(
         &self,
         engine: &mut DeviceRankedEngine,
         values: &CudaView<'_, T>,
         channels: usize,
-    ) -> Result<(Option<&Moved>, HostBuffer<u32>), Refusal> {
+    ) -> Result<Option<(&Moved, Packed)>, Refusal> {
         engine.engine.usable()?;
         let (found, expected) = (values.len(), self.before * channels);
         if found != expected || !size_of::<T>().is_multiple_of(4) {
@@ -146,19 +141,19 @@ impl DeviceMigration {
         }
         let words = channels * size_of::<T>() / 4;
         let Some(moved) = self.moved.as_deref() else {
-            return Ok((None, engine.engine.host_buffer(1)?));
+            return Ok(None);
         };
         let device = &mut *engine.device;
-        let mut packed = zeros(&engine.engine, words * moved.leaving.count)?;
-        let (indices, count) = moved.leaving.view();
+        let places = &moved.leaving.places;
+        let mut packed = device.staging.room(&engine.engine, words * places.count)?;
         let rows = Rows {
             to: &mut packed,
             first: 0,
             stride: words,
         };
-        (device.kernels).gather(values, [words; 2], (&indices, count), rows)?;
+        (device.kernels).gather(values, [words; 2], &places.view(), rows)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
-        Ok((Some(moved), packed.wait()?))
+        Ok(Some((moved, packed.wait()?)))
     }
 }
 
@@ -173,8 +168,7 @@ impl Moved {
         to: &mut CudaSlice<T>,
     ) -> Result<(), Refusal> {
         let order = Joined {
-            left: &self.left,
-            gone: self.leaving.count,
+            left: self.left.view(),
             stay: self.stay,
             now: self.now,
         };
@@ -209,7 +203,8 @@ impl DeviceRankedEngine {
             Ok(set) => {
                 self.device.sets.push(set);
                 self.sets.push(RankedSet(at));
-                self.bring_home(at, Ok(()), positions, Some(&ids))
+                let home = self.bring_home(at, Ok(()), positions, &[], Some(&ids));
+                home.map(|(moved, _)| moved)
             }
             Err(error) => Err(error),
         };
@@ -239,6 +234,23 @@ impl DeviceRankedEngine {
         set: RankedSet,
         positions: &CudaView<'_, f32>,
     ) -> Result<DeviceMigration, Error> {
+        let (moved, _) = self.migrate_with(set, positions, &[])?;
+        Ok(moved)
+    }
+
+    /// As [`migrate`](Self::migrate), with arrays of the caller and their values a point: those in
+    /// the order after the migration are returned if [any point has
+    /// moved](DeviceMigration::has_moved), and none if not. They travel in the messages of their
+    /// points, which saves those of [`DeviceMigration::bring`].
+    ///
+    /// # Errors
+    /// As [`migrate`](Self::migrate), and if an array has another length.
+    pub fn migrate_with(
+        &mut self,
+        set: RankedSet,
+        positions: &CudaView<'_, f32>,
+        columns: &[(CudaView<'_, f32>, usize)],
+    ) -> Result<(DeviceMigration, Vec<CudaSlice<f32>>), Error> {
         let checked = self.whole(positions).and_then(|()| {
             let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
             if found != expected {
@@ -246,9 +258,19 @@ impl DeviceRankedEngine {
                     "{found} positions for {expected} points: bring arrays along after a migration"
                 )));
             }
+            let wrong = |(values, channels): &&(CudaView<'_, f32>, usize)| {
+                values.len() != channels * expected
+            };
+            if let Some((values, channels)) = columns.iter().find(wrong) {
+                return Err(Refusal::new(format!(
+                    "{} values for {expected} points with {channels} each: bring arrays in the \
+                     order before",
+                    values.len()
+                )));
+            }
             Ok(())
         });
-        self.bring_home(set.0, checked, positions, None)
+        self.bring_home(set.0, checked, positions, columns, None)
     }
 
     /// Takes positions of a set, if `checked` has no refusal of this rank, and brings its points to
@@ -258,12 +280,14 @@ impl DeviceRankedEngine {
         at: usize,
         checked: Result<(), Refusal>,
         positions: &CudaView<'_, f32>,
+        columns: &[(CudaView<'_, f32>, usize)],
         ids: Option<&[u64]>,
-    ) -> Result<DeviceMigration, Error> {
+    ) -> Result<(DeviceMigration, Vec<CudaSlice<f32>>), Error> {
         if at >= self.sets.len() {
             // All ranks name the same set.
             return self.comm.agree(checked.and(Err(no_set(at))), &mut []);
         }
+        let checked = checked.and_then(|()| keep_freed_memory(&self.engine));
         let surveyed = checked.and_then(|()| self.survey(at, positions, ids));
         let (mut surveyed, mut how, all) = self.agree_survey(at, surveyed)?;
         let lattice = self.lattice_with(at, &all)?;
@@ -281,14 +305,15 @@ impl DeviceRankedEngine {
             (surveyed, how, _) = self.agree_survey(at, again)?;
         }
         let before = positions.len() / POSITION;
+        let mut brought = Vec::new();
         let moved = match how {
             How::Home { .. } => None,
             How::Abroad => {
-                let merged = self.move_points(at, positions, surveyed.departures)?;
+                let merged = self.move_points(at, positions, columns, surveyed.departures)?;
                 let set = &mut self.device.sets[at];
                 (set.positions, set.ids) = (merged.positions, merged.ids);
                 set.points = merged.moved.now;
-                surveyed = merged.surveyed;
+                (surveyed, brought) = (merged.surveyed, merged.columns);
                 Some(OfProcess::new(merged.moved))
             }
         };
@@ -304,7 +329,7 @@ impl DeviceRankedEngine {
             }
         };
         self.send_halo(at, copied, surveyed.departures)?;
-        Ok(DeviceMigration { before, moved })
+        Ok((DeviceMigration { before, moved }, brought))
     }
 
     /// Agrees on positions: the survey of this rank, whether all points are where they belong, and
@@ -336,36 +361,29 @@ impl DeviceRankedEngine {
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
+        columns: &[(CudaView<'_, f32>, usize)],
         departures: Departures,
     ) -> Result<Merged, Error> {
+        let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
-        let leaving = departures.leaving;
-        let places = Places::of_sends(&self.engine, &leaving);
-        let packed = places.and_then(|places| {
-            let packed = self.pack_points(at, positions, &places)?;
-            Ok((places, packed))
-        });
-        let (places, packed) = match packed {
-            Ok((places, packed)) => (Ok(places), Ok(packed)),
-            Err(refusal) => (Err(refusal.clone()), Err(refusal)),
-        };
-        let sent = self.device.sets[at]
-            .links
-            .post_each(&mut self.comm, exchange, |partner| {
-                message_to(&packed, &leaving, POINT, partner)
-            })?;
+        let words = words_of(columns);
+        let Departures { leaving, left, .. } = departures;
+        let packed = self.pack_points(at, positions, columns, &leaving.places);
+        let own = packed.as_ref().map(drop).map_err(Refusal::clone);
+        let sent =
+            self.device.sets[at]
+                .links
+                .post_each_with(&mut self.comm, exchange, |partner| {
+                    message_to(&packed, &leaving, words, partner)
+                })?;
         if let Ok(packed) = packed {
             self.device.staging.give_back(packed);
         }
-        let came = self.receive(at, exchange, POINT)?;
-        let merged = sent.and(came).and_then(|sources| {
-            let way = Way {
-                sends: leaving,
-                sources,
-                places: Vec::new(),
-            };
-            self.merge(at, positions, way, places?)
-        });
+        let came = self.receive(at, exchange, words)?;
+        let merged = own
+            .and(sent)
+            .and(came)
+            .and_then(|sources| self.merge(at, positions, columns, (leaving, left), sources));
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
             set.links.renew();
@@ -374,71 +392,84 @@ impl DeviceRankedEngine {
         set.links.agree(&mut self.comm, merged, to, &mut [])
     }
 
-    /// Copies the points that leave to the host.
+    /// Gathers the points that leave.
     fn pack_points(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
+        columns: &[(CudaView<'_, f32>, usize)],
         leaving: &Places,
-    ) -> Result<HostBuffer<u32>, Refusal> {
+    ) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
-        let mut packed = zeros(&self.engine, POINT * leaving.count)?;
-        let (indices, count) = leaving.view();
-        let places = (&indices, count);
+        let stride = words_of(columns);
+        let mut packed = device.staging.room(&self.engine, stride * leaving.count)?;
         let rows = Rows {
             to: &mut packed,
             first: 0,
-            stride: POINT,
+            stride,
         };
-        (device.kernels).gather(positions, [POSITION; 2], places, rows)?;
+        (device.kernels).gather(positions, [POSITION; 2], &leaving.view(), rows)?;
         let ids = device.sets[at].id_words();
         let rows = Rows {
             to: &mut packed,
             first: POSITION,
-            stride: POINT,
+            stride,
         };
-        (device.kernels).gather(&ids, [ID; 2], places, rows)?;
+        (device.kernels).gather(&ids, [ID; 2], &leaving.view(), rows)?;
+        let mut first = POINT;
+        for (values, channels) in columns {
+            let rows = Rows {
+                to: &mut packed,
+                first,
+                stride,
+            };
+            (device.kernels).gather(values, [*channels; 2], &leaving.view(), rows)?;
+            first += channels;
+        }
         let packed = device.staging.leave(&self.engine, WHAT, packed)?;
-        Ok(packed.wait()?)
+        packed.wait()
     }
 
-    /// The set after the points of `way.sends` have left and those that have landed have come.
+    /// The set after `left` have left and those that have landed have come.
     fn merge(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
-        way: Way,
-        leaving: Places,
+        columns: &[(CudaView<'_, f32>, usize)],
+        (leaving, left): (Parcels, Places),
+        sources: Vec<Parcel>,
     ) -> Result<Merged, Refusal> {
-        let mut left = joined(&way.sends)?;
-        left.sort_unstable();
-        (left.iter_mut().zip(0..)).for_each(|(place, before)| *place -= before);
-        let stay = positions.len() / POSITION - left.len();
-        let now = stay
-            + way
-                .sources
-                .iter()
-                .map(|source| source.points)
-                .sum::<usize>();
+        let _span = tracing::debug_span!("ranks.merge").entered();
+        let stay = positions.len() / POSITION - left.count;
+        let now = stay + sources.iter().map(|source| source.points).sum::<usize>();
         if now >= u32::MAX as usize {
             let many = nearfield_grid::ErrorKind::TooManyPoints(now);
             return Err(Refusal::new(many));
         }
         let came = self.device.staging.upload(&self.engine, WHAT)?;
         let moved = Moved {
-            way,
-            left: self.engine.queue().array(WHAT, &left)?,
             leaving,
+            left,
+            sources,
             stay,
             now,
         };
         let mut new = self.array(POSITION * now)?;
-        let of = came_at(&came, 0, POINT);
+        let stride = words_of(columns);
+        let of = came_at(&came, 0, stride);
         moved.join(self, positions, POSITION, of, &mut new)?;
         let mut ids = self.array(ID * now)?;
         let words = self.device.sets[at].id_words();
-        let of = came_at(&came, POSITION, POINT);
+        let of = came_at(&came, POSITION, stride);
         moved.join(self, &words, ID, of, &mut ids)?;
+        let (mut brought, mut first) = (Vec::new(), POINT);
+        for (values, channels) in columns {
+            let mut to = exactly(&self.engine, channels * now)?;
+            let of = came_at(&came, first, stride);
+            moved.join(self, values, *channels, of, &mut to)?;
+            brought.push(to);
+            first += channels;
+        }
         let surveyed = self.survey(at, &new.slice(0..POSITION * now), None)?;
         if surveyed.how == How::Abroad {
             return Err(Refusal::new(
@@ -449,6 +480,7 @@ impl DeviceRankedEngine {
             moved,
             positions: new,
             ids,
+            columns: brought,
             surveyed,
         })
     }
@@ -457,6 +489,12 @@ impl DeviceRankedEngine {
     fn array<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, Refusal> {
         zeros(&self.engine, len)
     }
+}
+
+/// Words of a point that travels with values of arrays.
+fn words_of(columns: &[(CudaView<'_, f32>, usize)]) -> usize {
+    let channels = columns.iter().map(|(_, channels)| channels);
+    POINT + channels.sum::<usize>()
 }
 
 /// Words that came, from `first` on of every `stride`.

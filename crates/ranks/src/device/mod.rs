@@ -3,7 +3,8 @@
 //!
 //! Exists beside [`RankedEngine`](crate::RankedEngine), with the same domains, the same transports
 //! and the same exchanges. Positions, fields and results stay on the device. Points at the border
-//! of a rank, their fields and their indices cross the bus, through page-locked memory.
+//! of a rank and their fields travel: from GPU to GPU between threads of one process, and through
+//! page-locked memory of the host otherwise.
 //!
 //! ```no_run
 //! use nearfield::{device::Progress, kernels::SphDensity};
@@ -22,8 +23,9 @@
 //!
 //!     for _ in 0..10 {
 //!         // Kernels of your own, on the engine's stream, move the points here.
-//!         let moved = engine.migrate(row, &positions.as_view())?;
-//!         positions = moved.bring(&mut engine, &positions.as_view(), 3)?;
+//!         let given = positions.as_view();
+//!         let (_, brought) = engine.migrate_with(row, &given, &[(given.slice(..), 3)])?;
+//!         positions = brought.into_iter().next().unwrap_or(positions);
 //!         let points = engine.points(row)?[0];
 //!         let masses = engine.upload(&vec![1.0f32; points])?;
 //!         let mut densities = engine.zeros::<f32>(points)?;
@@ -46,10 +48,11 @@
 //! # A step
 //!
 //! 1. [`migrate`](DeviceRankedEngine::migrate) takes new positions. A kernel looks up the class of
-//!    every point's cell: who owns it, and who sees it. Indices and classes of the few points that
-//!    concern other ranks come to the host, which decides by the code that serves
-//!    [`RankedEngine`](crate::RankedEngine). Points that have left go to their owners, and
-//!    positions at the border to halos, gathered by the device in the order of the rank's points.
+//!    every point's cell: who owns it, and who sees it, as the code that serves
+//!    [`RankedEngine`](crate::RankedEngine) says. The few points that concern other ranks are split
+//!    into lists on the device, and the host learns how long these are. Points that have left go to
+//!    their owners, with arrays of the caller if these are [given
+//!    along](DeviceRankedEngine::migrate_with), and positions at the border to halos.
 //! 2. Traversals, counts and lists begin with the points of the rank. Halos and their fields come
 //!    meanwhile, on a stream beside the engine's; what the border finds in them is added then.
 //! 3. [`finish`](DeviceRankedEngine::finish) waits, and says whether results count; the same on all
@@ -65,11 +68,13 @@
 //! # Limits
 //!
 //! Coordinates are `f32`, all points have one radius, lists are full, and sums depend on the number
-//! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
-//! the host, with an MPI that knows GPUs too.
+//! of ranks: settings that ask for anything else are refused. Between processes messages pass
+//! through the memory of the host, with an MPI that knows GPUs too, and between threads where a GPU
+//! cannot read the memory of another one.
 //!
-//! An engine lets the driver's pool of its GPU keep up to 1 GiB of freed memory for the process,
-//! if the pool keeps less: a step makes small arrays.
+//! An engine lets the driver's pool of its GPU keep freed memory for the process, if the pool keeps
+//! less: 1 GiB, or a sixteenth of the GPU's memory, beside what is in use. A step makes arrays for
+//! halos and for points that have moved.
 //!
 //! # Errors
 //!
@@ -78,11 +83,13 @@
 //! succeeded. A fault of a GPU is an error on all ranks; what was on that GPU is lost.
 
 mod classes;
+mod departures;
 mod engine;
 mod halos;
 mod kernels;
 mod lists;
 mod migration;
+mod places;
 mod set;
 mod staging;
 mod survey;

@@ -4,11 +4,16 @@
 //! border, and the halo. Lists of owned points among themselves need no halo; those of the border
 //! among the halo are the rest.
 
-use super::{kernels::Kernels, staging::zeros};
+use super::{
+    departures::Departures,
+    kernels::Kernels,
+    places::{Parcels, Places},
+    staging::zeros,
+};
 use crate::{
     communicator::{Exchange, Links},
     error::Refusal,
-    routes::{Departures, Send, Source, Way},
+    routes::Parcel,
 };
 use nearfield::{
     PointSetId,
@@ -17,11 +22,7 @@ use nearfield::{
         cudarc::driver::{CudaSlice, CudaView},
     },
 };
-use nearfield_grid::{
-    Bounds,
-    memory::{Shortage, with_room},
-};
-use std::sync::Arc;
+use nearfield_grid::Bounds;
 
 /// Words of a position and of an id.
 pub(super) const POSITION: usize = 3;
@@ -73,50 +74,6 @@ impl Names {
     }
 }
 
-/// Places of some points, on the device.
-#[derive(Clone)]
-pub(super) struct Places {
-    pub(super) indices: Arc<CudaSlice<u32>>,
-    pub(super) count: usize,
-}
-
-impl Places {
-    pub(super) fn of(engine: &DeviceEngine, indices: &[u32]) -> Result<Self, Refusal> {
-        Ok(Self {
-            indices: Arc::new(engine.queue().array("places of points", indices)?),
-            count: indices.len(),
-        })
-    }
-
-    /// Those of all points that are sent, rank by rank.
-    pub(super) fn of_sends(engine: &DeviceEngine, sends: &[Send]) -> Result<Self, Refusal> {
-        Self::of(engine, &joined(sends)?)
-    }
-
-    /// As the kernels take them.
-    pub(super) fn view(&self) -> (CudaView<'_, u32>, usize) {
-        (self.indices.as_view(), self.count)
-    }
-}
-
-/// Places of all points that are sent, rank by rank.
-pub(super) fn joined(sends: &[Send]) -> Result<Vec<u32>, Shortage> {
-    let points = sends.iter().map(|send| send.indices.len()).sum();
-    let mut all = with_room(points, "places of points that are sent")?;
-    for send in sends {
-        all.extend_from_slice(&send.indices);
-    }
-    Ok(all)
-}
-
-/// Where the points that go to a rank begin and end among all that are sent.
-pub(super) fn range_to(sends: &[Send], rank: usize) -> std::ops::Range<usize> {
-    let before = sends.iter().take_while(|send| send.rank < rank);
-    let first = before.map(|send| send.indices.len()).sum();
-    let own = sends.iter().find(|send| send.rank == rank);
-    first..first + own.map_or(0, |send| send.indices.len())
-}
-
 /// A point set.
 pub(super) struct DeviceSet {
     pub(super) names: Names,
@@ -129,10 +86,10 @@ pub(super) struct DeviceSet {
     pub(super) points: usize,
     pub(super) positions: CudaSlice<f32>,
     pub(super) ids: CudaSlice<u32>,
-    /// From owned points to the halos of others, and from others to the halo.
-    pub(super) way: Way,
-    /// The places of `way.sends`.
-    pub(super) sends: Places,
+    /// The points that are in the halos of others.
+    pub(super) sends: Parcels,
+    /// Where the points of the halo come from, in any order.
+    pub(super) sources: Vec<Parcel>,
     /// The points that others see.
     pub(super) border: Places,
     pub(super) halo_points: usize,
@@ -147,6 +104,7 @@ pub(super) struct DeviceSet {
 impl DeviceSet {
     /// A set without points, the `at`-th.
     pub(super) fn new(engine: &DeviceEngine, names: Names, at: usize) -> Result<Self, Refusal> {
+        let none = Places::none(engine)?;
         Ok(Self {
             names,
             links: Links::of_set(at),
@@ -155,9 +113,9 @@ impl DeviceSet {
             points: 0,
             positions: zeros(engine, 1)?,
             ids: zeros(engine, 1)?,
-            way: Way::default(),
-            sends: Places::of(engine, &[])?,
-            border: Places::of(engine, &[])?,
+            sends: Parcels::new(Vec::new(), none.clone()),
+            sources: Vec::new(),
+            border: none,
             halo_points: 0,
             pending: None,
             domains: 0,
@@ -176,19 +134,8 @@ impl DeviceSet {
     }
 
     /// Takes the ways of points that this rank owns.
-    pub(super) fn take_ways(
-        &mut self,
-        engine: &DeviceEngine,
-        departures: Departures,
-    ) -> Result<(), Refusal> {
-        self.sends = Places::of_sends(engine, &departures.seen)?;
-        // With one partner they are the same points.
-        self.border = match &departures.seen[..] {
-            [all] if all.indices == departures.border => self.sends.clone(),
-            _ => Places::of(engine, &departures.border)?,
-        };
-        self.way.sends = departures.seen;
-        Ok(())
+    pub(super) fn take_ways(&mut self, departures: Departures) {
+        (self.sends, self.border) = (departures.seen, departures.border);
     }
 
     /// Whether points at the border find anything in the halo of `sources`.
@@ -202,17 +149,17 @@ impl DeviceSet {
         engine: &mut DeviceEngine,
         kernels: &Kernels,
         halo: &CudaSlice<u32>,
-        sources: Vec<Source>,
+        sources: Vec<Parcel>,
     ) -> Result<(), Refusal> {
         let points = sources.iter().map(|source| source.points).sum();
         let mut border = zeros(engine, POSITION * self.border.count)?;
-        let (indices, count) = self.border.view();
+        let count = self.border.count;
         let rows = super::kernels::Rows {
             to: &mut border,
             first: 0,
             stride: POSITION,
         };
-        kernels.gather(&self.view(), [POSITION; 2], (&indices, count), rows)?;
+        kernels.gather(&self.view(), [POSITION; 2], &self.border.view(), rows)?;
         let parts = [
             (self.names.halo, halo, points),
             (self.names.border, &border, count),
@@ -225,7 +172,7 @@ impl DeviceSet {
             }
         }
         self.halo_points = points;
-        (self.way.sources, self.way.places) = (sources, Vec::new());
+        self.sources = sources;
         Ok(())
     }
 }

@@ -1,16 +1,29 @@
-//! Arrays of the device, and page-locked memory that messages pass through.
+//! Words on their way between ranks: handed over on the device, or through page-locked memory.
 //!
-//! Values that leave are gathered on the engine's stream and copied behind that, so the host waits
-//! for the copy and not for work that was started later. Values that come are copied on a stream
-//! beside it, so they arrive while the engine works on the interior.
+//! Values that leave are gathered on the engine's stream. Ranks that are threads of one process get
+//! the array itself, with an event behind the gathering, and copy their part of it from device to
+//! device: no host waits. For others the words are copied to the host behind the gathering, so that
+//! it waits for the copy and not for work that was started later.
+//!
+//! Values that come are copied on a stream beside the engine's, so they arrive while the engine
+//! works on the interior.
+//!
+//! **Invariant:** an array that is handed over is changed or freed only behind the copies of all
+//! who had it: each notes an event behind its copy before it lets go of the array.
 
-use crate::error::Refusal;
+use crate::{communicator::message, error::Refusal, transport::Handed};
 use nearfield::device::{
     Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
-    cudarc::driver::{CudaEvent, CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
+    cudarc::driver::{
+        CudaEvent, CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, ValidAsZeroBits,
+    },
 };
 use nearfield_grid::memory::filled;
-use std::sync::Arc;
+use std::{
+    mem,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// A failed call of the driver.
 pub(super) fn driver(what: &str, error: DriverError) -> Refusal {
@@ -49,31 +62,146 @@ pub(super) fn download<T: DeviceRepr + Copy + Default>(
     Ok(values)
 }
 
-/// Page-locked memory, and the queue of values that come.
+/// An array that ranks of this process share.
+pub(super) struct Shared {
+    /// Dropped before the array.
+    readers: Readers,
+    words: CudaSlice<u32>,
+    /// Behind what wrote the words.
+    ready: Arc<CudaEvent>,
+}
+
+/// Events behind the copies of those who read an array, and the stream of its owner.
+struct Readers {
+    owner: Arc<CudaStream>,
+    done: Mutex<Vec<Arc<CudaEvent>>>,
+}
+
+impl Readers {
+    fn note(&self, done: Arc<CudaEvent>) {
+        let mut events = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(done);
+    }
+
+    /// Lets the owner's stream wait for all copies.
+    fn wait(&mut self) -> Result<(), DriverError> {
+        let events = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        mem::take(events)
+            .iter()
+            .try_for_each(|done| self.owner.wait(done))
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        // The array is freed in the order of the owner's stream, on the thread of the rank that had
+        // it last, whose device may be another one. The next call there reports a failure.
+        let _ = self.wait();
+        let _ = self.owner.context().bind_to_thread();
+    }
+}
+
+/// Words of a shared array that go to one rank.
+struct Part {
+    of: Arc<Shared>,
+    words: Range<usize>,
+}
+
+/// Number of words that a message brings, unless it is of no whole number.
+pub(super) fn words_in(bytes: &[u8], with: Option<&Handed>) -> Option<usize> {
+    match with {
+        Some(with) => Some(with.downcast_ref::<Part>()?.words.len()),
+        None => (bytes.len().is_multiple_of(4)).then_some(bytes.len() / 4),
+    }
+}
+
+/// Words that leave.
+pub(super) enum Leaving {
+    ToHost(Arriving<u32>),
+    Shared(Arc<Shared>),
+}
+
+/// The same, once messages can be made of them.
+pub(super) enum Packed {
+    OnHost(HostBuffer<u32>),
+    Shared(Arc<Shared>),
+}
+
+impl Leaving {
+    /// Waits for a copy to the host.
+    pub(super) fn wait(self) -> Result<Packed, Refusal> {
+        Ok(match self {
+            Self::ToHost(arriving) => Packed::OnHost(arriving.wait()?),
+            Self::Shared(shared) => Packed::Shared(shared),
+        })
+    }
+}
+
+impl Packed {
+    /// The message with some of the words, and what is handed over with it.
+    pub(super) fn message(
+        &self,
+        words: Range<usize>,
+    ) -> Result<(Vec<u8>, Option<Handed>), Refusal> {
+        if words.is_empty() {
+            return Ok((message(0)?, None));
+        }
+        match self {
+            Self::OnHost(packed) => {
+                let packed = &packed[words];
+                let mut message = message(size_of_val(packed))?;
+                message.extend_from_slice(bytemuck::cast_slice(packed));
+                Ok((message, None))
+            }
+            Self::Shared(shared) => {
+                // Not empty, which would be a refusal.
+                let mut message = message(1)?;
+                message.push(1);
+                let of = shared.clone();
+                Ok((message, Some(Box::new(Part { of, words }))))
+            }
+        }
+    }
+}
+
+/// Words that leave and come, and the memory for them.
 pub(super) struct Staging {
     beside: Queue,
-    /// Memory for what leaves.
+    /// Whether arrays are handed over.
+    shares: bool,
+    /// Arrays that were handed over, to be used again.
+    shared: Vec<Arc<Shared>>,
+    /// Memory of the host for what leaves.
     spare: Vec<HostBuffer<u32>>,
-    /// Memory for what comes, and how much of it is used.
+    /// Memory of the host for what comes.
     landing: HostBuffer<u32>,
+    /// Parts of arrays that have come, and the number of all words that have.
+    parts: Vec<Part>,
     landed: usize,
     /// Arrays of the device that values have come to, and the number of marks at that time. A new
     /// one would be filled with zeros first, by a kernel that waits for those of the engine.
     arrays: Vec<(u64, Arc<CudaSlice<u32>>)>,
     /// The last mark on the engine's stream, and the number of marks.
-    mark: Option<CudaEvent>,
+    mark: Option<Arc<CudaEvent>>,
     marks: u64,
 }
 
-/// Maximum number of arrays that are kept.
-const MAX_ARRAYS: usize = 4;
+/// Maximum number of arrays of either kind that are kept.
+const MAX_ARRAYS: usize = 8;
 
 impl Staging {
+    /// Memory of an engine whose messages pass through the host.
+    ///
+    /// # Errors
+    /// When memory is short.
     pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Refusal> {
         Ok(Self {
             beside: engine.queue().beside()?,
+            shares: false,
+            shared: Vec::new(),
             spare: Vec::new(),
             landing: engine.host_buffer(1)?,
+            parts: Vec::new(),
             landed: 0,
             arrays: Vec::new(),
             mark: None,
@@ -81,21 +209,69 @@ impl Staging {
         })
     }
 
-    /// Marks where the engine's stream is: what came before the mark is read before it.
-    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<(), Refusal> {
-        let mark = engine.stream().record_event(None);
-        self.mark = Some(mark.map_err(|error| driver("marking a stream", error))?);
-        self.marks += 1;
-        Ok(())
+    /// Arrays are handed over from now on.
+    pub(super) fn share(&mut self) {
+        self.shares = true;
     }
 
-    /// Starts to copy words to the host, behind what was started on the engine's stream.
+    /// Marks where the engine's stream is: what came before the mark is read before it.
+    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
+        let mark = engine.stream().record_event(None);
+        let mark = Arc::new(mark.map_err(|error| driver("marking a stream", error))?);
+        self.mark = Some(mark.clone());
+        self.marks += 1;
+        Ok(mark)
+    }
+
+    /// An array for `len` words that are to [leave](Self::leave); it may be longer if it is handed
+    /// over.
+    pub(super) fn room(
+        &mut self,
+        engine: &DeviceEngine,
+        len: usize,
+    ) -> Result<CudaSlice<u32>, Refusal> {
+        if !self.shares {
+            return zeros(engine, len);
+        }
+        let free =
+            |shared: &Arc<Shared>| Arc::strong_count(shared) == 1 && shared.words.len() >= len;
+        if let Some(at) = self.shared.iter().position(free) {
+            match Arc::try_unwrap(self.shared.swap_remove(at)) {
+                Ok(mut shared) => {
+                    let waits = shared.readers.wait();
+                    waits.map_err(|error| driver("waiting for readers of an array", error))?;
+                    return Ok(shared.words);
+                }
+                Err(shared) => self.shared.push(shared),
+            }
+        }
+        zeros(engine, len + len / 4)
+    }
+
+    /// Lets words leave, behind what was started on the engine's stream.
     pub(super) fn leave(
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
         words: CudaSlice<u32>,
-    ) -> Result<Arriving<u32>, Refusal> {
+    ) -> Result<Leaving, Refusal> {
+        if self.shares {
+            let ready = self.mark(engine)?;
+            let readers = Readers {
+                owner: engine.stream().clone(),
+                done: Mutex::default(),
+            };
+            let shared = Arc::new(Shared {
+                readers,
+                words,
+                ready,
+            });
+            if self.shared.len() == MAX_ARRAYS {
+                self.shared.remove(0);
+            }
+            self.shared.push(shared.clone());
+            return Ok(Leaving::Shared(shared));
+        }
         let fitting = self
             .spare
             .iter()
@@ -110,69 +286,120 @@ impl Staging {
         };
         let leaving = (engine.queue()).start_copy(what, Arc::new(words), buffer)?;
         self.mark(engine)?;
-        Ok(leaving)
+        Ok(Leaving::ToHost(leaving))
     }
 
     /// Takes back memory of what has left.
-    pub(super) fn give_back(&mut self, buffer: HostBuffer<u32>) {
-        self.spare.push(buffer);
+    pub(super) fn give_back(&mut self, packed: Packed) {
+        if let Packed::OnHost(buffer) = packed {
+            self.spare.push(buffer);
+        }
     }
 
     /// Forgets what has come before.
     pub(super) fn begin(&mut self) {
         self.landed = 0;
+        self.parts.clear();
     }
 
-    /// Takes bytes of a message, a whole number of words, behind those before.
-    pub(super) fn land(&mut self, engine: &DeviceEngine, bytes: &[u8]) -> Result<(), Refusal> {
-        let end = self.landed + bytes.len() / 4;
-        if self.landing.len() < end {
-            let mut more = engine.host_buffer(end + end / 4)?;
-            more[..self.landed].copy_from_slice(&self.landing[..self.landed]);
-            self.landing = more;
+    /// Takes a message, a [whole number of words](words_in), behind those before.
+    pub(super) fn land(
+        &mut self,
+        engine: &DeviceEngine,
+        bytes: &[u8],
+        with: Option<Handed>,
+    ) -> Result<(), Refusal> {
+        let end = self.landed + words_in(bytes, with.as_ref()).unwrap_or(0);
+        match with.map(|with| with.downcast::<Part>()) {
+            Some(Ok(part)) => self.parts.push(*part),
+            Some(Err(_)) => return Err(Refusal::new("what was handed over are no words")),
+            None => {
+                if self.landing.len() < end {
+                    let mut more = engine.host_buffer(end + end / 4)?;
+                    more[..self.landed].copy_from_slice(&self.landing[..self.landed]);
+                    self.landing = more;
+                }
+                let to = &mut self.landing[self.landed..end];
+                bytemuck::cast_slice_mut::<u32, u8>(to).copy_from_slice(bytes);
+            }
         }
-        let to = &mut self.landing[self.landed..end];
-        bytemuck::cast_slice_mut::<u32, u8>(to).copy_from_slice(bytes);
         self.landed = end;
         Ok(())
     }
 
-    /// Brings what has come to the device. Waits for the copy, and not for what the engine's stream
-    /// does since the last mark. The array is to be read by work that is started before the next
-    /// mark.
-    pub(super) fn upload(
-        &mut self,
-        engine: &DeviceEngine,
-        what: &'static str,
-    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    /// An array of the device for what comes, which nothing reads any more.
+    fn free_array(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaSlice<u32>>, Refusal> {
         let (len, marks, arrays) = (self.landed, self.marks, &mut self.arrays);
         let fits = |(at, array): &(u64, Arc<CudaSlice<u32>>)| {
             *at < marks && Arc::strong_count(array) == 1 && array.len() >= len
         };
         let fitting = arrays.iter().position(fits);
-        let mut array = match (fitting, &self.mark) {
-            (Some(at), Some(mark)) => {
-                let waits = self.beside.wait(mark);
-                waits.map_err(|error| driver("waiting for a stream", error))?;
-                arrays.swap_remove(at).1
-            }
-            _ => {
-                if arrays.len() == MAX_ARRAYS {
-                    // The engine's stream may still read it.
-                    let joined = self.beside.join(engine.stream());
-                    joined.map_err(|error| driver("joining streams", error))?;
-                    arrays.remove(0);
-                }
-                let made = self.beside.alloc_zeros((len + len / 4).max(1));
-                Arc::new(made.map_err(|error| driver("allocating values that come", error))?)
-            }
-        };
+        if let (Some(at), Some(mark)) = (fitting, &self.mark) {
+            let waits = self.beside.wait(mark);
+            waits.map_err(|error| driver("waiting for a stream", error))?;
+            return Ok(arrays.swap_remove(at).1);
+        }
+        if arrays.len() == MAX_ARRAYS {
+            // The engine's stream may still read it.
+            let joined = self.beside.join(engine.stream());
+            joined.map_err(|error| driver("joining streams", error))?;
+            arrays.remove(0);
+        }
+        let made = self.beside.alloc_zeros((len + len / 4).max(1));
+        Ok(Arc::new(made.map_err(|error| {
+            driver("allocating values that come", error)
+        })?))
+    }
+
+    /// Brings what has come to the device. The host waits for a copy of its own memory, and the
+    /// engine's stream for one from another device; neither waits for what the engine's stream does
+    /// since the last mark. The array is to be read by work that is started before the next mark.
+    pub(super) fn upload(
+        &mut self,
+        engine: &DeviceEngine,
+        what: &'static str,
+    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+        let _span = tracing::debug_span!("ranks.upload").entered();
+        let mut array = self.free_array(engine)?;
+        let parts = mem::take(&mut self.parts);
         // It is in no other hands.
         if let Some(array) = Arc::get_mut(&mut array) {
-            let mut to = array.slice_mut(0..len);
-            (self.beside).copy_to_device(what, &self.landing[..len], &mut to)?;
+            if parts.is_empty() {
+                let mut to = array.slice_mut(0..self.landed);
+                (self.beside).copy_to_device(what, &self.landing[..self.landed], &mut to)?;
+            } else {
+                let copied = self.copy_parts(what, &parts, array);
+                let done = self.beside.record_event(None);
+                let done = done.map_err(|error| driver("marking a stream", error))?;
+                let done = Arc::new(done);
+                // Those that were copied before a failure too.
+                parts
+                    .iter()
+                    .for_each(|part| part.of.readers.note(done.clone()));
+                copied?;
+                let waits = engine.stream().wait(&done);
+                waits.map_err(|error| driver("waiting for values that come", error))?;
+            }
         }
-        arrays.push((marks, array.clone()));
+        self.arrays.push((self.marks, array.clone()));
         Ok(array)
+    }
+
+    /// Starts to copy what was handed over, one behind the other.
+    fn copy_parts(
+        &self,
+        what: &'static str,
+        parts: &[Part],
+        array: &mut CudaSlice<u32>,
+    ) -> Result<(), Refusal> {
+        let mut first = 0;
+        for Part { of, words } in parts {
+            let mut to = array.slice_mut(first..first + words.len());
+            let from = of.words.slice(words.clone());
+            self.beside
+                .copy_from_peer(what, &from, &of.ready, &mut to)?;
+            first += words.len();
+        }
+        Ok(())
     }
 }

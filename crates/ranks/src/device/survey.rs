@@ -1,25 +1,26 @@
 //! The survey of a rank's points on the device: their extent, and those that other ranks need.
 //!
-//! The device looks every point up in a [table of classes](super::classes). The host gets index and
-//! class of the points outside of the interior, as [`Seen::survey`](crate::seen::Seen::survey)
-//! returns them, and makes [`Departures`] of them. If the points have left the box of the table the
-//! host makes another one, and the device looks again.
+//! The device looks every point up in a [table of classes](super::classes), writes down those
+//! outside of the interior, as [`Seen::survey`](crate::seen::Seen::survey) returns them, and makes
+//! [`Departures`] of them, all without a wait for the host, which learns numbers alone. If the
+//! points have left the box of the table the host makes another one, and the device looks again.
 
 use super::{
     classes::{ClassTable, SEVERAL},
+    departures::{Departures, ListTable, Table},
     engine::DeviceRankedEngine,
-    kernels::{DeviceClasses, FOUND, NOT_FINITE, Rows, SPECIAL, Table},
-    set::{ID, POSITION, Places, id_of},
+    kernels::{DeviceClasses, FOUND, NOT_FINITE, Rows, SPECIAL, UNKNOWN},
+    places::Places,
+    set::{ID, POSITION, id_of},
     staging::{download, zeros},
 };
-use crate::{
-    error::Refusal, placing, plan::How, routes::Departures, scalar::Scalar, seen::Special,
-};
+use crate::{error::Refusal, placing, plan::How, scalar::Scalar, seen::Special};
 use nearfield::device::cudarc::driver::CudaView;
 use nearfield_grid::{
     Bounds, Lattice,
-    memory::{make_room_for_one, with_room},
+    memory::{collected, filled, make_room_for_one, with_room},
 };
+use std::sync::Arc;
 
 /// Positions of a set as one rank sees them.
 pub(super) struct Surveyed {
@@ -31,6 +32,8 @@ pub(super) struct Surveyed {
 
 /// A point by its position.
 const NUMBERS: &str = "positions of points";
+/// Classes of points.
+const CLASSES: &str = "classes of points";
 
 /// The number that a key of places.cu stands for.
 fn number_of(key: u32) -> f64 {
@@ -61,22 +64,23 @@ impl DeviceRankedEngine {
         positions: &CudaView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<Surveyed, Refusal> {
+        let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
-        let (mut found, mut bounds) = self.look(positions)?;
+        let mut bounds = self.look(positions)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
         let corners = Bounds::of(f32::positions(&corners), &self.domain);
-        if found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
+        if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
             bounds = self.extent_on_host(at, positions, ids)?;
         }
-        let mut special = Vec::new();
-        if points != 0 && self.ranks() > 1 && self.domains.is_some() {
+        let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
             if self.fit_table(&bounds, points)? {
-                found = self.look(positions)?.0;
+                self.look(positions)?;
             }
-            special = self.special(positions, found[SPECIAL] as usize)?;
-        }
-        let departures = Departures::new(&special, &self.seen, self.rank())?;
-        let how = if departures.leaving.is_empty() {
+            self.departures(positions)?
+        } else {
+            Departures::none(&self.engine)?
+        };
+        let how = if departures.leaving.to.is_empty() {
             How::Home { changes: false }
         } else {
             How::Abroad
@@ -88,31 +92,80 @@ impl DeviceRankedEngine {
         })
     }
 
-    /// One pass of the device over positions: what it finds, and the extent.
-    fn look(&mut self, positions: &CudaView<'_, f32>) -> Result<([u32; FOUND], Bounds), Refusal> {
-        if positions.is_empty() {
-            return Ok(([0; FOUND], Bounds::EMPTY));
+    /// One pass of the device over positions: what it finds, and the extent. It has split the
+    /// special points if there is a table, as far as there was room.
+    fn look(&mut self, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+        let (device, points) = (&mut *self.device, positions.len() / POSITION);
+        if points == 0 {
+            device.found.fill(0);
+            return Ok(Bounds::EMPTY);
         }
-        let device = &mut *self.device;
         let table = match &device.table {
             Some(table) => table,
             None => {
                 let host = ClassTable::empty();
                 let lattice = Lattice::new(self.radius, self.domain, 1, &Bounds::EMPTY);
                 let lattice = lattice.map_err(Refusal::new)?;
-                let classes = DeviceClasses::new(&self.engine, &host, &lattice)?;
                 device.table.insert(Table {
+                    device: DeviceClasses::new(&self.engine, &host, &lattice)?,
+                    lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
                     host,
-                    device: classes,
                 })
             }
         };
         let (kernels, survey) = (&device.kernels, &mut device.survey);
+        survey.fit_lists(&self.engine, table.lists.masks.lists)?;
         kernels.survey(&self.engine, positions, &table.device, survey)?;
-        let copy = &mut device.found;
-        (self.engine.queue()).start_host_copy(NUMBERS, &survey.found.slice(0..FOUND), copy)?;
-        let found = *copy.read()?.first_chunk().unwrap_or(&[0; FOUND]);
-        Ok((found, extent_of(&found)))
+        if self.comm.ranks() > 1 {
+            kernels.write_special(points, survey)?;
+            kernels.split(&self.engine, &table.lists.masks, survey)?;
+        }
+        self.read_found()?;
+        Ok(extent_of(&self.device.found))
+    }
+
+    /// Waits for what a survey and a split have found.
+    fn read_found(&mut self) -> Result<(), Refusal> {
+        let device = &mut *self.device;
+        let (from, found) = (&device.survey.found, &mut device.found);
+        if found.len() != from.len() {
+            device.copy = self.engine.host_copy(from.len())?;
+            *found = filled(from.len(), 0, NUMBERS)?;
+        }
+        (self.engine.queue()).start_host_copy(NUMBERS, &from.as_view(), &mut device.copy)?;
+        found.copy_from_slice(device.copy.read()?);
+        Ok(())
+    }
+
+    /// Where the points of the last look go. If there was too little room for them, or the table
+    /// does not have the classes of all, the device looks or splits again.
+    fn departures(&mut self, positions: &CudaView<'_, f32>) -> Result<Departures, Refusal> {
+        let mut classified = false;
+        loop {
+            let device = &mut *self.device;
+            let (found, survey) = (&device.found, &mut device.survey);
+            let (special, begins) = (found[SPECIAL] as usize, &found[FOUND..]);
+            let listed = begins.last().map_or(0, |end| *end as usize);
+            if special > survey.room() {
+                survey.make_room(&self.engine, special)?;
+                self.look(positions)?;
+                continue;
+            }
+            if found[UNKNOWN] != 0 && !classified {
+                self.classify(positions, special)?;
+                classified = true;
+            } else if listed > survey.places.len() {
+                survey.places = Arc::new(zeros(&self.engine, listed + listed / 4)?);
+            } else if let Some(table) = &device.table {
+                return Ok(Departures::new(&table.lists, &survey.places, begins));
+            }
+            let device = &mut *self.device;
+            if let Some(table) = &device.table {
+                let masks = &table.lists.masks;
+                (device.kernels).split(&self.engine, masks, &mut device.survey)?;
+            }
+            self.read_found()?;
+        }
     }
 
     /// The extent by the host, which names a point that cannot be used.
@@ -158,40 +211,42 @@ impl DeviceRankedEngine {
             return Ok(false);
         }
         let host = ClassTable::new(&mut self.seen, domains, bounds, points)?;
-        let device = DeviceClasses::new(&self.engine, &host, domains.lattice())?;
-        *table = Some(Table { host, device });
+        *table = Some(Table {
+            device: DeviceClasses::new(&self.engine, &host, domains.lattice())?,
+            lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
+            host,
+        });
         self.tabled = self.divided;
         Ok(true)
     }
 
-    /// The points outside of the interior, `count` of them, ascending.
-    fn special(
-        &mut self,
-        positions: &CudaView<'_, f32>,
-        count: usize,
-    ) -> Result<Vec<Special>, Refusal> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let (device, points) = (&mut *self.device, positions.len() / POSITION);
-        let survey = &mut device.survey;
-        (device.kernels).write_special(&self.engine, points, count, survey)?;
-        let written = survey.special.slice(0..2 * count);
-        let words = download(&self.engine, "classes of points", &written)?;
+    /// Finds the classes of special points that the table does not have, on the host.
+    fn classify(&mut self, positions: &CudaView<'_, f32>, special: usize) -> Result<(), Refusal> {
+        let written = self.device.survey.special.slice(0..2 * special);
+        let words = download(&self.engine, CLASSES, &written)?;
         let (pairs, _) = words.as_chunks::<2>();
-        let mut special: Vec<Special> = with_room(count, "classes of points")?;
-        special.extend(pairs.iter().map(|[index, class]| Special {
+        let special = pairs.iter().map(|[index, class]| Special {
             index: *index,
             class: *class,
-        }));
-        let several = |point: &&Special| point.class == SEVERAL;
-        if special.iter().any(|point| several(&point)) {
-            special = self.classified(positions, special)?;
+        });
+        let special = self.classified(positions, collected(special, CLASSES)?)?;
+        let device = &mut *self.device;
+        let (survey, queue) = (&mut device.survey, self.engine.queue());
+        if let Some(table) = &mut device.table {
+            if !table.lists.covers(&self.seen) {
+                table.lists = ListTable::new(&self.engine, &self.seen, self.comm.rank())?;
+            }
+            survey.fit_lists(&self.engine, table.lists.masks.lists)?;
         }
-        Ok(special)
+        let words = special.iter().flat_map(|point| [point.index, point.class]);
+        let words = collected(words, CLASSES)?;
+        let mut to = survey.special.slice_mut(0..words.len());
+        queue.copy_to_device(CLASSES, &words, &mut to)?;
+        let mut number = survey.found.slice_mut(SPECIAL..SPECIAL + 1);
+        Ok(queue.copy_to_device(CLASSES, &[special.len() as u32], &mut number)?)
     }
 
-    /// The same where the host finds the classes that the table does not have.
+    /// The special points with the classes that the host finds for those without one.
     fn classified(
         &mut self,
         positions: &CudaView<'_, f32>,
@@ -206,14 +261,17 @@ impl DeviceRankedEngine {
         indices.extend(unknown().map(|point| point.index));
         let places = Places::of(&self.engine, &indices)?;
         let mut words = zeros(&self.engine, POSITION * places.count)?;
-        let (at, count) = places.view();
         let rows = Rows {
             to: &mut words,
             first: 0,
             stride: POSITION,
         };
-        (self.device.kernels).gather(positions, [POSITION; 2], (&at, count), rows)?;
-        let words = download(&self.engine, NUMBERS, &words.slice(0..POSITION * count))?;
+        (self.device.kernels).gather(positions, [POSITION; 2], &places.view(), rows)?;
+        let words = download(
+            &self.engine,
+            NUMBERS,
+            &words.slice(0..POSITION * places.count),
+        )?;
         let (points, _) = bytemuck::cast_slice::<u32, f32>(&words).as_chunks();
         let found = self.seen.classify(domains, points)?;
         let (mut found, mut at) = (found.into_iter().peekable(), 0);

@@ -4,7 +4,12 @@
 //! started among owned points. Halos and their fields are then awaited and brought to the device
 //! beside that work, and what the border finds in them is combined with its results.
 
-use super::{engine::DeviceRankedEngine, halos::put, kernels::Rows, set::Places, staging::zeros};
+use super::{
+    engine::DeviceRankedEngine,
+    kernels::Rows,
+    places::Places,
+    staging::{Leaving, zeros},
+};
 use crate::{
     Error, RankedSet,
     communicator::{Exchange, FIELDS},
@@ -14,7 +19,7 @@ use crate::{
 use nearfield::{
     PairKernel,
     device::{
-        Arriving, DeviceField,
+        DeviceField,
         cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
     },
     kernels::Channels,
@@ -91,8 +96,7 @@ impl DeviceRankedEngine {
             let mut view = found.slice_mut(0..of.border.count);
             let names = (of.names.border, among.names.halo);
             self.engine.count_neighbors(names.0, names.1, &mut view)?;
-            let border = (&*of.border.indices, of.border.count);
-            (self.device.kernels).add_counts(border, &found, counts)
+            (self.device.kernels).add_counts(&of.border.view(), &found, counts)
         });
         self.comm.agree(counted, &mut [])
     }
@@ -106,15 +110,14 @@ impl DeviceRankedEngine {
         Ok([self.placed(targets)?, self.placed(sources)?])
     }
 
-    /// Gathers numbers of some points side by side.
+    /// Gathers numbers of some points side by side in an array with room for them.
     fn rows(
         &self,
         fields: &[Numbers<'_>],
         places: &Places,
-    ) -> Result<(CudaSlice<u32>, usize), Refusal> {
-        let width = fields.iter().map(|field| field.channels).sum();
-        let mut to = zeros(&self.engine, width * places.count)?;
-        let (indices, count) = places.view();
+        mut to: CudaSlice<u32>,
+    ) -> Result<CudaSlice<u32>, Refusal> {
+        let width = width_of(fields);
         let mut first = 0;
         for field in fields {
             let rows = Rows {
@@ -123,10 +126,10 @@ impl DeviceRankedEngine {
                 stride: width,
             };
             let of = [field.stride, field.channels];
-            (self.device.kernels).gather(&field.values, of, (&indices, count), rows)?;
+            (self.device.kernels).gather(&field.values, of, &places.view(), rows)?;
             first += field.channels;
         }
-        Ok((to, width))
+        Ok(to)
     }
 
     /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
@@ -135,20 +138,18 @@ impl DeviceRankedEngine {
         &mut self,
         at: usize,
         words: usize,
-        packed: Arriving<u32>,
+        packed: Leaving,
         on: (Tag, Exchange),
     ) -> Result<Result<(), Refusal>, Fault> {
         let packed = match packed.wait() {
             Ok(packed) => packed,
             Err(error) => {
                 self.comm.refuse(on.0, on.1)?;
-                return Ok(Err(error.into()));
+                return Ok(Err(error));
             }
         };
-        let way = &self.device.sets[at].way;
-        let sent = way.post_packed(&mut self.comm, on, 4 * words, |send, first, message| {
-            put(&packed, first..first + send.indices.len(), words, message);
-        })?;
+        let sends = &self.device.sets[at].sends;
+        let sent = sends.post(&mut self.comm, on, words, &packed)?;
         self.device.staging.give_back(packed);
         Ok(sent)
     }
@@ -160,11 +161,16 @@ impl DeviceRankedEngine {
         words: usize,
         on: (Tag, Exchange),
     ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
-        let way = std::mem::take(&mut self.device.sets[at].way);
-        let came = self.collect(&way, words, on);
-        self.device.sets[at].way = way;
+        let sources = std::mem::take(&mut self.device.sets[at].sources);
+        let came = self.collect(&sources, words, on);
+        self.device.sets[at].sources = sources;
         came
     }
+}
+
+/// Numbers of a point in all of these fields.
+fn width_of(fields: &[Numbers<'_>]) -> usize {
+    fields.iter().map(|field| field.channels).sum()
 }
 
 /// Refuses fields that do not have one element per point, or other channels than the kernel reads.
@@ -273,32 +279,24 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         self.engine.comm.agree(evaluated, &mut [])
     }
 
-    /// Numbers that a source gives to halos.
-    fn width(&self) -> usize {
-        self.sources.iter().map(|field| field.channels).sum()
-    }
-
     /// Starts the copy of what halos need, and then the work on owned points.
-    fn begin(
-        &mut self,
-        results: &mut CudaViewMut<'_, f32>,
-    ) -> Result<Option<Arriving<u32>>, Refusal> {
+    fn begin(&mut self, results: &mut CudaViewMut<'_, f32>) -> Result<Option<Leaving>, Refusal> {
+        let _span = tracing::debug_span!("ranks.interior").entered();
         let engine = &mut *self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
         check(&self.targets, of.points, K::Target::COUNT, "targets")?;
         check(&self.sources, among.points, K::Source::COUNT, "sources")?;
         let names = [of.names.owned, among.names.owned];
-        let packed = if self.sources.is_empty() || among.sends.count == 0 {
+        let packed = if self.sources.is_empty() || among.sends.to.is_empty() {
             engine.device.staging.mark(&engine.engine)?;
             None
         } else {
-            let (rows, _) = engine.rows(&self.sources, &among.sends)?;
-            Some(
-                engine
-                    .device
-                    .staging
-                    .leave(&engine.engine, "fields of halos", rows)?,
-            )
+            let places = among.sends.places.clone();
+            let staging = &mut engine.device.staging;
+            let room = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
+            let rows = engine.rows(&self.sources, &places, room)?;
+            let staging = &mut engine.device.staging;
+            Some(staging.leave(&engine.engine, "fields of halos", rows)?)
         };
         let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
         traversal
@@ -312,11 +310,11 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// is one of this rank, or the refusal of another one.
     fn end(
         &mut self,
-        packed: Option<Arriving<u32>>,
+        packed: Option<Leaving>,
         results: &mut CudaViewMut<'_, f32>,
         on: (Tag, Exchange),
     ) -> Result<Result<(), Refusal>, Fault> {
-        let (sources, width) = (self.of[1].0, self.width());
+        let (sources, width) = (self.of[1].0, width_of(&self.sources));
         if let Some(packed) = packed
             && let Err(refusal) = self.engine.post_to_halos(sources, width, packed, on)?
         {
@@ -335,6 +333,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         halo: &CudaSlice<u32>,
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
+        let _span = tracing::debug_span!("ranks.border").entered();
         let engine = &*self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
         if !of.meets(among) {
@@ -342,9 +341,11 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         }
         let (border, outputs) = (&of.border, K::Output::COUNT);
         let kernels = &engine.device.kernels;
-        let (targets, of_target) = engine.rows(&self.targets, border)?;
+        let of_target = width_of(&self.targets);
+        let room = zeros(&engine.engine, of_target * border.count)?;
+        let targets = engine.rows(&self.targets, border, room)?;
         let targets = kernels.as_numbers(&targets, of_target * border.count)?;
-        let width = self.width();
+        let width = width_of(&self.sources);
         let sources = kernels.as_numbers(halo, width * among.halo_points)?;
         let mut found = zeros::<f32>(&engine.engine, outputs * border.count)?;
         let mut view = found.slice_mut(0..outputs * border.count);
@@ -357,7 +358,6 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
             traversal = traversal.sources(DeviceField::new(sources, width));
         }
         traversal.run_into(&mut view)?;
-        let places = (&*border.indices, border.count);
-        kernels.combine(places, &found, (outputs, K::REDUCE), results)
+        kernels.combine(&border.view(), &found, (outputs, K::REDUCE), results)
     }
 }

@@ -29,6 +29,8 @@ pub mod threads;
 
 pub use fault::{Fault, FaultCause};
 
+use std::any::Any;
+
 /// Tells messages between the same two ranks apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u16);
@@ -71,6 +73,9 @@ impl Reduction {
     }
 }
 
+/// Comes along with a message between ranks of one process, instead of a copy as bytes.
+pub type Handed = Box<dyn Any + Send>;
+
 /// One rank's end of a set of ranks that send each other messages; the module's documentation has
 /// the rules.
 ///
@@ -102,6 +107,41 @@ pub trait Transport: Send {
     /// # Errors
     /// As [`receive`](Self::receive).
     fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault>;
+
+    /// Whether ranks are in one process, and messages can bring [things](Handed) along.
+    fn hands_over(&self) -> bool {
+        false
+    }
+
+    /// As [`post`](Self::post), with something that is handed over.
+    ///
+    /// # Errors
+    /// As there; on all ranks if messages [cannot bring anything along](Self::hands_over).
+    fn hand_over(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        message: Vec<u8>,
+        with: Handed,
+    ) -> Result<(), Fault> {
+        let _ = (to, tag, message, with);
+        let rank = self.rank();
+        let why = "something is to be handed over to a rank in another process";
+        let cause = FaultCause::Failed(why.to_owned());
+        Err(self.fail(Fault { rank, cause }))
+    }
+
+    /// As [`receive`](Self::receive), with what was handed over.
+    ///
+    /// # Errors
+    /// As there.
+    fn receive_handed(
+        &mut self,
+        from: usize,
+        tag: Tag,
+    ) -> Result<(Vec<u8>, Option<Handed>), Fault> {
+        Ok((self.receive(from, tag)?, None))
+    }
 
     /// Ends the work of all ranks: their calls return this fault, unless there was another before.
     /// Returns the fault that holds now.

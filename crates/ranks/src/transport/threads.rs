@@ -3,7 +3,8 @@
 //! A message is a vector that changes its owner: nothing is copied. Every rank has a mailbox behind
 //! a lock of its own, which is held for a look into a map and never while a message is made or
 //! read. A rank that waits notes what it waits for, and only that message wakes it: with more ranks
-//! than cores, waking a rank costs more than the message.
+//! than cores, waking a rank costs more than the message. With a core for every rank it looks a few
+//! times before it sleeps: waking takes longer than the rest of an agreement.
 //!
 //! # Lost ranks
 //!
@@ -19,21 +20,24 @@
 //! changes before the lock is taken to wake the rank, so no change is missed: a rank that came into
 //! the list after it was read finds that the other one is gone.
 
-use super::{Fault, FaultCause, Tag, Transport};
+use super::{Fault, FaultCause, Handed, Tag, Transport};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
+    num::NonZero,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 /// One rank among the threads of a process. [`set`] makes those of all ranks, and [`run`] starts
 /// the threads too.
 pub struct ThreadTransport {
     rank: usize,
+    hands_over: bool,
     world: Arc<World>,
     /// The ranks whose mailboxes list this one as a sleeper.
     listed: HashSet<usize>,
@@ -55,7 +59,15 @@ struct World {
     gone: Vec<AtomicBool>,
     /// The first fault.
     fault: OnceLock<Fault>,
+    /// How long a rank looks for a message before it sleeps.
+    looks: Duration,
 }
+
+/// How long a rank looks for a message if there is a core for every rank: about what it takes to
+/// fall asleep and be woken.
+const LOOKS: Duration = Duration::from_micros(50);
+/// Pauses of the processor between two looks.
+const PAUSES: usize = 64;
 
 /// The messages for a rank, and where it sleeps until they come.
 struct Mailbox {
@@ -63,11 +75,14 @@ struct Mailbox {
     news: Condvar,
 }
 
+/// Bytes, and what was handed over with them.
+type Message = (Vec<u8>, Option<Handed>);
+
 /// The messages for a rank.
 #[derive(Default)]
 struct Inbox {
     /// By sender and tag, the oldest first.
-    messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
+    messages: HashMap<(usize, Tag), VecDeque<Message>>,
     /// The sender and the tag of the message that the rank sleeps for.
     awaited: Option<(usize, Tag)>,
     /// Ranks that have slept for a message of this one, each once.
@@ -88,13 +103,20 @@ pub fn set(ranks: usize) -> Vec<ThreadTransport> {
         inbox: Mutex::default(),
         news: Condvar::new(),
     };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let world = Arc::new(World {
+        looks: if ranks <= cores {
+            LOOKS
+        } else {
+            Duration::ZERO
+        },
         mailboxes: (0..ranks).map(|_| mailbox()).collect(),
         gone: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
         fault: OnceLock::new(),
     });
     let transport = |rank| ThreadTransport {
         rank,
+        hands_over: true,
         world: world.clone(),
         listed: HashSet::new(),
     };
@@ -180,7 +202,7 @@ impl World {
 
 impl Inbox {
     /// The next message; none if it has not come.
-    fn take(&mut self, from: usize, tag: Tag) -> Option<Vec<u8>> {
+    fn take(&mut self, from: usize, tag: Tag) -> Option<Message> {
         self.messages.get_mut(&(from, tag))?.pop_front()
     }
 }
@@ -203,25 +225,40 @@ impl Transport for ThreadTransport {
     }
 
     fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
-        self.world.sound()?;
-        if self.world.is_gone(to) {
-            return Ok(());
-        }
-        let mailbox = &self.world.mailboxes[to];
-        let mut inbox = mailbox.inbox();
-        let messages = inbox.messages.entry((self.rank, tag)).or_default();
-        messages.push_back(message);
-        let awaited = inbox.awaited == Some((self.rank, tag));
-        drop(inbox);
-        if awaited {
-            mailbox.news.notify_all();
-        }
-        Ok(())
+        self.send(to, tag, (message, None))
     }
 
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
+        Ok(self.receive_handed(from, tag)?.0)
+    }
+
+    fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
+        self.world.sound()?;
+        let gone = self.world.is_gone(from);
+        let message = self.world.mailboxes[self.rank].inbox().take(from, tag);
+        if message.is_none() && gone {
+            return Err(self.world.fail(left(from)));
+        }
+        Ok(message.map(|(bytes, _)| bytes))
+    }
+
+    fn hands_over(&self) -> bool {
+        self.hands_over
+    }
+
+    fn hand_over(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        message: Vec<u8>,
+        with: Handed,
+    ) -> Result<(), Fault> {
+        self.send(to, tag, (message, Some(with)))
+    }
+
+    fn receive_handed(&mut self, from: usize, tag: Tag) -> Result<Message, Fault> {
         let mailbox = &self.world.mailboxes[self.rank];
-        let mut inbox = mailbox.inbox();
+        let (mut inbox, mut begin) = (mailbox.inbox(), None);
         loop {
             self.world.sound()?;
             let gone = self.world.is_gone(from);
@@ -230,6 +267,12 @@ impl Transport for ThreadTransport {
             }
             if gone {
                 break;
+            }
+            if begin.get_or_insert_with(Instant::now).elapsed() < self.world.looks {
+                drop(inbox);
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+                inbox = mailbox.inbox();
+                continue;
             }
             if self.listed.insert(from) {
                 // Two mailboxes are never locked at a time: two ranks may wait for each other.
@@ -250,18 +293,35 @@ impl Transport for ThreadTransport {
         Err(self.world.fail(left(from)))
     }
 
-    fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
-        self.world.sound()?;
-        let gone = self.world.is_gone(from);
-        let message = self.world.mailboxes[self.rank].inbox().take(from, tag);
-        if message.is_none() && gone {
-            return Err(self.world.fail(left(from)));
-        }
-        Ok(message)
-    }
-
     fn fail(&mut self, fault: Fault) -> Fault {
         self.world.fail(fault)
+    }
+}
+
+impl ThreadTransport {
+    /// The same, but messages are bytes alone, as between processes: for comparisons and tests. To
+    /// be said on all ranks.
+    pub fn in_bytes(mut self) -> Self {
+        self.hands_over = false;
+        self
+    }
+
+    /// Puts a message into the mailbox of a rank.
+    fn send(&self, to: usize, tag: Tag, message: Message) -> Result<(), Fault> {
+        self.world.sound()?;
+        if self.world.is_gone(to) {
+            return Ok(());
+        }
+        let mailbox = &self.world.mailboxes[to];
+        let mut inbox = mailbox.inbox();
+        let messages = inbox.messages.entry((self.rank, tag)).or_default();
+        messages.push_back(message);
+        let awaited = inbox.awaited == Some((self.rank, tag));
+        drop(inbox);
+        if awaited {
+            mailbox.news.notify_all();
+        }
+        Ok(())
     }
 }
 

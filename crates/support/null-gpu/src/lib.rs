@@ -176,6 +176,7 @@ answers! {
     cuDeviceTotalMem_v2(bytes: usize, device: c_int) = Some(64 << 30);
     cuDevicePrimaryCtxRetain(context: Handle, device: c_int) = Some(CONTEXT);
     cuDeviceGetMemPool(pool: Handle, device: c_int) = Some(POOL);
+    cuDeviceCanAccessPeer(can: c_int, device: c_int, peer: c_int) = Some(1);
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
     cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
     cuStreamCreate(stream: Handle, flags: c_uint) = Some(STREAM);
@@ -201,6 +202,7 @@ does_nothing! {
     cuEventQuery(event: Handle);
     cuMemPoolGetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
     cuMemPoolSetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
+    cuMemPoolSetAccess(pool: Handle, access: *const c_void, count: usize);
 }
 
 fn attribute_of(attribute: c_uint) -> c_int {
@@ -355,6 +357,19 @@ pub extern "C" fn cuMemcpyDtoDAsync_v2(
     }
     // SAFETY: the source was checked.
     unsafe { copy(place(to), place(from), bytes, to) }
+}
+
+/// As in the CUDA driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyPeerAsync(
+    to: Address,
+    _of: Handle,
+    from: Address,
+    _there: Handle,
+    bytes: usize,
+    stream: Handle,
+) -> Status {
+    cuMemcpyDtoDAsync_v2(to, from, bytes, stream)
 }
 
 /// As in the CUDA driver.

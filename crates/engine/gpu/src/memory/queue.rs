@@ -387,6 +387,37 @@ impl Queue {
         })
     }
 
+    /// Copies values of a stream of any device to an array of this one, behind the event `ready`,
+    /// without waiting. The values are to stay as they are until an event behind the copy.
+    ///
+    /// # Errors
+    /// As [`copy_on_device`](Self::copy_on_device).
+    pub fn copy_from_peer<T>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        ready: &CudaEvent,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        fits(what, from.len(), to.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (here, there) = (self.stream.context(), from.stream().context());
+        let bytes = from.num_bytes();
+        self.copy(what, Direction::OnDevice, bytes, || {
+            self.stream.wait(ready)?;
+            if here == there {
+                return self.stream.memcpy_dtod(from, to);
+            }
+            let (source, _held) = from.device_ptr(from.stream());
+            let (target, _kept) = to.device_ptr_mut(&self.stream);
+            let (here, there, stream) = (here.cu_ctx(), there.cu_ctx(), self.stream.cu_stream());
+            // SAFETY: both arrays have as many bytes, in the contexts of their streams.
+            unsafe { result::memcpy_peer_async(here, target, there, source, bytes, stream) }
+        })
+    }
+
     /// Starts to copy an array into [page-locked memory](HostBuffer) with room for it, beside what
     /// the host does.
     ///

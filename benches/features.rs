@@ -69,6 +69,17 @@ enum Points {
 }
 
 impl Points {
+    fn in_order(&self, order: &[u32]) -> Self {
+        fn picked<T: Copy>(from: &[T], order: &[u32]) -> Vec<T> {
+            order.iter().map(|&k| from[k as usize]).collect()
+        }
+        match self {
+            Self::Single(points) => Self::Single(picked(points, order)),
+            Self::Double(points) => Self::Double(picked(points, order)),
+            Self::Strided(points) => Self::Strided(picked(points, order)),
+        }
+    }
+
     fn positions(&self) -> Positions<'_> {
         match self {
             Self::Single(points) => points.into(),
@@ -117,6 +128,16 @@ impl Side {
             ids.push(id);
         }
         Ok((engine, ids))
+    }
+
+    /// The same points in the order of this engine's cells, which users sort by.
+    fn sorted(mut self) -> Result<Self, Error> {
+        let (engine, ids) = self.engine()?;
+        for (set, id) in self.sets.iter_mut().zip(ids) {
+            let order = engine.z_sort(id)?;
+            *set = set.in_order(order.order());
+        }
+        Ok(self)
     }
 
     /// Neighbours of all points together.
@@ -254,7 +275,7 @@ struct Asked {
     /// Worker threads; 0: one per core
     #[arg(long, default_value_t = 0)]
     threads: usize,
-    /// Points in the order of their cells, not shuffled
+    /// Points in the order of the cells of each case, not shuffled
     #[arg(long)]
     sorted: bool,
     /// Steps per side
@@ -435,19 +456,16 @@ impl Asked {
         for at in &mut points {
             *at = std::array::from_fn(|axis| at[axis] - low[axis]);
         }
-        if self.sorted {
-            let mut engine = Engine::builder(radius).device(Device::Cpu).build()?;
-            let id = engine.add_point_set(&points)?;
-            let order = engine.z_sort(id)?;
-            points = (order.order().iter())
-                .map(|&k| points[k as usize])
-                .collect();
-        }
         let side = Side {
             builder,
-            sets: vec![Points::Single(points.clone())],
+            sets: vec![Points::Single(points)],
             radius_each: false,
         };
+        let side = if self.sorted { side.sorted()? } else { side };
+        let [Points::Single(points)] = &side.sets[..] else {
+            unreachable!("the plain case has one set in `f32`");
+        };
+        let points = points.clone();
         Ok(Plain {
             side,
             points,
@@ -541,9 +559,12 @@ fn run(asked: &Asked) -> Result<(), Error> {
         if asked.sorted { "sorted" } else { "shuffled" },
     );
     println!("| feature | lists | counts | density | pairs |\n| --- | --- | --- | --- | --- |");
-    for feature in domains(&setup).into_iter().chain(results(plain, bytes)) {
+    for mut feature in domains(&setup).into_iter().chain(results(plain, bytes)) {
         if !asked.wants(&feature) {
             continue;
+        }
+        if asked.sorted {
+            feature.side = feature.side.sorted()?;
         }
         let figures = asked.figures(plain, &feature);
         let row = match figures.and_then(|figures| Ok((figures, feature.side.pairs()?))) {

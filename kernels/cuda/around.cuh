@@ -95,6 +95,11 @@ struct Part {
     int image;
 };
 
+// Both parts of a row that may pass one face along x, in the order of x.
+struct Ring {
+    Part first, second;
+};
+
 // Least and most of `step` times a number between two others.
 struct Leaning {
     float least, most;
@@ -111,6 +116,7 @@ struct Leaning {
 template <int K, bool PADDED, bool PERIODIC, bool TILTED>
 struct Around {
     static constexpr int ROWS = 2 * K + 2;
+    static constexpr bool LEANING = TILTED;
     static constexpr float FAR_AWAY = 1e30f;  // squared
 
     const Geometry& geometry;
@@ -162,7 +168,14 @@ struct Around {
         if (PADDED) return Way::INSIDE;
         const u32 lanes = __activemask();
         if (__all_sync(lanes, inside)) return Way::INSIDE;
-        return PERIODIC && !TILTED && __all_sync(lanes, rows_inside) ? Way::ALONG_X : Way::ACROSS;
+        return ring() && __all_sync(lanes, rows_inside) ? Way::ALONG_X : Way::ACROSS;
+    }
+
+    // Whether the table is the box along x, and so long that a row passes one face at most and that
+    // no image of a target is in its reach.
+    __device__ __forceinline__ bool ring() const {
+        return PERIODIC && geometry.low[0] == 0 && geometry.high[0] == static_cast<int>(points.dims[0])
+            && 2.0f * geometry.reach[0] + 3.0f <= static_cast<float>(points.dims[0]);
     }
 
     // Whether any source lies in a row of cells that targets of this warp look at; all lanes call
@@ -393,12 +406,12 @@ struct Around {
         return PERIODIC ? brought_inside(geometry, axis, cell) : Seen{cell, 0};
     }
 
-    // Which parts a row has, as bits: 1 in the row's own image, 2 and 4 beyond the lower and the
-    // upper face of the box.
+    // Which parts a row has, in the order of x, as bits: 1 beyond the lower face of the box, 2 in
+    // the row's own image, 4 beyond the upper face.
     __device__ __forceinline__ u32 parts(const Row& row) const {
         if (row.low >= row.high) return 0;
-        if (!PERIODIC) return 1;
-        return 1 | (row.low < geometry.low[0] ? 2 : 0) | (row.high > geometry.high[0] ? 4 : 0);
+        if (!PERIODIC) return 2;
+        return 2 | (row.low < geometry.low[0] ? 1 : 0) | (row.high > geometry.high[0] ? 4 : 0);
     }
 
     // Sorted points of a row's own part.
@@ -414,7 +427,7 @@ struct Around {
         int from = row.low, to = row.high, image = 0;
         if (PERIODIC) {
             const int low = geometry.low[0], high = geometry.high[0], period = high - low;
-            if (!(parts & 1)) image = parts & 2 ? -1 : 1;
+            image = parts & 1 ? -1 : parts & 2 ? 0 : 1;
             from = max(from - image * period, low);
             to = min(to - image * period, high);
         }
@@ -422,6 +435,25 @@ struct Around {
         const u32 begin = row.before + static_cast<u32>(min(max(from, 0), width));
         const u32 end = row.before + static_cast<u32>(min(max(to, 0), width));
         return Part{make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end))), image};
+    }
+
+    // The parts of a row of a table that is a ring along x (`ring`): candidates up to the upper
+    // face, and those from the lower face on.
+    __device__ __forceinline__ Ring parts_of_ring(const Row& row) const {
+        const int width = static_cast<int>(points.dims[0]);
+        const bool below = row.low < 0, above = row.high > width;
+        Ring ring = {{make_uint2(0, 0), below ? -1 : 0}, {make_uint2(0, 0), above ? 1 : 0}};
+        // A leaning chord may end before it begins.
+        if (TILTED && row.low >= row.high) return ring;
+        const u32* const starts = points.starts + row.before;
+        const u32 begin = __ldg(starts + (below ? row.low + width : row.low));
+        const u32 end = __ldg(starts + (above ? row.high - width : row.high));
+        ring.first.run = make_uint2(begin, end);
+        if (below || above) {
+            ring.first.run.y = __ldg(starts + width);
+            ring.second.run = make_uint2(__ldg(starts), end);
+        }
+        return ring;
     }
 
     // A part's image of the box. In a straight box the vector has one number per axis; these are
@@ -496,38 +528,37 @@ __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target
     }
 }
 
-// Shows `work` the candidates of a row near a face, those of its parts in one loop. ALONG_X: the
-// row's own part needs no image vector, and in an untilted box the others need one number of it.
-template <bool HALF, bool ALONG_X, class Around, class Work>
-__device__ __forceinline__ void visit_row(
+// Shows `work` the candidates of a row of a ring, those of both parts in one loop: a lane whose
+// first part ends goes on with the second by selection, so that no other lane waits for it. ACROSS:
+// the row may lie beyond a face along y or z. Else, in an untilted box, one number of the image
+// vectors is not 0.
+template <bool HALF, bool ACROSS, class Around, class Work>
+__device__ __forceinline__ void visit_ring(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    constexpr bool WHOLE = ACROSS || Around::LEANING;
     const float r2 = walk.lattice.r2;
     const float4* const sources = work.sources();
-    u32 parts = around.parts(row) & ~1u;
-    const uint2 own = around.own(row);
-    u32 k = own.x, end = own.y, itself = target.itself;
-    Image image = Image();
-    if (!ALONG_X) {
-        image = around.image_of(walk, row, Part{own, 0});
-        if (image.b != 0 || image.c != 0) itself = NONE;
-    }
+    const Ring ring = around.parts_of_ring(row);
+    u32 k = ring.first.run.x, end = ring.first.run.y, next = ring.second.run.x;
+    u32 itself = target.itself;
+    if (ACROSS && (row.image_y != 0 || row.image_z != 0)) itself = NONE;
+    Image image = around.image_of(walk, row, ring.first);
+    const Image beyond = around.image_of(walk, row, ring.second);
     #pragma unroll 1
     while (true) {
         if (k >= end) {
-            if (!parts) break;
-            const Part part = around.part(row, parts);
-            parts &= parts - 1;
-            k = part.run.x;
-            end = part.run.y;
-            image = around.image_of(walk, row, part);
-            itself = NONE;
-            continue;
+            k = next;
+            end = next = ring.second.run.y;
+            image.a = beyond.a;
+            image.shift = beyond.shift;
         }
+        if (k >= end) break;
         const Two two(sources, k);
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4& source = two.of[j];
-            const Difference d = ALONG_X ? Difference(target, source, image.shift.x) : Difference(target, source, image.shift);
+            const Difference d =
+                WHOLE ? Difference(target, source, image.shift) : Difference(target, source, image.shift.x);
             bool hit = d.squared <= r2 && k != itself - j;
             if (j > 0) hit = hit && k < end - 1;
             if (HALF) {
@@ -538,6 +569,44 @@ __device__ __forceinline__ void visit_row(
         }
         k += 2;
     }
+}
+
+// Shows `work` the candidates of a row of any table, one part after the other.
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_row(
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    const float r2 = walk.lattice.r2;
+    const float4* const sources = work.sources();
+    #pragma unroll 1
+    for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
+        const Part part = around.part(row, parts);
+        const Image image = around.image_of(walk, row, part);
+        const u32 itself = (image.a | image.b | image.c) == 0 ? target.itself : NONE;
+        #pragma unroll 1
+        for (u32 k = part.run.x; k < part.run.y; k += 2) {
+            const Two two(sources, k);
+            #pragma unroll
+            for (u32 j = 0; j < 2; j++) {
+                const float4& source = two.of[j];
+                const Difference d(target, source, image.shift);
+                bool hit = d.squared <= r2 && k != itself - j;
+                if (j > 0) hit = hit && k < part.run.y - 1;
+                if (HALF) {
+                    const u32 index = __float_as_uint(source.w);
+                    hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
+                }
+                work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
+            }
+        }
+    }
+}
+
+// Shows `work` the candidates of a row of a target near any face.
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_across(
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    if (around.ring()) visit_ring<HALF, true>(walk, target, around, row, work);
+    else visit_row<HALF>(walk, target, around, row, work);
 }
 
 // As visit_row where points lie boxes away from their cells: all those of a part by as many, or
@@ -588,13 +657,13 @@ __device__ __forceinline__ void visit_around(
         });
     } else if (way == Way::ALONG_X) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), work);
+            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
         });
     } else {
         around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
             if (!reached) return;
             if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), work);
-            else visit_row<HALF, false>(walk, target, around, row.row(), work);
+            else visit_across<HALF>(walk, target, around, row.row(), work);
         });
     }
 }

@@ -134,7 +134,9 @@ __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, floa
         wraps = floor(clamped(fraction));
         cell = floor(clamped((fraction - wraps) * static_cast<double>(lattice.period[axis])));
     } else {
-        wraps = floor(clamped(coordinate / lattice.length[axis]));
+        // Most points are in the box, whose quotient rounds down to 0.
+        const bool inside_already = coordinate >= 0.0f && coordinate < lattice.length[axis];
+        wraps = inside_already ? 0.0 : floor(clamped(coordinate / lattice.length[axis]));
         const double inside = coordinate - wraps * lattice.length[axis];
         cell = floor(clamped(inside * lattice.inverse_edge[axis]));
     }

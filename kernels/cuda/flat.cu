@@ -21,13 +21,58 @@ constexpr bool MANY_NUMBERS = NF_TARGETS + NF_OUTPUTS > 2;
 #else
 constexpr bool MANY_NUMBERS = false;
 #endif
-constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : TILTED || NF_K > 1 ? 6 : 5;
+constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : 5;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
 // Points that have left a periodic box are walked by a kernel of their own, which takes registers
 // that the plain walk would have to spill. Both are started, and one of them has nothing to do:
 // only the device knows which.
 #define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS)
+
+#if NF_WORK == NF_LISTS
+
+// Counts the neighbours among the candidates of a row.
+struct Counter {
+    const float4* at;
+    u32 count;
+    __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
+        if (hit) count++;
+    }
+};
+
+// Writes them from `next` on.
+struct Writer {
+    const float4* at;
+    const Outlet& outlet;
+    u64 next;
+    __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (!hit) return;
+        if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
+        next++;
+    }
+};
+
+// Writes a list from entry `next` on, by all lanes of a warp, which take rows of the target.
+// Returns where it ends.
+template <class Rows>
+__device__ __forceinline__ u64 write_by_warp(const Walk& walk, const Outlet& outlet, const Rows& rows, u64 next) {
+    for (u32 first = 0; first < rows.count(); first += 32) {
+        const u32 row = first + threadIdx.x % 32;
+        Counter counter{walk.sources.at, 0};
+        if (row < rows.count()) rows.visit(row, counter);
+        __syncwarp();
+        const u32 to_here = warp_inclusive_sum(counter.count);
+        Writer writer{walk.sources.at, outlet, next + (to_here - counter.count)};
+        if (counter.count > 0) rows.visit(row, writer);
+        __syncwarp();
+        next += __shfl_sync(~0u, to_here, 31);
+    }
+    return next;
+}
+
+#endif
 
 #if NF_WARPS
 
@@ -54,29 +99,6 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 
 #else
 
-// Counts the neighbours among the candidates of a row.
-struct Counter {
-    const float4* at;
-    u32 count;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
-        if (hit) count++;
-    }
-};
-
-// Writes them from `next` on.
-struct Writer {
-    const float4* at;
-    const Outlet& outlet;
-    u64 next;
-    __device__ __forceinline__ const float4* sources() const { return at; }
-    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
-        if (!hit) return;
-        if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
-        next++;
-    }
-};
-
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     const u32 thread = blockIdx.x * LIST_THREADS + threadIdx.x, lane = thread % 32;
@@ -85,21 +107,10 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
     const u64 start = outlet.starts[slot];
-    u64 next = start;
-    for (u32 first = 0; first < rows.count(); first += 32) {
-        const u32 row = first + lane;
-        Counter counter{walk.sources.at, 0};
-        if (row < rows.count()) rows.visit(row, counter);
-        __syncwarp();
-        const u32 to_here = warp_inclusive_sum(counter.count);
-        Writer writer{walk.sources.at, outlet, next + (to_here - counter.count)};
-        if (counter.count > 0) rows.visit(row, writer);
-        __syncwarp();
-        next += __shfl_sync(~0u, to_here, 31);
-    }
+    const u64 behind = write_by_warp(walk, outlet, rows, start);
     if (lane == 0) {
         outlet.list_starts[target.index] = start;
-        outlet.list_counts[target.index] = static_cast<u32>(next - start);
+        outlet.list_counts[target.index] = static_cast<u32>(behind - start);
     }
 }
 
@@ -279,6 +290,11 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 }
 
 #if NF_OPEN != NF_GENERAL
+// Maximum number of targets without complete masks in a block whose lists are each found by a warp.
+// Where more are, the block is walked through rings, which takes tens of microseconds even if no
+// other block has such a target.
+constexpr u32 FEW = 8;
+
 __device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const Outlet& outlet, const Target& target) {
     return {outlet.masks + target.slot, walk.targets.count};
 }
@@ -291,8 +307,22 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     const bool real = slot < outlet.behind;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
 #if NF_OPEN != NF_GENERAL
-    // Behind flat_expand, which leaves these blocks.
-    if (outlet.masks && !__syncthreads_or(words_of(walk, outlet, target).incomplete(Cells::ROWS - 1))) return;
+    // Behind flat_expand, which has written all other lists.
+    if (outlet.masks) {
+        __shared__ u32 few[FEW], found;
+        if (threadIdx.x == 0) found = 0;
+        const bool left = real && words_of(walk, outlet, target).incomplete(Cells::ROWS - 1);
+        const u32 count = __syncthreads_count(left);
+        if (count <= FEW) {
+            if (left) few[atomicAdd(&found, 1u)] = slot;
+            if (count > 0) __syncthreads();
+            for (u32 k = threadIdx.x / 32; k < count; k += LIST_THREADS / 32) {
+                const Target one = target_at(walk, few[k]);
+                write_by_warp(walk, outlet, RowsAround<NF_HALF, PERIODIC, Cells>(walk, one), outlet.starts[one.slot]);
+            }
+            return;
+        }
+    }
 #endif
     const u64 start = outlet.starts[target.slot];
     Rings rings;
@@ -340,10 +370,20 @@ flat_masks_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Ou
 
 #endif
 
+// Starts to bring all words of the targets of a warp nearer, a lane a row: later every row would be
+// waited for in turn.
+__device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
+    constexpr int ROWS = Cells::ROWS - 1;
+    for (int row = threadIdx.x % 32; row < ROWS * ROWS; row += 32) {
+        asm volatile("prefetch.global.L2 [%0];" : : "l"(&words.at(0, row, ROWS)));
+    }
+}
+
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
-// entries: they are staged in shared memory, `room` at a time, and written side by side. Blocks
-// with a target whose masks are not complete are left to flat_lists.
-extern "C" __global__ void __launch_bounds__(LIST_THREADS)
+// entries: they are staged in shared memory, `room` at a time, and written side by side. Targets
+// whose masks are not complete are left to flat_lists, which overwrites what is written in the
+// place of their lists; where there are more than a few, the whole block is.
+extern "C" __global__ void __launch_bounds__(LIST_THREADS, 10)
 flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
     extern __shared__ u32 stage[];
     const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
@@ -351,7 +391,9 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
     const bool real = slot < outlet.behind;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const MaskWords<const u32> words = words_of(walk, outlet, target);
-    if (__syncthreads_or(words.incomplete(Cells::ROWS - 1))) return;
+    prefetch(words);
+    const bool left = real && words.incomplete(Cells::ROWS - 1);
+    if (__syncthreads_count(left) > FEW) return;
     const u64 start = outlet.starts[target.slot];
     const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
     const u64 begin = outlet.starts[first];
@@ -360,7 +402,7 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
     const Cells cells(walk, target, wrapped);
     for (u64 staged = 0; staged < entries; staged += room) {
         const bool meets = start - begin < staged + room && start + count > begin + staged;
-        if (count > 0 && meets) {
+        if (count > 0 && meets && !left) {
             // Large for a list that begins before this part, until the part begins.
             u32 place = static_cast<u32>(start - begin - staged);
             expand_masks(outlet.indices, cells, words, [&](u32 entry) {

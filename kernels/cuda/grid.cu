@@ -49,16 +49,57 @@ __device__ __forceinline__ u32 sortable(float value) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+// Smallest and largest coordinates of the points that a thread looks at.
+struct Extent {
+    u32 low[3], high[3];
+
+    __device__ __forceinline__ Extent() : low{NONE, NONE, NONE}, high{0, 0, 0} {}
+
+    __device__ __forceinline__ void add(const float* at) {
+        for (int axis = 0; axis < 3; axis++) {
+            low[axis] = min(low[axis], sortable(at[axis]));
+            high[axis] = max(high[axis], sortable(at[axis]));
+        }
+    }
+
+    // By all threads of a block together: those of all of them, to the status. A block's bounds
+    // come first, and the status is looked at, because atomics on few places of memory wait for
+    // each other.
+    __device__ __forceinline__ void publish(Status* status) const {
+        __shared__ u32 lowest_shared[3], highest_shared[3];
+        if (threadIdx.x < 3) {
+            lowest_shared[threadIdx.x] = NONE;
+            highest_shared[threadIdx.x] = 0;
+        }
+        __syncthreads();
+        for (int axis = 0; axis < 3; axis++) {
+            u32 lowest = low[axis], highest = high[axis];
+#if __CUDA_ARCH__ >= 800
+            lowest = __reduce_min_sync(~0u, lowest);
+            highest = __reduce_max_sync(~0u, highest);
+#else
+            for (int step = 16; step > 0; step /= 2) {
+                lowest = min(lowest, __shfl_xor_sync(~0u, lowest, step));
+                highest = max(highest, __shfl_xor_sync(~0u, highest, step));
+            }
+#endif
+            if ((threadIdx.x & 31) == 0) {
+                atomicMin(&lowest_shared[axis], lowest);
+                atomicMax(&highest_shared[axis], highest);
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x >= 3) return;
+        const u32 lowest = lowest_shared[threadIdx.x], highest = highest_shared[threadIdx.x];
+        volatile const u32* const known = status->bounds;
+        if (lowest < known[threadIdx.x]) atomicMin(&status->bounds[threadIdx.x], lowest);
+        if (highest > known[3 + threadIdx.x]) atomicMax(&status->bounds[3 + threadIdx.x], highest);
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
-    // A block's bounds first: atomics on few places of memory wait for each other.
-    __shared__ u32 lowest_shared[3], highest_shared[3];
-    if (threadIdx.x < 3) {
-        lowest_shared[threadIdx.x] = NONE;
-        highest_shared[threadIdx.x] = 0;
-    }
-    __syncthreads();
-    u32 low[3] = {NONE, NONE, NONE}, high[3] = {0, 0, 0};
+    Extent extent;
     u32 bad = 0, first = NONE;
     for (u64 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
         bool finite = true;
@@ -72,38 +113,21 @@ grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
             first = min(first, static_cast<u32>(i));
             continue;
         }
-        for (int axis = 0; axis < 3; axis++) {
-            low[axis] = min(low[axis], sortable(at[axis]));
-            high[axis] = max(high[axis], sortable(at[axis]));
-        }
+        extent.add(at);
     }
-    for (int axis = 0; axis < 3; axis++) {
-        u32 lowest = low[axis], highest = high[axis];
-        for (int step = 16; step > 0; step /= 2) {
-            lowest = min(lowest, __shfl_xor_sync(~0u, lowest, step));
-            highest = max(highest, __shfl_xor_sync(~0u, highest, step));
-        }
-        if ((threadIdx.x & 31) == 0) {
-            atomicMin(&lowest_shared[axis], lowest);
-            atomicMax(&highest_shared[axis], highest);
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x < 3) {
-        atomicMin(&status->bounds[threadIdx.x], lowest_shared[threadIdx.x]);
-        atomicMax(&status->bounds[3 + threadIdx.x], highest_shared[threadIdx.x]);
-    }
+    extent.publish(status);
     if (bad) {
         atomicAdd(&status->bad, bad);
         atomicMin(&status->first_bad, first);
     }
 }
 
-// Cell number and arbitrary rank in the cell of every point; counts the points of every cell.
+// Cell number and arbitrary rank in the cell of every point; counts the points of every cell. Adds
+// the coordinates to the extent.
 template <bool PERIODIC>
 __device__ __forceinline__ void keys(
     const float* positions, u32 count, const Lattice& lattice, const Points& box, u32* counts,
-    uint2* key_and_rank, Status* status) {
+    uint2* key_and_rank, Status* status, Extent& extent) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const float x = positions[3 * static_cast<u64>(i)];
@@ -111,12 +135,12 @@ __device__ __forceinline__ void keys(
     const float z = positions[3 * static_cast<u64>(i) + 2];
     key_and_rank[i] = make_uint2(NONE, 0);
     if (!(isfinite(x) && isfinite(y) && isfinite(z))) {
-        // Around a periodic box `grid_bounds` has counted them.
-        if (!PERIODIC) atomicAdd(&status->bad, 1u);
+        atomicAdd(&status->bad, 1u);
         atomicMin(&status->first_bad, i);
         return;
     }
     const float at[3] = {x, y, z};
+    extent.add(at);
     u32 cell[3];
     bool outside = false, wrapped = false;
     for (int axis = 0; axis < 3; axis++) {
@@ -140,13 +164,18 @@ __device__ __forceinline__ void keys(
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
                const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
-    keys<false>(positions, count, lattice, box, counts, key_and_rank, status);
+    Extent unused;
+    keys<false>(positions, count, lattice, box, counts, key_and_rank, status, unused);
 }
 
+// The same around a box. The host looks whether the coordinates still reach as far as the cells
+// are made for.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
                    const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
-    keys<true>(positions, count, lattice, box, counts, key_and_rank, status);
+    Extent extent;
+    keys<true>(positions, count, lattice, box, counts, key_and_rank, status, extent);
+    extent.publish(status);
 }
 
 // Cell of a point of any domain.

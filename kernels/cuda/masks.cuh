@@ -74,14 +74,14 @@ __device__ __forceinline__ u32 mask_candidates(
     } else if (way == Way::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_row<HALF, true>(walk, target, around, row.row(), masker);
+            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     } else {
         around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
             if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), masker);
-            else if (reached) visit_row<HALF, false>(walk, target, around, row.row(), masker);
+            else if (reached) visit_across<HALF>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     }
@@ -95,14 +95,25 @@ template <class Around, class Put>
 __device__ __forceinline__ void expand_masks(
     const u32* indices, const Around& around, const MaskWords<const u32>& words, Put put) {
     constexpr int ROWS = Around::ROWS - 1;
-    const auto put_all = [&](u32 begin, u32 bits) {
-        for (; bits; bits &= bits - 1) put(__ldg(indices + begin + __ffs(bits) - 1));
+    // Of two runs, whose bits are one behind the other. Two indices are loaded before either is
+    // put, which may have to wait for memory.
+    const auto put_all = [&](uint2 first, u32 second, u32 bits) {
+        const u32 taken = (first.y - first.x + 1) & ~1u, beyond = second - taken;
+        while (bits) {
+            const u32 one = __ffs(bits) - 1, rest = bits & (bits - 1);
+            const u32 two = rest ? __ffs(rest) - 1 : one;
+            const u32 a = __ldg(indices + (one + (one < taken ? first.x : beyond)));
+            const u32 b = __ldg(indices + (two + (two < taken ? first.x : beyond)));
+            put(a);
+            if (rest) put(b);
+            bits = rest & (rest - 1);
+        }
     };
     const auto put_parts = [&](const typename Around::Row& row, u32 bits) {
         for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
             const uint2 run = around.part(row, parts).run;
             const u32 taken = (run.y - run.x + 1) & ~1u;
-            put_all(run.x, taken < 32 ? bits & ((1u << taken) - 1) : bits);
+            put_all(run, 0, taken < 32 ? bits & ((1u << taken) - 1) : bits);
             bits = taken < 32 ? bits >> taken : 0;
         }
     };
@@ -111,13 +122,15 @@ __device__ __forceinline__ void expand_masks(
         around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
-            if (bits) put_all(row.run().x, bits);
+            const u32 begin = row.run().x;
+            if (bits) put_all(make_uint2(begin, begin + 32), 0, bits);
         });
     } else if (way == Way::ALONG_X) {
         around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
-            if (bits) put_parts(row.row(), bits);
+            const Ring ring = around.parts_of_ring(row.row());
+            if (bits) put_all(ring.first.run, ring.second.run.x, bits);
         });
     } else {
         around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row) {

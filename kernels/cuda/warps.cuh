@@ -51,7 +51,7 @@ struct RowsAround {
             } else if (wrapped) {
                 visit_wrapped_row<HALF>(walk, target, cells, ends, work);
             } else {
-                visit_row<HALF, false>(walk, target, cells, ends, work);
+                visit_across<HALF>(walk, target, cells, ends, work);
             }
         });
     }

@@ -174,8 +174,13 @@ fn placed(
     };
     let radius = Radius::new(subject.radius).expect("a radius");
     let subdivision = [cells * along_x, cells, cells];
-    let lattice =
-        Lattice::divided(radius, subject.domain, subdivision, &bounds).expect("a lattice");
+    // As engines do.
+    let make = if along_x > 1 {
+        Lattice::fitted
+    } else {
+        Lattice::divided
+    };
+    let lattice = make(radius, subject.domain, subdivision, &bounds).expect("a lattice");
     let lattice = backend.lattice(&lattice, cells)?;
     backend.sort(&mut set, &lattice, &bounds)?;
     Ok((lattice, set))

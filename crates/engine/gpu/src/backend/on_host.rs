@@ -185,6 +185,8 @@ impl Sorted {
 struct Taken {
     domains: [usize; 5],
     sparse: usize,
+    /// Boxes with rows one cell farther than the radius is divided.
+    fitted: usize,
 }
 
 /// How lists are found, as `Means` of walk.cpp.
@@ -213,7 +215,12 @@ fn lists(
         .collect();
     let all = bounds.iter().fold(Bounds::EMPTY, |all, one| all.union(one));
     let radius = Radius::new(case.radius).unwrap();
-    let lattice = grid::Lattice::divided(radius, domain, subdivision, &all).unwrap();
+    let make = if subdivision[0] > subdivision[1] {
+        grid::Lattice::fitted
+    } else {
+        grid::Lattice::divided
+    };
+    let lattice = make(radius, domain, subdivision, &all).unwrap();
     let layout = Lattice::new(&lattice);
     let targets = case.targets().len();
     if targets == 0 || case.sets[case.source].is_empty() {
@@ -260,6 +267,8 @@ fn lists(
         number
     };
     taken.domains[number as usize] += 1;
+    let farther = lattice.max_offsets()[1] > i64::from(subdivision[1]);
+    taken.fitted += usize::from(geometry.is_some() && farther);
     let half = u32::from(case.list == oracle::ListKind::Half);
     let mut counts = vec![0u64; targets];
     let run = |counts: &mut [u64], entries: *mut u32| {
@@ -320,4 +329,5 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     }
     println!("{taken:?}");
     assert!(taken.domains.iter().all(|&cases| cases > 20), "{taken:?}");
+    assert!(taken.fitted > 0, "{taken:?}");
 }

@@ -307,9 +307,10 @@ impl GpuBackend {
         points.asked = false;
         grid.reset(stream, status, sorting.tiles, tiles, points.unlooked)?;
         points.unlooked = true;
-        if lattice.is_periodic() {
+        if lattice.is_periodic() && points.is_sparse() {
             // The cells of a periodic domain are as large as they are because of how far the
-            // coordinates reach; `finish` looks whether they still do.
+            // coordinates reach; `finish` looks whether they still do. Keys of dense tables
+            // measure that themselves.
             grid.bounds(stream, sorting.positions, points.count, status)?;
         }
         if points.is_sparse() {

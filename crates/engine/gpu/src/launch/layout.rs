@@ -448,11 +448,10 @@ impl Geometry {
             let longest = vectors.iter().map(|vector| vector[axis].abs()).sum::<f64>() / radius;
             margin = margin.max(2.0 * error * longest);
         }
-        let (reach, farthest) = (1.0 + margin, lattice.max_offsets());
-        // Kernels go through 2K + 2 rows along y and z.
-        if farthest[1].max(farthest[2]) > i64::from(subdivision) {
-            return None;
-        }
+        let reach = 1.0 + margin;
+        // Kernels go through 2K + 2 rows along y and z, whatever rows the lattice has.
+        let subdivision = f64::from(subdivision);
+        let farthest = [lattice.max_offsets()[0] as f64, subdivision, subdivision];
         for axis in 0..3 {
             let grid::AxisScale {
                 inverse_edge,
@@ -461,7 +460,7 @@ impl Geometry {
             } = scales[axis];
             let reached = reach * radius * inverse_edge + SMALL_ERROR;
             geometry.reach[axis] = reached as f32;
-            if reached > farthest[axis] as f64 + 0.5 {
+            if reached > farthest[axis] + 0.5 {
                 return None;
             }
             geometry.edge[axis] = (vectors[axis][axis] / radius) as f32;

@@ -123,6 +123,36 @@ impl Lattice {
         subdivision: [u32; 3],
         bounds: &Bounds,
     ) -> Result<Self, Error> {
+        Self::rounded(radius, domain, subdivision, bounds, 0.0)
+    }
+
+    /// As [`divided`](Self::divided), with one cell more along those axes of a straight box that
+    /// are a whole number of cells long but for a 1,024th, which the enlargement of the radius may
+    /// take: 50 cells, not 49, where a box is 50 radii long. The radius then reaches a little
+    /// beyond as many cells as it is divided into, so there are rows one cell farther.
+    ///
+    /// For searches around single targets, which leave out such rows unless they are in reach.
+    /// Searches from cell to cell would visit all of them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn fitted(
+        radius: Radius,
+        domain: Domain,
+        subdivision: [u32; 3],
+        bounds: &Bounds,
+    ) -> Result<Self, Error> {
+        Self::rounded(radius, domain, subdivision, bounds, 1.0 / 1024.0)
+    }
+
+    /// A lattice whose cells in a straight box may be smaller than divided ones by a share `fit`.
+    fn rounded(
+        radius: Radius,
+        domain: Domain,
+        subdivision: [u32; 3],
+        bounds: &Bounds,
+        fit: f64,
+    ) -> Result<Self, Error> {
         let subdivision = subdivision.map(|cells| f64::from(cells.max(1)));
         let seen = domain.as_seen(bounds, radius.value_f64());
         let frame = match radius.precision() {
@@ -159,7 +189,8 @@ impl Lattice {
                 }
                 .into());
             }
-            let cells = (length / edge).floor().clamp(1.0, FARTHEST_CELL);
+            let cells = length / edge * (1.0 + fit);
+            let cells = cells.floor().clamp(1.0, FARTHEST_CELL);
             axes[axis] = Axis {
                 inverse_edge: cells / length,
                 period: Some(Period {

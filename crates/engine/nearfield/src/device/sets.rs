@@ -210,8 +210,7 @@ impl DeviceEngine {
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
         let radius = Radius::new(self.settings.radius).map_err(ErrorKind::Setup)?;
-        Lattice::divided(radius, domain, cells.to_a_radius(), &all)
-            .map_err(|source| ErrorKind::Setup(source).into())
+        (cells.lattice(radius, domain, &all)).map_err(|source| ErrorKind::Setup(source).into())
     }
 
     /// Measures the sets but one whose positions are provisional, before all are sorted into other

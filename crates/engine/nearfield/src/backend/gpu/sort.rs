@@ -18,7 +18,7 @@ use super::state::{Order, State};
 use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
 use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
-use nearfield_grid::{Bounds, Lattice};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use std::hash::Hash;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table, for
@@ -117,7 +117,7 @@ impl State {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
         let all = input.bounds();
         let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
-        let lattice = match Lattice::divided(radius, domain, cells.to_a_radius(), &all) {
+        let lattice = match cells.lattice(radius, domain, &all) {
             Ok(lattice) => lattice,
             // The engine's own lattice was made for the same radius, domain and points.
             Err(_) => input.lattice.clone(),
@@ -171,13 +171,28 @@ pub(crate) struct GpuCells {
 }
 
 impl GpuCells {
-    /// Cells to a radius along each axis.
-    pub(crate) fn to_a_radius(self) -> [u32; 3] {
+    /// The lattice of these cells. Those that are divided along x are for `flat`, which searches
+    /// around single targets, so they are fitted to a box.
+    ///
+    /// # Errors
+    /// As [`Lattice::new`].
+    pub(crate) fn lattice(
+        self,
+        radius: Radius,
+        domain: Domain,
+        bounds: &Bounds,
+    ) -> Result<Lattice, nearfield_grid::Error> {
         let Self {
             per_radius,
             along_x,
         } = self;
-        [per_radius * along_x, per_radius, per_radius]
+        let make = if along_x > 1 {
+            Lattice::fitted
+        } else {
+            Lattice::divided
+        };
+        let to_a_radius = [per_radius * along_x, per_radius, per_radius];
+        make(radius, domain, to_a_radius, bounds)
     }
 }
 

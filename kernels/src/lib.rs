@@ -221,6 +221,8 @@ pub const PLACES: Source = Source {
         "survey",
         "survey_scan",
         "survey_write",
+        "split_count",
+        "split_write",
         "gather",
         "join",
         "combine",

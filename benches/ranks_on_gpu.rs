@@ -199,6 +199,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (weak, apart) = (has("--weak"), has("--apart"));
     let work = flag("--work", "lists,density");
     let works = |name| work.split(',').any(|other| other == name);
+    let known = ["lists", "density", "force"];
+    if let Some(other) = work.split(',').find(|name| !known.contains(name)) {
+        return Err(format!("--work {other}: there are lists, density and force").into());
+    }
     let plan = Plan {
         radius: flag("--radius", "2").parse()?,
         lists: works("lists"),

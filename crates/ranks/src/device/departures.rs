@@ -38,8 +38,6 @@ pub(super) struct ListTable {
     /// halo.
     of_ranks: Vec<List>,
     pub(super) masks: Masks,
-    /// Number of classes that were known.
-    classes: usize,
 }
 
 impl ListTable {
@@ -79,13 +77,12 @@ impl ListTable {
                 lists: OF_RANKS + of_ranks.len(),
             },
             of_ranks,
-            classes: classes.len(),
         })
     }
 
     /// Whether all classes that are known have their lists.
     pub(super) fn covers(&self, seen: &Seen) -> bool {
-        self.classes == seen.classes().len()
+        self.masks.classes == seen.classes().len()
     }
 }
 

@@ -146,6 +146,10 @@ impl DeviceRankedEngine {
             comm.agree(open, &mut all)?;
             if all[0] == 1.0 {
                 device.staging.share();
+            } else {
+                tracing::warn!(
+                    "a GPU cannot read the memory of another one: messages pass through the host"
+                );
             }
         }
         Ok(Self {

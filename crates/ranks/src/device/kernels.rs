@@ -102,8 +102,6 @@ pub(super) struct Survey {
     tiles: CudaSlice<u32>,
     /// The [`FOUND`] numbers, where each list begins, and the end of the last.
     pub(super) found: CudaSlice<u32>,
-    /// The number of lists that `found` has room for.
-    pub(super) lists: usize,
     /// Index and class of points, twice as many numbers as there is room for points.
     pub(super) special: CudaSlice<u32>,
     /// Numbers of special points in tiles and lists.
@@ -118,7 +116,6 @@ impl Survey {
             of_points: zeros(engine, 1)?,
             tiles: zeros(engine, 1)?,
             found: zeros(engine, FOUND + 1)?,
-            lists: 0,
             special: zeros(engine, 2)?,
             of_lists: zeros(engine, 1)?,
             places: Arc::new(zeros(engine, 1)?),
@@ -144,9 +141,8 @@ impl Survey {
 
     /// Makes room for what is found of that many lists.
     pub(super) fn fit_lists(&mut self, engine: &DeviceEngine, lists: usize) -> Result<(), Refusal> {
-        if self.lists != lists {
+        if self.found.len() != FOUND + lists + 1 {
             self.found = zeros(engine, FOUND + lists + 1)?;
-            self.lists = lists;
         }
         Ok(())
     }

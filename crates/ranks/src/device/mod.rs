@@ -73,8 +73,8 @@
 //! cannot read the memory of another one.
 //!
 //! An engine lets the driver's pool of its GPU keep freed memory for the process, if the pool keeps
-//! less: 1 GiB, or a sixteenth of the GPU's memory, beside what is in use. A step makes arrays for
-//! halos and for points that have moved.
+//! less: an eighth of what is in use and 1 GiB more, or a sixteenth of the GPU's memory if that is
+//! less than 1 GiB. A step makes arrays for halos and for points that have moved.
 //!
 //! # Errors
 //!

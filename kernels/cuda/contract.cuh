@@ -189,6 +189,27 @@ __device__ __forceinline__ float squared(float dx, float dy, float dz) {
     return __fmaf_rn(dz, dz, __fmaf_rn(dy, dy, __fmul_rn(dx, dx)));
 }
 
+// The first statement of a kernel that is started as one that overlaps (launch/kernel.rs): its
+// blocks may take their places on the device while the last ones of the kernel before it on the
+// stream are at work, and wait here until that one has ended and what it wrote can be read. The
+// next kernel may take places as soon as all blocks of this one have theirs.
+__device__ __forceinline__ void await_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" : : : "memory");
+#endif
+}
+
+// Adds a number on a condition, by one instruction; compilers add it in any case and select, which
+// takes up to three.
+__device__ __forceinline__ void add_if(bool condition, u32 number, u32& to) {
+#ifdef __CUDA_ARCH__
+    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p add.u32 %0, %0, %2; }"
+        : "+r"(to) : "r"(static_cast<u32>(condition)), "r"(number));
+#else
+    if (condition) to += number;
+#endif
+}
+
 // Sum of a value over the lanes before this one and this one.
 __device__ __forceinline__ u32 warp_inclusive_sum(u32 value) {
     const u32 lane = threadIdx.x & 31;

@@ -21,5 +21,8 @@ __device__ __forceinline__ float fast_recip(float x) {
     return inverse;
 }
 
+// x between 0 and 1, 0 where it is NaN: part of the operation that x comes from.
+__device__ __forceinline__ float fast_saturate(float x) { return __saturatef(x); }
+
 // a * b + c, rounded once.
 __device__ __forceinline__ float fast_mul_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }

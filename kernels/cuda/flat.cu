@@ -33,6 +33,7 @@ using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
 // Counts the neighbours among the candidates of a row.
 struct Counter {
+    static constexpr bool LEAN = false;
     const float4* at;
     u32 count;
     __device__ __forceinline__ const float4* sources() const { return at; }
@@ -43,6 +44,7 @@ struct Counter {
 
 // Writes them from `next` on.
 struct Writer {
+    static constexpr bool LEAN = false;
     const float4* at;
     const Outlet& outlet;
     u64 next;
@@ -86,6 +88,7 @@ using Rows = RowsAround<NF_HALF, PERIODIC, Cells>;
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     const u32 thread = blockIdx.x * THREADS + threadIdx.x, slot = thread / 32, lane = thread % 32;
     if (slot >= walk.targets.count) return;
     const Target target = target_at(walk, slot);
@@ -101,6 +104,7 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     const u32 thread = blockIdx.x * LIST_THREADS + threadIdx.x, lane = thread % 32;
     const u32 slot = outlet.first + thread / 32;
     if (slot >= outlet.behind) return;
@@ -120,6 +124,7 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
 #if NF_OPEN == NF_AROUND_OPEN
     const bool real = slot < walk.targets.count;
@@ -147,6 +152,7 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 // The same where points have left the box.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     if (!images_differ(walk)) return;
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
@@ -202,6 +208,7 @@ struct Rings {
 };
 
 struct Pusher {
+    static constexpr bool LEAN = false;
     Rings& rings;
     const Walk& walk;
     __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
@@ -290,40 +297,145 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 }
 
 #if NF_OPEN != NF_GENERAL
-// Maximum number of targets without complete masks in a block whose lists are each found by a warp.
-// Where more are, the block is walked through rings, which takes tens of microseconds even if no
-// other block has such a target.
-constexpr u32 FEW = 8;
+// Notes whether the last candidate is a neighbour.
+struct Found {
+    static constexpr bool LEAN = false;
+    bool hit;
+    __device__ __forceinline__ void visit(bool is_hit, u32, float, float, float, float, float) { hit = is_hit; }
+};
 
-__device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const Outlet& outlet, const Target& target) {
-    return {outlet.masks + target.slot, walk.targets.count};
+// The entries of one list, which the lanes of a warp write side by side.
+struct Side {
+    u32* to;
+    u32 room, written;
+
+    __device__ __forceinline__ Side(const Outlet& outlet, u64 start)
+        : to(outlet.entries + (start - outlet.base)), written(0) {
+        const u64 left = start < outlet.capacity ? outlet.capacity - start : 0;
+        room = static_cast<u32>(min(left, static_cast<u64>(NONE)));
+    }
+
+    // By all lanes together.
+    __device__ __forceinline__ void add(bool hit, u32 entry) {
+        const u32 hits = __ballot_sync(~0u, hit);
+        u32 before;
+        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
+        const u32 place = written + __popc(hits & before);
+        if (hit && place < room) to[place] = entry;
+        written += __popc(hits);
+    }
+};
+
+// Adds the neighbours among the sorted points of a run, which lanes take side by side. PLAIN: no
+// image vector is needed.
+template <bool PLAIN>
+__device__ __forceinline__ void add_run(
+    const Walk& walk, const Target& target, uint2 run, const Image& image, bool wrapped, Side& side) {
+    const u32 lane = threadIdx.x % 32;
+    const float r2 = squared_radius(walk, target);
+    #pragma unroll 1
+    for (u32 k = run.x + lane; k - lane < run.y; k += 32) {
+        const float4 source = __ldg(walk.sources.at + min(k, run.y - 1));
+        const u32 index = __float_as_uint(source.w);
+        if (PLAIN) {
+            bool hit = Difference(target, source).squared <= r2 && k < run.y && k != target.itself;
+            if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, index, 0, 0, 0);
+            side.add(hit, index);
+        } else {
+            Found found = {};
+            const u32 real = min(k, run.y - 1);
+            visit_pair<NF_HALF>(walk, target, real, source, index, image, k < run.y, wrapped, found);
+            side.add(found.hit, index);
+        }
+    }
+}
+
+// Writes the list of a target from entry `next` on by all lanes of a warp, which find its rows side
+// by side and then take the candidates of a row side by side.
+__device__ __forceinline__ void write_side_by_side(
+    const Walk& walk, const Outlet& outlet, const Target& target, u64 next) {
+    constexpr u32 ROWS = Cells::ROWS * Cells::ROWS;
+    const bool wrapped = PERIODIC && images_differ(walk);
+    const Cells cells(walk, target, wrapped);
+    const u32 lane = threadIdx.x % 32;
+    Side side(outlet, next);
+    #pragma unroll 1
+    for (u32 first = 0; first < ROWS; first += 32) {
+        Cells::Row mine = {};
+        Part own = {};
+        u32 parts = 0;
+        if (first + lane < ROWS) {
+            cells.one_row(first + lane, [&](auto found) {
+                mine = found.row();
+                parts = cells.parts(mine);
+                if (parts) own = cells.part(mine, parts);
+            });
+        }
+        const bool any = own.run.x < own.run.y || (parts & (parts - 1)) != 0;
+        #pragma unroll 1
+        for (u32 rows = __ballot_sync(~0u, any); rows; rows &= rows - 1) {
+            const int from = __ffs(rows) - 1;
+            Part part = {make_uint2(__shfl_sync(~0u, own.run.x, from), __shfl_sync(~0u, own.run.y, from)), 0};
+            if (!PERIODIC) {
+                add_run<true>(walk, target, part.run, Image(), false, side);
+                continue;
+            }
+            part.image = __shfl_sync(~0u, own.image, from);
+            const Cells::Row row = {
+                __shfl_sync(~0u, mine.before, from), __shfl_sync(~0u, mine.image_y, from),
+                __shfl_sync(~0u, mine.image_z, from), __shfl_sync(~0u, mine.low, from),
+                __shfl_sync(~0u, mine.high, from)};
+            u32 left = __shfl_sync(~0u, parts, from);
+            while (true) {
+                const Image image = cells.image_of(walk, row, part);
+                if (!wrapped && (image.a | image.b | image.c) == 0) {
+                    add_run<true>(walk, target, part.run, image, false, side);
+                } else {
+                    add_run<false>(walk, target, part.run, image, wrapped, side);
+                }
+                left &= left - 1;
+                if (!left) break;
+                part = cells.part(row, left);
+            }
+        }
+    }
+}
+
+// Maximum number of targets without complete masks in a block whose lists are each found by a warp.
+// Where more are, the block is walked through rings: if nearly all rows are that long, a thread per
+// target takes less time.
+constexpr u32 FEW = LIST_THREADS / 2;
+
+__device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const Outlet& outlet, u32 slot) {
+    return {outlet.masks + slot, walk.targets.count};
 }
 #endif
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
     const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
     const bool real = slot < outlet.behind;
-    const Target target = target_at(walk, real ? slot : outlet.behind - 1);
 #if NF_OPEN != NF_GENERAL
     // Behind flat_expand, which has written all other lists.
     if (outlet.masks) {
         __shared__ u32 few[FEW], found;
         if (threadIdx.x == 0) found = 0;
-        const bool left = real && words_of(walk, outlet, target).incomplete(Cells::ROWS - 1);
+        const bool left = real && words_of(walk, outlet, slot).incomplete(Cells::ROWS - 1);
         const u32 count = __syncthreads_count(left);
         if (count <= FEW) {
             if (left) few[atomicAdd(&found, 1u)] = slot;
             if (count > 0) __syncthreads();
             for (u32 k = threadIdx.x / 32; k < count; k += LIST_THREADS / 32) {
                 const Target one = target_at(walk, few[k]);
-                write_by_warp(walk, outlet, RowsAround<NF_HALF, PERIODIC, Cells>(walk, one), outlet.starts[one.slot]);
+                write_side_by_side(walk, outlet, one, outlet.starts[one.slot]);
             }
             return;
         }
     }
 #endif
+    const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const u64 start = outlet.starts[target.slot];
     Rings rings;
     rings.ring = rings_of_warps + threadIdx.x / 32 * (32 * 33);
@@ -349,6 +461,7 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     const u32 thread = blockIdx.x * THREADS + threadIdx.x;
     for (u32 source = thread; source < walk.sources.count; source += gridDim.x * THREADS) {
         outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
@@ -362,6 +475,7 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 // The counts and masks where points have left the box.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
 flat_masks_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    await_kernels_before();
     if (!images_differ(walk)) return;
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         write_masks(walk, outlet, slot, true);
@@ -385,12 +499,13 @@ __device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
 // place of their lists; where there are more than a few, the whole block is.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS, 10)
 flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
+    await_kernels_before();
     extern __shared__ u32 stage[];
     const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
     const u32 slot = first + threadIdx.x;
     const bool real = slot < outlet.behind;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
-    const MaskWords<const u32> words = words_of(walk, outlet, target);
+    const MaskWords<const u32> words = words_of(walk, outlet, target.slot);
     prefetch(words);
     const bool left = real && words.incomplete(Cells::ROWS - 1);
     if (__syncthreads_count(left) > FEW) return;

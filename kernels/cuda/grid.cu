@@ -29,6 +29,7 @@ constexpr u32 THREADS = nf::GRID_THREADS;
 // the status of the step before: the entries that it must read stay.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
+    await_kernels_before();
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i < tiles_in_all) tiles[i] = 0;
     if (i > 0) return;
@@ -99,6 +100,7 @@ struct Extent {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
+    await_kernels_before();
     Extent extent;
     u32 bad = 0, first = NONE;
     for (u64 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
@@ -164,6 +166,7 @@ __device__ __forceinline__ void keys(
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
                const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
+    await_kernels_before();
     Extent unused;
     keys<false>(positions, count, lattice, box, counts, key_and_rank, status, unused);
 }
@@ -173,6 +176,7 @@ grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattic
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
                    const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
+    await_kernels_before();
     Extent extent;
     keys<true>(positions, count, lattice, box, counts, key_and_rank, status, extent);
     extent.publish(status);
@@ -191,6 +195,7 @@ __device__ __forceinline__ longlong3 cell_of(const Lattice& lattice, float x, fl
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
                   u32 mask, u32* slots, u32* ids, Brick* bricks, uint2* key_and_rank, Status* status) {
+    await_kernels_before();
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const float* const mine = positions + 3 * static_cast<u64>(i);
@@ -224,6 +229,7 @@ grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_c
 // Second half: from slots to cell numbers, and arbitrary ranks in the cells.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_sparse(u32 count, const u32* __restrict__ ids, u32* counts, uint2* key_and_rank) {
+    await_kernels_before();
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const uint2 found = key_and_rank[i];
@@ -330,12 +336,14 @@ __device__ __forceinline__ void scan(u32* counts, Out* starts, u32 tiles_in_all,
 // Points before every cell; the counts are zero afterwards.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_scan(u32* counts, u32* starts, u32 tiles_in_all, u64* tiles, Status* status) {
+    await_kernels_before();
     scan<u32, true>(counts, starts, tiles_in_all, tiles, status);
 }
 
 // Neighbours before every sorted point.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_scan(u32* counts, u64* starts, u32 tiles_in_all, u64* tiles, Status* status) {
+    await_kernels_before();
     scan<u64, false>(counts, starts, tiles_in_all, tiles, status);
 }
 
@@ -343,6 +351,7 @@ list_scan(u32* counts, u64* starts, u32 tiles_in_all, u64* tiles, Status* status
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ starts, u32 count,
            uint2* __restrict__ placed) {
+    await_kernels_before();
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const uint2 key = key_and_rank[i];
@@ -354,6 +363,7 @@ grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ start
 // which works on any number of items in place.
 extern "C" __global__ void __launch_bounds__(nf::SETTLE_THREADS)
 grid_settle_large(const u32* __restrict__ starts, u32 cells, uint2* placed) {
+    await_kernels_before();
     for (u32 cell = blockIdx.x; cell < cells; cell += gridDim.x) {
         const u32 begin = starts[cell], count = starts[cell + 1] - begin;
         if (count <= LARGE_CELL) continue;
@@ -420,12 +430,14 @@ __device__ __forceinline__ void settle(
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_open(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
                  const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+    await_kernels_before();
     settle<false>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
                      const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+    await_kernels_before();
     settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
@@ -433,6 +445,7 @@ grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lat
 // row lies in one box.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_changes(const int4* __restrict__ wraps, u32 count, u32* __restrict__ changes, u32* flags) {
+    await_kernels_before();
     if (!flags[ANY_WRAPPED]) return;
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     bool change = false;
@@ -449,6 +462,7 @@ grid_changes(const int4* __restrict__ wraps, u32 count, u32* __restrict__ change
 extern "C" __global__ void __launch_bounds__(THREADS)
 lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, const u32* __restrict__ counts,
                u32 count, u64* __restrict__ list_starts, u32* __restrict__ list_counts) {
+    await_kernels_before();
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot >= count) return;
     const u32 i = __float_as_uint(at[slot].w);
@@ -460,6 +474,7 @@ lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, co
 // goes to memory of the host.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_bounds(const u64* __restrict__ starts, u32 step, u32 parts, u32 last, u64* __restrict__ out) {
+    await_kernels_before();
     const u32 part = blockIdx.x * THREADS + threadIdx.x;
     if (part > parts) return;
     const u64 slot = static_cast<u64>(part) * step;
@@ -469,6 +484,7 @@ list_bounds(const u64* __restrict__ starts, u32 step, u32 parts, u32 last, u64* 
 // The caller's index of every sorted point.
 extern "C" __global__ void __launch_bounds__(THREADS)
 order_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ out) {
+    await_kernels_before();
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot < count) out[slot] = __float_as_uint(at[slot].w);
 }
@@ -476,6 +492,7 @@ order_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ out)
 // The same value everywhere.
 extern "C" __global__ void __launch_bounds__(THREADS)
 fill_values(float* out, u64 count, float value) {
+    await_kernels_before();
     const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (i < count) out[i] = value;
 }
@@ -484,6 +501,7 @@ fill_values(float* out, u64 count, float value) {
 // `room` numbers. Without an array the one channel of a point is its index.
 extern "C" __global__ void __launch_bounds__(THREADS)
 interleave(const float* __restrict__ in, u32 stride, u32 channels, u64 numbers, float* __restrict__ out, u32 room) {
+    await_kernels_before();
     const u64 k = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
     if (k >= numbers) return;
     const u64 point = k / channels, channel = k - point * channels;
@@ -494,6 +512,7 @@ interleave(const float* __restrict__ in, u32 stride, u32 channels, u64 numbers, 
 extern "C" __global__ void __launch_bounds__(THREADS)
 values_in_order(const float4* __restrict__ at, const u32* __restrict__ in, u32 channels, u32 count,
                 u32* __restrict__ out) {
+    await_kernels_before();
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot >= count) return;
     const u64 i = __float_as_uint(at[slot].w);

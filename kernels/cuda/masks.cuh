@@ -31,16 +31,15 @@ struct MaskWords {
 
 // Collects the bits of a row.
 struct Masker {
+    static constexpr bool LEAN = true;
     const float4* at;
     u32 count, bits, next;
 
     __device__ __forceinline__ explicit Masker(const Walk& walk) : at(walk.sources.at), count(0), bits(0), next(1) {}
     __device__ __forceinline__ const float4* sources() const { return at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
-        if (hit) {
-            bits |= next;
-            count++;
-        }
+        add_if(hit, next, bits);
+        add_if(hit, 1, count);
         next <<= 1;
     }
     __device__ __forceinline__ void begin_row() {

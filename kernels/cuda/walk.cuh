@@ -80,6 +80,12 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     return target;
 }
 
+// The squared radius, as a number that the compiler takes for one of the target's: inner loops then
+// keep it in a register and do not load it anew in every turn.
+__device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target) {
+    return target.index == NONE ? 0.0f : walk.lattice.r2;
+}
+
 // Whether a list of this kind holds the pair.
 template <bool HALF>
 __device__ __forceinline__ bool wanted(u32 target, u32 source, i64 a, i64 b, i64 c) {

@@ -47,6 +47,7 @@ struct Outlet {
 #if NF_WORK == NF_COUNT
 
 struct Work {
+    static constexpr bool LEAN = true;
     u32 count;
     const Walk& walk;
     const Outlet& outlet;
@@ -54,7 +55,7 @@ struct Work {
     __device__ __forceinline__ Work(const Walk& walk, const Target&, const Outlet& outlet) : count(0), walk(walk), outlet(outlet) {}
     __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
-        if (hit) count++;
+        add_if(hit, 1, count);
     }
     // Sums of all lanes of a warp.
     __device__ __forceinline__ void add_up() {
@@ -69,6 +70,7 @@ struct Work {
 
 // Writes straight to the list, for strategies whose threads do not go in step.
 struct Work {
+    static constexpr bool LEAN = false;
     u64 next;
     const Walk& walk;
     const Outlet& outlet;
@@ -106,6 +108,7 @@ __device__ __forceinline__ void read_channels(const Outlet& outlet, u32 k, float
 // The kernel is evaluated for candidates that turn out not to be neighbours too where that takes
 // no more than the channel that comes along with the position.
 struct Work {
+    static constexpr bool LEAN = NF_SOURCES <= 1 && NF_OUTPUTS <= 1;
     float target[TARGET_ROOM];
     float sum[OUTPUT_ROOM];
     const Walk& walk;
@@ -171,6 +174,7 @@ struct Work {
 extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 stride, u32 count,
               float4* __restrict__ sources, float4* __restrict__ more) {
+    await_kernels_before();
     const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;
     if (slot == 0) {

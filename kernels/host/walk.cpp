@@ -13,6 +13,7 @@ struct Found {
 };
 
 struct Listing {
+    static constexpr bool LEAN = true;
     const Walk& walk;
     u32* to;
     u64 count;

@@ -99,6 +99,25 @@ fn every_cuda_file_with_kernels_belongs_to_a_source() {
     }
 }
 
+/// Kernels that are started while the one before them ends must wait for it themselves.
+#[test]
+fn kernels_that_overlap_wait_for_those_before_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+    for file in ["grid.cu", "flat.cu", "work.cuh"] {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        let kernels: Vec<_> = text.split("extern \"C\" __global__").skip(1).collect();
+        assert!(!kernels.is_empty(), "{file}");
+        for kernel in kernels {
+            let body = kernel.split_once(") {\n").unwrap().1.trim_start();
+            let head = &kernel[..kernel.find('{').unwrap()];
+            assert!(
+                body.starts_with("await_kernels_before();"),
+                "{file}: {head}"
+            );
+        }
+    }
+}
+
 #[test]
 fn names_of_sources_are_told_apart() {
     let names: BTreeSet<_> = manifest().map(|source| source.name).collect();
@@ -111,7 +130,8 @@ fn the_header_of_constants_holds_what_rust_has() {
     for line in [
         "constexpr unsigned SCAN_TILE = GRID_THREADS * SCAN_VECTORS * 4;\n",
         "#define NF_LISTS 1\n",
-        "// Threads of a block of `flat`.\nconstexpr unsigned FLAT_THREADS = 256;\n",
+        "// Threads of a block of `cell_tasks` and `half_tiles`.\n\
+         constexpr unsigned TILE_THREADS = 128;\n",
     ] {
         assert!(constants::HEADER.contains(line), "{}", constants::HEADER);
     }

@@ -555,6 +555,62 @@ fn lists_delivered_in_parts_are_those_written_at_once() {
     }
 }
 
+/// Lists whose rows do not fit their masks are found by warps, or by whole blocks where they are
+/// many; both beside another strategy, in all domains.
+#[test]
+fn rows_beyond_their_masks_are_listed_too() {
+    let Some(backend) = backend() else { return };
+    let side = 26.0;
+    let inside = |points: Vec<[f32; 3]>| -> Vec<[f32; 3]> {
+        let within = |x: f32| x.rem_euclid(side as f32).min(side as f32 - 0.001);
+        points.into_iter().map(|at| at.map(within)).collect()
+    };
+    let uniform = Cloud::Uniform.points(20_000, 3);
+    let clusters = Cloud::Clusters.points(20_000, 3);
+    let periodic = Domain::new([Some(side); 3]).unwrap();
+    let tilted = Domain::triclinic([Some(side); 3], [5.2, 2.6, -3.9]).unwrap();
+    for (points, radius, domain) in [
+        (clusters.clone(), 1.0, Domain::OPEN),
+        (uniform.clone(), 2.2, Domain::OPEN),
+        (inside(uniform.clone()), 2.2, periodic),
+        (inside(clusters.clone()), 0.9, periodic),
+        (uniform.clone(), 2.2, periodic),
+        (inside(uniform), 2.2, tilted),
+        (inside(clusters), 0.9, tilted),
+    ] {
+        for (kind, subdivision) in [
+            (ListKind::Full, 1),
+            (ListKind::Full, 2),
+            (ListKind::Half, 1),
+        ] {
+            let scene = Scene::new(
+                &backend,
+                (radius, domain, subdivision),
+                std::slice::from_ref(&points),
+            );
+            let scene = scene.unwrap();
+            let found = [Strategy::Flat, Strategy::CellTasks].map(|strategy| {
+                let mut storage = DeviceLists::default();
+                (backend.search(scene.pair(0, 0), kind, strategy, &mut storage)).unwrap();
+                let (mut start, mut count) = (vec![0; points.len()], vec![0; points.len()]);
+                let mut entries = vec![u32::MAX; storage.pairs() as usize];
+                (storage.download(&backend, &mut start, &mut count, &mut entries)).unwrap();
+                let list = |i: usize| {
+                    let begin = start[i] as usize;
+                    let mut list = entries[begin..begin + count[i] as usize].to_vec();
+                    list.sort_unstable();
+                    list
+                };
+                (0..points.len()).map(list).collect::<Vec<_>>()
+            });
+            assert!(
+                found[0] == found[1],
+                "{radius} {domain:?} {subdivision} {kind:?}"
+            );
+        }
+    }
+}
+
 /// Counting looks first whether a warp has any candidates, lists do not. Of two sets that lie apart
 /// in most places both say the same.
 #[test]

@@ -198,8 +198,8 @@ pub mod kernels {
     //!   [`PairKernel`](crate::PairKernel) reads and gives, derived for structs.
     //!   [`pair_kernel`](crate::pair_kernel) translates a kernel for the GPU,
     //!   [`pair_fn`](crate::pair_fn) a function that it calls; [`cuda_source`] returns the text.
-    //!   [`fast_sqrt`], [`fast_rsqrt`], [`fast_recip`], [`fast_div`] and [`fast_mul_add`] are
-    //!   cheaper on a GPU than exact functions.
+    //!   [`fast_sqrt`], [`fast_rsqrt`], [`fast_recip`], [`fast_div`], [`fast_mul_add`] and
+    //!   [`fast_saturate`] are cheaper on a GPU than exact functions.
     //! * For kernels that ask for more than values of points: [`Indices`] has the indices of both,
     //!   [`Images`] finds the periodic image of a pair, and [`Random`] has random numbers of points
     //!   and pairs, by [`philox4x32`]. [`unit_interval`], [`unit_variance`] and [`normal`] make
@@ -213,8 +213,8 @@ pub mod kernels {
         Dimensions, EnergyForce, EnergyVirial, Field, FieldsOf, Forces, Images, Indices,
         Interactions, LennardJones, LongRange, MAX_TYPES, Mixing, PairPotential, PlainLennardJones,
         PowerLaw, Random, Screening, SphDensity, SphForce, Sum, Truncation, WendlandC2,
-        cuda_source, fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high, normal,
-        philox4x32, unit_interval, unit_variance,
+        cuda_source, fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_saturate, fast_sqrt,
+        mul_high, normal, philox4x32, unit_interval, unit_variance,
     };
 }
 

@@ -60,7 +60,7 @@ pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use device as __device;
 pub use device::{
     cuda_source,
-    fast::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high},
+    fast::{fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_saturate, fast_sqrt, mul_high},
 };
 pub use error::{Error, ErrorKind, MAX_TYPES};
 pub use field::{Field, FieldsOf, Indices};

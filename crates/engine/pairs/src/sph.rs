@@ -12,7 +12,9 @@
 //! Roots and quotients are the fast forms of a GPU, off by one or two units in the last place, and
 //! the sums of products there are rounded once.
 
-use crate::{Pair, PairKernel, fast_div, fast_mul_add, fast_sqrt, pair_fn, pair_kernel};
+use crate::{
+    Pair, PairKernel, fast_div, fast_mul_add, fast_saturate, fast_sqrt, pair_fn, pair_kernel,
+};
 use std::f32::consts::PI;
 
 /// The number of dimensions that a smoothing kernel is normalised for.
@@ -78,16 +80,20 @@ impl WendlandC2 {
     #[inline(always)]
     pub fn value(&self, d2: f32) -> f32 {
         let d = fast_sqrt(d2);
-        let u = fast_mul_add(d, self.minus_inverse_support(), 1.0).max(0.0);
+        let u = fast_saturate(fast_mul_add(d, self.minus_inverse_support(), 1.0));
         let u2 = u * u;
-        self.scale * u2 * u2 * fast_mul_add(d, self.twice_inverse_h(), 1.0)
+        u2 * u2 * fast_mul_add(d, self.twice_scale_over_h(), self.scale)
     }
 
     /// (dW/dd)/d at squared distance `d2`, finite at 0: −5·scale/h² · (1 − q/2)³.
     #[pair_fn(crate = crate)]
     #[inline(always)]
     pub fn gradient_over_distance(&self, d2: f32) -> f32 {
-        let u = fast_mul_add(fast_sqrt(d2), self.minus_inverse_support(), 1.0).max(0.0);
+        let u = fast_saturate(fast_mul_add(
+            fast_sqrt(d2),
+            self.minus_inverse_support(),
+            1.0,
+        ));
         self.gradient_scale() * (u * u * u)
     }
 
@@ -97,10 +103,10 @@ impl WendlandC2 {
         -0.5 * self.inverse_h
     }
 
-    /// 2/h, the slope of 2q + 1.
+    /// 2·scale/h, the slope of scale · (2q + 1).
     #[inline(always)]
-    fn twice_inverse_h(&self) -> f32 {
-        2.0 * self.inverse_h
+    fn twice_scale_over_h(&self) -> f32 {
+        2.0 * self.inverse_h * self.scale
     }
 
     /// The factor of the gradient, −5·scale/h².

@@ -430,6 +430,18 @@ pub unsafe extern "C" fn cuGetExportTable(table: *mut *const c_void, _: *const c
 
 /// As in the CUDA driver, but the kernel does nothing.
 #[unsafe(no_mangle)]
+pub extern "C" fn cuLaunchKernelEx(
+    _config: *const c_void,
+    _function: Handle,
+    _arguments: *mut Handle,
+    _extra: *mut Handle,
+) -> Status {
+    KERNELS.fetch_add(1, Ordering::Relaxed);
+    SUCCESS
+}
+
+/// As in the CUDA driver, but the kernel does nothing.
+#[unsafe(no_mangle)]
 pub extern "C" fn cuLaunchKernel(
     _function: Handle,
     _grid_x: c_uint,

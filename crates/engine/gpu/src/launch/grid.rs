@@ -136,7 +136,7 @@ impl GridKernels {
     /// Those of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&nearfield_kernels::GRID))?;
-        let kernel = |name| Kernel::of(&module, name);
+        let kernel = |name| Kernel::overlapping(&module, name);
         Ok(Self {
             reset: kernel("grid_reset")?,
             bounds: kernel("grid_bounds")?,

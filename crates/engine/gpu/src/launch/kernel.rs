@@ -14,16 +14,29 @@
 //!    elements as the counts beside it say. Buffers are reserved by those counts right before, and
 //!    are never shortened.
 //! 2. **Order.** A launch is on the backend's stream, as are the launches and copies that write
-//!    what it reads. Work on a stream runs in the order in which it was started. Streams beside it
+//!    what it reads. Work on a stream runs in the order in which it was started: a kernel that
+//!    overlaps waits for the one before it before it reads or writes anything. Streams beside it
 //!    are joined by events.
 //! 3. **Indices.** Kernels write by the indices in a sorted set. `grid_settle` leaves a permutation
 //!    of the set's own indices there even if the sort fails, so no index is out of range.
 //!
 //! `SAFETY` comments of the functions name the argument that is particular to them.
 
-use crate::{error::Error, memory::Queue, program::Module};
-use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg, sys::CUfunction_attribute};
+use crate::{
+    error::Error,
+    memory::{Launch, Queue},
+    program::Module,
+    version::Arch,
+};
+use cudarc::driver::{
+    CudaFunction, DeviceRepr, DriverError,
+    sys::{CUfunction_attribute, CUresult},
+};
 use nearfield_kernels::constants;
+use std::{ffi::c_void, ptr};
+
+/// The first architecture that starts blocks of a kernel while the one before it ends.
+const OVERLAPPING: Arch = Arch::new(90);
 
 /// Items that a block of a scan takes. Arrays that are scanned are padded to whole tiles.
 pub(crate) const SCAN_TILE: usize = constants::SCAN_TILE as usize;
@@ -76,7 +89,13 @@ pub(super) struct Kernel {
     /// As `grid_scan of grid`: the function and its program.
     name: String,
     function: CudaFunction,
+    /// See [`Launch`].
+    overlaps: bool,
 }
+
+/// Maximum number of arguments of a kernel. Their addresses are collected on the stack, so that a
+/// launch allocates nothing; the longest list of a kernel there is has ten.
+const MAX_ARGUMENTS: usize = 16;
 
 impl Kernel {
     /// Looks up the kernel `name` of a module.
@@ -86,7 +105,27 @@ impl Kernel {
     pub(super) fn of(module: &Module, name: &str) -> Result<Self, Error> {
         let function = module.function(name)?;
         let name = format!("{name} of {}", module.program());
-        Ok(Self { name, function })
+        Ok(Self {
+            name,
+            function,
+            overlaps: false,
+        })
+    }
+
+    /// As [`of`](Self::of), of a kernel that begins with `await_kernels_before`: its blocks take
+    /// their places while the kernel before it ends, where the device can do that.
+    ///
+    /// A test of nearfield-kernels makes sure that all kernels of grid.cu and flat.cu, and
+    /// `gather_fields`, begin so. No others may be looked up here.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn overlapping(module: &Module, name: &str) -> Result<Self, Error> {
+        let overlaps = module.arch() >= OVERLAPPING;
+        Ok(Self {
+            overlaps,
+            ..Self::of(module, name)?
+        })
     }
 
     /// Asks the driver for this number of bytes of shared memory per block, which launches name;
@@ -111,28 +150,40 @@ impl Kernel {
         shape: LaunchShape,
         arguments: &[&dyn Argument],
     ) -> Result<(), Error> {
-        let mut launch = queue.launch_builder(&self.function);
-        for argument in arguments {
-            argument.push(&mut launch);
-        }
         let LaunchShape {
             blocks,
             threads,
             shared,
         } = shape;
+        let launch = Launch {
+            blocks,
+            threads,
+            shared,
+            overlaps: self.overlaps,
+        };
+        let mut addresses = [ptr::null_mut(); MAX_ARGUMENTS];
+        let Some(addresses) = addresses.get_mut(..arguments.len()) else {
+            return Err(Error::driver(
+                format!("starting kernel {}", self.name),
+                DriverError(CUresult::CUDA_ERROR_INVALID_VALUE),
+            ));
+        };
+        for (address, argument) in addresses.iter_mut().zip(arguments) {
+            *address = argument.address();
+        }
         // SAFETY: the caller passes what the kernel declares, over memory that the kernel may use.
-        unsafe { queue.launch_staged(&self.name, &mut launch, blocks, threads, shared) }
+        unsafe { queue.start(&self.name, &self.function, &launch, addresses) }
     }
 }
 
 /// A value that a kernel takes: a number, an address, or a struct of `layout`.
 pub(super) trait Argument {
-    /// Appends the value to the arguments of a launch.
-    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>);
+    /// Where the value is; a launch reads it there.
+    fn address(&self) -> *mut c_void;
 }
 
 impl<T: DeviceRepr> Argument for T {
-    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>) {
-        launch.arg(self);
+    fn address(&self) -> *mut c_void {
+        ptr::from_ref(self).cast_mut().cast()
     }
 }

@@ -145,7 +145,7 @@ impl TraversalKernels {
     /// # Errors
     /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
     pub(crate) fn load(module: &Module, traverse: Traverse, pairs: bool) -> Result<Self, Error> {
-        let gather = pairs.then(|| Kernel::of(module, "gather_fields"));
+        let gather = pairs.then(|| Kernel::overlapping(module, "gather_fields"));
         let gather = gather.transpose()?;
         Ok(Self { traverse, gather })
     }
@@ -193,9 +193,9 @@ impl Flat {
         } else {
             ("flat", FLAT_THREADS)
         };
-        let wrapped = (apart && !lists).then(|| Kernel::of(module, "flat_wrapped"));
+        let wrapped = (apart && !lists).then(|| Kernel::overlapping(module, "flat_wrapped"));
         Ok(Self {
-            traverse: Kernel::of(module, traverse)?,
+            traverse: Kernel::overlapping(module, traverse)?,
             wrapped: wrapped.transpose()?,
             threads,
             lanes: if warps { WARP } else { 1 },
@@ -244,14 +244,14 @@ const WRAPPED_BLOCKS: u32 = 1_024;
 impl Masks {
     /// The kernels of flat.cu; `apart`: also the one for points that have left the box.
     fn load(module: &Module, apart: bool) -> Result<Self, Error> {
-        let expand = Kernel::of(module, "flat_expand")?;
+        let expand = Kernel::overlapping(module, "flat_expand")?;
         let staged = [STAGED_AT_MOST, STAGED_ANYWHERE];
         let allowed = |entries: &u32| expand.allow_shared(entries * size_of::<u32>() as u32);
         let max_staged = staged.into_iter().find(allowed).unwrap_or(STAGED_ANYWHERE);
         Ok(Self {
-            count: Kernel::of(module, "flat_masks")?,
+            count: Kernel::overlapping(module, "flat_masks")?,
             wrapped: apart
-                .then(|| Kernel::of(module, "flat_masks_wrapped"))
+                .then(|| Kernel::overlapping(module, "flat_masks_wrapped"))
                 .transpose()?,
             expand,
             max_staged,

@@ -21,6 +21,7 @@
 mod arrivals;
 mod buffer;
 mod host;
+mod launch;
 mod queue;
 
 pub use arrivals::{Arrivals, Destination};
@@ -28,4 +29,5 @@ pub use arrivals::{Arrivals, Destination};
 pub use buffer::poison_new_memory;
 pub(crate) use buffer::{Buffer, kept_buffers};
 pub use host::HostBuffer;
+pub(crate) use launch::Launch;
 pub use queue::{Arriving, HostCopy, Queue, Transfers};

@@ -179,7 +179,7 @@ impl<T> HostCopy<T> {
 
 /// Where a copy goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(super) enum Direction {
     ToHost,
     ToDevice,
     OnDevice,
@@ -187,7 +187,7 @@ enum Direction {
 
 /// An operation that is timed.
 #[derive(Debug)]
-enum Work {
+pub(super) enum Work {
     /// Its name.
     Kernel(String),
     /// Name of the values, direction, and bytes.
@@ -266,30 +266,10 @@ impl Queue {
         blocks: u32,
         threads: u32,
     ) -> Result<(), Error> {
-        // SAFETY: the arguments are those that the kernel declares, says the caller.
-        unsafe { self.launch_staged(name, launch, blocks, threads, 0) }
-    }
-
-    /// As [`launch`](Self::launch), with `shared` bytes of shared memory for every block beside
-    /// what the kernel declares; more than 48 KiB in all is refused by the driver.
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Safety
-    /// As there.
-    pub(crate) unsafe fn launch_staged(
-        &self,
-        name: &str,
-        launch: &mut LaunchArgs<'_>,
-        blocks: u32,
-        threads: u32,
-        shared: u32,
-    ) -> Result<(), Error> {
         let config = LaunchConfig {
             grid_dim: (blocks, 1, 1),
             block_dim: (threads, 1, 1),
-            shared_mem_bytes: shared,
+            shared_mem_bytes: 0,
         };
         self.timed(
             || Work::Kernel(name.to_owned()),
@@ -564,7 +544,7 @@ impl Queue {
     }
 
     /// Runs `start`, between two events of the device while a trace is recorded.
-    fn timed(
+    pub(super) fn timed(
         &self,
         work: impl FnOnce() -> Work,
         start: impl FnOnce() -> Result<(), DriverError>,

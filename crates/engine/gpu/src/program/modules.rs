@@ -31,11 +31,18 @@ pub struct Module {
     /// Name of the program, for messages.
     program: String,
     module: Arc<CudaModule>,
+    /// Of the device.
+    arch: Arch,
     /// Cache or compiler.
     origin: Origin,
 }
 
 impl Module {
+    /// Architecture of the device that it is loaded on.
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// The kernel of that name.
     ///
     /// # Errors
@@ -184,6 +191,7 @@ impl Modules {
         Ok(Module {
             program: program.name().to_owned(),
             module,
+            arch: self.arch,
             origin,
         })
     }

@@ -5,8 +5,8 @@ use super::common::{self, Case, Close, check};
 use glam::{Vec2, Vec3};
 use nearfield_gpu::{Arch, Program};
 use nearfield_pairs::{
-    fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_sqrt, mul_high, normal, pair_fn,
-    philox4x32, unit_interval, unit_variance,
+    fast_div, fast_mul_add, fast_recip, fast_rsqrt, fast_saturate, fast_sqrt, mul_high, normal,
+    pair_fn, philox4x32, unit_interval, unit_variance,
 };
 
 const EPSILON2: f32 = 1e-4;
@@ -401,6 +401,7 @@ cases! {
     Close::Bits;
     fn fast_forms(a: f32, b: f32) -> f32 {
         fast_mul_add(fast_recip(a), b, fast_sqrt(a) + fast_rsqrt(b)) - fast_div(a, b)
+            + fast_saturate(1.0 - a * a)
     }
 
     Close::Bits;

@@ -1,7 +1,8 @@
 //! Functions that are an instruction or two on a GPU.
 //!
 //! On the CPU they are the exact ones. On a GPU roots and quotients take one or a few instructions
-//! where the exact ones take about ten, and [`fast_mul_add`] takes one instead of two.
+//! where the exact ones take about ten, [`fast_mul_add`] takes one instead of two, and
+//! [`fast_saturate`] none.
 //!
 //! [`mul_high`] is exact on both.
 
@@ -31,6 +32,7 @@ built_in! {
     fast_recip => "fast_recip",
     fast_div => "__fdividef",
     fast_mul_add => "fast_mul_add",
+    fast_saturate => "fast_saturate",
     mul_high => "nf::mul_high"
 }
 
@@ -66,6 +68,13 @@ pub fn fast_div(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub fn fast_mul_add(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
+}
+
+/// x, or 0 where x is negative or NaN; above 1 it is x on the CPU and 1 on a GPU, which does that
+/// along with the operation that x comes from.
+#[inline(always)]
+pub fn fast_saturate(x: f32) -> f32 {
+    x.max(0.0)
 }
 
 /// The upper 32 bits of the product of two integers, as [`u32::wrapping_mul`] gives the lower ones.

@@ -53,7 +53,7 @@ use std::{
 };
 
 /// Names that the text around a kernel has: a function of the user's gets another one.
-const RESERVED: [&str; 12] = [
+const RESERVED: [&str; 13] = [
     "pair",
     "symmetric",
     "Pair",
@@ -61,6 +61,7 @@ const RESERVED: [&str; 12] = [
     "fast_rsqrt",
     "fast_recip",
     "fast_mul_add",
+    "fast_saturate",
     "potential",
     "nf",
     "visit",

@@ -13,6 +13,7 @@ inline float largest(float a, float b) { return a != a ? b : b > a ? b : a; }
 #define fminf least
 #define fmaxf largest
 inline float fast_sqrt(float x) { return std::sqrt(x); }
+inline float fast_saturate(float x) { return std::fmax(x, 0.0f); }
 inline float fast_rsqrt(float x) { return 1.0f / std::sqrt(x); }
 inline float fast_recip(float x) { return 1.0f / x; }
 inline float fast_mul_add(float a, float b, float c) { return a * b + c; }

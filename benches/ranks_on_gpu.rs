@@ -9,7 +9,8 @@
 //! names what is computed, `lists,density` without it, and `--radius` is in spacings of the
 //! lattice. `--bytes` lets messages pass through the host, as between processes, where ranks would
 //! hand arrays over. It prints the least time of either, their ratio, where the time of the slowest
-//! rank went, and the halo points of all ranks as a share of the points.
+//! rank went, and the halo points of all ranks as a share of the points. With `--hidden` each rank
+//! prints how much of the time of its halos was hidden behind work among its own points.
 
 use nearfield::{
     device::{DeviceEngine, DeviceField, Progress},
@@ -39,6 +40,8 @@ struct Plan {
     force: bool,
     /// Whether messages are bytes.
     bytes: bool,
+    /// Whether ranks tell how much of their halos' time was hidden.
+    hidden: bool,
 }
 
 impl Plan {
@@ -123,6 +126,7 @@ fn steps(
     let mut sums = engine.zeros::<f32>(points)?;
     let mut forces = engine.zeros::<f32>(3 * points)?;
     let (density, force) = plan.kernels();
+    engine.time_halos(plan.hidden);
     let mut times = Vec::new();
     for _ in 0..STEPS {
         // All begin together.
@@ -160,6 +164,15 @@ fn steps(
             }
         }
         times.push(phases);
+    }
+    if plan.hidden {
+        let halos = engine.halo_times();
+        println!(
+            "rank {}: halos under way for {:.2} ms a step, {:.1} % of it hidden",
+            engine.rank(),
+            1e3 * halos.halo.as_secs_f64() / STEPS as f64,
+            100.0 * halos.hidden()
+        );
     }
     Ok((times, engine.points(set)?[1]))
 }
@@ -209,6 +222,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         density: works("density"),
         force: works("force"),
         bytes: has("--bytes"),
+        hidden: has("--hidden"),
     };
     let each = flag("--points-per-rank", "0").parse::<f64>()? as usize;
     let all = flag("--points", "8e6").parse::<f64>()? as usize;

@@ -18,6 +18,7 @@ pub struct RankedBuilder {
     pub(crate) rule: RadiusRule,
     pub(crate) lists: ListKind,
     pub(crate) deterministic: bool,
+    pub(crate) gpu_messages: bool,
 }
 
 impl RankedBuilder {
@@ -31,6 +32,7 @@ impl RankedBuilder {
             rule: RadiusRule::Uniform,
             lists: ListKind::Full,
             deterministic: false,
+            gpu_messages: false,
         }
     }
 
@@ -89,6 +91,15 @@ impl RankedBuilder {
     pub fn deterministic(mut self, deterministic: bool) -> Self {
         self.engine = self.engine.deterministic(deterministic);
         self.deterministic = deterministic;
+        self
+    }
+
+    /// Messages are sent from the memory of GPUs and received into it, by an MPI that knows them;
+    /// off by default, when they pass through page-locked memory of the host. For
+    /// [`DeviceRankedEngine`](crate::device::DeviceRankedEngine) on processes. It is refused on all
+    /// ranks if the MPI does not know GPUs or cannot be asked.
+    pub fn gpu_messages(mut self, gpu_messages: bool) -> Self {
+        self.gpu_messages = gpu_messages;
         self
     }
 }

@@ -28,7 +28,7 @@
 
 use crate::{
     error::{Error, Refusal},
-    transport::{Fault, FaultCause, Handed, Reduction, Tag, Transport},
+    transport::{Announced, DeviceMemory, Fault, FaultCause, Handed, Reduction, Tag, Transport},
 };
 use bytemuck::{Pod, Zeroable};
 use nearfield_grid::memory::{Shortage, make_room, with_room};
@@ -235,6 +235,27 @@ impl Communicator {
     pub(crate) fn begin(&mut self) -> Exchange {
         self.exchanges += 1;
         Exchange(self.exchanges)
+    }
+
+    /// Whether messages can be sent from the memory of a GPU and received into it.
+    pub(crate) fn takes_device_memory(&self) -> Result<(), Refusal> {
+        self.transport.takes_device_memory().map_err(|why| {
+            Refusal::new(format!(
+                "messages from the memory of GPUs were asked for: {why}"
+            ))
+        })
+    }
+
+    /// Waits until bytes that were announced have come to memory of the device.
+    pub(crate) fn receive_into(
+        &mut self,
+        parts: Vec<(Announced, DeviceMemory)>,
+    ) -> Result<(), Fault> {
+        let _span = tracing::debug_span!("ranks.wait").entered();
+        let begin = Instant::now();
+        let received = self.transport.receive_into(parts);
+        self.waited += begin.elapsed();
+        received
     }
 
     /// Whether messages can bring things along.

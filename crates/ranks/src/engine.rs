@@ -112,6 +112,12 @@ impl<T: Scalar> RankedEngine<T> {
                      leave out deterministic(true) or lists(ListKind::Half)",
                 ));
             }
+            if settings.gpu_messages {
+                return Err(Refusal::new(
+                    "messages from the memory of GPUs need data that live there: leave out \
+                     gpu_messages(true), or take DeviceRankedEngine",
+                ));
+            }
             let radius = T::radius(settings.radius).map_err(Refusal::new)?;
             let domain = settings.domain.clone().map_err(Refusal::new)?;
             let engine = settings.engine.clone().precision(T::PRECISION);

@@ -93,5 +93,5 @@ pub use follow::Following;
 pub use lists::{IdLists, RankedLists};
 pub use migration::Migration;
 pub use scalar::Scalar;
-pub use times::StepTimes;
+pub use times::{HaloTimes, StepTimes};
 pub use traverse::RankedTraversal;

@@ -23,11 +23,34 @@ pub struct StepTimes {
 impl StepTimes {
     /// The share of the halo's time that was hidden behind work, 0 to 1; 1 if there was no halo.
     pub fn hidden(&self) -> f64 {
-        if self.halo.is_zero() {
-            return 1.0;
-        }
-        1.0 - self.waiting.as_secs_f64() / self.halo.as_secs_f64()
+        hidden(self.halo, self.waiting)
     }
+}
+
+/// The times of halos on the GPU of this rank, from
+/// [`DeviceRankedEngine::halo_times`](crate::device::DeviceRankedEngine::halo_times).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct HaloTimes {
+    /// From the moment at which the positions or fields of a halo were gathered to the moment at
+    /// which those of the other ranks were on the GPU, summed over all exchanges.
+    pub halo: Duration,
+    /// The part of `halo` after the work of the GPU among owned points had ended.
+    pub waiting: Duration,
+}
+
+impl HaloTimes {
+    /// The share of the halo's time that was hidden behind work, 0 to 1; 1 if there was no halo.
+    pub fn hidden(&self) -> f64 {
+        hidden(self.halo, self.waiting)
+    }
+}
+
+fn hidden(halo: Duration, waiting: Duration) -> f64 {
+    if halo.is_zero() {
+        return 1.0;
+    }
+    1.0 - waiting.as_secs_f64() / halo.as_secs_f64()
 }
 
 /// The times of the steps so far.

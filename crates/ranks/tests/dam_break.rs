@@ -22,6 +22,7 @@ fn small(output: &Path) -> Args {
             ..nearfield_dam_break::Args::default()
         },
         deterministic: true,
+        ..Args::default()
     }
 }
 

@@ -3,11 +3,17 @@
 //! Without MPI around it this program starts itself with `mpirun`, on 1, 2 and 3 ranks, and ends
 //! them if they take too long: the watchdog that the library does without.
 
+mod common;
 mod protocol;
 
+use common::on_gpu;
 use nearfield_ranks::{
-    RankedEngine,
-    transport::{Transport, mpi::Mpi},
+    ErrorKind, RankedEngine,
+    device::DeviceRankedEngine,
+    transport::{
+        Announced, DeviceMemory, Fault, FaultCause, Reduction, Tag, Transport,
+        mpi::{Mpi, MpiTransport},
+    },
 };
 use std::{
     process::{Command, ExitCode},
@@ -85,7 +91,14 @@ fn ranked() {
             }
         }
     }
+    for part in [usize::MAX, 1000] {
+        by_address(&mpi, part);
+    }
+    unknown_to_mpi(&mpi);
     bits(&mpi);
+    if on_gpu::has_gpu() {
+        on_gpus(&mpi);
+    }
     let kept = mpi.transport().unwrap();
     let mut kept: Box<dyn Transport> = Box::new(kept);
     drop(mpi);
@@ -121,5 +134,145 @@ fn bits(mpi: &Mpi) {
         assert_eq!(mine[index], points[*id as usize]);
         let list = lists.of(*id as usize).iter().map(|j| u64::from(*j));
         assert!(found.of(index).iter().copied().eq(list), "point {id}");
+    }
+}
+
+const TAG: Tag = Tag(Tag::FIRST_FREE);
+
+/// Bytes that stay where they are.
+fn memory_of(mut bytes: Vec<u8>) -> DeviceMemory {
+    let (address, len) = (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len());
+    // SAFETY: a vector that is moved keeps its bytes where they are, and nothing looks at them.
+    unsafe { DeviceMemory::new(address, len, Box::new(bytes)) }
+}
+
+/// Memory is sent from and received into by its address. The memory is the host's, which every MPI
+/// takes.
+fn by_address(mpi: &Mpi, part: usize) {
+    let mut rank = mpi.transport().unwrap();
+    rank.set_part(part);
+    // SAFETY: all memory is the host's.
+    unsafe { rank.assume_device_memory() };
+    assert_eq!(rank.takes_device_memory(), Ok(()));
+    let (me, ranks) = (rank.rank(), rank.ranks());
+    if ranks == 1 {
+        let with = Box::new(memory_of(vec![1]));
+        assert!(rank.hand_over(0, TAG, vec![1], with).is_err(), "to itself");
+        return;
+    }
+    let byte = |from: usize, number: usize, k: usize| (k * 7 + k / 251 + from + number) as u8;
+    // From eager messages to those that wait for their receiver.
+    let lengths = [4, 1000, 1001, 100_000, 3_000_017];
+    let (next, before) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
+    for turn in 0..2 {
+        for (number, len) in lengths.iter().enumerate() {
+            let bytes = (0..*len).map(|k| byte(me, number, k)).collect();
+            let with = Box::new(memory_of(bytes));
+            rank.hand_over(next, TAG, vec![number as u8], with).unwrap();
+            rank.post(next, TAG, vec![99]).unwrap();
+        }
+        let mut coming: Vec<(Announced, usize)> = Vec::new();
+        for (number, len) in lengths.iter().enumerate() {
+            // Bytes whose announcement is dropped are forgotten, and their sender does not wait.
+            if (turn, number) == (1, 1) {
+                assert_eq!(rank.receive(before, TAG).unwrap(), [1]);
+            } else {
+                let (message, with) = rank.receive_handed(before, TAG).unwrap();
+                let announced = with.unwrap().downcast::<Announced>().unwrap();
+                assert_eq!((message, announced.bytes()), (vec![number as u8], *len));
+                coming.push((*announced, number));
+            }
+            let (message, with) = rank.receive_handed(before, TAG).unwrap();
+            assert!(message == [99] && with.is_none());
+        }
+        // In another order than they were sent.
+        coming.reverse();
+        let mut buffers: Vec<(Vec<u8>, usize)> = (coming.iter())
+            .map(|(announced, number)| (vec![0; announced.bytes()], *number))
+            .collect();
+        let parts = coming.into_iter().zip(&mut buffers);
+        let parts = parts.map(|((announced, _), (buffer, _))| {
+            let address = buffer.as_mut_ptr().expose_provenance() as u64;
+            // SAFETY: the buffer stays until all has come, and nothing looks at it before.
+            let into = unsafe { DeviceMemory::new(address, buffer.len(), Box::new(())) };
+            (announced, into)
+        });
+        rank.receive_into(parts.collect()).unwrap();
+        for (buffer, number) in buffers {
+            let right = |(k, found): (usize, &u8)| *found == byte(before, number, k);
+            assert!(buffer.iter().enumerate().all(right), "{number}");
+        }
+    }
+    // Announcements that are held to the end, by a rank that leaves, keep no other rank.
+    let with = Box::new(memory_of(vec![5; 3_000_000]));
+    rank.hand_over(next, TAG, vec![1], with).unwrap();
+    let _held = rank.receive_handed(before, TAG).unwrap();
+    drop(rank);
+}
+
+/// An MPI that does not know GPUs, or cannot be asked, is an error on all ranks.
+fn unknown_to_mpi(mpi: &Mpi) {
+    let transport = mpi.transport().unwrap();
+    let Err(why) = transport.takes_device_memory() else {
+        return;
+    };
+    assert!(why.contains(&Mpi::library()), "{why}");
+    let settings = RankedEngine::builder(1.0).gpu_messages(true);
+    let error = DeviceRankedEngine::start(settings.clone(), transport).map(drop);
+    let error = error.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    assert!(error.to_string().contains(&why), "{error}");
+    // For data on the host it says nothing of MPI.
+    let built = settings.build::<f32>(mpi.transport().unwrap());
+    let error = built.map(drop).unwrap_err();
+    assert!(
+        error.to_string().contains("take DeviceRankedEngine"),
+        "{error}"
+    );
+    let mut transport = mpi.transport().unwrap();
+    let rank = transport.rank();
+    let with = Box::new(memory_of(vec![1]));
+    let fault = transport.hand_over(0, TAG, vec![1], with).unwrap_err();
+    let Fault { cause, .. } = fault;
+    assert!(matches!(cause, FaultCause::Failed(_)), "{cause} on {rank}");
+}
+
+/// Ranks whose data live on GPUs find what one engine on the CPU finds, with messages through the
+/// host and, if this MPI knows GPUs, from GPU to GPU.
+fn on_gpus(mpi: &Mpi) {
+    let knows = mpi.transport().unwrap().takes_device_memory();
+    if mpi.transport().unwrap().rank() == 0 {
+        eprintln!("on GPUs; messages from their memory: {knows:?}");
+    }
+    let ways: &[bool] = if knows.is_ok() {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    for (case, direct) in on_gpu::cases()
+        .iter()
+        .flat_map(|case| ways.iter().map(move |way| (case, *way)))
+    {
+        let settings = RankedEngine::builder(case.radius).periodic(case.periodic);
+        let settings = settings.gpu_messages(direct);
+        let transport: MpiTransport = mpi.transport().unwrap();
+        let ranks = transport.ranks();
+        let mut engine = DeviceRankedEngine::start(settings, transport).unwrap();
+        let mut own = on_gpu::Own::give(&mut engine, &case.points).unwrap();
+        let mut case = case.clone();
+        for step in 0..4 {
+            let found = on_gpu::search(&mut engine, &own, case.radius).unwrap();
+            let mut all = [found.len() as f64];
+            let mut sums = mpi.transport().unwrap();
+            sums.reduce(&mut all, Reduction::Sum).unwrap();
+            assert_eq!(all, [case.points.len() as f64]);
+            on_gpu::compare_some(&case, ranks, &found);
+            if step == 0 {
+                engine.rebalance().unwrap();
+            } else {
+                nearfield_testkit::cloud::drift(&mut case.points, 0.4, step);
+            }
+            own.move_to(&mut engine, &case.points).unwrap();
+        }
     }
 }

@@ -3,19 +3,21 @@
 
 mod common;
 
-use common::{dealt, within};
+use common::{
+    by_address::ByAddress,
+    on_gpu::{Case, Own, cases, compare, download, has_gpu, search},
+    within,
+};
 use nearfield::{
     Engine, ListOrder,
     device::{
-        DeviceEngine, Progress,
-        cudarc::driver::{CudaSlice, DeviceRepr, result::mem_get_info},
+        Progress,
+        cudarc::driver::{CudaSlice, result::mem_get_info},
     },
     kernels::SphDensity,
 };
 use nearfield_ranks::{
-    Error, ErrorKind, RankedEngine, RankedSet,
-    device::{DeviceMigration, DeviceRankedEngine},
-    transport::threads,
+    Error, ErrorKind, RankedEngine, device::DeviceRankedEngine, transport::threads,
 };
 use nearfield_testkit::cloud::{Cloud, drift};
 use std::sync::{Barrier, Mutex};
@@ -23,217 +25,35 @@ use std::sync::{Barrier, Mutex};
 /// Numbers of ranks that share the GPU.
 const RANKS: [usize; 4] = [1, 2, 3, 5];
 
-/// Numbers of ranks, with arrays that are handed over and with messages of bytes.
-fn both_ways<const N: usize>(ranks: [usize; N]) -> impl Iterator<Item = (usize, bool)> {
-    let ways = |ranks| [(ranks, false), (ranks, true)];
+/// How messages get from rank to rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    HandedOver,
+    Bytes,
+    /// As with an MPI that knows GPUs.
+    ByAddress,
+}
+
+/// Numbers of ranks in all ways.
+fn all_ways<const N: usize>(ranks: [usize; N]) -> impl Iterator<Item = (usize, Way)> {
+    let ways = |ranks| [Way::HandedOver, Way::Bytes, Way::ByAddress].map(|way| (ranks, way));
     ranks.into_iter().flat_map(ways)
 }
 
-/// Whether there is a GPU.
-fn has_gpu() -> bool {
-    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match DeviceEngine::builder(1.0).on_gpu(0) {
-        Ok(_) => true,
-        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            false
-        }
-    }
-}
-
-/// A cloud, and how it is searched.
-#[derive(Clone)]
-struct Case {
-    name: &'static str,
-    radius: f32,
-    periodic: [Option<f64>; 3],
-    points: Vec<[f32; 3]>,
-}
-
-fn cases() -> Vec<Case> {
-    let cloud = |name, points| Cloud::by_name(name, points, 7).unwrap().to_vec();
-    let far = |k: u32| {
-        [
-            40.0 * k as f32,
-            (k % 7) as f32 * 9000.0,
-            (k % 3) as f32 * 500.0,
-        ]
-    };
-    let line = |k: u32| [0.4 * k as f32, 0.0, 0.0];
-    let case = |name, radius, periodic, points| Case {
-        name,
-        radius,
-        periodic,
-        points,
-    };
-    let (open, boxed) = ([None; 3], [Some(20.0), Some(20.0), Some(20.0)]);
-    vec![
-        case("lattice", 2.0, open, cloud("lattice", 8000)),
-        case("periodic lattice", 2.0, boxed, cloud("lattice", 8000)),
-        case(
-            "mixed box",
-            2.0,
-            [None, Some(20.0), None],
-            cloud("lattice", 8000),
-        ),
-        case("clusters", 1.0, open, cloud("clusters", 6000)),
-        case("far apart", 41.0, open, (0..600).map(far).collect()),
-        case("a line", 1.0, open, (0..300).map(line).collect()),
-        case("two points", 1.0, open, vec![[0.0; 3], [0.5, 0.0, 0.0]]),
-        case("coincident", 1.0, open, vec![[3.0; 3]; 40]),
-    ]
-}
-
-fn mass(id: u64) -> f32 {
-    1.0 + (id % 5) as f32
-}
-
-/// Lists and densities of one engine on the CPU.
-fn expected(case: &Case) -> (Vec<Vec<u64>>, Vec<f32>) {
-    let builder = Engine::builder(case.radius)
-        .periodic(case.periodic)
-        .threads(1);
-    let mut engine = builder.list_order(ListOrder::Ascending).build().unwrap();
-    let set = engine.add_point_set(&case.points).unwrap();
-    engine.find_neighbors().unwrap();
-    let lists = engine.neighbors(set, set).unwrap();
-    let lists = lists
-        .iter()
-        .map(|list| list.iter().map(|j| u64::from(*j)).collect());
-    let lists = lists.collect();
-    let masses: Vec<f32> = (0..case.points.len()).map(|id| mass(id as u64)).collect();
-    let kernel = SphDensity::with_support(case.radius);
-    let sums = engine.traverse(&kernel, set, set).sources(&masses).run();
-    (lists, sums.unwrap())
-}
-
-fn download<T: Copy + Default + DeviceRepr>(
-    engine: &DeviceRankedEngine,
-    array: &CudaSlice<T>,
-) -> Vec<T> {
-    let mut values = vec![T::default(); array.len()];
-    let queue = engine.engine().queue();
-    queue
-        .copy_to_host("results", &array.as_view(), &mut values)
-        .unwrap();
-    values
-}
-
-/// The points of a rank, with their positions and masses on the device.
-struct Own {
-    set: RankedSet,
-    positions: CudaSlice<f32>,
-    masses: CudaSlice<f32>,
-}
-
-impl Own {
-    fn give(engine: &mut DeviceRankedEngine, points: &[[f32; 3]]) -> Result<Self, Error> {
-        let ids: Vec<u64> = (dealt(points.len(), engine.rank(), engine.ranks()).into_iter())
-            .map(|id| id as u64)
-            .collect();
-        let given: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
-        let masses: Vec<f32> = ids.iter().map(|id| mass(*id)).collect();
-        let given = engine.upload(given.as_flattened())?;
-        let masses = engine.upload(&masses)?;
-        let (set, moved) = engine.add_point_set(&given.as_view(), Some(&ids))?;
-        let mut own = Self {
-            set,
-            positions: given,
-            masses,
-        };
-        own.follow(engine, &moved)?;
-        Ok(own)
-    }
-
-    fn follow(
-        &mut self,
-        engine: &mut DeviceRankedEngine,
-        moved: &DeviceMigration,
-    ) -> Result<(), Error> {
-        self.positions = moved.bring(engine, &self.positions.as_view(), 3)?;
-        self.masses = moved.bring(engine, &self.masses.as_view(), 1)?;
-        Ok(())
-    }
-
-    /// Gives the points the positions that the cloud has now.
-    fn move_to(
-        &mut self,
-        engine: &mut DeviceRankedEngine,
-        points: &[[f32; 3]],
-    ) -> Result<bool, Error> {
-        let ids = engine.ids(self.set)?;
-        let now: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
-        self.positions = engine.upload(now.as_flattened())?;
-        let (positions, masses) = (self.positions.as_view(), self.masses.as_view());
-        let columns = [(masses, 1), (positions.slice(..), 3)];
-        let (moved, brought) = engine.migrate_with(self.set, &positions, &columns)?;
-        if let Ok([masses, positions]) = <[_; 2]>::try_from(brought) {
-            (self.masses, self.positions) = (masses, positions);
-        }
-        Ok(moved.has_moved())
-    }
-}
-
-/// By id: list, count and density.
-type Found = Vec<(u64, Vec<u64>, u32, f32)>;
-
-/// Searches until the step counts.
-fn search(engine: &mut DeviceRankedEngine, own: &Own, radius: f32) -> Result<Found, Error> {
-    let set = own.set;
-    let points = engine.points(set)?[0];
-    let mut counts = engine.zeros::<u32>(points)?;
-    let mut sums = engine.zeros::<f32>(points)?;
-    let kernel = SphDensity::with_support(radius);
-    for _ in 0..5 {
-        engine.find_neighbors(set, set)?;
-        engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
-        let traversal = engine.traverse(&kernel, set, set);
-        let traversal = traversal.sources(own.masses.as_view(), 1);
-        traversal.run_into(&mut sums.as_view_mut())?;
-        if engine.finish()? == Progress::Valid {
-            break;
-        }
-    }
-    let lists = engine.lists_by_id(set, set)?;
-    let (counts, sums) = (download(engine, &counts), download(engine, &sums));
-    let masses = download(engine, &own.masses);
-    let ids = engine.ids(set)?;
-    for (id, found) in ids.iter().zip(masses) {
-        assert_eq!(found, mass(*id), "the mass of {id} has followed it");
-    }
-    let found = ids.iter().enumerate();
-    let found = found.map(|(k, id)| (*id, lists.of(k).to_vec(), counts[k], sums[k]));
-    Ok(found.collect())
-}
-
-/// Compares what all ranks have found with one engine.
-fn compare(case: &Case, ranks: usize, found: Vec<Found>) {
-    let (lists, sums) = expected(case);
-    let mut all: Vec<_> = found.into_iter().flatten().collect();
-    all.sort_by_key(|(id, ..)| *id);
-    let name = format!("{} on {ranks} ranks", case.name);
-    assert_eq!(all.len(), lists.len(), "{name}");
-    for ((id, list, count, sum), (k, expected)) in all.iter().zip(lists.iter().enumerate()) {
-        assert_eq!(*id, k as u64, "{name}");
-        assert_eq!(list, expected, "{name}: point {k}");
-        assert_eq!(*count as usize, expected.len(), "{name}: point {k}");
-        // A kernel is inexact near the end of its support.
-        let error = (sum - sums[k]).abs();
-        assert!(
-            error <= 1e-5 * sums[k] + 1e-6,
-            "{name}: {sum} is not {}",
-            sums[k]
-        );
-    }
-}
-
 fn start(
-    radius: f32,
-    periodic: [Option<f64>; 3],
+    way: Way,
+    case: &Case,
     transport: threads::ThreadTransport,
 ) -> Result<DeviceRankedEngine, Error> {
-    DeviceRankedEngine::start(RankedEngine::builder(radius).periodic(periodic), transport)
+    let builder = RankedEngine::builder(case.radius).periodic(case.periodic);
+    match way {
+        Way::HandedOver => DeviceRankedEngine::start(builder, transport),
+        Way::Bytes => DeviceRankedEngine::start(builder, transport.in_bytes()),
+        Way::ByAddress => {
+            let builder = builder.gpu_messages(true);
+            DeviceRankedEngine::start(builder, ByAddress(transport))
+        }
+    }
 }
 
 fn on_ranks<R: Send>(
@@ -250,14 +70,9 @@ fn lists_counts_and_sums_are_those_of_one_engine() {
     }
     within(300, || {
         for case in cases() {
-            for (ranks, bytes) in both_ways(RANKS) {
+            for (ranks, way) in all_ways(RANKS) {
                 let found = on_ranks(ranks, |transport| {
-                    let transport = if bytes {
-                        transport.in_bytes()
-                    } else {
-                        transport
-                    };
-                    let mut engine = start(case.radius, case.periodic, transport)?;
+                    let mut engine = start(way, &case, transport)?;
                     let mut own = Own::give(&mut engine, &case.points)?;
                     let found = search(&mut engine, &own, case.radius)?;
                     // Other domains, and the same neighbours.
@@ -281,14 +96,9 @@ fn moving_clouds_keep_their_neighbours_and_fields() {
     }
     within(300, || {
         for case in cases().into_iter().take(4) {
-            for (ranks, bytes) in both_ways([2, 3, 5]) {
+            for (ranks, way) in all_ways([2, 3, 5]) {
                 let found = on_ranks(ranks, |transport| {
-                    let transport = if bytes {
-                        transport.in_bytes()
-                    } else {
-                        transport
-                    };
-                    let mut engine = start(case.radius, case.periodic, transport)?;
+                    let mut engine = start(way, &case, transport)?;
                     let mut points = case.points.clone();
                     let mut own = Own::give(&mut engine, &points)?;
                     let (mut steps, mut migrations) = (Vec::new(), 0);
@@ -329,7 +139,8 @@ fn two_sets_find_each_other() {
         one.find_neighbors().unwrap();
         for ranks in RANKS {
             let found = on_ranks(ranks, |transport| {
-                let mut engine = start(2.0, [None; 3], transport)?;
+                let builder = RankedEngine::builder(2.0);
+                let mut engine = DeviceRankedEngine::start(builder, transport)?;
                 let mut own = [
                     Own::give(&mut engine, &fluid)?,
                     Own::give(&mut engine, &wall)?,
@@ -380,7 +191,7 @@ fn bad_input_of_one_rank_is_the_same_error_on_all() {
     within(120, || {
         let case = cases().swap_remove(0);
         let found = on_ranks(3, |transport| {
-            let mut engine = start(case.radius, case.periodic, transport)?;
+            let mut engine = start(Way::HandedOver, &case, transport)?;
             let mut own = Own::give(&mut engine, &case.points)?;
             let mut errors = Vec::new();
             let mut bad = download(&engine, &own.positions);
@@ -466,7 +277,7 @@ fn memory_that_is_short_is_the_same_error_on_all() {
         let case = cases().swap_remove(0);
         let (barrier, taken) = (Barrier::new(2), Mutex::new(Vec::<CudaSlice<u8>>::new()));
         let found = on_ranks(2, |transport| {
-            let mut engine = start(case.radius, case.periodic, transport)?;
+            let mut engine = start(Way::HandedOver, &case, transport)?;
             let mut own = Own::give(&mut engine, &case.points)?;
             search(&mut engine, &own, case.radius)?;
             let many = vec![[0.0f32; 3]; 6_000_000];

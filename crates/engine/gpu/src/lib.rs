@@ -89,7 +89,7 @@ pub use error::{Error, ErrorKind};
 pub use launch::KernelLattice;
 #[doc(hidden)]
 pub use memory::poison_new_memory;
-pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers};
+pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Moment, Queue, Transfers};
 pub use nearfield_grid::HostLists;
 pub use program::{
     Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,

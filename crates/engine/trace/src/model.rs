@@ -16,7 +16,7 @@ pub const VERSION: u32 = 1;
 /// The clock of an emulated device.
 pub const VIRTUAL: &str = "virtual";
 /// Spans that the device timed itself: kernels and copies. All others are timed by the host.
-pub const DEVICE_TIMED: [&str; 2] = ["gpu.kernel", "gpu.copy"];
+pub const DEVICE_TIMED: [&str; 3] = ["gpu.kernel", "gpu.copy", "gpu.exchange"];
 
 /// Text that is known at compile time when it is written, and owned when it is read.
 pub type Text = Cow<'static, str>;

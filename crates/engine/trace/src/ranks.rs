@@ -18,6 +18,14 @@ pub(crate) fn named(thread: &str) -> Option<u32> {
     thread.strip_prefix("rank ")?.parse().ok()
 }
 
+/// Whether a backend is a GPU, of a rank or of a program without ranks.
+pub(crate) fn is_gpu(backend: &str) -> bool {
+    backend == "gpu"
+        || backend
+            .strip_prefix("rank ")
+            .is_some_and(|rank| rank.ends_with(" gpu"))
+}
+
 /// The backend of a rank. A backend that is one of a rank already keeps its name.
 fn backend(rank: u32, backend: &str) -> Text {
     let first = backend

@@ -41,6 +41,11 @@ pub struct Args {
     /// The same bytes on any number of ranks; sums take longer
     #[arg(long)]
     pub deterministic: bool,
+
+    /// Whether messages are sent from the memory of GPUs and received into it; see
+    /// [`RankedBuilder::gpu_messages`].
+    #[arg(skip)]
+    pub gpu_messages: bool,
 }
 
 /// Simulates the dam break on this rank, with `threads` threads. Collective; every rank returns the
@@ -62,6 +67,7 @@ pub fn run<T: Transport + 'static>(
     let builder = RankedEngine::builder(setup.radius());
     let builder = builder.device(device).threads(threads);
     let builder = builder.deterministic(args.deterministic);
+    let builder = builder.gpu_messages(args.gpu_messages);
     if args.deterministic {
         build::<ExactSum, T>(setup, builder, transport)
     } else if on_gpus(&mut transport, device)? {

@@ -7,7 +7,7 @@ use super::{
     staging::{Staging, download, exactly, zeros},
 };
 use crate::{
-    Error, RankedBuilder, RankedSet,
+    Error, HaloTimes, RankedBuilder, RankedSet,
     communicator::Communicator,
     cut::Work,
     domains::Domains,
@@ -118,6 +118,10 @@ impl DeviceRankedEngine {
         let turn = gpus::in_turn(&mut transport, settings.device == Device::Auto)?;
         let mut comm = Communicator::new(Box::new(transport));
         let parts = || {
+            // First, because this needs no GPU.
+            if settings.gpu_messages {
+                comm.takes_device_memory()?;
+            }
             let (gpu, radius, domain) = check(&settings, turn)?;
             let builder = DeviceEngine::builder(radius.value());
             let builder = if domain.is_tilted() {
@@ -133,12 +137,19 @@ impl DeviceRankedEngine {
                 found: filled(FOUND + 1, 0, "numbers of points")?,
                 copy: engine.host_copy(FOUND + 1)?,
                 table: None,
-                staging: Staging::new(&engine)?,
+                staging: Staging::new(&engine, settings.gpu_messages)?,
                 sets: Vec::new(),
             };
             Ok((radius, domain, engine, device))
         };
-        let (radius, domain, engine, mut device) = comm.agree(parts(), &mut [])?;
+        let made = parts();
+        let asked = f64::from(u8::from(settings.gpu_messages));
+        let mut all = [asked, -asked];
+        let (radius, domain, engine, mut device) = comm.agree(made, &mut all)?;
+        if all[0] != -all[1] {
+            let text = "gpu_messages(true) is said on some ranks alone: say it on all or none";
+            return Err(Refusal::new(text).by(0));
+        }
         if comm.hands_over() && comm.ranks() > 1 {
             let gpus = comm.gather_number(u64::from(engine.device().index))?;
             let open = open_to_peers(&engine, &gpus);
@@ -392,6 +403,9 @@ impl DeviceRankedEngine {
     /// computed since the last call does not count then.
     pub fn finish(&mut self) -> Result<Progress, Error> {
         let finished = self.engine.finish().map_err(Refusal::from);
+        if finished.is_ok() {
+            self.device.staging.clock.read(self.engine.queue());
+        }
         let mut valid = [match finished {
             Ok(Progress::Repeat) => 0.0,
             _ => 1.0,
@@ -402,6 +416,21 @@ impl DeviceRankedEngine {
         } else {
             Progress::Repeat
         })
+    }
+
+    /// Times halos on the device from now on, or no longer. Events of the device time them, and
+    /// nothing waits for these. Not collective.
+    pub fn time_halos(&mut self, timed: bool) {
+        // In a forked child what was timed is the parent's.
+        if !self.device.is_inherited() {
+            self.device.staging.clock.ask(timed);
+        }
+    }
+
+    /// The times of the halos since [`time_halos`](Self::time_halos), up to the last
+    /// [`finish`](Self::finish). Not collective.
+    pub fn halo_times(&self) -> HaloTimes {
+        self.device.staging.clock.times()
     }
 
     /// The set with a name.

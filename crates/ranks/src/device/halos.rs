@@ -58,7 +58,11 @@ impl DeviceRankedEngine {
                 staging.land(engine, bytes, with)
             }))
         })?;
-        Ok(received.map(|()| sources))
+        let fetched = match received {
+            Ok(()) => staging.fetch(engine, &mut self.comm)?,
+            Err(refusal) => Err(refusal),
+        };
+        Ok(fetched.map(|()| sources))
     }
 
     /// Sends halos of points that are where they belong, and gives the engine these points. A
@@ -72,6 +76,7 @@ impl DeviceRankedEngine {
         let _span = tracing::debug_span!("ranks.send").entered();
         let exchange = self.comm.begin();
         let packed = copied.and_then(|()| self.pack_halo(at, departures));
+        self.device.staging.clock.posted(exchange);
         let set = &mut self.device.sets[at];
         set.pending = (self.comm.ranks() > 1).then_some(exchange);
         let sent = set
@@ -106,6 +111,7 @@ impl DeviceRankedEngine {
         let packed = device
             .staging
             .leave(&self.engine, "positions of halos", packed)?;
+        device.staging.clock.left(&self.engine)?;
         self.engine.update(set.names.owned, &set.view())?;
         packed.wait()
     }
@@ -118,6 +124,7 @@ impl DeviceRankedEngine {
         exchange: Exchange,
     ) -> Result<Result<(), Refusal>, Fault> {
         let _span = tracing::debug_span!("ranks.halo").entered();
+        self.device.staging.clock.comes(exchange);
         let received = self.receive(at, exchange, POSITION)?;
         Ok(received.and_then(|sources| {
             let device = &mut *self.device;
@@ -149,6 +156,10 @@ impl DeviceRankedEngine {
             }
             landed = landed.and_then(|()| staging.land(engine, &bytes, with));
         }
-        Ok(landed.and_then(|()| staging.upload(engine, WHAT)))
+        if let Err(refusal) = landed {
+            return Ok(Err(refusal));
+        }
+        let fetched = staging.fetch(engine, &mut self.comm)?;
+        Ok(fetched.and_then(|()| staging.upload(engine, WHAT)))
     }
 }

@@ -61,6 +61,7 @@ impl DeviceRankedEngine {
         let owned = names.map(|[of, among]| (of.names, among.names));
         let owned = owned.and_then(|(of, among)| {
             self.engine.find_neighbors(of.owned, among.owned)?;
+            self.device.staging.clock.worked(&self.engine)?;
             Ok((of, among))
         });
         let settled = self.settle()?;

@@ -4,7 +4,8 @@
 //! Exists beside [`RankedEngine`](crate::RankedEngine), with the same domains, the same transports
 //! and the same exchanges. Positions, fields and results stay on the device. Points at the border
 //! of a rank and their fields travel: from GPU to GPU between threads of one process, and through
-//! page-locked memory of the host otherwise.
+//! page-locked memory of the host otherwise, unless an MPI that knows GPUs [is to read and write
+//! their memory itself](crate::RankedBuilder::gpu_messages).
 //!
 //! ```no_run
 //! use nearfield::{device::Progress, kernels::SphDensity};
@@ -68,9 +69,9 @@
 //! # Limits
 //!
 //! Coordinates are `f32`, all points have one radius, lists are full, and sums depend on the number
-//! of ranks: settings that ask for anything else are refused. Between processes messages pass
-//! through the memory of the host, with an MPI that knows GPUs too, and between threads where a GPU
-//! cannot read the memory of another one.
+//! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
+//! the host between threads where a GPU cannot read the memory of another one, and between
+//! processes unless messages of GPUs were asked for.
 //!
 //! An engine lets the driver's pool of its GPU keep freed memory for the process, if the pool keeps
 //! less: an eighth of what is in use and 1 GiB more, or a sixteenth of the GPU's memory if that is
@@ -83,7 +84,9 @@
 //! succeeded. A fault of a GPU is an error on all ranks; what was on that GPU is lost.
 
 mod classes;
+mod clock;
 mod departures;
+mod direct;
 mod engine;
 mod halos;
 mod kernels;

@@ -1,17 +1,26 @@
-//! Words on their way between ranks: handed over on the device, or through page-locked memory.
+//! Words on their way between ranks: handed over on the device, read and written there by MPI, or
+//! through page-locked memory.
 //!
 //! Values that leave are gathered on the engine's stream. Ranks that are threads of one process get
 //! the array itself, with an event behind the gathering, and copy their part of it from device to
 //! device: no host waits. For others the words are copied to the host behind the gathering, so that
-//! it waits for the copy and not for work that was started later.
+//! it waits for the copy and not for work that was started later. If MPI reads the array itself the
+//! host waits for the gathering in the same way.
 //!
 //! Values that come are copied on a stream beside the engine's, so they arrive while the engine
-//! works on the interior.
+//! works on the interior. MPI writes them to an array that no stream touches meanwhile, which the
+//! host has waited for.
 //!
 //! **Invariant:** an array that is handed over is changed or freed only behind the copies of all
-//! who had it: each notes an event behind its copy before it lets go of the array.
+//! who had it: each notes an event behind its copy before it lets go of the array. MPI lets go of
+//! an array when it is done with it.
 
-use crate::{communicator::message, error::Refusal, transport::Handed};
+use super::{clock::Clock, direct};
+use crate::{
+    communicator::{Communicator, message},
+    error::Refusal,
+    transport::{Announced, Fault, Handed},
+};
 use nearfield::device::{
     Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
     cudarc::driver::{
@@ -109,30 +118,41 @@ struct Part {
 
 /// Number of words that a message brings, unless it is of no whole number.
 pub(super) fn words_in(bytes: &[u8], with: Option<&Handed>) -> Option<usize> {
-    match with {
-        Some(with) => Some(with.downcast_ref::<Part>()?.words.len()),
-        None => (bytes.len().is_multiple_of(4)).then_some(bytes.len() / 4),
-    }
+    let bytes = match with {
+        Some(with) => match with.downcast_ref::<Announced>() {
+            Some(announced) => announced.bytes(),
+            None => return Some(with.downcast_ref::<Part>()?.words.len()),
+        },
+        None => bytes.len(),
+    };
+    bytes.is_multiple_of(4).then_some(bytes / 4)
 }
 
 /// Words that leave.
 pub(super) enum Leaving {
     ToHost(Arriving<u32>),
     Shared(Arc<Shared>),
+    Direct(Arc<Shared>),
 }
 
 /// The same, once messages can be made of them.
 pub(super) enum Packed {
     OnHost(HostBuffer<u32>),
     Shared(Arc<Shared>),
+    Direct(Arc<Shared>),
 }
 
 impl Leaving {
-    /// Waits for a copy to the host.
+    /// Waits for a copy to the host, or for what MPI is to read.
     pub(super) fn wait(self) -> Result<Packed, Refusal> {
         Ok(match self {
             Self::ToHost(arriving) => Packed::OnHost(arriving.wait()?),
             Self::Shared(shared) => Packed::Shared(shared),
+            Self::Direct(shared) => {
+                let gathered = shared.ready.synchronize();
+                gathered.map_err(|error| driver("waiting for values that leave", error))?;
+                Packed::Direct(shared)
+            }
         })
     }
 }
@@ -154,22 +174,47 @@ impl Packed {
                 Ok((message, None))
             }
             Self::Shared(shared) => {
-                // Not empty, which would be a refusal.
-                let mut message = message(1)?;
-                message.push(1);
                 let of = shared.clone();
-                Ok((message, Some(Box::new(Part { of, words }))))
+                Ok((said()?, Some(Box::new(Part { of, words }))))
+            }
+            Self::Direct(shared) => {
+                let owner = shared.clone();
+                let stream = &shared.readers.owner;
+                let memory = direct::memory_of(&shared.words, stream, words, owner);
+                Ok((said()?, Some(Box::new(memory))))
             }
         }
     }
 }
 
+/// An array that MPI reads or writes.
+fn in_direct(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+    direct::array(stream, len).map_err(|error| driver("allocating arrays for messages", error))
+}
+
+/// The bytes of a message whose words come along with it: not none, which would be a refusal.
+fn said() -> Result<Vec<u8>, Refusal> {
+    let mut message = message(1)?;
+    message.push(1);
+    Ok(message)
+}
+
+/// How words get from rank to rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Through page-locked memory.
+    Host,
+    /// Arrays are handed over.
+    Shared,
+    /// MPI reads and writes arrays.
+    Direct,
+}
+
 /// Words that leave and come, and the memory for them.
 pub(super) struct Staging {
     beside: Queue,
-    /// Whether arrays are handed over.
-    shares: bool,
-    /// Arrays that were handed over, to be used again.
+    way: Way,
+    /// Arrays that others read, to be used again.
     shared: Vec<Arc<Shared>>,
     /// Memory of the host for what leaves.
     spare: Vec<HostBuffer<u32>>,
@@ -177,41 +222,49 @@ pub(super) struct Staging {
     landing: HostBuffer<u32>,
     /// Parts of arrays that have come, and the number of all words that have.
     parts: Vec<Part>,
+    announced: Vec<Announced>,
     landed: usize,
+    /// The array that announced words have come to.
+    fetched: Option<Arc<CudaSlice<u32>>>,
     /// Arrays of the device that values have come to, and the number of marks at that time. A new
     /// one would be filled with zeros first, by a kernel that waits for those of the engine.
     arrays: Vec<(u64, Arc<CudaSlice<u32>>)>,
     /// The last mark on the engine's stream, and the number of marks.
     mark: Option<Arc<CudaEvent>>,
     marks: u64,
+    pub(super) clock: Clock,
 }
 
 /// Maximum number of arrays of either kind that are kept.
 const MAX_ARRAYS: usize = 8;
 
 impl Staging {
-    /// Memory of an engine whose messages pass through the host.
+    /// Memory of an engine whose messages MPI reads and writes on the device if they are `direct`,
+    /// or else pass through the host.
     ///
     /// # Errors
     /// When memory is short.
-    pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Refusal> {
+    pub(super) fn new(engine: &DeviceEngine, direct: bool) -> Result<Self, Refusal> {
         Ok(Self {
             beside: engine.queue().beside()?,
-            shares: false,
+            way: if direct { Way::Direct } else { Way::Host },
             shared: Vec::new(),
             spare: Vec::new(),
             landing: engine.host_buffer(1)?,
             parts: Vec::new(),
+            announced: Vec::new(),
             landed: 0,
+            fetched: None,
             arrays: Vec::new(),
             mark: None,
             marks: 0,
+            clock: Clock::default(),
         })
     }
 
     /// Arrays are handed over from now on.
     pub(super) fn share(&mut self) {
-        self.shares = true;
+        self.way = Way::Shared;
     }
 
     /// Marks where the engine's stream is: what came before the mark is read before it.
@@ -223,14 +276,14 @@ impl Staging {
         Ok(mark)
     }
 
-    /// An array for `len` words that are to [leave](Self::leave); it may be longer if it is handed
-    /// over.
+    /// An array for `len` words that are to [leave](Self::leave); it may be longer if others read
+    /// it.
     pub(super) fn room(
         &mut self,
         engine: &DeviceEngine,
         len: usize,
     ) -> Result<CudaSlice<u32>, Refusal> {
-        if !self.shares {
+        if self.way == Way::Host {
             return zeros(engine, len);
         }
         let free =
@@ -245,7 +298,15 @@ impl Staging {
                 Err(shared) => self.shared.push(shared),
             }
         }
-        zeros(engine, len + len / 4)
+        self.array(engine, len + len / 4)
+    }
+
+    /// A new array of zeros that others can read or write.
+    fn array(&self, engine: &DeviceEngine, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+        match self.way {
+            Way::Direct => in_direct(engine.stream(), len),
+            _ => zeros(engine, len),
+        }
     }
 
     /// Lets words leave, behind what was started on the engine's stream.
@@ -255,7 +316,7 @@ impl Staging {
         what: &'static str,
         words: CudaSlice<u32>,
     ) -> Result<Leaving, Refusal> {
-        if self.shares {
+        if self.way != Way::Host {
             let ready = self.mark(engine)?;
             let readers = Readers {
                 owner: engine.stream().clone(),
@@ -270,7 +331,10 @@ impl Staging {
                 self.shared.remove(0);
             }
             self.shared.push(shared.clone());
-            return Ok(Leaving::Shared(shared));
+            return Ok(match self.way {
+                Way::Direct => Leaving::Direct(shared),
+                _ => Leaving::Shared(shared),
+            });
         }
         let fitting = self
             .spare
@@ -300,6 +364,8 @@ impl Staging {
     pub(super) fn begin(&mut self) {
         self.landed = 0;
         self.parts.clear();
+        self.announced.clear();
+        self.fetched = None;
     }
 
     /// Takes a message, a [whole number of words](words_in), behind those before.
@@ -310,9 +376,15 @@ impl Staging {
         with: Option<Handed>,
     ) -> Result<(), Refusal> {
         let end = self.landed + words_in(bytes, with.as_ref()).unwrap_or(0);
-        match with.map(|with| with.downcast::<Part>()) {
-            Some(Ok(part)) => self.parts.push(*part),
-            Some(Err(_)) => return Err(Refusal::new("what was handed over are no words")),
+        match with {
+            Some(with) => match with.downcast::<Announced>() {
+                Ok(announced) => self.announced.push(*announced),
+                Err(with) => {
+                    let part = with.downcast::<Part>();
+                    let no_words = |_| Refusal::new("what was handed over are no words");
+                    self.parts.push(*part.map_err(no_words)?);
+                }
+            },
             None => {
                 if self.landing.len() < end {
                     let mut more = engine.host_buffer(end + end / 4)?;
@@ -345,10 +417,45 @@ impl Staging {
             joined.map_err(|error| driver("joining streams", error))?;
             arrays.remove(0);
         }
+        if self.way == Way::Direct {
+            return Ok(Arc::new(in_direct(&self.beside, len + len / 4)?));
+        }
         let made = self.beside.alloc_zeros((len + len / 4).max(1));
         Ok(Arc::new(made.map_err(|error| {
             driver("allocating values that come", error)
         })?))
+    }
+
+    /// Lets words that were announced come to the device, and waits for them. The inner error is
+    /// one of this rank.
+    pub(super) fn fetch(
+        &mut self,
+        engine: &DeviceEngine,
+        comm: &mut Communicator,
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let announced = mem::take(&mut self.announced);
+        if announced.is_empty() {
+            return Ok(Ok(()));
+        }
+        let array = self.free_array(engine).and_then(|array| {
+            // MPI knows no streams: all that reads or clears the array has to end before.
+            self.beside.synchronize()?;
+            Ok(array)
+        });
+        let array = match array {
+            Ok(array) => array,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut first = 0;
+        let part = |announced: Announced| {
+            let words = first..first + announced.bytes() / 4;
+            first = words.end;
+            let memory = direct::memory_of(&array, engine.stream(), words, array.clone());
+            (announced, memory)
+        };
+        comm.receive_into(announced.into_iter().map(part).collect())?;
+        self.fetched = Some(array);
+        Ok(Ok(()))
     }
 
     /// Brings what has come to the device. The host waits for a copy of its own memory, and the
@@ -360,6 +467,11 @@ impl Staging {
         what: &'static str,
     ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
         let _span = tracing::debug_span!("ranks.upload").entered();
+        if let Some(array) = self.fetched.take() {
+            self.clock.came(what, &self.beside)?;
+            self.arrays.push((self.marks, array.clone()));
+            return Ok(array);
+        }
         let mut array = self.free_array(engine)?;
         let parts = mem::take(&mut self.parts);
         // It is in no other hands.
@@ -381,6 +493,7 @@ impl Staging {
                 waits.map_err(|error| driver("waiting for values that come", error))?;
             }
         }
+        self.clock.came(what, &self.beside)?;
         self.arrays.push((self.marks, array.clone()));
         Ok(array)
     }

@@ -82,9 +82,11 @@ impl DeviceRankedEngine {
         sources: RankedSet,
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
-        let owned = self.both(targets, sources).and_then(|[of, among]| {
-            let (of, among) = (of.names.owned, among.names.owned);
-            Ok(self.engine.count_neighbors(of, among, counts)?)
+        let names = self.both(targets, sources);
+        let names = names.map(|[of, among]| (of.names.owned, among.names.owned));
+        let owned = names.and_then(|(of, among)| {
+            self.engine.count_neighbors(of, among, counts)?;
+            self.device.staging.clock.worked(&self.engine)
         });
         let settled = self.settle()?;
         let counted = owned.and(settled).and_then(|()| {
@@ -148,6 +150,7 @@ impl DeviceRankedEngine {
                 return Ok(Err(error));
             }
         };
+        self.device.staging.clock.posted(on.1);
         let sends = &self.device.sets[at].sends;
         let sent = sends.post(&mut self.comm, on, words, &packed)?;
         self.device.staging.give_back(packed);
@@ -161,6 +164,7 @@ impl DeviceRankedEngine {
         words: usize,
         on: (Tag, Exchange),
     ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+        self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
         let came = self.collect(&sources, words, on);
         self.device.sets[at].sources = sources;
@@ -296,13 +300,16 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
             let room = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
             let rows = engine.rows(&self.sources, &places, room)?;
             let staging = &mut engine.device.staging;
-            Some(staging.leave(&engine.engine, "fields of halos", rows)?)
+            let left = staging.leave(&engine.engine, "fields of halos", rows)?;
+            staging.clock.left(&engine.engine)?;
+            Some(left)
         };
         let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
         traversal
             .targets(fields_of(&self.targets))
             .sources(fields_of(&self.sources))
             .run_into(results)?;
+        engine.device.staging.clock.worked(&engine.engine)?;
         Ok(packed)
     }
 

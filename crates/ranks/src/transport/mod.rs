@@ -23,11 +23,13 @@
 //! them, and has to keep that promise.
 
 mod fault;
+mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod threads;
 
 pub use fault::{Fault, FaultCause};
+pub use memory::{Announced, DeviceMemory};
 
 use std::any::Any;
 
@@ -113,10 +115,23 @@ pub trait Transport: Send {
         false
     }
 
+    /// Whether messages are sent from the memory of a GPU and received into it: then
+    /// [`DeviceMemory`] can be handed over between processes, and comes as [`Announced`].
+    ///
+    /// # Errors
+    /// Why not, as the end of a sentence about messages from the memory of a GPU.
+    fn takes_device_memory(&self) -> Result<(), String> {
+        Err(
+            "ranks of one process hand arrays of their GPUs over without it: leave it out"
+                .to_owned(),
+        )
+    }
+
     /// As [`post`](Self::post), with something that is handed over.
     ///
     /// # Errors
-    /// As there; on all ranks if messages [cannot bring anything along](Self::hands_over).
+    /// As there; on all ranks if messages [cannot bring anything along](Self::hands_over), unless
+    /// it is [`DeviceMemory`] and this is [taken](Self::takes_device_memory).
     fn hand_over(
         &mut self,
         to: usize,
@@ -141,6 +156,22 @@ pub trait Transport: Send {
         tag: Tag,
     ) -> Result<(Vec<u8>, Option<Handed>), Fault> {
         Ok((self.receive(from, tag)?, None))
+    }
+
+    /// Waits until bytes that were [announced](Announced) have come to memory with room for
+    /// exactly as many.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive). The memory may be written to later then, and is not given
+    /// back before.
+    fn receive_into(&mut self, parts: Vec<(Announced, DeviceMemory)>) -> Result<(), Fault> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let rank = self.rank();
+        let why = "bytes were announced by a transport that does not know memory of GPUs";
+        let cause = FaultCause::Failed(why.to_owned());
+        Err(self.fail(Fault { rank, cause }))
     }
 
     /// Ends the work of all ranks: their calls return this fault, unless there was another before.

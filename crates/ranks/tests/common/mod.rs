@@ -1,6 +1,9 @@
 //! What the tests of ranks share.
 #![allow(dead_code, reason = "every test binary uses another part")]
 
+pub(crate) mod by_address;
+pub(crate) mod on_gpu;
+
 use nearfield::{Builder, Engine, ListKind, ListOrder, Pair, PairKernel, PointSetId, Precision};
 use nearfield_ranks::{
     Error, RankedBuilder, RankedEngine, RankedSet, Scalar,

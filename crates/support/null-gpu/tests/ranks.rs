@@ -114,7 +114,7 @@ fn no_gpu() {
             output: home.path().to_owned(),
             ..nearfield_dam_break::Args::default()
         },
-        deterministic: false,
+        ..dam_break::Args::default()
     };
     let error = dam_break::run_on_threads(&args, 2).unwrap_err().to_string();
     assert!(error.contains("device gpu:0 is not available"), "{error}");
@@ -142,6 +142,7 @@ fn dam_break_on_gpus() {
                 ..nearfield_dam_break::Args::default()
             },
             deterministic,
+            ..dam_break::Args::default()
         };
         (dam_break::run_on_threads(&args, 3), output)
     };

@@ -12,7 +12,7 @@
 //! Blocks that wait take places that the kernel in front has left, so they hold nothing up: they
 //! are started only when none of its blocks is left to start.
 
-use super::queue::{Queue, Work};
+use super::{queue::Queue, timeline::Work};
 use crate::error::Error;
 use cudarc::driver::{
     CudaFunction,

@@ -23,6 +23,7 @@ mod buffer;
 mod host;
 mod launch;
 mod queue;
+mod timeline;
 
 pub use arrivals::{Arrivals, Destination};
 #[doc(hidden)]
@@ -31,3 +32,4 @@ pub(crate) use buffer::{Buffer, kept_buffers};
 pub use host::HostBuffer;
 pub(crate) use launch::Launch;
 pub use queue::{Arriving, HostCopy, Queue, Transfers};
+pub use timeline::Moment;

@@ -3,7 +3,8 @@
 //!
 //! Every copy is counted in bytes, so that a program can show, and a test can check, that its steps
 //! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
-//! timed by events of the device, and reported as `gpu.kernel` and `gpu.copy` once they have ended;
+//! timed by events of the device, and reported as `gpu.kernel` and `gpu.copy` once they have ended,
+//! as is the time between two [`Moment`]s that a caller calls an exchange, as `gpu.exchange`;
 //! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
 //!
 //! # Times of the device on the host's clock
@@ -27,7 +28,10 @@
 //! stream; a wait for the stream notes the last number started before it. Reading an answer whose
 //! number is not above that waits no more.
 
-use super::host::HostBuffer;
+use super::{
+    host::HostBuffer,
+    timeline::{Anchor, Direction, Moment, Timed, Timeline, Work},
+};
 use crate::error::{Error, ErrorKind, fits};
 use cudarc::driver::{
     CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
@@ -35,7 +39,7 @@ use cudarc::driver::{
     sys::{CUdeviceptr, CUevent_flags},
 };
 use std::{
-    fmt, mem,
+    fmt,
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -44,9 +48,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of timed kernels and copies that may await their report. More of them are not timed,
-/// which a warning in the trace tells.
-const MAX_PENDING: usize = 1 << 14;
 /// Events are given in milliseconds as `f32`: after this time since the anchor they are still told
 /// apart to a tenth of a microsecond.
 const ANCHOR_LASTS: Duration = Duration::from_secs(1);
@@ -88,31 +89,6 @@ struct Meter {
     to_device: AtomicU64,
     /// Locked for moments only, and only while a trace is recorded.
     timeline: Mutex<Timeline>,
-}
-
-/// Times that were not reported yet.
-#[derive(Debug, Default)]
-struct Timeline {
-    /// In the order in which they were started on their streams.
-    pending: Vec<Timed>,
-    /// Events that are not in use: making one takes as long as recording it.
-    spare: Vec<CudaEvent>,
-    /// None before the first wait.
-    anchor: Option<Anchor>,
-    /// Kernels and copies that were not timed, as too many awaited their report.
-    untimed: u64,
-}
-
-/// An event that ended while the host watched, which ties the two clocks together.
-#[derive(Debug)]
-struct Anchor {
-    event: CudaEvent,
-    /// When the host saw its end.
-    at: Instant,
-    /// Nanoseconds that the event may have ended before that.
-    clock_error: u64,
-    /// Time that two events without work between them measure, milliseconds.
-    nothing: f32,
 }
 
 /// Page-locked memory that a copy is writing to.
@@ -177,42 +153,6 @@ impl<T> HostCopy<T> {
     }
 }
 
-/// Where a copy goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    ToHost,
-    ToDevice,
-    OnDevice,
-}
-
-/// An operation that is timed.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// Its name.
-    Kernel(String),
-    /// Name of the values, direction, and bytes.
-    Copy(&'static str, Direction, u64),
-}
-
-/// A kernel or a copy between two events of the device.
-#[derive(Debug)]
-struct Timed {
-    work: Work,
-    begin: CudaEvent,
-    end: CudaEvent,
-}
-
-impl Direction {
-    /// As traces call it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::ToHost => "to_host",
-            Self::ToDevice => "to_device",
-            Self::OnDevice => "on_device",
-        }
-    }
-}
-
 /// Returns true if a subscriber records what the device does.
 fn is_recording() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
@@ -241,6 +181,35 @@ impl Queue {
             waits: Arc::default(),
             meter: self.meter.clone(),
         })
+    }
+
+    /// Whether a trace is recorded, and work is timed for it.
+    pub fn is_timed(&self) -> bool {
+        is_recording()
+    }
+
+    /// The moment behind what was started here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
+    pub fn moment(&self) -> Result<Moment, Error> {
+        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let event = self.stream.record_event(flags);
+        Ok(Moment(event.map_err(|error| {
+            Error::driver("marking a stream", error)
+        })?))
+    }
+
+    /// Reports the time between two moments of this device as an exchange with others, once both
+    /// have passed, while a trace is recorded.
+    pub fn exchanged(&self, what: &'static str, begin: Moment, end: Moment) {
+        if is_recording() {
+            self.timeline().add(Timed {
+                work: Work::Exchange(what),
+                begin: begin.0,
+                end: end.0,
+            });
+        }
     }
 
     /// Bytes copied so far, by this queue and those [beside](Self::beside) it.
@@ -555,13 +524,8 @@ impl Queue {
         let begin = self.mark();
         start()?;
         if let (Some(begin), Some(end)) = (begin, self.mark()) {
-            let mut timeline = self.timeline();
-            if timeline.pending.len() < MAX_PENDING {
-                let work = work();
-                timeline.pending.push(Timed { work, begin, end });
-            } else {
-                timeline.untimed += 1;
-            }
+            let work = work();
+            self.timeline().add(Timed { work, begin, end });
         }
         Ok(())
     }
@@ -621,62 +585,6 @@ impl Queue {
     }
 }
 
-impl Timeline {
-    /// Reports what has ended, and keeps the rest. Does nothing before there is an anchor.
-    fn report(&mut self) {
-        let Self {
-            pending,
-            spare,
-            anchor: Some(anchor),
-            untimed,
-        } = self
-        else {
-            return;
-        };
-        if *untimed > 0 {
-            let count = mem::take(untimed);
-            tracing::warn!(
-                count,
-                "kernels and copies of the GPU were not timed: the GPU computed more than the trace shows"
-            );
-        }
-        let (ended, open): (Vec<_>, Vec<_>) =
-            (mem::take(pending).into_iter()).partition(|one| one.end.is_complete());
-        *pending = open;
-        for Timed { work, begin, end } in ended {
-            let since = |event: &CudaEvent| {
-                // SAFETY: both events have been recorded and have ended.
-                unsafe { result::event::elapsed(anchor.event.cu_event(), event.cu_event()) }.ok()
-            };
-            let times = since(&begin).zip(since(&end));
-            spare.extend([begin, end]);
-            let Some((begin, end)) = times else { continue };
-            let now = anchor.at.elapsed().as_secs_f64() * 1e3;
-            let ago = |ms: f32| nanoseconds(now - f64::from(ms));
-            let clock_error = anchor.clock_error;
-            let (begin_ago, end_ago) = (ago(begin), ago((end - anchor.nothing).max(begin)));
-            match work {
-                Work::Kernel(kernel) => tracing::debug!(
-                    name: "gpu.kernel",
-                    kernel,
-                    begin_ago,
-                    end_ago,
-                    clock_error
-                ),
-                Work::Copy(what, direction, bytes) => tracing::debug!(
-                    name: "gpu.copy",
-                    what,
-                    direction = direction.name(),
-                    bytes,
-                    begin_ago,
-                    end_ago,
-                    clock_error
-                ),
-            }
-        }
-    }
-}
-
 impl Drop for Meter {
     /// The last kernels of a program are reported too.
     fn drop(&mut self) {
@@ -700,9 +608,4 @@ impl fmt::Display for Transfers {
         let Self { to_host, to_device } = self;
         write!(f, "{to_host} bytes to the host, {to_device} to the device")
     }
-}
-
-/// Milliseconds as whole nanoseconds; less than none is 0.
-fn nanoseconds(ms: f64) -> u64 {
-    (ms.max(0.0) * 1e6) as u64
 }

@@ -116,6 +116,6 @@ pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
     Arriving, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, GpuInfo, HostBuffer,
-    HostCopy, KernelLattice, Module, Program, Queue, Transfers, cudarc,
+    HostCopy, KernelLattice, Module, Moment, Program, Queue, Transfers, cudarc,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

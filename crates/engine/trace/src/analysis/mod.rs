@@ -32,6 +32,7 @@ pub(crate) use statistics::median;
 use crate::{
     Error, ErrorKind, Trace,
     model::{Machine, Retune, Theta},
+    ranks::is_gpu,
 };
 use intervals::{increase, total};
 use std::collections::{BTreeMap, HashSet};
@@ -220,7 +221,7 @@ impl Sums {
             utilisation: part(times.busy, self.total).unwrap_or(0.0),
             transfers: ms(times.transfers),
             overlap: part(times.hidden, times.transfers),
-            timed_by: if run.device_timed && run.backends[at] == "gpu" {
+            timed_by: if run.device_timed && is_gpu(&run.backends[at]) {
                 TimedBy::Device
             } else {
                 TimedBy::Host

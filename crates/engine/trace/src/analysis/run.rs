@@ -14,6 +14,7 @@ use super::intervals::{Merged, clip};
 use crate::{
     Trace,
     model::{Interval, Phase, Span, Step, Subregion, Text},
+    ranks::is_gpu,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -119,7 +120,7 @@ impl Run {
     pub(crate) fn backend_of(&self, span: &Span) -> Option<usize> {
         let backend = lane_index(&self.backends, span.backend.as_ref()?)?;
         let by_host = self.device_timed && !span.is_device_timed();
-        (!by_host || self.backends[backend] != "gpu").then_some(backend)
+        (!by_host || !is_gpu(&self.backends[backend])).then_some(backend)
     }
 
     /// Whether an activity says when its backend was busy.
@@ -127,7 +128,7 @@ impl Run {
         match (activity.backend, activity.source) {
             (None, _) => false,
             (_, Source::Device { .. }) => true,
-            (Some(backend), _) => !self.device_timed || self.backends[backend] != "gpu",
+            (Some(backend), _) => !self.device_timed || !is_gpu(&self.backends[backend]),
         }
     }
 

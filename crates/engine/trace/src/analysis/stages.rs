@@ -58,7 +58,9 @@ pub(crate) fn stage_name(span: &Span) -> String {
         return format!("{} ({short})", span.name);
     }
     match (&*span.name, span.text("what")) {
-        ("host.copy" | "host.wait" | "gpu.copy", Some(what)) => format!("{} ({what})", span.name),
+        ("host.copy" | "host.wait" | "gpu.copy" | "gpu.exchange", Some(what)) => {
+            format!("{} ({what})", span.name)
+        }
         _ => span.name.to_string(),
     }
 }

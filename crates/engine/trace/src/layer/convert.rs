@@ -2,8 +2,8 @@
 //!
 //! An event is named by `name:` in the macro, or by its message. Times of `balance.subregion` are
 //! nanoseconds since the start of the step, so that an event that counts from there, or whose
-//! clock is a virtual one, need not know the trace's. Those of `gpu.kernel` and `gpu.copy` are
-//! nanoseconds before the event, because a device reports after the fact.
+//! clock is a virtual one, need not know the trace's. Those of `gpu.kernel`, `gpu.copy` and
+//! `gpu.exchange` are nanoseconds before the event, because a device reports after the fact.
 
 use crate::{
     model::{
@@ -38,7 +38,9 @@ pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Pla
         "balance.subregion" => subregion(&fields, place).map(Record::Subregion),
         "balance.retune" => retune(&fields, place).map(Record::Retune),
         "grid.occupancy" | "balance.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
-        "gpu.kernel" | "gpu.copy" => on_device(name, &mut fields, place).map(Record::Span),
+        "gpu.kernel" | "gpu.copy" | "gpu.exchange" => {
+            on_device(name, &mut fields, place).map(Record::Span)
+        }
         _ => None,
     };
     made.unwrap_or_else(|| {
@@ -76,11 +78,12 @@ fn text(fields: &Fields, name: &str) -> Option<Text> {
     }
 }
 
-/// A kernel or a copy as the device timed it.
+/// A kernel, a copy or an exchange as the device timed it.
 fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> {
     let ago = |name| Some(place.at.saturating_sub(count(fields, name)?));
     let time = Interval::new(ago("begin_ago")?, ago("end_ago")?);
     let phase = match text(fields, "direction").as_deref() {
+        _ if name == "gpu.exchange" => Phase::Exchange,
         Some("to_device") => Phase::Upload,
         Some("to_host") => Phase::Download,
         _ => Phase::Compute,
@@ -92,7 +95,11 @@ fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> 
         phase,
         id: place.spans.fetch_add(1, Ordering::Relaxed),
         parent: 0,
-        thread: "gpu".into(),
+        // Ranks that are threads of one program have GPUs of their own.
+        thread: match ranks::named(place.thread) {
+            Some(_) => place.thread.to_owned().into(),
+            None => "gpu".into(),
+        },
         time,
         fields: std::mem::take(fields),
     })

@@ -2,8 +2,8 @@
 
 use crate::made::{self, hybrid_run, span, step, trace};
 use nearfield_trace::{
-    Analysis, ErrorKind, Trace,
-    model::{Interval, Record, Span, Step, Subregion},
+    Analysis, ErrorKind, TimedBy, Trace,
+    model::{Interval, Phase, Record, Span, Step, Subregion},
     write_merged, write_report,
 };
 use std::{collections::BTreeSet, slice::from_ref};
@@ -91,6 +91,57 @@ fn every_rank_is_a_backend_with_its_work_its_halo_and_its_waiting() {
     write_report(&analysis, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains(r#""backend":"rank 1","phase":"exchange""#));
+}
+
+#[test]
+fn the_hidden_share_of_a_halo_is_what_the_gpu_of_the_rank_computed_meanwhile() {
+    // In each of four steps the GPU computes for 60 ms and 20 ms more. The halo is under way for
+    // 40, and the GPU computes in 30 of these. The host's stage about the GPU lasts 95.
+    let steps = |thread: &'static str| {
+        (0..4u64).flat_map(move |number| {
+            let (start, id) = (100 * number, 10 * number + 1);
+            let timed = |name, id, phase, begin, end| {
+                Record::Span(Span {
+                    backend: Some("gpu".into()),
+                    phase,
+                    thread: thread.into(),
+                    ..span(name, (id, 0), ms(start + begin, start + end))
+                })
+            };
+            [
+                timed("gpu.search", id, Phase::Compute, 0, 95),
+                timed("gpu.kernel", id + 1, Phase::Compute, 0, 60),
+                timed("gpu.exchange", id + 2, Phase::Exchange, 30, 70),
+                timed("gpu.kernel", id + 3, Phase::Compute, 70, 90),
+                step(number, ms(start, start + 100)),
+            ]
+        })
+    };
+    let whole = |threads: bool| {
+        if threads {
+            // Numbers of spans are those of one program.
+            let others = steps("rank 1").filter_map(|record| match record {
+                Record::Span(span) => Some(Record::Span(Span {
+                    id: span.id + 100,
+                    ..span
+                })),
+                _ => None,
+            });
+            return trace(steps("rank 0").chain(others).collect());
+        }
+        let of = |rank| of_rank(rank, &steps("gpu").collect::<Vec<_>>(), 0);
+        merged(&[of(0), of(1)])
+    };
+    for threads in [false, true] {
+        let whole = whole(threads);
+        let summary = Analysis::of(&whole).unwrap().summary;
+        for name in ["rank 0 gpu", "rank 1 gpu"] {
+            let gpu = &summary.backends[name];
+            assert_eq!(gpu.timed_by, TimedBy::Device, "{name}");
+            assert_eq!((gpu.busy, gpu.transfers), (320.0, 160.0), "{name}");
+            assert_eq!(gpu.overlap, Some(0.75), "{name}");
+        }
+    }
 }
 
 #[test]

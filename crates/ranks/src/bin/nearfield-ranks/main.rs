@@ -41,13 +41,25 @@ enum Task {
     /// Says where the ranks run, and checks that messages and results are right
     Check(check::Args),
     /// Simulates a collapsing water column on all ranks and draws it
-    DamBreak(Box<dam_break::Args>),
+    DamBreak(Box<DamBreak>),
     /// Times messages and steps on these ranks, for predict
     Measure(measure::Args),
     /// Predicts weak and strong scaling on more ranks than there are
     Predict(predict::Args),
     /// Times steps on these ranks beside what predict says of them
     Compare(compare::Args),
+}
+
+/// The dam break on the ranks of MPI.
+#[derive(Debug, clap::Args)]
+struct DamBreak {
+    #[command(flatten)]
+    args: dam_break::Args,
+
+    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to [default:
+    /// messages pass through page-locked memory of the host]
+    #[arg(long)]
+    gpu_messages: bool,
 }
 
 /// Why a command failed on this rank.
@@ -191,12 +203,14 @@ fn of_rank(path: &Path, rank: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn dam_break(args: &dam_break::Args, mut transport: MpiTransport) -> Result<String, Failure> {
+fn dam_break(task: &DamBreak, mut transport: MpiTransport) -> Result<String, Failure> {
+    let mut args = task.args.clone();
+    args.gpu_messages = task.gpu_messages;
     let threads = match args.run.threads {
         0 => check::fair_threads(&mut transport)?,
         threads => threads,
     };
-    let (rank, mut args) = (transport.rank(), args.clone());
+    let rank = transport.rank();
     if transport.ranks() > 1 {
         args.run.trace = args.run.trace.map(|path| of_rank(&path, rank));
     }

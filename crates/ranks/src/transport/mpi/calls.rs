@@ -4,12 +4,16 @@
 //! so a transport may move to another thread. An error of MPI is returned as its text and does not
 //! end the process.
 //!
-//! **Invariant:** the bytes of a message stay where they are until MPI has taken them: a
-//! [`Sending`] that is dropped before leaks them.
+//! Memory of a GPU goes in messages of a second communicator, so that a look for messages of any
+//! rank never finds one that needs such memory to come to.
+//!
+//! **Invariant:** the bytes of a message stay where they are until MPI is done with them: a
+//! [`Transfer`] that is dropped before leaks them.
 
+use crate::transport::DeviceMemory;
 use mpi::ffi;
 use std::{
-    ffi::c_int,
+    ffi::{c_int, c_void},
     mem::MaybeUninit,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -38,9 +42,32 @@ fn check(code: c_int) -> Result<(), String> {
     Err(format!("MPI: {}", String::from_utf8_lossy(text)))
 }
 
+/// Whether this MPI reads and writes memory of GPUs; none if it cannot be asked.
+///
+/// The question is an extension that not every library has, so it is looked up in the running
+/// program: a program that was linked to it would not start with another library.
+#[cfg(unix)]
+pub(super) fn knows_gpus() -> Option<bool> {
+    let program = libloading::os::unix::Library::this();
+    // SAFETY: all libraries that have this function declare it so.
+    let query =
+        unsafe { program.get::<unsafe extern "C" fn() -> c_int>(b"MPIX_Query_cuda_support\0") };
+    let query = query.ok()?;
+    let _lock = enter();
+    // SAFETY: as above. It is called between the start and the end of MPI.
+    Some(unsafe { query() } == 1)
+}
+
+#[cfg(not(unix))]
+pub(super) fn knows_gpus() -> Option<bool> {
+    None
+}
+
 /// A group of ranks whose messages are apart from those of all other groups.
 pub(super) struct Group {
     comm: ffi::MPI_Comm,
+    /// For memory of GPUs.
+    direct: ffi::MPI_Comm,
     /// True once MPI has ended.
     ended: Arc<AtomicBool>,
 }
@@ -48,22 +75,58 @@ pub(super) struct Group {
 // SAFETY: the handle is a number or a pointer that only calls under the lock look behind.
 unsafe impl Send for Group {}
 
-/// A message on its way.
-pub(super) struct Sending {
+/// Bytes that MPI reads or writes.
+pub(super) enum Memory {
+    Host(Vec<u8>),
+    Device(DeviceMemory),
+}
+
+impl Memory {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Host(bytes) => bytes.len(),
+            Self::Device(memory) => memory.bytes(),
+        }
+    }
+
+    /// The address of a byte, for MPI alone: it may be one of a GPU.
+    fn address(&mut self, at: usize) -> *mut c_void {
+        let first: *mut u8 = match self {
+            Self::Host(bytes) => bytes.as_mut_ptr(),
+            Self::Device(memory) => {
+                std::ptr::with_exposed_provenance_mut(memory.address() as usize)
+            }
+        };
+        first.wrapping_add(at).cast()
+    }
+}
+
+/// Bytes on their way, in one direction.
+pub(super) struct Transfer {
     requests: Vec<ffi::MPI_Request>,
-    message: Vec<u8>,
+    memory: Memory,
 }
 
 // SAFETY: as for `Group`.
-unsafe impl Send for Sending {}
+unsafe impl Send for Transfer {}
 
-impl Drop for Sending {
+impl Drop for Transfer {
     fn drop(&mut self) {
         if !self.requests.is_empty() {
-            // MPI may still read it.
-            std::mem::forget(std::mem::take(&mut self.message));
+            // MPI may still read it, or write to it.
+            match std::mem::replace(&mut self.memory, Memory::Host(Vec::new())) {
+                Memory::Host(bytes) => std::mem::forget(bytes),
+                Memory::Device(memory) => memory.leak(),
+            }
         }
     }
+}
+
+/// The parts of `bytes` bytes, each of `part` bytes at most: where they begin, and their lengths.
+/// At least one.
+fn parts(bytes: usize, part: usize) -> impl Iterator<Item = (usize, usize)> {
+    let begins = (0..bytes.max(1)).step_by(part);
+    begins.map(move |begin| (begin, (bytes - begin).min(part)))
 }
 
 /// A message of MPI that has come.
@@ -76,19 +139,26 @@ pub(super) struct Envelope {
 impl Group {
     /// All ranks of the program, as a group of its own. Collective.
     pub(super) fn world(ended: Arc<AtomicBool>) -> Result<Self, String> {
-        let mut group = MaybeUninit::uninit();
         let lock = enter();
         still(&ended)?;
-        // SAFETY: MPI is running. The first call writes the handle that the second one takes.
-        let comm = unsafe {
-            let world = ffi::RSMPI_COMM_WORLD;
-            check(ffi::MPI_Comm_dup(world, group.as_mut_ptr()))?;
-            let comm = group.assume_init();
-            check(ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
-            comm
+        let of_its_own = || {
+            let mut group = MaybeUninit::uninit();
+            // SAFETY: MPI is running. The first call writes the handle that the second one takes.
+            unsafe {
+                let world = ffi::RSMPI_COMM_WORLD;
+                check(ffi::MPI_Comm_dup(world, group.as_mut_ptr()))?;
+                let comm = group.assume_init();
+                check(ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
+                Ok::<_, String>(comm)
+            }
         };
+        let (comm, direct) = (of_its_own()?, of_its_own()?);
         drop(lock);
-        Ok(Self { comm, ended })
+        Ok(Self {
+            comm,
+            direct,
+            ended,
+        })
     }
 
     /// This rank and the number of ranks.
@@ -112,59 +182,115 @@ impl Group {
         [tag, more]: [i32; 2],
         message: Vec<u8>,
         part: usize,
-    ) -> Result<Sending, String> {
-        let (mut sending, mut begin) = (
-            Sending {
-                requests: Vec::new(),
-                message,
-            },
-            0,
-        );
-        let len = sending.message.len();
+    ) -> Result<Transfer, String> {
+        self.begin_to_send(self.comm, to, [tag, more], (Memory::Host(message), part))
+    }
+
+    /// Begins to send memory of a GPU, in parts of at most `part` bytes.
+    pub(super) fn send_direct(
+        &self,
+        to: usize,
+        tag: i32,
+        memory: DeviceMemory,
+        part: usize,
+    ) -> Result<Transfer, String> {
+        self.begin_to_send(self.direct, to, [tag; 2], (Memory::Device(memory), part))
+    }
+
+    fn begin_to_send(
+        &self,
+        comm: ffi::MPI_Comm,
+        to: usize,
+        [tag, more]: [i32; 2],
+        (memory, part): (Memory, usize),
+    ) -> Result<Transfer, String> {
+        let (requests, len) = (Vec::new(), memory.bytes());
+        let mut sending = Transfer { requests, memory };
         let _lock = enter();
         still(&self.ended)?;
-        loop {
-            let bytes = (len - begin).min(part);
+        for (begin, bytes) in parts(len, part) {
             let last = begin + bytes == len;
             let mut request = MaybeUninit::uninit();
             // SAFETY: MPI is running; the bytes are those of the message, which `sending` keeps in
             // place until MPI has taken them.
             unsafe {
-                let from = sending.message.as_ptr().add(begin);
                 check(ffi::MPI_Isend(
-                    from.cast(),
+                    sending.memory.address(begin),
                     bytes as c_int,
                     ffi::RSMPI_UINT8_T,
                     to as c_int,
                     if last { tag } else { more },
-                    self.comm,
+                    comm,
                     request.as_mut_ptr(),
                 ))?;
                 sending.requests.push(request.assume_init());
             }
-            begin += bytes;
-            if last {
-                return Ok(sending);
-            }
         }
+        Ok(sending)
     }
 
-    /// Whether MPI has taken a message.
-    pub(super) fn is_sent(&self, sending: &mut Sending) -> Result<bool, String> {
+    /// Begins to receive what [`send_direct`](Self::send_direct) sends with the same parts, into
+    /// memory with room for exactly as many bytes.
+    pub(super) fn receive_direct(
+        &self,
+        from: usize,
+        tag: i32,
+        memory: Memory,
+        part: usize,
+    ) -> Result<Transfer, String> {
+        let (requests, len) = (Vec::new(), memory.bytes());
+        let mut receiving = Transfer { requests, memory };
+        let _lock = enter();
+        still(&self.ended)?;
+        for (begin, bytes) in parts(len, part) {
+            let mut request = MaybeUninit::uninit();
+            // SAFETY: MPI is running; the bytes are those of the memory, which `receiving` keeps in
+            // place until MPI has written them.
+            unsafe {
+                check(ffi::MPI_Irecv(
+                    receiving.memory.address(begin),
+                    bytes as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    from as c_int,
+                    tag,
+                    self.direct,
+                    request.as_mut_ptr(),
+                ))?;
+                receiving.requests.push(request.assume_init());
+            }
+        }
+        Ok(receiving)
+    }
+
+    /// Lets go of the transfers that MPI is done with.
+    pub(super) fn settle(&self, transfers: &mut Vec<Transfer>) -> Result<(), String> {
+        let mut failed = Ok(());
+        transfers.retain_mut(|transfer| {
+            let done = self.is_done(transfer);
+            !done.unwrap_or_else(|error| {
+                failed = Err(error);
+                false
+            })
+        });
+        failed
+    }
+
+    /// Whether MPI is done with the bytes.
+    fn is_done(&self, transfer: &mut Transfer) -> Result<bool, String> {
         let _lock = enter();
         still(&self.ended)?;
         let mut done = 0;
         // SAFETY: MPI is running, and the requests are of this group and not complete.
         check(unsafe {
             ffi::MPI_Testall(
-                sending.requests.len() as c_int,
-                sending.requests.as_mut_ptr(),
+                transfer.requests.len() as c_int,
+                transfer.requests.as_mut_ptr(),
                 &mut done,
                 ffi::RSMPI_STATUSES_IGNORE,
             )
         })?;
         if done != 0 {
-            sending.requests.clear();
+            transfer.requests.clear();
         }
         Ok(done != 0)
     }
@@ -230,7 +356,10 @@ impl Drop for Group {
         if !self.ended.load(Ordering::SeqCst) {
             // SAFETY: MPI is running, and no message of the group is under way. A failure leaves a
             // handle to the end of the program.
-            unsafe { ffi::MPI_Comm_free(&mut self.comm) };
+            unsafe {
+                ffi::MPI_Comm_free(&mut self.comm);
+                ffi::MPI_Comm_free(&mut self.direct);
+            }
         }
     }
 }

@@ -10,6 +10,14 @@
 //! looks for its message. Messages of more than a gigabyte go in parts, because MPI counts in 32
 //! bits.
 //!
+//! # Memory of GPUs
+//!
+//! An MPI that knows GPUs sends from their memory and receives into it. Bytes of that kind go by
+//! themselves, with a number for a tag, in a group that no rank probes: a look for messages would
+//! have to take them in before there is memory for them. A message of bytes announces them. If the
+//! announcement is dropped they are received into memory of the host and forgotten, because their
+//! sender waits until they are taken.
+//!
 //! # Lost ranks
 //!
 //! A rank that notices a fault reports it to rank 0, which decides for the first and tells all: so
@@ -22,9 +30,11 @@
 //! of all others. So no message is left under way, and MPI can end.
 
 mod calls;
+mod direct;
 
-use super::{Fault, FaultCause, Tag, Transport};
-use calls::{Envelope, Group, Sending};
+use super::{Announced, DeviceMemory, Fault, FaultCause, Handed, Tag, Transport};
+use calls::{Envelope, Group, Transfer};
+use direct::Direct;
 use mpi::{Threading, environment::Universe, traits::Communicator};
 use std::{
     collections::{HashMap, VecDeque},
@@ -44,8 +54,10 @@ const LEFT: i32 = 2;
 const FAREWELL: i32 = 3;
 /// A part of a message that goes on with the next one of this rank.
 const MORE: i32 = 4;
+/// The next message of this rank announces bytes from the memory of a GPU.
+const ANNOUNCES: i32 = 5;
 /// The first tag of callers.
-const FIRST: i32 = 5;
+const FIRST: i32 = 6;
 /// The largest tag that every MPI has.
 const LAST: i32 = 32_767;
 
@@ -160,6 +172,7 @@ impl Mpi {
                 sendings: Vec::new(),
                 boxes: HashMap::new(),
                 parts: HashMap::new(),
+                direct: Direct::new(ranks),
                 left: vec![false; ranks],
                 farewell: false,
                 fault: None,
@@ -211,11 +224,13 @@ pub struct MpiTransport {
     ranks: usize,
     part: usize,
     /// Messages that MPI has not taken yet.
-    sendings: Vec<Sending>,
+    sendings: Vec<Transfer>,
     /// Messages that have come, by sender and tag.
-    boxes: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
+    boxes: HashMap<(usize, Tag), VecDeque<Message>>,
     /// Beginnings of messages whose last part has not come, by sender.
     parts: HashMap<usize, Vec<u8>>,
+    /// Bytes from and to the memory of GPUs.
+    direct: Direct,
     /// Ranks that have dropped their transport.
     left: Vec<bool>,
     /// True once rank 0 sends nothing any more.
@@ -223,6 +238,9 @@ pub struct MpiTransport {
     /// The fault that holds.
     fault: Option<Fault>,
 }
+
+/// Bytes, and those that they announce.
+type Message = (Vec<u8>, Option<Announced>);
 
 /// The rank and the number of ranks.
 impl fmt::Debug for MpiTransport {
@@ -266,6 +284,15 @@ impl MpiTransport {
         self.part = bytes.clamp(1, PART);
     }
 
+    /// Takes this MPI for one that reads and writes memory of GPUs, whatever it says of itself.
+    ///
+    /// # Safety
+    /// It is one, or the memory that is handed over is the host's. Another MPI would read addresses
+    /// of a GPU as those of the host, which ends the process.
+    pub unsafe fn assume_device_memory(&mut self) {
+        self.direct.assume();
+    }
+
     /// Begins to send bytes with a tag of MPI.
     fn send(&mut self, to: usize, tag: i32, bytes: Vec<u8>) -> Result<(), String> {
         let sending = self.group.send(to, [tag, MORE], bytes, self.part)?;
@@ -287,16 +314,8 @@ impl MpiTransport {
         while let Some(envelope) = self.group.next()? {
             self.take(envelope)?;
         }
-        let group = &self.group;
-        let mut failed = Ok(());
-        self.sendings.retain_mut(|sending| {
-            let sent = group.is_sent(sending);
-            !sent.unwrap_or_else(|error| {
-                failed = Err(error);
-                false
-            })
-        });
-        failed
+        self.direct.progress(&self.group)?;
+        self.group.settle(&mut self.sendings)
     }
 
     /// Takes in a message.
@@ -321,9 +340,12 @@ impl MpiTransport {
             }
             LEFT => self.left[from] = true,
             FAREWELL => self.farewell = true,
+            ANNOUNCES => self.direct.announce(from, &begun)?,
             _ => {
                 let tag = Tag((tag - FIRST) as u16);
-                self.boxes.entry((from, tag)).or_default().push_back(begun);
+                let announced = self.direct.announced_by(from);
+                let messages = self.boxes.entry((from, tag)).or_default();
+                messages.push_back((begun, announced));
             }
         }
         Ok(())
@@ -370,7 +392,7 @@ impl MpiTransport {
     }
 
     /// The next message, none if it has not come, or the fault that it cannot come.
-    fn look(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
+    fn look(&mut self, from: usize, tag: Tag) -> Result<Option<Message>, Fault> {
         let waiting = self.boxes.get_mut(&(from, tag));
         let message = waiting.and_then(VecDeque::pop_front);
         if message.is_none() && self.left[from] {
@@ -379,8 +401,45 @@ impl MpiTransport {
         Ok(message)
     }
 
+    /// Ends the work of all ranks because of a failure on this one.
+    fn failed(&mut self, text: String) -> Fault {
+        let (rank, cause) = (self.rank, FaultCause::Failed(text));
+        self.fail(Fault { rank, cause })
+    }
+
+    /// Sends a message and what it announces.
+    fn send_with(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        message: Vec<u8>,
+        with: Option<DeviceMemory>,
+    ) -> Result<(), Fault> {
+        self.advance()?;
+        if to == self.rank {
+            let own = self.boxes.entry((to, tag)).or_default();
+            own.push_back((message, None));
+            return Ok(());
+        }
+        let number = FIRST + i32::from(tag.0);
+        let send = || {
+            if number > LAST {
+                return Err(format!("the tag {} is beyond what every MPI has", tag.0));
+            }
+            if let Some(memory) = with {
+                let (said, sending) = self.direct.send(&self.group, to, memory, self.part)?;
+                self.sendings.push(sending);
+                self.send(to, ANNOUNCES, said)?;
+            }
+            self.send(to, number, message)
+        };
+        let sent = send();
+        sent.map_err(|text| self.failed(text))
+    }
+
     /// Leaves, and takes in messages until all others have left.
     fn leave(&mut self) -> Result<(), String> {
+        self.direct.leave();
         self.tell_all(LEFT, &[])?;
         let mut patience = Patience::new();
         let me = self.rank;
@@ -392,7 +451,7 @@ impl MpiTransport {
         if me == 0 {
             self.tell_all(FAREWELL, &[])?;
         }
-        while !(self.sendings.is_empty() && (me == 0 || self.farewell)) {
+        while !(self.sendings.is_empty() && self.direct.is_idle() && (me == 0 || self.farewell)) {
             self.progress()?;
             patience.wait();
         }
@@ -416,32 +475,61 @@ impl Transport for MpiTransport {
     }
 
     fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault> {
-        self.advance()?;
-        if to == self.rank {
-            let own = self.boxes.entry((to, tag)).or_default();
-            own.push_back(message);
-            return Ok(());
-        }
-        let number = FIRST + i32::from(tag.0);
-        let sent = if number > LAST {
-            Err(format!("the tag {} is beyond what every MPI has", tag.0))
-        } else {
-            self.send(to, number, message)
-        };
-        let rank = self.rank;
-        sent.map_err(|text| {
-            let cause = FaultCause::Failed(text);
-            self.fail(Fault { rank, cause })
-        })
+        self.send_with(to, tag, message, None)
     }
 
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault> {
-        self.wait(|rank| rank.look(from, tag))
+        Ok(self.wait(|rank| rank.look(from, tag))?.0)
     }
 
     fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault> {
         self.advance()?;
-        self.look(from, tag)
+        Ok(self.look(from, tag)?.map(|(message, _)| message))
+    }
+
+    fn takes_device_memory(&self) -> Result<(), String> {
+        self.direct.is_known().map_err(|why| {
+            let library = Mpi::library();
+            format!("{library} {why}: leave it out, or build for an MPI with support of CUDA")
+        })
+    }
+
+    fn hand_over(
+        &mut self,
+        to: usize,
+        tag: Tag,
+        message: Vec<u8>,
+        with: Handed,
+    ) -> Result<(), Fault> {
+        match with.downcast::<DeviceMemory>() {
+            Ok(memory) if self.direct.is_known().is_ok() && to != self.rank => {
+                self.send_with(to, tag, message, Some(*memory))
+            }
+            _ => {
+                let why = "something is to be handed over to a rank in another process";
+                Err(self.failed(why.to_owned()))
+            }
+        }
+    }
+
+    fn receive_handed(
+        &mut self,
+        from: usize,
+        tag: Tag,
+    ) -> Result<(Vec<u8>, Option<Handed>), Fault> {
+        let (message, announced) = self.wait(|rank| rank.look(from, tag))?;
+        Ok((
+            message,
+            announced.map(|announced| Box::new(announced) as Handed),
+        ))
+    }
+
+    fn receive_into(&mut self, parts: Vec<(Announced, DeviceMemory)>) -> Result<(), Fault> {
+        for (announced, memory) in parts {
+            let begun = self.direct.receive(&self.group, announced, memory);
+            begun.map_err(|text| self.failed(text))?;
+        }
+        self.wait(|rank| Ok(rank.direct.has_received().then_some(())))
     }
 
     fn fail(&mut self, fault: Fault) -> Fault {

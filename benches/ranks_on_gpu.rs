@@ -5,20 +5,25 @@
 //! one engine with all points, and ranks that share the points; `--points-per-rank 4e6` says how
 //! many each rank has instead. Ranks take the GPUs of the machine in turn, so on a machine of one
 //! GPU they share it, and with a GPU for each, `--points-per-rank` is weak scaling: one engine then
-//! has the points of one rank if `--weak` is given, and none is timed with `--apart`. `--work`
-//! names what is computed, `lists,density` without it, and `--radius` is in spacings of the
-//! lattice. `--bytes` lets messages pass through the host, as between processes, where ranks would
-//! hand arrays over. It prints the least time of either, their ratio, where the time of the slowest
-//! rank went, and the halo points of all ranks as a share of the points. With `--hidden` each rank
-//! prints how much of the time of its halos was hidden behind work among its own points.
+//! has the points of one rank if `--weak` is given, and none is timed with `--apart`, where ranks
+//! make their points themselves: `--apart --points 1e9 --turns 1`. `--work` names the work,
+//! `lists,density` without it, and `--radius` is in spacings of the lattice. `--bytes` lets
+//! messages pass through the host, as between processes, where ranks would hand arrays over. It
+//! prints the least time of either, their ratio, where the time of the slowest rank went, the halo
+//! points of all ranks as a share of the points, and how long it took at first to bring them to
+//! their owners. With `--hidden` each rank prints how much of the time of its halos was hidden
+//! behind work among its own points.
 
 use nearfield::{
     device::{DeviceEngine, DeviceField, Progress},
     kernels::{SphDensity, SphForce, WendlandC2},
 };
 use nearfield_ranks::{Error, RankedEngine, device::DeviceRankedEngine, transport::threads};
-use nearfield_testkit::Cloud;
-use std::time::{Duration, Instant};
+use nearfield_testkit::{Cloud, cloud::part_of_lattice};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
 /// Numbers of a point that the force reads: velocity, density, pressure and mass.
 const STATE: [f32; 6] = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
@@ -27,9 +32,6 @@ const OF_TARGET: usize = 5;
 /// Steps of either side in a turn; the first ones are not counted.
 const STEPS: usize = 12;
 const WARM_UP: usize = 4;
-/// Turns of both sides.
-const TURNS: usize = 2;
-
 /// A step.
 #[derive(Clone, Copy)]
 struct Plan {
@@ -42,6 +44,26 @@ struct Plan {
     bytes: bool,
     /// Whether ranks tell how much of their halos' time was hidden.
     hidden: bool,
+}
+
+/// The points of ranks.
+#[derive(Clone, Copy)]
+enum Points<'a> {
+    /// Ranks take their shares of these.
+    Given(&'a [[f32; 3]]),
+    /// Each makes its own part of a lattice with this number of points.
+    Parts(usize),
+}
+
+impl<'a> Points<'a> {
+    fn of_rank(self, rank: usize, ranks: usize) -> Cow<'a, [[f32; 3]]> {
+        match self {
+            Points::Given(all) => {
+                Cow::Borrowed(&all[all.len() * rank / ranks..all.len() * (rank + 1) / ranks])
+            }
+            Points::Parts(all) => Cow::Owned(part_of_lattice(all, rank, ranks, 1)),
+        }
+    }
 }
 
 impl Plan {
@@ -115,16 +137,23 @@ type Phases = [Duration; 4];
 fn steps(
     plan: Plan,
     engine: &mut DeviceRankedEngine,
-    points: &[[f32; 3]],
-) -> Result<(Vec<Phases>, usize), Error> {
+    points: Cow<'_, [[f32; 3]]>,
+) -> Result<Run, Error> {
+    let begin = Instant::now();
     let given = engine.upload(points.as_flattened())?;
+    drop(points);
     let (set, moved) = engine.add_point_set(&given.as_view(), None)?;
     let positions = moved.bring(engine, &given.as_view(), 3)?;
+    drop((moved, given));
+    let set_up = begin.elapsed();
     let points = engine.points(set)?[0];
-    let masses = engine.upload(&vec![1.0f32; points])?;
-    let states = engine.upload(vec![STATE; points].as_flattened())?;
-    let mut sums = engine.zeros::<f32>(points)?;
-    let mut forces = engine.zeros::<f32>(3 * points)?;
+    // Work that is not done has arrays of nothing.
+    let [of_density, of_force] =
+        [plan.density, plan.force].map(|done| if done { points } else { 0 });
+    let masses = engine.upload(&vec![1.0f32; of_density])?;
+    let states = engine.upload(vec![STATE; of_force].as_flattened())?;
+    let mut sums = engine.zeros::<f32>(of_density)?;
+    let mut forces = engine.zeros::<f32>(3 * of_force)?;
     let (density, force) = plan.kernels();
     engine.time_halos(plan.hidden);
     let mut times = Vec::new();
@@ -174,11 +203,24 @@ fn steps(
             100.0 * halos.hidden()
         );
     }
-    Ok((times, engine.points(set)?[1]))
+    Ok(Run {
+        set_up,
+        times,
+        halo: engine.points(set)?[1],
+    })
 }
 
-/// The phases of the fastest step of the slowest rank, and the halo points of all.
-fn many(plan: Plan, points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize), Error> {
+/// Measured by a rank: the time in which its points came to their owners at first, those of steps,
+/// and the number of its halo points.
+struct Run {
+    set_up: Duration,
+    times: Vec<Phases>,
+    halo: usize,
+}
+
+/// The phases of the fastest step of the slowest rank, the halo points of all, and the time in
+/// which points came to their owners at first.
+fn many(plan: Plan, points: Points<'_>, ranks: usize) -> Result<(Phases, usize, Duration), Error> {
     let found = threads::run(ranks, |transport| {
         let transport = if plan.bytes {
             transport.in_bytes()
@@ -188,23 +230,23 @@ fn many(plan: Plan, points: &[[f32; 3]], ranks: usize) -> Result<(Phases, usize)
         let settings = RankedEngine::builder(f64::from(plan.radius));
         let mut engine = DeviceRankedEngine::start(settings, transport)?;
         let rank = engine.rank();
-        let share = points.len() * rank / ranks..points.len() * (rank + 1) / ranks;
-        steps(plan, &mut engine, &points[share])
+        steps(plan, &mut engine, points.of_rank(rank, ranks))
     });
     let mut slowest: Vec<Phases> = vec![[Duration::ZERO; 4]; STEPS];
-    let mut halo = 0;
+    let (mut halo, mut set_up) = (0, Duration::ZERO);
     let sum = |phases: &Phases| phases.iter().sum::<Duration>();
     for rank in found {
-        let (times, more) = rank.map_err(Error::from)??;
-        halo += more;
-        for (slowest, time) in slowest.iter_mut().zip(times) {
+        let run = rank.map_err(Error::from)??;
+        halo += run.halo;
+        set_up = set_up.max(run.set_up);
+        for (slowest, time) in slowest.iter_mut().zip(run.times) {
             if sum(&time) > sum(slowest) {
                 *slowest = time;
             }
         }
     }
     let least = slowest.into_iter().skip(WARM_UP).min_by_key(sum);
-    Ok((least.unwrap_or_default(), halo))
+    Ok((least.unwrap_or_default(), halo, set_up))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -226,23 +268,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let each = flag("--points-per-rank", "0").parse::<f64>()? as usize;
     let all = flag("--points", "8e6").parse::<f64>()? as usize;
+    let turns = flag("--turns", "2").parse::<usize>()?.max(1);
     for ranks in flag("--ranks", "2").split(',') {
         let ranks: usize = ranks.parse()?;
-        let points = Cloud::by_name("lattice", if each == 0 { all } else { each * ranks }, 1)?;
-        let alone = match weak {
-            true => Cloud::by_name("lattice", points.len() / ranks, 1)?,
-            false => points.clone(),
+        let side = (if each == 0 { all } else { each * ranks } as f64)
+            .cbrt()
+            .round() as usize;
+        let count = side.pow(3);
+        let cloud = match apart {
+            true => Vec::new(),
+            false => Cloud::by_name("lattice", count, 1)?,
         };
-        let (mut least, mut phases, mut halo) = (Duration::MAX, [Duration::MAX; 4], 0);
-        for turn in 0..TURNS {
+        let points = match apart {
+            true => Points::Parts(count),
+            false => Points::Given(&cloud),
+        };
+        let alone = match weak && !apart {
+            true => Cow::Owned(Cloud::by_name("lattice", count / ranks, 1)?),
+            false => Cow::Borrowed(&cloud[..]),
+        };
+        let (mut least, mut phases) = (Duration::MAX, [Duration::MAX; 4]);
+        let (mut halo, mut set_up) = (0, Duration::ZERO);
+        for turn in 0..turns {
             if !apart {
                 least = least.min(one(plan, &alone)?);
             }
-            let found = many(plan, &points, ranks)?;
+            let found = many(plan, points, ranks)?;
             if turn == 0 || found.0.iter().sum::<Duration>() < phases.iter().sum() {
                 phases = found.0;
             }
-            halo = found.1;
+            (halo, set_up) = (found.1, found.2);
         }
         let ms = |time: Duration| 1e3 * time.as_secs_f64();
         let step: Duration = phases.iter().sum();
@@ -258,15 +313,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         println!(
             "{work}, r = {}, {} points: {beside}{ranks} ranks {:.2} ms (positions {:.2}, lists \
-             {:.2}, sums {:.2}, end {:.2}), halo {:.1} %",
+             {:.2}, sums {:.2}, end {:.2}), halo {:.1} %, set up in {:.1} s",
             plan.radius,
-            points.len(),
+            count,
             ms(step),
             ms(phases[0]),
             ms(phases[1]),
             ms(phases[2]),
             ms(phases[3]),
-            100.0 * halo as f64 / points.len() as f64,
+            100.0 * halo as f64 / count as f64,
+            set_up.as_secs_f64(),
         );
     }
     Ok(())

@@ -108,7 +108,12 @@ pub(super) struct Survey {
     of_lists: CudaSlice<u32>,
     /// The places of all lists, and room for more; another array at every survey.
     pub(super) places: Arc<CudaSlice<u32>>,
+    /// Surveys in a row that needed less than a quarter of the room.
+    spared: u32,
 }
+
+/// Number of surveys in a row with far too much room after which it becomes smaller.
+const SPARED: u32 = 8;
 
 impl Survey {
     pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Refusal> {
@@ -119,6 +124,7 @@ impl Survey {
             special: zeros(engine, 2)?,
             of_lists: zeros(engine, 1)?,
             places: Arc::new(zeros(engine, 1)?),
+            spared: 0,
         })
     }
 
@@ -135,6 +141,34 @@ impl Survey {
     ) -> Result<(), Refusal> {
         if self.room() < special {
             self.special = zeros(engine, 2 * (special + special / 4))?;
+        }
+        Ok(())
+    }
+
+    /// Gives up most of the room when much less has been used for a while: kernels go through all
+    /// of it, and when ranks get their first points nearly all are special.
+    pub(super) fn suit(
+        &mut self,
+        engine: &DeviceEngine,
+        special: usize,
+        listed: usize,
+    ) -> Result<(), Refusal> {
+        let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
+        let [points, places] = [
+            spare(self.room(), special),
+            spare(self.places.len(), listed),
+        ];
+        // Sets take turns, and may need very different room.
+        self.spared = if points || places { self.spared + 1 } else { 0 };
+        if self.spared < SPARED {
+            return Ok(());
+        }
+        self.spared = 0;
+        if points {
+            self.special = zeros(engine, 2 * (2 * special).max(1))?;
+        }
+        if places {
+            self.places = Arc::new(zeros(engine, (2 * listed).max(1))?);
         }
         Ok(())
     }

@@ -157,7 +157,9 @@ impl DeviceRankedEngine {
             } else if listed > survey.places.len() {
                 survey.places = Arc::new(zeros(&self.engine, listed + listed / 4)?);
             } else if let Some(table) = &device.table {
-                return Ok(Departures::new(&table.lists, &survey.places, begins));
+                let departures = Departures::new(&table.lists, &survey.places, begins);
+                survey.suit(&self.engine, special, listed)?;
+                return Ok(departures);
             }
             let device = &mut *self.device;
             if let Some(table) = &device.table {

@@ -149,6 +149,22 @@ pub fn drift(positions: &mut [[f32; 3]], amplitude: f32, seed: u64) {
     }
 }
 
+/// One of `parts` parts of a jittered lattice as [`Cloud::Lattice`] has it, for clouds that are too
+/// large for one thread: whole layers across z, each drawn and shuffled by a stream of its own.
+pub fn part_of_lattice(points: usize, part: usize, parts: usize, seed: u64) -> Vec<[f32; 3]> {
+    let side = nearest_cube_root(points);
+    let layers = side * part / parts..side * (part + 1) / parts;
+    let mut cloud = Vec::with_capacity(layers.len() * side * side);
+    for z in layers {
+        let mut random = Random::new(seed.wrapping_add(z as u64));
+        let mut layer = jittered_lattice([side, side, 1], &mut random);
+        layer.iter_mut().for_each(|point| point[2] += z as f32);
+        random.shuffle(&mut layer);
+        cloud.append(&mut layer);
+    }
+    cloud
+}
+
 fn lattice(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
     let side = nearest_cube_root(points);
     jittered_lattice([side, side, side], random)

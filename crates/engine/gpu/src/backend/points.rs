@@ -38,10 +38,12 @@ use crate::{
 use nearfield_grid::Bounds;
 use nearfield_kernels::constants::{BRICK, FLAGS, READ_AHEAD};
 
-/// A dense table may have this many cells per point of its set, or of all sets…
+/// A dense table may have this many cells per point of its set…
 const CELLS_PER_POINT: u64 = 32;
-/// …then at most this many per point of its own…
-const MAX_CELLS_PER_POINT: u64 = 128;
+/// …and, because points of other sets are looked for in it, this many for each of these…
+const CELLS_PER_OTHER: u64 = 64;
+/// …but no more than this many per point of its own in all…
+const MAX_CELLS_PER_POINT: u64 = 256;
 /// …and always this many, so that small sets need no thought.
 const SMALL_TABLE: u64 = 1 << 20;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
@@ -125,9 +127,10 @@ kept_buffers! {
 /// others; all of them have `all` points, as far as that is known.
 fn max_dense_cells(own: u32, all: usize) -> u64 {
     let own = u64::from(own);
-    let shared = CELLS_PER_POINT.saturating_mul(all as u64);
-    let most = shared.min(MAX_CELLS_PER_POINT * own);
-    most.max(CELLS_PER_POINT * own)
+    let others = (all as u64).saturating_sub(own);
+    let wanted = (CELLS_PER_POINT * own).saturating_add(CELLS_PER_OTHER.saturating_mul(others));
+    wanted
+        .min(MAX_CELLS_PER_POINT * own)
         .clamp(SMALL_TABLE, MAX_CELLS)
 }
 
@@ -377,6 +380,9 @@ mod tests {
         assert!(max_dense_cells(water, 0) >= cells);
         assert!(max_dense_cells(walls, 0) < cells);
         assert!(max_dense_cells(walls, (water + walls) as usize) >= cells);
+        // The walls of a tank for twice the water, on a rank that has most of them and a quarter of
+        // the water.
+        assert!(max_dense_cells(3_000_000, 7_000_000) >= 2 * cells);
         assert_eq!(max_dense_cells(10, water as usize), SMALL_TABLE);
         assert_eq!(max_dense_cells(u32::MAX, usize::MAX), MAX_CELLS);
         // A set that is nearly all points has no more than it would have alone.

@@ -3,8 +3,8 @@
 //!
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
-//! arguments the clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box
-//! that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
+//! arguments the clouds of the tables in docs/measurements/gpu.md. DOMAIN is `open`, `periodic` (a
+//! box that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
 //! `--strategies` times density and force by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 

@@ -1,4 +1,5 @@
-//! Draws the chart of the README from the table "The chart of the README" of docs/measurements.md.
+//! Draws the chart of the README from the table "The chart of the README" of
+//! docs/measurements/README.md.
 //!
 //! ```sh
 //! cargo run --release -p nearfield-plot --example readme_chart    # writes docs/images/lists.png
@@ -37,7 +38,9 @@ struct Bar {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
-    let bars = read(&std::fs::read_to_string(docs.join("measurements.md"))?)?;
+    let bars = read(&std::fs::read_to_string(
+        docs.join("measurements/README.md"),
+    )?)?;
     save_png(&docs.join("images/lists.png"), SIZE, |area| {
         draw(area, &bars)
     })?;
@@ -48,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn read(page: &str) -> Result<Vec<Bar>, Box<dyn Error>> {
     let (_, below) = page
         .split_once("## The chart of the README")
-        .ok_or("docs/measurements.md has no chart of the README")?;
+        .ok_or("docs/measurements/README.md has no chart of the README")?;
     let rows = below
         .lines()
         .skip_while(|line| !line.starts_with('|'))

@@ -56,7 +56,7 @@ pub struct PairOfPoints<'a> {
 /// Targets up to which `flat` gives each a warp.
 ///
 /// An H200 holds 270,336 threads at a time, those of 8,448 warps. With 10,648 targets a warp each
-/// takes less than a thread each, in open and periodic domains (docs/measurements.md).
+/// takes less than a thread each, in open and periodic domains (docs/measurements/features.md).
 const MAX_BY_WARPS: usize = 1 << 14;
 
 kept_buffers! {

@@ -233,8 +233,8 @@ fn cells_of(extent: [f64; 3], edges: [f64; 3]) -> f64 {
 /// Cells for a number of points in a box: finer ones test fewer candidates, but their table has to
 /// be filled every step. `edges` are those of one cell to a radius.
 ///
-/// The numbers are measurements (docs/measurements.md, cells of the GPU), not times of this run:
-/// results depend on the order of candidates, so on the cells.
+/// The numbers are measurements (docs/measurements/gpu.md, walks), not times of this run: results
+/// depend on the order of candidates, so on the cells.
 pub(crate) fn finer_cells(
     strategy: Strategy,
     points: usize,

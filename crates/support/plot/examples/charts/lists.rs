@@ -1,22 +1,16 @@
-//! Draws the chart of the README from the table "The chart of the README" of
-//! docs/measurements/README.md.
-//!
-//! ```sh
-//! cargo run --release -p nearfield-plot --example readme_chart    # writes docs/images/lists.png
-//! ```
-//!
-//! Every row of the table is a bar. Bars have a logarithmic axis, because they go from half a
-//! millisecond to a second.
+//! The chart of the README: every row of the table is a bar. Bars have a logarithmic axis, because
+//! they go from half a millisecond to a second.
 
-use nearfield_plot::{Area, COOL, DETAIL, Drawn, FAINT, WARM, save_png, text};
+use crate::table::Row;
+use nearfield_plot::{Area, COOL, DETAIL, Drawn, FAINT, WARM, text};
 use plotters::{
     prelude::*,
     style::text_anchor::{HPos, Pos, VPos},
 };
-use std::{error::Error, path::Path};
+use std::error::Error;
 
 /// Width and height of the picture, in pixels.
-const SIZE: (u32, u32) = (1000, 420);
+pub(crate) const SIZE: (u32, u32) = (1000, 420);
 /// Left end of the bars, their greatest length, the first bar's top, a bar's height, in pixels.
 const LEFT: i32 = 380;
 const LENGTH: f64 = 500.0;
@@ -30,45 +24,22 @@ const FIRST: f64 = 0.1;
 const DECADES: f64 = 4.0;
 
 /// A row of the table.
-struct Bar {
+pub(crate) struct Bar {
     group: String,
     program: String,
     milliseconds: f64,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
-    let bars = read(&std::fs::read_to_string(
-        docs.join("measurements/README.md"),
-    )?)?;
-    save_png(&docs.join("images/lists.png"), SIZE, |area| {
-        draw(area, &bars)
-    })?;
-    Ok(())
-}
+impl TryFrom<Row> for Bar {
+    type Error = Box<dyn Error>;
 
-/// The rows of the table below the heading.
-fn read(page: &str) -> Result<Vec<Bar>, Box<dyn Error>> {
-    let (_, below) = page
-        .split_once("## The chart of the README")
-        .ok_or("docs/measurements/README.md has no chart of the README")?;
-    let rows = below
-        .lines()
-        .skip_while(|line| !line.starts_with('|'))
-        .take_while(|line| line.starts_with('|'))
-        .skip(2);
-    rows.map(|row| {
-        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let &[group, program, milliseconds, _] = cells.as_slice() else {
-            return Err(format!("four cells expected: {row}").into());
-        };
-        Ok(Bar {
-            group: group.into(),
-            program: program.into(),
+    fn try_from([group, program, milliseconds, _]: Row) -> Result<Self, Self::Error> {
+        Ok(Self {
+            group,
+            program,
             milliseconds: milliseconds.parse()?,
         })
-    })
-    .collect()
+    }
 }
 
 /// Length of a bar, in pixels.
@@ -76,7 +47,8 @@ fn length(milliseconds: f64) -> i32 {
     ((milliseconds / FIRST).log10() * LENGTH / DECADES).round() as i32
 }
 
-fn draw<'b>(area: &Area<'b>, bars: &[Bar]) -> Drawn<'b> {
+/// Draws the bars.
+pub(crate) fn draw<'b>(area: &Area<'b>, bars: &[Bar]) -> Drawn<'b> {
     let detail = DETAIL as i32;
     let at = |x: i32, y: i32| (x * detail, y * detail);
     let heading = "Neighbour lists of a million moving points, milliseconds (logarithmic)";

@@ -130,8 +130,7 @@ fn the_header_of_constants_holds_what_rust_has() {
     for line in [
         "constexpr unsigned SCAN_TILE = GRID_THREADS * SCAN_VECTORS * 4;\n",
         "#define NF_LISTS 1\n",
-        "// Threads of a block of `cell_tasks` and `half_tiles`.\n\
-         constexpr unsigned TILE_THREADS = 128;\n",
+        "// Threads of a block of `flat`.\nconstexpr unsigned FLAT_THREADS = 256;\n",
     ] {
         assert!(constants::HEADER.contains(line), "{}", constants::HEADER);
     }

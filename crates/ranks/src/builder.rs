@@ -97,7 +97,7 @@ impl RankedBuilder {
     /// Messages are sent from the memory of GPUs and received into it, by an MPI that knows them;
     /// off by default, when they pass through page-locked memory of the host. For
     /// [`DeviceRankedEngine`](crate::device::DeviceRankedEngine) on processes. It is refused on all
-    /// ranks if the MPI does not know GPUs or cannot be asked.
+    /// ranks if the MPI does not know GPUs or cannot be asked. No real MPI was seen to do it yet.
     pub fn gpu_messages(mut self, gpu_messages: bool) -> Self {
         self.gpu_messages = gpu_messages;
         self

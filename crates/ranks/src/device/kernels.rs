@@ -146,13 +146,9 @@ impl Survey {
     }
 
     /// Gives up most of the room when much less has been used for a while: kernels go through all
-    /// of it, and when ranks get their first points nearly all are special.
-    pub(super) fn suit(
-        &mut self,
-        engine: &DeviceEngine,
-        special: usize,
-        listed: usize,
-    ) -> Result<(), Refusal> {
+    /// of it, and when ranks get their first points nearly all are special. Without memory for the
+    /// smaller arrays the larger ones stay.
+    pub(super) fn suit(&mut self, engine: &DeviceEngine, special: usize, listed: usize) {
         let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
         let [points, places] = [
             spare(self.room(), special),
@@ -161,16 +157,15 @@ impl Survey {
         // Sets take turns, and may need very different room.
         self.spared = if points || places { self.spared + 1 } else { 0 };
         if self.spared < SPARED {
-            return Ok(());
+            return;
         }
         self.spared = 0;
-        if points {
-            self.special = zeros(engine, 2 * (2 * special).max(1))?;
+        if points && let Ok(smaller) = zeros(engine, 2 * (2 * special).max(1)) {
+            self.special = smaller;
         }
-        if places {
-            self.places = Arc::new(zeros(engine, (2 * listed).max(1))?);
+        if places && let Ok(smaller) = zeros(engine, (2 * listed).max(1)) {
+            self.places = Arc::new(smaller);
         }
-        Ok(())
     }
 
     /// Makes room for what is found of that many lists.

@@ -158,7 +158,7 @@ impl DeviceRankedEngine {
                 survey.places = Arc::new(zeros(&self.engine, listed + listed / 4)?);
             } else if let Some(table) = &device.table {
                 let departures = Departures::new(&table.lists, &survey.places, begins);
-                survey.suit(&self.engine, special, listed)?;
+                survey.suit(&self.engine, special, listed);
                 return Ok(departures);
             }
             let device = &mut *self.device;

@@ -1,6 +1,6 @@
 //! The named clouds are what they are documented to be, and stay that way.
 
-use nearfield_testkit::cloud::{Cloud, drift, shuffle};
+use nearfield_testkit::cloud::{Cloud, drift, part_of_lattice, shuffle};
 use nearfield_testkit::digest::splitmix64;
 use nearfield_testkit::oracle::{ListKind, Pairing, Problem};
 
@@ -95,6 +95,26 @@ fn a_lattice_is_jittered_by_a_tenth_and_shuffled() {
     assert_eq!(points.iter().filter(|point| point[2] < 0.5).count(), 400);
     let ascending = points.is_sorted_by(|a, b| a[2] <= b[2] + 0.5);
     assert!(!ascending, "not shuffled");
+}
+
+#[test]
+fn parts_of_a_lattice_are_the_same_lattice_however_many_there_are() {
+    let whole = |parts| -> Vec<[f32; 3]> {
+        let part = |part| part_of_lattice(8000, part, parts, 1);
+        (0..parts).flat_map(part).collect()
+    };
+    let points = whole(1);
+    assert_eq!(points, whole(3));
+    let mut places: Vec<_> = points
+        .iter()
+        .map(|at| at.map(|x| x.round() as i32))
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), 8000, "each place of the lattice once");
+    let away = points.as_flattened().iter().map(|x| (x - x.round()).abs());
+    let furthest = away.fold(0.0, f32::max);
+    assert!(furthest > 0.099 && furthest < 0.1001, "{furthest}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> 
         phase,
         id: place.spans.fetch_add(1, Ordering::Relaxed),
         parent: 0,
-        // Ranks that are threads of one program have GPUs of their own.
+        // Of ranks that are threads of one program each has a GPU, its own or a share of one.
         thread: match ranks::named(place.thread) {
             Some(_) => place.thread.to_owned().into(),
             None => "gpu".into(),

@@ -56,8 +56,8 @@ struct DamBreak {
     #[command(flatten)]
     args: dam_break::Args,
 
-    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to [default:
-    /// messages pass through page-locked memory of the host]
+    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to;
+    /// experimental [default: messages pass through page-locked memory of the host]
     #[arg(long)]
     gpu_messages: bool,
 }

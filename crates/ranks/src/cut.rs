@@ -36,10 +36,11 @@ const FAN: u64 = 16;
 pub(crate) struct Work(Vec<(u64, f64)>);
 
 impl Work {
-    /// One unit for every position.
+    /// One unit for every point. A position may stand for several points, whose number is beside
+    /// it.
     pub(crate) fn of_points<T: Scalar>(
         domains: &Domains,
-        positions: impl Iterator<Item = [T; 3]>,
+        positions: impl Iterator<Item = ([T; 3], f64)>,
     ) -> Result<Self, Shortage> {
         Self::new(domains, positions, |points| points)
     }
@@ -50,20 +51,20 @@ impl Work {
         positions: impl Iterator<Item = [T; 3]>,
     ) -> Result<Self, Shortage> {
         let of = |n: f64| CELLS * n * n + PER_POINT * n;
-        Self::new(domains, positions, of)
+        Self::new(domains, positions.map(|at| (at, 1.0)), of)
     }
 
     /// The work of cells, `of` their number of points.
     fn new<T: Scalar>(
         domains: &Domains,
-        positions: impl Iterator<Item = [T; 3]>,
+        positions: impl Iterator<Item = ([T; 3], f64)>,
         of: impl Fn(f64) -> f64,
     ) -> Result<Self, Shortage> {
         let (mut cells, what) = (Map::<Cell, f64>::default(), "the work of cells");
-        for at in positions {
+        for (at, points) in positions {
             let room = cells.try_reserve(1);
             room.map_err(|_| Shortage::of::<[u64; 5]>(cells.len() + 1, what))?;
-            *cells.entry(T::cell(domains.lattice(), at)).or_insert(0.0) += 1.0;
+            *cells.entry(T::cell(domains.lattice(), at)).or_insert(0.0) += points;
         }
         let mut work = with_room(cells.len() + 1, what)?;
         let cells = cells.into_iter();

@@ -220,7 +220,8 @@ impl<T: Scalar> RankedEngine<T> {
             return self.place_all();
         }
         let homes = self.sets.iter().map(|set| &set.home.positions);
-        let work = Work::of_points(&domains, homes.flatten().copied()).map_err(Refusal::from);
+        let homes = homes.flatten().map(|at| (*at, 1.0));
+        let work = Work::of_points(&domains, homes).map_err(Refusal::from);
         let work = self.comm.agree(work, &mut [])?;
         domains.set_cuts(work.cuts(&mut self.comm)?);
         self.divide(domains);

@@ -269,6 +269,33 @@ fn what_ranks_on_the_device_do_not_have_is_refused() {
 }
 
 #[test]
+fn lists_without_room_are_refused_until_the_search_is_repeated() {
+    if !has_gpu() {
+        return;
+    }
+    within(120, || {
+        let mut case = cases().swap_remove(0);
+        let sparse = case.points.clone();
+        let points = case.points.iter_mut().flatten();
+        points.for_each(|x| *x *= 0.4);
+        for ranks in [1, 3] {
+            let found = on_ranks(ranks, |transport| {
+                let mut engine = start(Way::HandedOver, &case, transport)?;
+                let mut own = Own::give(&mut engine, &sparse)?;
+                search(&mut engine, &own, case.radius)?;
+                // Fifteen times as many neighbours, for which there is no room.
+                own.move_to(&mut engine, &case.points)?;
+                engine.find_neighbors(own.set, own.set)?;
+                let refused = refusal(engine.lists_by_id(own.set, own.set));
+                assert!(refused.2.contains("finish"), "{}", refused.2);
+                search(&mut engine, &own, case.radius)
+            });
+            compare(&case, ranks, found);
+        }
+    });
+}
+
+#[test]
 fn memory_that_is_short_is_the_same_error_on_all() {
     if !has_gpu() {
         return;

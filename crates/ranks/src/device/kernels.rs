@@ -470,7 +470,7 @@ impl Kernels {
         launch.arg(&points).arg(&mut to).arg(&to_stride);
         // SAFETY: the arguments are those that places.cu declares, and the ends were checked;
         // callers have seen that `from` has `words` of `stride` words of every point of the set,
-        // whose survey found the indices.
+        // whose survey found the indices, or which they have numbered themselves.
         unsafe { self.each("gather", &mut launch, count * words) }
     }
 

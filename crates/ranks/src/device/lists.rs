@@ -36,10 +36,19 @@ struct OnHost {
 impl OnHost {
     fn of(engine: &DeviceRankedEngine, lists: &DeviceListsView<'_>) -> Result<Self, Refusal> {
         let (engine, what) = (&engine.engine, "lists of neighbours");
+        let start = download(engine, what, &lists.start)?;
+        let count = download(engine, what, &lists.count)?;
+        // Behind the last list is room that nothing has written.
+        let ends = start.iter().zip(&count);
+        let end = ends.map(|(start, count)| *start as usize + *count as usize);
+        let written = lists.entries.try_slice(0..end.max().unwrap_or(0));
+        let written = written.ok_or_else(|| {
+            Refusal::new("lists had too little room: call finish, and repeat the search")
+        })?;
         Ok(Self {
-            start: download(engine, what, &lists.start)?,
-            count: download(engine, what, &lists.count)?,
-            entries: download(engine, what, &lists.entries)?,
+            entries: download(engine, what, &written)?,
+            start,
+            count,
         })
     }
 

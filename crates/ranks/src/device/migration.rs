@@ -16,7 +16,6 @@ use super::{
 use crate::{
     Error, RankedSet,
     communicator::MIGRATE,
-    cut::Work,
     error::Refusal,
     ids::ids_of,
     plan::{How, ends, extent_of},
@@ -295,11 +294,7 @@ impl DeviceRankedEngine {
         if !fits {
             let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
             let domains = self.undivided(lattice);
-            let numbers = self.numbers_of_sets(Some((at, positions)));
-            let work = numbers.and_then(|numbers| {
-                let points = numbers.iter().flat_map(|numbers| numbers.as_chunks().0);
-                Ok(Work::of_points(&domains, points.copied())?)
-            });
+            let work = self.work_of_points(&domains, (at, positions));
             (self.divide(domains, work)).inspect_err(|_| self.device.sets[at].bounds = before)?;
             let again = self.survey(at, positions, ids);
             (surveyed, how, _) = self.agree_survey(at, again)?;

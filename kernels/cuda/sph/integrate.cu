@@ -178,13 +178,21 @@ measure(const float* position, const Moving* moving, u32 count, Settings setting
     give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials, blockIdx.x);
 }
 
-// Counts the particles by bin along x; those beyond the ends in the first and the last bin.
+// Counts the particles by bin along x; those beyond the ends in the first and the last bin. Many
+// particles are in one bin: blocks count their own before they add to those of all.
 extern "C" __global__ void __launch_bounds__(THREADS)
 tally(const float* position, u32 count, float low, float scale, u32* counts) {
-    const u32 i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= count) return;
-    const float place = (position[3ull * i] - low) * scale;
-    atomicAdd(counts + static_cast<u32>(fminf(fmaxf(place, 0.0f), FRONT_BINS - 1.0f)), 1u);
+    __shared__ u32 own[FRONT_BINS];
+    for (u32 bin = threadIdx.x; bin < FRONT_BINS; bin += THREADS) own[bin] = 0;
+    __syncthreads();
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        const float place = (position[3ull * i] - low) * scale;
+        atomicAdd(own + static_cast<u32>(fminf(fmaxf(place, 0.0f), FRONT_BINS - 1.0f)), 1u);
+    }
+    __syncthreads();
+    for (u32 bin = threadIdx.x; bin < FRONT_BINS; bin += THREADS) {
+        if (own[bin] != 0) atomicAdd(counts + bin, own[bin]);
+    }
 }
 
 // How probes read the fluid.

@@ -280,7 +280,8 @@ impl Kernels {
         if count == 0 {
             return Ok(());
         }
-        let (fluid, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
+        let fluid = count as u32;
+        let blocks = fluid.div_ceil(THREADS).min(self.blocks);
         let (low, scale) = (rule.low, rule.scale());
         let mut launch = self.queue.launch_builder(&self.tally);
         launch

@@ -43,6 +43,8 @@ pub(crate) struct Balance {
     pause: u32,
     /// The imbalance before the last move.
     before: f64,
+    /// No times have come since the last move.
+    unproved: bool,
     /// Seconds that the last move took.
     cost: f64,
 }
@@ -55,6 +57,7 @@ impl Default for Balance {
             stayed: 0,
             pause: 1,
             before: f64::INFINITY,
+            unproved: false,
             cost: 0.0,
         }
     }
@@ -71,14 +74,14 @@ pub(crate) fn imbalance(times: &[f64]) -> f64 {
 }
 
 impl Balance {
-    /// Takes the seconds that every rank took for a step. Returns the factors by which the shares
-    /// of the ranks should change, if domains should move.
-    pub(crate) fn next(&mut self, times: &[f64]) -> Option<Vec<f64>> {
-        self.stayed = self.stayed.saturating_add(1);
+    /// Takes the seconds that every rank took for a step, one of `steps` since the last call.
+    /// Returns the factors by which the shares of the ranks should change, if domains should move.
+    pub(crate) fn next(&mut self, times: &[f64], steps: u32) -> Option<Vec<f64>> {
+        self.stayed = self.stayed.saturating_add(steps);
         let believed = self.believed(times);
         let now = imbalance(&believed);
-        if self.stayed == 1 && self.before.is_finite() {
-            // The first step after a move shows whether it has helped.
+        if std::mem::take(&mut self.unproved) {
+            // The first times after a move show whether it has helped.
             let helped = now < 1.0 + 0.75 * (self.before - 1.0);
             self.pause = if helped {
                 1
@@ -97,13 +100,17 @@ impl Balance {
         Some(believed.into_iter().map(factor).collect())
     }
 
-    /// Domains have moved, which took `seconds`; shares have changed by `factors`.
-    pub(crate) fn moved(&mut self, factors: &[f64], seconds: f64) {
-        self.stayed = 0;
-        self.cost = seconds;
+    /// Domains have moved, and shares have changed by `factors`.
+    pub(crate) fn moved(&mut self, factors: &[f64]) {
+        (self.stayed, self.unproved) = (0, true);
         for (expected, factor) in self.expected.iter_mut().zip(factors) {
             *expected *= factor;
         }
+    }
+
+    /// The last move took `seconds`, all that followed from it included.
+    pub(crate) fn took(&mut self, seconds: f64) {
+        self.cost = seconds;
     }
 
     /// The times, with the expected ones where they are doubted.
@@ -250,11 +257,12 @@ mod tests {
         }
 
         fn step(&mut self, balance: &mut Balance, times: &[f64], cost: f64) -> bool {
-            let Some(factors) = balance.next(times) else {
+            let Some(factors) = balance.next(times, 1) else {
                 return false;
             };
             self.cut(&shares(&self.sums(&self.predicted), &factors));
-            balance.moved(&factors, cost);
+            balance.moved(&factors);
+            balance.took(cost);
             true
         }
     }
@@ -319,23 +327,31 @@ mod tests {
         let (mut cluster, mut balance) = (Cluster::new(7), Balance::default());
         let times = cluster.times();
         let saved = slowest(&times) - times.iter().sum::<f64>() / times.len() as f64;
-        balance.cost = 20.5 * saved;
+        balance.took(20.5 * saved);
         let mut steps = 1;
         while !cluster.step(&mut balance, &times, 0.0) {
             steps += 1;
             assert!(steps < 100);
         }
         assert_eq!(steps, 21, "as many steps as it takes to save the cost");
+        // One step of seven is timed.
+        let (mut balance, mut calls) = (Balance::default(), 1);
+        balance.took(20.5 * saved);
+        while balance.next(&times, 7).is_none() {
+            calls += 1;
+            assert!(calls < 100);
+        }
+        assert_eq!(calls, 3);
     }
 
     #[test]
     fn work_that_cannot_be_divided_is_not_moved_to_and_fro() {
         let mut balance = Balance::default();
         let times = [4.0, 1.0, 1.0];
-        let moves = (0..200).filter(|_| match balance.next(&times) {
+        let moves = (0..200).filter(|_| match balance.next(&times, 1) {
             Some(_) => {
                 // Nothing changes, as all the work of the first rank is in one brick.
-                balance.moved(&[1.0; 3], 0.0);
+                balance.moved(&[1.0; 3]);
                 true
             }
             None => false,
@@ -356,6 +372,6 @@ mod tests {
         assert_eq!(imbalance(&[]), 1.0);
         assert_eq!(imbalance(&[0.0, 0.0]), 1.0);
         // Times of nothing at all ask for no move.
-        assert_eq!(Balance::default().next(&[0.0, 0.0]), None);
+        assert_eq!(Balance::default().next(&[0.0, 0.0], 1), None);
     }
 }

@@ -31,6 +31,11 @@ const CELLS: f64 = 27.0;
 /// Places per cut and round.
 const FAN: u64 = 16;
 
+/// Equal shares, whatever work the ranks have.
+pub(crate) fn equally(work: &[f64]) -> Vec<f64> {
+    vec![1.0 / work.len() as f64; work.len()]
+}
+
 /// By place along the curve, ascending: the work before it. The last place is beyond the curve.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Work(Vec<(u64, f64)>);
@@ -98,7 +103,7 @@ impl Work {
     /// Where every rank but the first begins, so that all ranks have about equal work. The same on
     /// every rank; all ranks must call it.
     pub(crate) fn cuts(&self, comm: &mut Communicator) -> Result<Vec<u64>, Fault> {
-        self.cuts_by(comm, |work| vec![1.0 / work.len() as f64; work.len()])
+        self.cuts_by(comm, equally)
     }
 
     /// The same with other `shares`, which add up to 1, by the work that the ranks have now.

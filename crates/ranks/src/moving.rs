@@ -1,6 +1,6 @@
 //! Domains that move: by the work that is predicted, and by times that were measured.
 
-use crate::{Error, RankedEngine, Scalar, balance::shares, error::Refusal};
+use crate::{Error, RankedEngine, Scalar, balance::shares, cut::equally, error::Refusal};
 use std::time::{Duration, Instant};
 
 impl<T: Scalar> RankedEngine<T> {
@@ -12,7 +12,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// were on their way by then, the next call that needs them divides space once more.
     pub fn rebalance(&mut self) -> Result<(), Error> {
         self.restore()?;
-        self.cut_by_work(|work| vec![1.0 / work.len() as f64; work.len()])
+        self.cut_by_work(equally)
     }
 
     /// Moves domains if the times of the ranks say that it pays; returns true if it did. To be
@@ -47,7 +47,7 @@ impl<T: Scalar> RankedEngine<T> {
         self.restore()?;
         let times = self.comm.gather_number(time.as_nanos() as u64)?;
         let seconds: Vec<f64> = times.iter().map(|time| *time as f64 * 1e-9).collect();
-        let Some(factors) = self.balance.next(&seconds) else {
+        let Some(factors) = self.balance.next(&seconds, 1) else {
             return Ok(false);
         };
         let begin = Instant::now();
@@ -55,7 +55,8 @@ impl<T: Scalar> RankedEngine<T> {
         // The slowest rank counts, and all have to know the same.
         let took = self.comm.gather_number(begin.elapsed().as_nanos() as u64)?;
         let took = took.into_iter().max().unwrap_or(0) as f64 * 1e-9;
-        self.balance.moved(&factors, took);
+        self.balance.moved(&factors);
+        self.balance.took(took);
         if self.measured.is_some() {
             // The move itself belongs to no step.
             self.measured = Some((Instant::now(), self.comm.waited + self.comm.agreed));

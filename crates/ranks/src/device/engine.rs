@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     Error, HaloTimes, RankedBuilder, RankedSet,
+    balance::{Balance, shares},
     communicator::Communicator,
-    cut::Work,
+    cut::{Work, equally},
     domains::Domains,
     error::Refusal,
     gpus,
@@ -28,6 +29,7 @@ use nearfield_grid::{
     Bounds, Domain, Lattice, OfProcess, Radius,
     memory::{collected, filled, with_room},
 };
+use std::time::{Duration, Instant};
 
 /// An engine over all ranks whose data live on GPUs; the [module](super) has an example.
 ///
@@ -48,6 +50,10 @@ pub struct DeviceRankedEngine {
     pub(super) tabled: u64,
     /// Classes of the cells of `domains`.
     pub(super) seen: Seen,
+    balance: Balance,
+    /// What it took to move domains and points since [`Self::balance_by`] has moved them; None from
+    /// its next call on.
+    pub(super) moving: Option<Duration>,
     /// Neither used nor dropped in a forked child.
     pub(super) device: OfProcess<OnDevice>,
 }
@@ -191,6 +197,8 @@ impl DeviceRankedEngine {
         }
         Ok(Self {
             seen: Seen::new(comm.rank(), false),
+            balance: Balance::default(),
+            moving: None,
             comm,
             radius,
             domain,
@@ -403,7 +411,7 @@ impl DeviceRankedEngine {
             let points = numbers.iter().flat_map(|numbers| numbers.as_chunks().0);
             Ok(Work::of_cells(&domains, points.copied())?)
         });
-        self.divide(domains, work)
+        self.divide(domains, work, equally)
     }
 
     /// Divides space anew, so that ranks have equal numbers of the points of a set, whatever others
@@ -414,6 +422,51 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
     /// short; space is divided as before then.
     pub fn divide_evenly(&mut self, set: RankedSet) -> Result<(), Error> {
+        self.divide_by_points_of(set, equally)
+    }
+
+    /// Divides space anew if the times of the ranks say that it pays; returns true if it did. To be
+    /// called at the same place by all ranks, every some steps. Otherwise as
+    /// [`divide_evenly`](Self::divide_evenly).
+    ///
+    /// `time` is what the GPU of this rank took for a step, without the time in which it waited for
+    /// other ranks, and `steps` is the number of steps since the last call, for which it stands. A
+    /// rank that took longer than the mean gets a smaller share of the points of `set`, in
+    /// proportion. What moving points has cost is measured, and has to be saved by as many steps as
+    /// space stays divided.
+    ///
+    /// # Errors
+    /// As [`divide_evenly`](Self::divide_evenly).
+    pub fn balance_by(
+        &mut self,
+        set: RankedSet,
+        time: Duration,
+        steps: u32,
+    ) -> Result<bool, Error> {
+        let seconds = |times: Vec<u64>| times.into_iter().map(|time| time as f64 * 1e-9);
+        let times = self.comm.gather_number(time.as_nanos() as u64)?;
+        // Of the last move, which all ranks or none know of.
+        if let Some(moving) = self.moving.take() {
+            let moving = self.comm.gather_number(moving.as_nanos() as u64)?;
+            self.balance.took(seconds(moving).fold(0.0, f64::max));
+        }
+        let times: Vec<f64> = seconds(times).collect();
+        let Some(factors) = self.balance.next(&times, steps) else {
+            return Ok(false);
+        };
+        let begin = Instant::now();
+        self.divide_by_points_of(set, |work| shares(work, &factors))?;
+        self.balance.moved(&factors);
+        self.moving = Some(begin.elapsed());
+        Ok(true)
+    }
+
+    /// Divides space by numbers of the points of a set.
+    fn divide_by_points_of(
+        &mut self,
+        set: RankedSet,
+        shares: impl FnOnce(&[f64]) -> Vec<f64>,
+    ) -> Result<(), Error> {
         let lattice = self.domains.as_ref().map(|domains| domains.lattice());
         let Some(lattice) = lattice.cloned() else {
             return Ok(());
@@ -421,7 +474,7 @@ impl DeviceRankedEngine {
         let domains = self.undivided(lattice);
         let of_set = (self.known(set)).and_then(|set| self.sample(&set.view()));
         let work = of_set.and_then(|sample| Ok(Work::of_points(&domains, sample.points())?));
-        self.divide(domains, work)
+        self.divide(domains, work, shares)
     }
 
     /// Waits for the devices, and says whether what was computed since the last call counts on all
@@ -520,7 +573,7 @@ impl DeviceRankedEngine {
         let any = |k: usize| {
             let mixed = (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let (first, end) = (first(k), first(k + 1));
-            (first + (mixed * (end - first) as u64 >> 32) as usize) as u32
+            (first + ((mixed * (end - first) as u64) >> 32) as usize) as u32
         };
         let places = Places::of(&self.engine, &collected((0..taken).map(any), SAMPLED)?)?;
         let mut words = zeros(&self.engine, POSITION * taken)?;
@@ -555,15 +608,17 @@ impl DeviceRankedEngine {
         Ok(Work::of_points(domains, points)?)
     }
 
-    /// Divides space by the work that this rank and the others know.
+    /// Divides space by the work that this rank and the others know. `shares` are those of the
+    /// ranks by the work that they have now, the same on all.
     pub(super) fn divide(
         &mut self,
         mut domains: Domains,
         work: Result<Work, Refusal>,
+        shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
         let work = self.comm.agree(work, &mut [])?;
         if self.ranks() > 1 {
-            domains.set_cuts(work.cuts(&mut self.comm)?);
+            domains.set_cuts(work.cuts_by(&mut self.comm, shares)?);
         }
         if self.domains.as_ref() != Some(&domains) {
             self.domains = Some(domains);

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     Error, RankedSet,
     communicator::MIGRATE,
+    cut::equally,
     error::Refusal,
     ids::ids_of,
     plan::{How, ends, extent_of},
@@ -23,6 +24,7 @@ use crate::{
 };
 use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
 use nearfield_grid::{Bounds, OfProcess};
+use std::time::Instant;
 
 /// The first words of a point that travels: its position and its id.
 const POINT: usize = POSITION + ID;
@@ -286,6 +288,8 @@ impl DeviceRankedEngine {
             // All ranks name the same set.
             return self.comm.agree(checked.and(Err(no_set(at))), &mut []);
         }
+        let begin = Instant::now();
+        let divided_anew = self.device.sets[at].domains != self.divided;
         let checked = checked.and_then(|()| keep_freed_memory(&self.engine));
         let surveyed = checked.and_then(|()| self.survey(at, positions, ids));
         let (mut surveyed, mut how, all) = self.agree_survey(at, surveyed)?;
@@ -295,7 +299,8 @@ impl DeviceRankedEngine {
             let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
             let domains = self.undivided(lattice);
             let work = self.work_of_points(&domains, (at, positions));
-            (self.divide(domains, work)).inspect_err(|_| self.device.sets[at].bounds = before)?;
+            (self.divide(domains, work, equally))
+                .inspect_err(|_| self.device.sets[at].bounds = before)?;
             let again = self.survey(at, positions, ids);
             (surveyed, how, _) = self.agree_survey(at, again)?;
         }
@@ -324,6 +329,9 @@ impl DeviceRankedEngine {
             }
         };
         self.send_halo(at, copied, surveyed.departures)?;
+        if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
+            *moving += begin.elapsed();
+        }
         Ok((DeviceMigration { before, moved }, brought))
     }
 

@@ -224,7 +224,7 @@ pub const PLACES: Source = Source {
         "split_count",
         "split_write",
         "gather",
-        "join",
+        "refill",
         "combine",
         "add_counts",
     ],

@@ -214,25 +214,40 @@ gather(const u32* __restrict__ from, u32 stride, u32 words, const u32* __restric
     to[static_cast<u64>(point) * to_stride + word] = from[static_cast<u64>(indices[point]) * stride + word];
 }
 
-// An array in the order after a migration: points that stay, then those that came. `left` are the
-// places of points that have left, ascending.
-extern "C" __global__ void __launch_bounds__(THREADS)
-join(const u32* __restrict__ from, u32 words, const u32* __restrict__ left, u32 gone, u32 stay,
-     const u32* __restrict__ came, u32 came_stride, u32 now, u32* __restrict__ to) {
-    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    const u32 point = static_cast<u32>(place / words), word = static_cast<u32>(place % words);
-    if (point >= now) return;
-    if (point >= stay) {
-        to[place] = came[static_cast<u64>(point - stay) * came_stride + word];
-        return;
-    }
-    u32 low = 0, high = gone;
+// The first of `count` ascending places that is not before `place`.
+__device__ u32 lower_bound(const u32* places, u32 count, u32 place) {
+    u32 low = 0, high = count;
     while (low < high) {
         const u32 middle = low + (high - low) / 2;
-        if (left[middle] - middle <= point) low = middle + 1;
+        if (places[middle] < place) low = middle + 1;
         else high = middle;
     }
-    to[place] = from[(static_cast<u64>(point) + low) * words + word];
+    return low;
+}
+
+// Brings the array `to` of `before` points into the order after a migration. Points that came fill
+// the gaps of those that have left, whose places `left` has, ascending; more of them stand at the
+// end. If fewer came, points from the end, as `from` has them, fill the gaps that remain. Nothing
+// that is read is written, so both may be one array.
+extern "C" __global__ void __launch_bounds__(THREADS)
+refill(const u32* from, u32 words, const u32* __restrict__ left, u32 gone, u32 before,
+       const u32* __restrict__ came, u32 came_stride, u32 arrivals, u32* to) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 item = place / words;
+    const u32 word = static_cast<u32>(place % words);
+    if (item < arrivals) {
+        const u32 k = static_cast<u32>(item), gap = k < gone ? left[k] : before + (k - gone);
+        to[static_cast<u64>(gap) * words + word] = came[static_cast<u64>(k) * came_stride + word];
+        return;
+    }
+    const u32 now = before - gone + arrivals;
+    const u64 point = now + (item - arrivals);
+    if (point >= before) return;
+    const u32 source = static_cast<u32>(point), passed = lower_bound(left, gone, source);
+    if (passed < gone && left[passed] == source) return;
+    const u32 gone_behind = passed - lower_bound(left, gone, now);
+    const u32 gap = left[arrivals + (source - now) - gone_behind];
+    to[static_cast<u64>(gap) * words + word] = from[static_cast<u64>(source) * words + word];
 }
 
 // Combines results of the points at the border with those of all points, as

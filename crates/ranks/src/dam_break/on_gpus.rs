@@ -127,19 +127,10 @@ impl OnGpus {
             columns,
             ..
         } = arrays;
-        let given = positions.slice(0..3 * *count);
-        let mut travelling = vec![(given.slice(..), 3)];
-        travelling.extend(
-            columns
-                .iter()
-                .map(|(values, channels)| (values.slice(0..channels * *count), *channels)),
-        );
-        let moved = self.engine.migrate_with(set, &given, &travelling);
-        let (moved, brought) = moved.map_err(Error::elsewhere)?;
-        drop((given, travelling));
-        let places = std::iter::once(positions);
-        let arrays = places.chain(columns.into_iter().map(|(values, _)| values));
-        arrays.zip(brought).for_each(|(to, from)| *to = from);
+        let mut travelling = vec![(positions, 3)];
+        travelling.extend(columns);
+        let moved = self.engine.migrate_with(set, &mut travelling);
+        let moved = moved.map_err(Error::elsewhere)?;
         *count = moved.points();
         Ok(moved.has_moved())
     }

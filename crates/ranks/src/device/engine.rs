@@ -1,7 +1,6 @@
 //! The engine of one rank whose data live on a GPU.
 
 use super::{
-    departures::Table,
     kernels::{FOUND, Kernels, Rows, Survey, keep_freed_memory, open_to_peers},
     places::Places,
     set::{DeviceSet, ID, Names, POSITION},
@@ -45,9 +44,8 @@ pub struct DeviceRankedEngine {
     pub(super) sets: Vec<RankedSet>,
     /// None before the first points.
     pub(super) domains: Option<Domains>,
-    /// The number of the domains, and that of those which the table of classes is of.
+    /// The number of the domains.
     pub(super) divided: u64,
-    pub(super) tabled: u64,
     /// Classes of the cells of `domains`.
     pub(super) seen: Seen,
     balance: Balance,
@@ -87,7 +85,6 @@ pub(super) struct OnDevice {
     /// Numbers of the last survey, and where they come to.
     pub(super) found: Vec<u32>,
     pub(super) copy: HostCopy<u32>,
-    pub(super) table: Option<Table>,
     pub(super) staging: Staging,
     pub(super) sets: Vec<DeviceSet>,
 }
@@ -168,7 +165,6 @@ impl DeviceRankedEngine {
                 survey: Survey::new(&engine)?,
                 found: filled(FOUND + 1, 0, "numbers of points")?,
                 copy: engine.host_copy(FOUND + 1)?,
-                table: None,
                 staging: Staging::new(&engine, settings.gpu_messages)?,
                 sets: Vec::new(),
             };
@@ -206,7 +202,6 @@ impl DeviceRankedEngine {
             sets: Vec::new(),
             domains: None,
             divided: 0,
-            tabled: 0,
             device: OfProcess::new(device),
         })
     }

@@ -275,13 +275,13 @@ pub(super) struct Rows<'a> {
     pub(super) stride: usize,
 }
 
-/// The points that a join brings together.
-pub(super) struct Joined<'a> {
+/// The order of points after a migration.
+pub(super) struct Refilled<'a> {
     /// Places of points that have left, ascending.
     pub(super) left: CudaView<'a, u32>,
-    /// Points that stay, and all of them.
-    pub(super) stay: usize,
-    pub(super) now: usize,
+    /// Points before, and those that came.
+    pub(super) before: usize,
+    pub(super) arrivals: usize,
 }
 
 /// Words of the points that came, with a stride.
@@ -301,7 +301,7 @@ pub(super) struct Kernels {
     split_count: CudaFunction,
     split_write: CudaFunction,
     gather: CudaFunction,
-    join: CudaFunction,
+    refill: CudaFunction,
     combine: CudaFunction,
     add_counts: CudaFunction,
 }
@@ -318,7 +318,7 @@ impl Kernels {
             split_count: kernel("split_count")?,
             split_write: kernel("split_write")?,
             gather: kernel("gather")?,
-            join: kernel("join")?,
+            refill: kernel("refill")?,
             combine: kernel("combine")?,
             add_counts: kernel("add_counts")?,
         })
@@ -474,41 +474,56 @@ impl Kernels {
         unsafe { self.each("gather", &mut launch, count * words) }
     }
 
-    /// An array in the order after a migration.
-    pub(super) fn join<T: DeviceRepr>(
+    /// Brings an array into the order after a migration, in place: behind those that fill gaps of
+    /// others are values that count no more. `of` is the array in the order before, if another one
+    /// has the values of the last points.
+    pub(super) fn refill<T: DeviceRepr>(
         &self,
-        from: &CudaView<'_, T>,
+        order: &Refilled<'_>,
         words: usize,
-        joined: Joined<'_>,
         came: Came<'_>,
+        of: Option<&CudaView<'_, T>>,
         to: &mut CudaSlice<T>,
     ) -> Result<(), Refusal> {
-        let Joined { left, stay, now } = joined;
+        let Refilled {
+            left,
+            before,
+            arrivals,
+        } = order;
         let gone = left.len();
-        if now == 0 || words == 0 {
+        let stay = before.saturating_sub(gone);
+        let now = stay + arrivals;
+        let behind = before.saturating_sub(now);
+        if words == 0 || arrivals + behind == 0 {
             return Ok(());
         }
         let of_point = size_of::<T>() / 4;
         fits("values after a migration", to.len() * of_point, now * words)?;
-        fits(
-            "values before a migration",
-            from.len() * of_point,
-            (stay + gone) * words,
-        )?;
-        if now > stay {
-            let end = came.first + (now - stay - 1) * came.stride + words;
+        let old = of.map_or(to.len(), CudaView::len);
+        fits("values before a migration", old * of_point, before * words)?;
+        if *arrivals != 0 {
+            let end = came.first + (arrivals - 1) * came.stride + words;
             fits("values that came", came.words.len(), end)?;
         }
         let arrived = came.words.slice(came.first.min(came.words.len())..);
-        let [words_each, gone, stay_count, stride, now_count] =
-            [words, gone, stay, came.stride, now].map(|number| number as u32);
-        let mut launch = self.queue.launch_builder(&self.join);
-        launch.arg(from).arg(&words_each).arg(&left).arg(&gone);
-        launch.arg(&stay_count).arg(&arrived).arg(&stride);
-        launch.arg(&now_count).arg(to);
+        let [words_each, gone, before, stride, arriving] =
+            [words, gone, *before, came.stride, *arrivals].map(|number| number as u32);
+        let (own, _held) = to.device_ptr(&self.queue);
+        let (from, _of) = match of {
+            Some(view) => {
+                let (address, held) = view.device_ptr(&self.queue);
+                (address, Some(held))
+            }
+            None => (own, None),
+        };
+        let mut launch = self.queue.launch_builder(&self.refill);
+        launch.arg(&from).arg(&words_each).arg(left).arg(&gone);
+        launch.arg(&before).arg(&arrived).arg(&stride);
+        launch.arg(&arriving).arg(&own);
         // SAFETY: the arguments are those that places.cu declares, and all lengths were checked: a
-        // point that stays is one of the `stay + gone` points before.
-        unsafe { self.each("join", &mut launch, now * words) }
+        // point that has left is one of those before. Addresses are used on the stream of the
+        // arrays alone, and what is read of an array is not written.
+        unsafe { self.each("refill", &mut launch, (arrivals + behind) * words) }
     }
 
     /// Combines results of points at the border with those of all.

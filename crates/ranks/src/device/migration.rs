@@ -1,13 +1,14 @@
 //! Points that change their rank, on the device.
 //!
-//! Only points that leave are in messages. Those that stay close the gaps in their order, and those
-//! that come stand behind them, rank by rank.
+//! Only points that leave are in messages. Those that come take their places, rank by rank, and
+//! stand at the end if they are more; if they are fewer, points from the end take the rest. So most
+//! points stay where they are, and arrays follow in place, in the time that the few others take.
 
 use super::{
     departures::Departures,
     engine::DeviceRankedEngine,
     halos::message_to,
-    kernels::{Came, Joined, Rows, keep_freed_memory},
+    kernels::{Came, Refilled, Rows, fits, keep_freed_memory},
     places::{Parcels, Places},
     set::{ID, POSITION},
     staging::{Packed, exactly, zeros},
@@ -22,9 +23,12 @@ use crate::{
     plan::{How, ends, extent_of},
     routes::Parcel,
 };
-use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
+use nearfield::device::{
+    DeviceEngine,
+    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
+};
 use nearfield_grid::{Bounds, OfProcess};
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 /// The first words of a point that travels: its position and its id.
 const POINT: usize = POSITION + ID;
@@ -49,18 +53,44 @@ pub(super) struct Moved {
     left: Places,
     /// Where points came from.
     sources: Vec<Parcel>,
-    stay: usize,
+    before: usize,
     now: usize,
 }
 
-/// A set after a migration.
+/// What a migration has brought, before arrays follow.
 struct Merged {
     moved: Moved,
-    positions: CudaSlice<f32>,
-    ids: CudaSlice<u32>,
-    /// Arrays of the caller.
-    columns: Vec<CudaSlice<f32>>,
+    /// The words of points that came.
+    came: Arc<CudaSlice<u32>>,
     surveyed: Surveyed,
+}
+
+/// An array of the caller, and its values a point.
+type Column<'a> = (&'a mut CudaSlice<f32>, usize);
+
+/// Positions that are given to a set.
+#[derive(Clone, Copy)]
+pub(super) enum Given<'a> {
+    Positions(&'a CudaView<'a, f32>),
+    /// Those of so many points, in the first array that travels with them.
+    First(usize),
+}
+
+impl Given<'_> {
+    fn points(self) -> usize {
+        match self {
+            Self::Positions(positions) => positions.len() / POSITION,
+            Self::First(points) => points,
+        }
+    }
+
+    /// The positions, in the order before.
+    fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
+        match self {
+            Self::Positions(positions) => positions.slice(..),
+            Self::First(points) => columns[0].0.slice(0..POSITION * points),
+        }
+    }
 }
 
 /// Points before and after, if any have moved.
@@ -110,7 +140,16 @@ impl DeviceMigration {
                 engine.device.staging.give_back(packed);
                 sent.and(came).and_then(|came| {
                     let mut to = exactly(&engine.engine, channels * moved.now)?;
-                    moved.join(engine, values, words, came_at(&came, 0, words), &mut to)?;
+                    let kept = channels * moved.now.min(moved.before);
+                    let queue = engine.engine.queue();
+                    queue.copy_on_device(
+                        WHAT,
+                        &values.slice(0..kept),
+                        &mut to.slice_mut(0..kept),
+                    )?;
+                    let came = came_at(&came, 0, words);
+                    let kernels = &engine.device.kernels;
+                    kernels.refill(&moved.order(), words, came, Some(values), &mut to)?;
                     Ok(to)
                 })
             }
@@ -159,21 +198,12 @@ impl DeviceMigration {
 }
 
 impl Moved {
-    /// An array in the new order, with `words` words a point.
-    fn join<T: DeviceRepr>(
-        &self,
-        engine: &DeviceRankedEngine,
-        values: &CudaView<'_, T>,
-        words: usize,
-        came: Came<'_>,
-        to: &mut CudaSlice<T>,
-    ) -> Result<(), Refusal> {
-        let order = Joined {
+    fn order(&self) -> Refilled<'_> {
+        Refilled {
             left: self.left.view(),
-            stay: self.stay,
-            now: self.now,
-        };
-        (engine.device.kernels).join(values, words, order, came, to)
+            before: self.before,
+            arrivals: self.sources.iter().map(|source| source.points).sum(),
+        }
     }
 }
 
@@ -204,8 +234,7 @@ impl DeviceRankedEngine {
             Ok(set) => {
                 self.device.sets.push(set);
                 self.sets.push(RankedSet(at));
-                let home = self.bring_home(at, Ok(()), positions, &[], Some(&ids));
-                home.map(|(moved, _)| moved)
+                self.bring_home(at, Ok(()), Given::Positions(positions), &mut [], Some(&ids))
             }
             Err(error) => Err(error),
         };
@@ -235,43 +264,56 @@ impl DeviceRankedEngine {
         set: RankedSet,
         positions: &CudaView<'_, f32>,
     ) -> Result<DeviceMigration, Error> {
-        let (moved, _) = self.migrate_with(set, positions, &[])?;
-        Ok(moved)
+        let checked = self.whole(positions).and_then(|()| {
+            let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
+            if found == expected {
+                return Ok(());
+            }
+            Err(Refusal::new(format!(
+                "{found} positions for {expected} points: bring arrays along after a migration"
+            )))
+        });
+        let given = Given::Positions(positions);
+        self.bring_home(set.0, checked, given, &mut [], None)
     }
 
-    /// As [`migrate`](Self::migrate), with arrays of the caller and their values a point: those in
-    /// the order after the migration are returned if [any point has
-    /// moved](DeviceMigration::has_moved), and none if not. They travel in the messages of their
-    /// points, which saves those of [`DeviceMigration::bring`].
+    /// As [`migrate`](Self::migrate), with arrays of the caller and their values a point, which are
+    /// brought into the order after the migration. The first has the positions, three values a
+    /// point. Arrays travel in the messages of their points, and most points stay where they are:
+    /// that takes much less time than [`DeviceMigration::bring`].
+    ///
+    /// Arrays may be longer than the points need, and an array that has become too short is
+    /// replaced by a longer one, with room for more.
     ///
     /// # Errors
-    /// As [`migrate`](Self::migrate), and if an array has another length.
+    /// As [`migrate`](Self::migrate), and if an array has too few values.
     pub fn migrate_with(
         &mut self,
         set: RankedSet,
-        positions: &CudaView<'_, f32>,
-        columns: &[(CudaView<'_, f32>, usize)],
-    ) -> Result<(DeviceMigration, Vec<CudaSlice<f32>>), Error> {
-        let checked = self.whole(positions).and_then(|()| {
-            let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
-            if found != expected {
-                return Err(Refusal::new(format!(
-                    "{found} positions for {expected} points: bring arrays along after a migration"
-                )));
+        arrays: &mut [(&mut CudaSlice<f32>, usize)],
+    ) -> Result<DeviceMigration, Error> {
+        let expected = self.known(set).map(|set| set.points);
+        let checked = expected.and_then(|expected| {
+            if arrays.first().is_none_or(|(_, values)| *values != POSITION) {
+                return Err(Refusal::new(
+                    "the first array that travels has the positions, three values a point",
+                ));
             }
-            let wrong = |(values, channels): &&(CudaView<'_, f32>, usize)| {
-                values.len() != channels * expected
-            };
-            if let Some((values, channels)) = columns.iter().find(wrong) {
-                return Err(Refusal::new(format!(
+            let short = |(values, channels): &&Column<'_>| values.len() < channels * expected;
+            match arrays.iter().find(short) {
+                None => Ok(expected),
+                Some((values, channels)) => Err(Refusal::new(format!(
                     "{} values for {expected} points with {channels} each: bring arrays in the \
                      order before",
                     values.len()
-                )));
+                ))),
             }
-            Ok(())
         });
-        self.bring_home(set.0, checked, positions, columns, None)
+        let (checked, given) = match checked {
+            Ok(points) => (Ok(()), Given::First(points)),
+            Err(refusal) => (Err(refusal), Given::First(0)),
+        };
+        self.bring_home(set.0, checked, given, arrays, None)
     }
 
     /// Takes positions of a set, if `checked` has no refusal of this rank, and brings its points to
@@ -280,10 +322,10 @@ impl DeviceRankedEngine {
         &mut self,
         at: usize,
         checked: Result<(), Refusal>,
-        positions: &CudaView<'_, f32>,
-        columns: &[(CudaView<'_, f32>, usize)],
+        given: Given<'_>,
+        columns: &mut [Column<'_>],
         ids: Option<&[u64]>,
-    ) -> Result<(DeviceMigration, Vec<CudaSlice<f32>>), Error> {
+    ) -> Result<DeviceMigration, Error> {
         if at >= self.sets.len() {
             // All ranks name the same set.
             return self.comm.agree(checked.and(Err(no_set(at))), &mut []);
@@ -291,48 +333,44 @@ impl DeviceRankedEngine {
         let begin = Instant::now();
         let divided_anew = self.device.sets[at].domains != self.divided;
         let checked = checked.and_then(|()| keep_freed_memory(&self.engine));
-        let surveyed = checked.and_then(|()| self.survey(at, positions, ids));
+        let surveyed = checked.and_then(|()| self.survey(at, &given.view(columns), ids));
         let (mut surveyed, mut how, all) = self.agree_survey(at, surveyed)?;
         let lattice = self.lattice_with(at, &all)?;
         let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
         if !fits {
             let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
             let domains = self.undivided(lattice);
-            let work = self.work_of_points(&domains, (at, positions));
+            let work = self.work_of_points(&domains, (at, &given.view(columns)));
             (self.divide(domains, work, equally))
                 .inspect_err(|_| self.device.sets[at].bounds = before)?;
-            let again = self.survey(at, positions, ids);
+            let again = self.survey(at, &given.view(columns), ids);
             (surveyed, how, _) = self.agree_survey(at, again)?;
         }
-        let before = positions.len() / POSITION;
-        let mut brought = Vec::new();
-        let moved = match how {
-            How::Home { .. } => None,
+        let before = given.points();
+        let (moved, followed) = match how {
+            How::Home { .. } => (None, self.copy_positions(at, &given.view(columns))),
             How::Abroad => {
-                let merged = self.move_points(at, positions, columns, surveyed.departures)?;
-                let set = &mut self.device.sets[at];
-                (set.positions, set.ids) = (merged.positions, merged.ids);
-                set.points = merged.moved.now;
-                (surveyed, brought) = (merged.surveyed, merged.columns);
-                Some(OfProcess::new(merged.moved))
+                let (moved, again, followed) =
+                    self.move_points(at, given, columns, surveyed.departures)?;
+                surveyed = again;
+                (Some(OfProcess::new(moved)), followed)
             }
         };
-        let set = &mut self.device.sets[at];
-        set.bounds = all;
-        let copied = match &moved {
-            Some(_) => Ok(()),
-            None => {
-                let mut to = set.positions.slice_mut(0..positions.len());
-                let queue = self.engine.queue();
-                let copied = queue.copy_on_device("positions of points", positions, &mut to);
-                copied.map_err(Refusal::from)
-            }
-        };
-        self.send_halo(at, copied, surveyed.departures)?;
+        self.device.sets[at].bounds = all;
+        self.send_halo(at, followed, surveyed.departures)?;
         if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
             *moving += begin.elapsed();
         }
-        Ok((DeviceMigration { before, moved }, brought))
+        Ok(DeviceMigration { before, moved })
+    }
+
+    /// Gives the points of a set these positions, for which there is room.
+    fn copy_positions(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<(), Refusal> {
+        let own = &mut self.device.sets[at].positions;
+        fits("positions of points", own.len(), positions.len())?;
+        let mut to = own.slice_mut(0..positions.len());
+        let queue = self.engine.queue();
+        Ok(queue.copy_on_device("positions of points", positions, &mut to)?)
     }
 
     /// Agrees on positions: the survey of this rank, whether all points are where they belong, and
@@ -359,19 +397,21 @@ impl DeviceRankedEngine {
         ))
     }
 
-    /// Moves points to their owners; nothing of the set has changed yet.
+    /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks have
+    /// what they need for it: after an error all are as before. The survey is of the points that
+    /// this rank has then.
     fn move_points(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
-        columns: &[(CudaView<'_, f32>, usize)],
+        given: Given<'_>,
+        columns: &mut [Column<'_>],
         departures: Departures,
-    ) -> Result<Merged, Error> {
+    ) -> Result<(Moved, Surveyed, Result<(), Refusal>), Error> {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
         let words = words_of(columns);
         let Departures { leaving, left, .. } = departures;
-        let packed = self.pack_points(at, positions, columns, &leaving.places);
+        let packed = self.pack_points(at, given, columns, &leaving.places);
         let own = packed.as_ref().map(drop).map_err(Refusal::clone);
         let sent =
             self.device.sets[at]
@@ -383,24 +423,47 @@ impl DeviceRankedEngine {
             self.device.staging.give_back(packed);
         }
         let came = self.receive(at, exchange, words)?;
-        let merged = own
-            .and(sent)
-            .and(came)
-            .and_then(|sources| self.merge(at, positions, columns, (leaving, left), sources));
+        let merged = own.and(sent).and(came).and_then(|sources| {
+            let arrivals = sources.iter().map(|source| source.points).sum::<usize>();
+            let moved = Moved {
+                before: given.points(),
+                now: given.points() - left.count + arrivals,
+                leaving,
+                left,
+                sources,
+            };
+            self.merge(at, given, columns, moved)
+        });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
             set.links.renew();
         }
         let to = |merged: &Merged| merged.surveyed.departures.ranks();
-        set.links.agree(&mut self.comm, merged, to, &mut [])
+        let merged = match set.links.agree(&mut self.comm, merged, to, &mut []) {
+            Ok(merged) => merged,
+            Err(error) => {
+                // Without room for them those of the last migration are still there.
+                let _ = self.copy_positions(at, &given.view(columns));
+                self.device.sets[at].broken = Some(error.to_string());
+                return Err(error);
+            }
+        };
+        let Merged {
+            moved,
+            came,
+            surveyed,
+        } = merged;
+        // A kernel that cannot be started is told to others with the halo.
+        let followed = self.bring_arrays(at, &moved, &came, columns);
+        Ok((moved, surveyed, followed))
     }
 
     /// Gathers the points that leave.
     fn pack_points(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
-        columns: &[(CudaView<'_, f32>, usize)],
+        given: Given<'_>,
+        columns: &[Column<'_>],
         leaving: &Places,
     ) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
@@ -411,7 +474,8 @@ impl DeviceRankedEngine {
             first: 0,
             stride,
         };
-        (device.kernels).gather(positions, [POSITION; 2], &leaving.view(), rows)?;
+        let positions = given.view(columns);
+        (device.kernels).gather(&positions, [POSITION; 2], &leaving.view(), rows)?;
         let ids = device.sets[at].id_words();
         let rows = Rows {
             to: &mut packed,
@@ -426,54 +490,63 @@ impl DeviceRankedEngine {
                 first,
                 stride,
             };
-            (device.kernels).gather(values, [*channels; 2], &leaving.view(), rows)?;
+            let values = values.slice(0..channels * given.points());
+            (device.kernels).gather(&values, [*channels; 2], &leaving.view(), rows)?;
             first += channels;
         }
         let packed = device.staging.leave(&self.engine, WHAT, packed)?;
         packed.wait()
     }
 
-    /// The set after `left` have left and those that have landed have come.
+    /// Makes room for the points after a migration, and brings what has come to the device.
+    fn make_room(
+        &mut self,
+        at: usize,
+        moved: &Moved,
+        columns: &mut [Column<'_>],
+    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+        if moved.now >= u32::MAX as usize {
+            let many = nearfield_grid::ErrorKind::TooManyPoints(moved.now);
+            return Err(Refusal::new(many));
+        }
+        let (engine, device) = (&self.engine, &mut *self.device);
+        let set = &mut device.sets[at];
+        // Positions are copied in their order before.
+        let most = moved.now.max(moved.before);
+        extend(engine, &mut set.positions, 0, POSITION * most)?;
+        extend(engine, &mut set.ids, ID * moved.before, ID * moved.now)?;
+        for (values, channels) in columns {
+            extend(
+                engine,
+                values,
+                *channels * moved.before,
+                *channels * moved.now,
+            )?;
+        }
+        device.staging.upload(engine, WHAT)
+    }
+
+    /// The positions of a set in the order after a migration, and their survey; and room for all
+    /// that follows.
     fn merge(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
-        columns: &[(CudaView<'_, f32>, usize)],
-        (leaving, left): (Parcels, Places),
-        sources: Vec<Parcel>,
+        given: Given<'_>,
+        columns: &mut [Column<'_>],
+        moved: Moved,
     ) -> Result<Merged, Refusal> {
         let _span = tracing::debug_span!("ranks.merge").entered();
-        let stay = positions.len() / POSITION - left.count;
-        let now = stay + sources.iter().map(|source| source.points).sum::<usize>();
-        if now >= u32::MAX as usize {
-            let many = nearfield_grid::ErrorKind::TooManyPoints(now);
-            return Err(Refusal::new(many));
-        }
-        let came = self.device.staging.upload(&self.engine, WHAT)?;
-        let moved = Moved {
-            leaving,
-            left,
-            sources,
-            stay,
-            now,
-        };
-        let mut new = self.array(POSITION * now)?;
-        let stride = words_of(columns);
-        let of = came_at(&came, 0, stride);
-        moved.join(self, positions, POSITION, of, &mut new)?;
-        let mut ids = self.array(ID * now)?;
-        let words = self.device.sets[at].id_words();
-        let of = came_at(&came, POSITION, stride);
-        moved.join(self, &words, ID, of, &mut ids)?;
-        let (mut brought, mut first) = (Vec::new(), POINT);
-        for (values, channels) in columns {
-            let mut to = exactly(&self.engine, channels * now)?;
-            let of = came_at(&came, first, stride);
-            moved.join(self, values, *channels, of, &mut to)?;
-            brought.push(to);
-            first += channels;
-        }
-        let surveyed = self.survey(at, &new.slice(0..POSITION * now), None)?;
+        let came = self.make_room(at, &moved, columns)?;
+        self.copy_positions(at, &given.view(columns))?;
+        let device = &mut *self.device;
+        let positions = &mut device.sets[at].positions;
+        let of = came_at(&came, 0, words_of(columns));
+        (device.kernels).refill(&moved.order(), POSITION, of, None, positions)?;
+        // A survey may change the set, but reads nothing of it.
+        let positions = std::mem::replace(positions, exactly(&self.engine, 0)?);
+        let surveyed = self.survey(at, &positions.slice(0..POSITION * moved.now), None);
+        self.device.sets[at].positions = positions;
+        let surveyed = surveyed?;
         if surveyed.how == How::Abroad {
             return Err(Refusal::new(
                 "points have come to a rank that does not own them",
@@ -481,21 +554,55 @@ impl DeviceRankedEngine {
         }
         Ok(Merged {
             moved,
-            positions: new,
-            ids,
-            columns: brought,
+            came,
             surveyed,
         })
     }
 
-    /// A new array of the device, of zeros.
-    fn array<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, Refusal> {
-        zeros(&self.engine, len)
+    /// Brings ids and the arrays of the caller into the order after a migration.
+    fn bring_arrays(
+        &mut self,
+        at: usize,
+        moved: &Moved,
+        came: &CudaSlice<u32>,
+        columns: &mut [Column<'_>],
+    ) -> Result<(), Refusal> {
+        let (order, stride) = (moved.order(), words_of(columns));
+        let device = &mut *self.device;
+        let (kernels, set) = (&device.kernels, &mut device.sets[at]);
+        set.points = moved.now;
+        let of = came_at(came, POSITION, stride);
+        kernels.refill(&order, ID, of, None, &mut set.ids)?;
+        let mut first = POINT;
+        for (values, channels) in columns {
+            let of = came_at(came, first, stride);
+            kernels.refill(&order, *channels, of, None, values)?;
+            first += *channels;
+        }
+        Ok(())
     }
 }
 
+/// Makes an array of at least `len` values that begins with the first `kept` of another one, unless
+/// it has as many.
+fn extend<T: DeviceRepr + ValidAsZeroBits>(
+    engine: &DeviceEngine,
+    array: &mut CudaSlice<T>,
+    kept: usize,
+    len: usize,
+) -> Result<(), Refusal> {
+    if array.len() >= len {
+        return Ok(());
+    }
+    let mut longer = zeros(engine, len + len / 16)?;
+    let (from, mut to) = (array.slice(0..kept), longer.slice_mut(0..kept));
+    engine.queue().copy_on_device(WHAT, &from, &mut to)?;
+    *array = longer;
+    Ok(())
+}
+
 /// Words of a point that travels with values of arrays.
-fn words_of(columns: &[(CudaView<'_, f32>, usize)]) -> usize {
+fn words_of(columns: &[Column<'_>]) -> usize {
     let channels = columns.iter().map(|(_, channels)| channels);
     POINT + channels.sum::<usize>()
 }

@@ -24,9 +24,7 @@
 //!
 //!     for _ in 0..10 {
 //!         // Kernels of your own, on the engine's stream, move the points here.
-//!         let given = positions.as_view();
-//!         let (_, brought) = engine.migrate_with(row, &given, &[(given.slice(..), 3)])?;
-//!         positions = brought.into_iter().next().unwrap_or(positions);
+//!         let _ = engine.migrate_with(row, &mut [(&mut positions, 3)])?;
 //!         let points = engine.points(row)?[0];
 //!         let masses = engine.upload(&vec![1.0f32; points])?;
 //!         let mut densities = engine.zeros::<f32>(points)?;
@@ -61,9 +59,10 @@
 //!
 //! # Order
 //!
-//! Points are always with the rank that owns them. Those that stay keep their order, and those that
-//! come stand behind them: the arrays of the caller follow by [`DeviceMigration::bring`]. Owned
-//! points and those of the halo are numbered each from 0; [`ids`](DeviceRankedEngine::ids) and
+//! Points are always with the rank that owns them. Those that stay keep their places, and those that
+//! come take the places of points that have left. More of them stand at the end; if fewer have come,
+//! points from the end take the places that are left. Owned points and those of the halo are
+//! numbered each from 0; [`ids`](DeviceRankedEngine::ids) and
 //! [`lists_by_id`](DeviceRankedEngine::lists_by_id) give global ids.
 //!
 //! # Limits

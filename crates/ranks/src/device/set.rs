@@ -5,7 +5,7 @@
 //! among the halo are the rest.
 
 use super::{
-    departures::Departures,
+    departures::{Departures, Table},
     kernels::Kernels,
     places::{Parcels, Places},
     staging::zeros,
@@ -99,6 +99,9 @@ pub(super) struct DeviceSet {
     pub(super) domains: u64,
     /// Why the set cannot be used on this rank.
     pub(super) broken: Option<String>,
+    /// Classes of the cells around its points, and the number of the domains that they are of. Each
+    /// set has its own: one for all would be made anew by sets in turn.
+    pub(super) table: Option<(Table, u64)>,
 }
 
 impl DeviceSet {
@@ -120,6 +123,7 @@ impl DeviceSet {
             pending: None,
             domains: 0,
             broken: None,
+            table: None,
         })
     }
 

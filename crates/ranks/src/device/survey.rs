@@ -66,17 +66,17 @@ impl DeviceRankedEngine {
     ) -> Result<Surveyed, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
-        let mut bounds = self.look(positions)?;
+        let mut bounds = self.look(at, positions)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
         let corners = Bounds::of(f32::positions(&corners), &self.domain);
         if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
             bounds = self.extent_on_host(at, positions, ids)?;
         }
         let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
-            if self.fit_table(&bounds, points)? {
-                self.look(positions)?;
+            if self.fit_table(at, &bounds, points)? {
+                self.look(at, positions)?;
             }
-            self.departures(positions)?
+            self.departures(at, positions)?
         } else {
             Departures::none(&self.engine)?
         };
@@ -94,23 +94,25 @@ impl DeviceRankedEngine {
 
     /// One pass of the device over positions: what it finds, and the extent. It has split the
     /// special points if there is a table, as far as there was room.
-    fn look(&mut self, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+    fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
         if points == 0 {
             device.found.fill(0);
             return Ok(Bounds::EMPTY);
         }
-        let table = match &device.table {
+        let table = &mut device.sets[at].table;
+        let (table, _) = match table {
             Some(table) => table,
             None => {
                 let host = ClassTable::empty();
                 let lattice = Lattice::new(self.radius, self.domain, 1, &Bounds::EMPTY);
                 let lattice = lattice.map_err(Refusal::new)?;
-                device.table.insert(Table {
+                let made = Table {
                     device: DeviceClasses::new(&self.engine, &host, &lattice)?,
                     lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
                     host,
-                })
+                };
+                table.insert((made, 0))
             }
         };
         let (kernels, survey) = (&device.kernels, &mut device.survey);
@@ -139,7 +141,11 @@ impl DeviceRankedEngine {
 
     /// Where the points of the last look go. If there was too little room for them, or the table
     /// does not have the classes of all, the device looks or splits again.
-    fn departures(&mut self, positions: &CudaView<'_, f32>) -> Result<Departures, Refusal> {
+    fn departures(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+    ) -> Result<Departures, Refusal> {
         let mut classified = false;
         loop {
             let device = &mut *self.device;
@@ -148,21 +154,21 @@ impl DeviceRankedEngine {
             let listed = begins.last().map_or(0, |end| *end as usize);
             if special > survey.room() {
                 survey.make_room(&self.engine, special)?;
-                self.look(positions)?;
+                self.look(at, positions)?;
                 continue;
             }
             if found[UNKNOWN] != 0 && !classified {
-                self.classify(positions, special)?;
+                self.classify(at, positions, special)?;
                 classified = true;
             } else if listed > survey.places.len() {
                 survey.places = Arc::new(zeros(&self.engine, listed + listed / 4)?);
-            } else if let Some(table) = &device.table {
+            } else if let Some((table, _)) = &device.sets[at].table {
                 let departures = Departures::new(&table.lists, &survey.places, begins);
                 survey.suit(&self.engine, special, listed);
                 return Ok(departures);
             }
             let device = &mut *self.device;
-            if let Some(table) = &device.table {
+            if let Some((table, _)) = &device.sets[at].table {
                 let masks = &table.lists.masks;
                 (device.kernels).split(&self.engine, masks, &mut device.survey)?;
             }
@@ -201,29 +207,35 @@ impl DeviceRankedEngine {
         Ok(ids)
     }
 
-    /// Makes a table of classes for points within `bounds`; returns false if there is one.
-    fn fit_table(&mut self, bounds: &Bounds, points: usize) -> Result<bool, Refusal> {
+    /// Makes a table of classes for points of a set within `bounds`; returns false if there is one.
+    fn fit_table(&mut self, at: usize, bounds: &Bounds, points: usize) -> Result<bool, Refusal> {
         let Some(domains) = &self.domains else {
             return Ok(false);
         };
-        let table = &mut self.device.table;
-        if let Some(table) = table.as_ref().filter(|_| self.tabled == self.divided)
+        let table = &mut self.device.sets[at].table;
+        if let Some((table, of)) = table
+            && *of == self.divided
             && table.host.covers(domains, bounds)
         {
             return Ok(false);
         }
         let host = ClassTable::new(&mut self.seen, domains, bounds, points)?;
-        *table = Some(Table {
+        let made = Table {
             device: DeviceClasses::new(&self.engine, &host, domains.lattice())?,
             lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
             host,
-        });
-        self.tabled = self.divided;
+        };
+        *table = Some((made, self.divided));
         Ok(true)
     }
 
     /// Finds the classes of special points that the table does not have, on the host.
-    fn classify(&mut self, positions: &CudaView<'_, f32>, special: usize) -> Result<(), Refusal> {
+    fn classify(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        special: usize,
+    ) -> Result<(), Refusal> {
         let written = self.device.survey.special.slice(0..2 * special);
         let words = download(&self.engine, CLASSES, &written)?;
         let (pairs, _) = words.as_chunks::<2>();
@@ -234,7 +246,7 @@ impl DeviceRankedEngine {
         let special = self.classified(positions, collected(special, CLASSES)?)?;
         let device = &mut *self.device;
         let (survey, queue) = (&mut device.survey, self.engine.queue());
-        if let Some(table) = &mut device.table {
+        if let Some((table, _)) = &mut device.sets[at].table {
             if !table.lists.covers(&self.seen) {
                 table.lists = ListTable::new(&self.engine, &self.seen, self.comm.rank())?;
             }

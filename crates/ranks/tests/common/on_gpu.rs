@@ -154,12 +154,8 @@ impl Own {
         let ids = engine.ids(self.set)?;
         let now: Vec<[f32; 3]> = ids.iter().map(|id| points[*id as usize]).collect();
         self.positions = engine.upload(now.as_flattened())?;
-        let (positions, masses) = (self.positions.as_view(), self.masses.as_view());
-        let columns = [(masses, 1), (positions.slice(..), 3)];
-        let (moved, brought) = engine.migrate_with(self.set, &positions, &columns)?;
-        if let Ok([masses, positions]) = <[_; 2]>::try_from(brought) {
-            (self.masses, self.positions) = (masses, positions);
-        }
+        let arrays = &mut [(&mut self.positions, 3), (&mut self.masses, 1)];
+        let moved = engine.migrate_with(self.set, arrays)?;
         Ok(moved.has_moved())
     }
 }

@@ -178,7 +178,8 @@ pub(crate) fn search(
         engine.find_neighbors(set, set)?;
         engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
         let traversal = engine.traverse(&kernel, set, set);
-        let traversal = traversal.sources(own.masses.as_view(), 1);
+        // Arrays have room behind the points.
+        let traversal = traversal.sources(own.masses.slice(0..points), 1);
         traversal.run_into(&mut sums.as_view_mut())?;
         if engine.finish()? == Progress::Valid {
             break;

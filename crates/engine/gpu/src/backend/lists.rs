@@ -204,7 +204,10 @@ impl DeviceLists {
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn ask(&mut self, backend: &GpuBackend) -> Result<(), Error> {
-        if self.asked || self.starts.capacity() <= self.scanned || self.status.capacity() == 0 {
+        // Nothing was written for lists without targets or sources.
+        let searched = self.scanned > 0 || self.unlooked;
+        let kept = self.starts.capacity() > self.scanned && self.status.capacity() > 0;
+        if self.asked || !searched || !kept {
             return Ok(());
         }
         let (total, status) = match &mut self.answer {

@@ -25,6 +25,7 @@
 
 use crate::curve;
 use nearfield_grid::{Bounds, Cell, Lattice};
+use std::ops::RangeInclusive;
 
 /// The curve, where it is cut, and the lattice under it.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +46,7 @@ pub(crate) struct Domains {
 }
 
 /// Ranges of bricks along an axis, two where they pass a face of the box.
-type Ranges = [std::ops::RangeInclusive<u32>; 2];
+type Ranges = [RangeInclusive<u32>; 2];
 
 impl Domains {
     /// Domains for points within `bounds`, all of them owned by rank 0 until
@@ -135,23 +136,125 @@ impl Domains {
         self.shift
     }
 
-    /// Calls `visit` with every brick that holds cells within `reach` times the lattice's offsets
-    /// around the cells `low` to `high`, images included.
+    /// Calls `visit` with boxes of bricks, which hold the cells within `reach` times the lattice's
+    /// offsets around the cells `low` to `high`, images included.
     pub(crate) fn bricks_around(
         &self,
         [low, high]: [Cell; 2],
         reach: i64,
-        mut visit: impl FnMut([u32; 3]),
+        mut visit: impl FnMut([RangeInclusive<u32>; 3]),
     ) {
         let [x, y, z]: [Ranges; 3] = std::array::from_fn(|axis| {
             let offset = reach * self.offsets[axis];
             self.ranges(axis, low[axis] - offset, high[axis] + offset)
         });
-        for z in z.iter().cloned().flatten() {
-            for y in y.iter().cloned().flatten() {
-                for x in x.iter().cloned().flatten() {
-                    visit([x, y, z]);
+        let some = |ranges: Ranges| ranges.into_iter().filter(|range| !range.is_empty());
+        for z in some(z) {
+            for y in some(y.clone()) {
+                for x in some(x.clone()) {
+                    visit([x, y.clone(), z.clone()]);
                 }
+            }
+        }
+    }
+
+    /// Adds the owners of the bricks of a box to `owners`, each once. A cube of the curve that lies
+    /// in one domain is looked at once, however many bricks it has.
+    pub(crate) fn owners_within(&self, bricks: &[RangeInclusive<u32>; 3], owners: &mut Vec<u32>) {
+        let level = (self.bricks.iter()).map(|bricks| bricks.next_power_of_two().ilog2());
+        self.add_owners([0; 3], level.max().unwrap_or(0), bricks, owners);
+    }
+
+    /// The same for the bricks in a cube of 2 to the power of `level` along each edge, as the curve
+    /// numbers them.
+    fn add_owners(
+        &self,
+        corner: [u32; 3],
+        level: u32,
+        within: &[RangeInclusive<u32>; 3],
+        owners: &mut Vec<u32>,
+    ) {
+        // The first brick of an axis whose number on the curve is `on_curve` or more.
+        let first_from = |axis: usize, on_curve: u64| {
+            let bricks = u64::from(self.bricks[axis]);
+            (on_curve * bricks).div_ceil(bricks.next_power_of_two())
+        };
+        let meets = (0..3).all(|axis| {
+            let begin = u64::from(corner[axis]);
+            let first = first_from(axis, begin).max(u64::from(*within[axis].start()));
+            let end = first_from(axis, begin + (1 << level));
+            first < end.min(u64::from(*within[axis].end()) + 1)
+        });
+        if !meets {
+            return;
+        }
+        let places = 1u64 << (3 * level);
+        let first = curve::place(corner) & !(places - 1);
+        let owner = |place: u64| self.cuts.partition_point(|cut| *cut <= place) as u32;
+        let all = owner(first)..=owner(first + (places - 1));
+        if all.clone().all(|owner| owners.contains(&owner)) {
+            return;
+        }
+        if all.start() == all.end() {
+            owners.push(*all.start());
+            return;
+        }
+        for child in 0..8u32 {
+            let half = 1 << (level - 1);
+            let corner = std::array::from_fn(|axis| corner[axis] + half * (child >> axis & 1));
+            self.add_owners(corner, level - 1, within, owners);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield_grid::{Domain, Radius};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn owners_within_a_box_are_those_of_its_bricks() {
+        let mut state = 7u64;
+        let mut below = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % n
+        };
+        for case in 0..40 {
+            let extent: [f64; 3] = std::array::from_fn(|_| 1.5 + below(30) as f64);
+            let bounds = Bounds {
+                min: [0.0; 3],
+                max: extent,
+            };
+            let radius = Radius::new(1.0).unwrap();
+            let lattice = Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap();
+            let ranks = 1 + below(9) as usize;
+            let mut domains = Domains::new(lattice, &bounds, ranks);
+            let places = 1u64 << (3 * domains.bricks.map(u32::next_power_of_two)[0].ilog2() + 4);
+            let mut cuts: Vec<u64> = (1..ranks).map(|_| below(places)).collect();
+            cuts.sort_unstable();
+            domains.set_cuts(cuts);
+            for _ in 0..20 {
+                let within: [RangeInclusive<u32>; 3] = std::array::from_fn(|axis| {
+                    let bricks = u64::from(domains.bricks[axis]);
+                    let low = below(bricks);
+                    low as u32..=(low + below(bricks - low)) as u32
+                });
+                let mut expected = BTreeSet::new();
+                for z in within[2].clone() {
+                    for y in within[1].clone() {
+                        for x in within[0].clone() {
+                            expected.insert(domains.owner([x, y, z]));
+                        }
+                    }
+                }
+                let mut found = Vec::new();
+                domains.owners_within(&within, &mut found);
+                found.sort_unstable();
+                let expected: Vec<u32> = expected.into_iter().collect();
+                assert_eq!(found, expected, "case {case}: {within:?}");
             }
         }
     }

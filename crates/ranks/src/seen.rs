@@ -46,6 +46,8 @@ const BLOCK: u32 = 2;
 /// Cells of the table per point, and cells that any table may have.
 pub(crate) const CELLS_PER_POINT: usize = 4;
 pub(crate) const FEW_CELLS: usize = 1 << 12;
+/// Bricks that are looked at one by one: their owners are kept, as all around ask for them.
+const FEW_BRICKS: usize = 64;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "cells at the borders of ranks";
 
@@ -303,10 +305,21 @@ impl Seen {
     /// ascending.
     fn owners_around(&mut self, domains: &Domains, cells: [Cell; 2], reach: i64) -> Vec<u32> {
         let mut owners = Vec::new();
-        domains.bricks_around(cells, reach, |brick| {
-            let owner = self.owner(domains, brick);
-            if !owners.contains(&owner) {
-                owners.push(owner);
+        domains.bricks_around(cells, reach, |bricks| {
+            let along = bricks.each_ref().map(|range| range.clone().count());
+            if along.iter().product::<usize>() > FEW_BRICKS {
+                return domains.owners_within(&bricks, &mut owners);
+            }
+            let [x, y, z] = bricks;
+            for z in z {
+                for y in y.clone() {
+                    for x in x.clone() {
+                        let owner = self.owner(domains, [x, y, z]);
+                        if !owners.contains(&owner) {
+                            owners.push(owner);
+                        }
+                    }
+                }
             }
         });
         owners.sort_unstable();

@@ -16,6 +16,7 @@ use nearfield_ranks::{
     },
 };
 use std::{
+    fmt::Display,
     process::{Command, ExitCode},
     time::{Duration, Instant},
 };
@@ -237,11 +238,45 @@ fn unknown_to_mpi(mpi: &Mpi) {
     assert!(matches!(cause, FaultCause::Failed(_)), "{cause} on {rank}");
 }
 
+/// Names the steps of a rank on its GPU in messages of failures. A library that ends the process
+/// gives no message, so rank 0 also prints them.
+struct Doing {
+    rank: usize,
+    case: String,
+}
+
+impl Doing {
+    fn begin(rank: usize, case: String) -> Self {
+        if rank == 0 {
+            eprint!("  {case}:");
+        }
+        Self { rank, case }
+    }
+
+    /// Does something, which must succeed.
+    fn step<R, E: Display>(&self, name: &str, act: impl FnOnce() -> Result<R, E>) -> R {
+        if self.rank == 0 {
+            eprint!(" {name}");
+        }
+        let (rank, case) = (self.rank, &self.case);
+        act().unwrap_or_else(|error| panic!("rank {rank}: {case}: {name}: {error}"))
+    }
+
+    fn end(self) {
+        if self.rank == 0 {
+            eprintln!(". ok");
+        }
+    }
+}
+
 /// Ranks whose data live on GPUs find what one engine on the CPU finds, with messages through the
-/// host and, if this MPI knows GPUs, from GPU to GPU.
+/// host and, if this MPI knows GPUs, from GPU to GPU. Every case has an engine of its own: contexts
+/// come and go while MPI runs.
 fn on_gpus(mpi: &Mpi) {
-    let knows = mpi.transport().unwrap().takes_device_memory();
-    if mpi.transport().unwrap().rank() == 0 {
+    let transport = mpi.transport().unwrap();
+    let (rank, knows) = (transport.rank(), transport.takes_device_memory());
+    drop(transport);
+    if rank == 0 {
         eprintln!("on GPUs; messages from their memory: {knows:?}");
     }
     let ways: &[bool] = if knows.is_ok() {
@@ -253,26 +288,36 @@ fn on_gpus(mpi: &Mpi) {
         .iter()
         .flat_map(|case| ways.iter().map(move |way| (case, *way)))
     {
+        let way = if direct { "GPUs" } else { "the host" };
+        let doing = Doing::begin(rank, format!("{}, messages by {way}", case.name));
         let settings = RankedEngine::builder(case.radius).periodic(case.periodic);
         let settings = settings.gpu_messages(direct);
         let transport: MpiTransport = mpi.transport().unwrap();
         let ranks = transport.ranks();
-        let mut engine = DeviceRankedEngine::start(settings, transport).unwrap();
-        let mut own = on_gpu::Own::give(&mut engine, &case.points).unwrap();
+        let start = || DeviceRankedEngine::start(settings, transport);
+        let mut engine = doing.step("start", start);
+        let give = || on_gpu::Own::give(&mut engine, &case.points);
+        let mut own = doing.step("give", give);
         let mut case = case.clone();
         for step in 0..4 {
-            let found = on_gpu::search(&mut engine, &own, case.radius).unwrap();
+            let search = || on_gpu::search(&mut engine, &own, case.radius);
+            let found = doing.step("search", search);
             let mut all = [found.len() as f64];
             let mut sums = mpi.transport().unwrap();
-            sums.reduce(&mut all, Reduction::Sum).unwrap();
+            doing.step("sum", || sums.reduce(&mut all, Reduction::Sum));
             assert_eq!(all, [case.points.len() as f64]);
-            on_gpu::compare_some(&case, ranks, &found);
+            doing.step("compare", || {
+                on_gpu::compare_some(&case, ranks, &found);
+                Ok::<(), Fault>(())
+            });
             if step == 0 {
-                engine.rebalance().unwrap();
+                doing.step("rebalance", || engine.rebalance());
             } else {
                 nearfield_testkit::cloud::drift(&mut case.points, 0.4, step);
             }
-            own.move_to(&mut engine, &case.points).unwrap();
+            doing.step("move", || own.move_to(&mut engine, &case.points));
         }
+        drop(engine);
+        doing.end();
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     error::Refusal,
     gpus,
     seen::Seen,
-    transport::{Fault, Transport},
+    transport::{Fault, Transport, contexts},
 };
 use nearfield::{
     Device, ListKind, RadiusRule,
@@ -159,6 +159,9 @@ impl DeviceRankedEngine {
                 builder.periodic(domain.lengths())
             };
             let engine = builder.on_gpu(gpu)?;
+            if settings.gpu_messages {
+                contexts::hold(engine.stream().context());
+            }
             keep_freed_memory(&engine)?;
             let device = OnDevice {
                 kernels: Kernels::load(&engine)?,

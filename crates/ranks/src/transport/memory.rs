@@ -21,7 +21,9 @@ impl DeviceMemory {
     /// # Safety
     /// As long as `owner` lives, the bytes are there, in memory of a GPU that this process has
     /// opened, or of the host. Bytes to be sent have been written, and stay as they are; to bytes
-    /// that are received into nothing else is written, and nothing reads them.
+    /// that are received into nothing else is written, and nothing reads them. The context of the
+    /// GPU is not destroyed before the library of messages ends, which keeps what it has made
+    /// there.
     pub unsafe fn new(address: u64, bytes: usize, owner: Box<dyn Any + Send>) -> Self {
         Self {
             address,

@@ -22,6 +22,7 @@
 //! bits on every rank and from run to run. A transport whose library does these faster overrides
 //! them, and has to keep that promise.
 
+pub(crate) mod contexts;
 mod fault;
 mod memory;
 #[cfg(feature = "mpi")]

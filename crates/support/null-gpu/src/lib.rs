@@ -44,12 +44,15 @@ pub struct Counts {
     pub kernels: u64,
     /// Calls that wait for the device.
     pub waits: u64,
+    /// Times that primary contexts are held now.
+    pub contexts: u64,
 }
 
 static TO_HOST: AtomicU64 = AtomicU64::new(0);
 static TO_DEVICE: AtomicU64 = AtomicU64::new(0);
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
+static CONTEXTS: AtomicU64 = AtomicU64::new(0);
 
 /// Calls so far.
 ///
@@ -63,6 +66,7 @@ pub unsafe extern "C" fn nullGpuCounts(counts: *mut Counts) {
         to_device: read(&TO_DEVICE),
         kernels: read(&KERNELS),
         waits: read(&WAITS),
+        contexts: read(&CONTEXTS),
     };
     // SAFETY: the caller's promise.
     unsafe { counts.write(now) };
@@ -174,7 +178,7 @@ answers! {
     cuDeviceGet(device: c_int, ordinal: c_int) = Some(ordinal);
     cuDeviceGetAttribute(value: c_int, attribute: c_uint, device: c_int) = Some(attribute_of(attribute));
     cuDeviceTotalMem_v2(bytes: usize, device: c_int) = Some(64 << 30);
-    cuDevicePrimaryCtxRetain(context: Handle, device: c_int) = Some(CONTEXT);
+    cuDevicePrimaryCtxRetain(context: Handle, device: c_int) = Some(retained());
     cuDeviceGetMemPool(pool: Handle, device: c_int) = Some(POOL);
     cuDeviceCanAccessPeer(can: c_int, device: c_int, peer: c_int) = Some(1);
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
@@ -194,7 +198,6 @@ does_nothing! {
     cuInit(flags: c_uint);
     cuCtxSetCurrent(context: Handle);
     cuCtxSetLimit(which: c_uint, limit: usize);
-    cuDevicePrimaryCtxRelease_v2(device: c_int);
     cuStreamDestroy_v2(stream: Handle);
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
     cuModuleUnload(module: Handle);
@@ -203,6 +206,19 @@ does_nothing! {
     cuMemPoolGetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
     cuMemPoolSetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
     cuMemPoolSetAccess(pool: Handle, access: *const c_void, count: usize);
+}
+
+/// The context, held once more.
+fn retained() -> Handle {
+    CONTEXTS.fetch_add(1, Ordering::Relaxed);
+    CONTEXT
+}
+
+/// As in the CUDA driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> Status {
+    CONTEXTS.fetch_sub(1, Ordering::Relaxed);
+    SUCCESS
 }
 
 fn attribute_of(attribute: c_uint) -> c_int {

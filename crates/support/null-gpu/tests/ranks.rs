@@ -3,11 +3,16 @@
 //! The null GPU computes nothing, so this says nothing of results.
 #![cfg(target_os = "linux")]
 
+#[path = "../../../ranks/tests/common/by_address.rs"]
+mod by_address;
 mod common;
 
-use common::on_null_gpus;
+use by_address::ByAddress;
+use common::{counts, on_null_gpus};
 use nearfield::Device;
-use nearfield_ranks::{RankedEngine, dam_break, gpus, transport::threads};
+use nearfield_ranks::{
+    RankedEngine, dam_break, device::DeviceRankedEngine, gpus, transport::threads,
+};
 use nearfield_sph::Neighborhood;
 
 /// The devices of five ranks: the third asks for the GPU with number 1, the fourth for none.
@@ -160,4 +165,32 @@ fn dam_break_on_gpus() {
     // Sums by ascending ids are the CPU's.
     let error = run("deterministic", true).0.unwrap_err().to_string();
     assert!(error.contains("over stored lists"), "{error}");
+}
+
+#[test]
+fn contexts_are_held_once_a_library_of_messages_has_their_memory() {
+    on_null_gpus(2, "held_contexts");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn held_contexts() {
+    // Two ranks share the second GPU, each with a context that it opens itself.
+    let engines = |gpu_messages| {
+        let ran = threads::run(3, |transport| {
+            let rank = nearfield_ranks::transport::Transport::rank(&transport);
+            let builder = RankedEngine::builder(1.0).device(Device::Gpu(rank.min(1) as u32));
+            let builder = builder.gpu_messages(gpu_messages);
+            let engine = DeviceRankedEngine::start(builder, ByAddress(transport)).unwrap();
+            assert!(counts().contexts > 0);
+            drop(engine);
+        });
+        ran.into_iter().for_each(|ran| ran.unwrap());
+    };
+    engines(false);
+    assert_eq!(counts().contexts, 0, "engines let go of their contexts");
+    for _ in 0..2 {
+        engines(true);
+        assert_eq!(counts().contexts, 2, "one is held for each GPU");
+    }
 }

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::on_null_gpu;
+use common::{counts, on_null_gpu};
 use nearfield::{
     Device, Engine,
     device::{DeviceEngine, Progress, Transfers},
@@ -20,17 +20,6 @@ use nearfield_sph::{
     Config, Dimensions, FrontRule, Probes, Simulation,
     scene::{self, Top},
 };
-/// Calls of the driver so far.
-fn counts() -> Counts {
-    // SAFETY: the library's initialisers need nothing, and the function is that of the crate.
-    unsafe {
-        let driver = libloading::Library::new("libcuda.so.1").unwrap();
-        let ask = driver.get::<unsafe extern "C" fn(*mut Counts)>(b"nullGpuCounts");
-        let mut counts = Counts::default();
-        ask.expect("the driver is not the null GPU")(&mut counts);
-        counts
-    }
-}
 
 /// Asserts that an engine has counted all that the driver copied since `start`.
 fn assert_all_is_counted(transfers: Transfers, start: &Counts) {

@@ -11,6 +11,7 @@ mod measure;
 mod predict;
 
 use clap::{Parser, Subcommand};
+use nearfield::Device;
 use nearfield_ranks::{
     dam_break,
     transport::{
@@ -56,9 +57,9 @@ struct DamBreak {
     #[command(flatten)]
     args: dam_break::Args,
 
-    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to;
-    /// experimental [default: messages pass through page-locked memory of the host]
-    #[arg(long)]
+    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to; with
+    /// --device gpu [default: messages pass through page-locked memory of the host]
+    #[arg(long, conflicts_with = "deterministic")]
     gpu_messages: bool,
 }
 
@@ -205,6 +206,13 @@ fn of_rank(path: &Path, rank: usize) -> PathBuf {
 
 fn dam_break(task: &DamBreak, mut transport: MpiTransport) -> Result<String, Failure> {
     let mut args = task.args.clone();
+    let device = args.run.device.device;
+    if task.gpu_messages && !matches!(device, Device::Gpu(_)) {
+        return Err(Failure::Usage(format!(
+            "--gpu-messages with --device {device}: take --device gpu, or a number such as gpu:1, \
+             with which particles live on GPUs"
+        )));
+    }
     args.gpu_messages = task.gpu_messages;
     let threads = match args.run.threads {
         0 => check::fair_threads(&mut transport)?,

@@ -1,8 +1,9 @@
-//! The few calls of MPI that messages need, as safe functions: the only unsafe code of ranks.
+//! The few calls of MPI that messages need, as safe functions.
 //!
 //! MPI is started for threads that call one after the other, and every call is made under one lock,
-//! so a transport may move to another thread. An error of MPI is returned as its text and does not
-//! end the process.
+//! so a transport may move to another thread. It is also made in the context of a GPU that [is
+//! held](contexts), because an MPI moves bytes of a GPU in any call. An error of MPI is returned as
+//! its text and does not end the process.
 //!
 //! Memory of a GPU goes in messages of a second communicator, so that a look for messages of any
 //! rank never finds one that needs such memory to come to.
@@ -10,7 +11,7 @@
 //! **Invariant:** the bytes of a message stay where they are until MPI is done with them: a
 //! [`Transfer`] that is dropped before leaks them.
 
-use crate::transport::DeviceMemory;
+use crate::transport::{DeviceMemory, contexts};
 use mpi::ffi;
 use std::{
     ffi::{c_int, c_void},
@@ -24,9 +25,12 @@ use std::{
 /// Serialises all calls of the process.
 static CALLS: Mutex<()> = Mutex::new(());
 
-/// Keeps other threads out of MPI. A panic leaves nothing half done behind the lock.
+/// Keeps other threads out of MPI, and gives this one the context of a GPU. A panic leaves nothing
+/// half done behind the lock.
 fn enter() -> MutexGuard<'static, ()> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+    let lock = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+    contexts::make_current();
+    lock
 }
 
 /// The text of a code that MPI returned, if it is no success.
@@ -275,24 +279,21 @@ impl Group {
         failed
     }
 
-    /// Whether MPI is done with the bytes.
+    /// Whether MPI is done with the bytes. Requests are tested one by one: the error of one is its
+    /// reason, and that of many only says that one of them failed.
     fn is_done(&self, transfer: &mut Transfer) -> Result<bool, String> {
         let _lock = enter();
         still(&self.ended)?;
-        let mut done = 0;
-        // SAFETY: MPI is running, and the requests are of this group and not complete.
-        check(unsafe {
-            ffi::MPI_Testall(
-                transfer.requests.len() as c_int,
-                transfer.requests.as_mut_ptr(),
-                &mut done,
-                ffi::RSMPI_STATUSES_IGNORE,
-            )
-        })?;
-        if done != 0 {
-            transfer.requests.clear();
+        while let Some(request) = transfer.requests.last_mut() {
+            let mut done = 0;
+            // SAFETY: MPI is running, and the request is of this group and not complete.
+            check(unsafe { ffi::MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE) })?;
+            if done == 0 {
+                return Ok(false);
+            }
+            transfer.requests.pop();
         }
-        Ok(done != 0)
+        Ok(true)
     }
 
     /// The next message that has come, of any rank and with any tag. Those of one rank come in the

@@ -18,6 +18,9 @@
 //! announcement is dropped they are received into memory of the host and forgotten, because their
 //! sender waits until they are taken.
 //!
+//! Such an MPI keeps streams, events and mappings of a GPU's context to its end, so the engine
+//! holds the context until the process ends, and all calls are made in it.
+//!
 //! # Lost ranks
 //!
 //! A rank that notices a fault reports it to rank 0, which decides for the first and tells all: so

@@ -1,6 +1,7 @@
 //! Tests in children of this process that find the null GPU in the driver's place.
 
 use nearfield_gpu::{Compiler, Search};
+use nearfield_null_gpu::Counts;
 use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
 /// Runs an ignored test of this file in a process whose driver is the null GPU.
@@ -37,6 +38,19 @@ pub(crate) fn on_null_gpus(count: u32, test: &str) {
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{text}\n{errors}");
     assert!(text.contains("1 passed"), "{text}\n{errors}");
+}
+
+#[allow(dead_code, reason = "not every test counts")]
+/// Calls of the driver so far.
+pub(crate) fn counts() -> Counts {
+    // SAFETY: the library's initialisers need nothing, and the function is that of the crate.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        let ask = driver.get::<unsafe extern "C" fn(*mut Counts)>(b"nullGpuCounts");
+        let mut counts = Counts::default();
+        ask.expect("the driver is not the null GPU")(&mut counts);
+        counts
+    }
 }
 
 /// The newest build of this package's library, beside this test.

@@ -1,0 +1,43 @@
+//! Contexts of GPUs whose memory a library of messages reads and writes itself.
+//!
+//! Such a library makes streams, events and mappings in the contexts that it meets and keeps them
+//! until it ends. A driver destroys the context of a GPU with the last engine of the process there,
+//! and gives the next engine a new one, in which they are invalid. So a context is held from the
+//! moment at which its memory may be given to the library.
+//!
+//! A library works in the current context of the thread that calls it, and may move bytes of a GPU
+//! in any call, for any transport. So all calls are made in a context that is held.
+//!
+//! **Invariant:** a context that was [held](hold) lives until the process ends.
+
+use nearfield::device::cudarc::driver::CudaContext;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One for each GPU; the last is that of the newest engine.
+static HELD: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
+
+fn held() -> MutexGuard<'static, Vec<Arc<CudaContext>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds a context until the process ends.
+pub(crate) fn hold(context: &Arc<CudaContext>) {
+    let mut held = held();
+    held.retain(|other| other != context);
+    held.push(context.clone());
+}
+
+/// Makes the context that was held last the current one of this thread; does nothing if there is
+/// none.
+#[cfg(feature = "mpi")]
+pub(super) fn make_current() {
+    use nearfield::device::cudarc::driver::result::ctx;
+
+    if let Some(context) = held().last()
+        && ctx::get_current() != Ok(Some(context.cu_ctx()))
+    {
+        // SAFETY: the context is alive. A driver that refuses it refuses what the library does with
+        // memory of the GPU, too, and the library reports that.
+        unsafe { ctx::set_current(context.cu_ctx()) }.ok();
+    }
+}

@@ -47,7 +47,7 @@ const BLOCK: u32 = 2;
 pub(crate) const CELLS_PER_POINT: usize = 4;
 pub(crate) const FEW_CELLS: usize = 1 << 12;
 /// Bricks that are looked at one by one: their owners are kept, as all around ask for them.
-const FEW_BRICKS: usize = 64;
+const FEW_BRICKS: usize = 27;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "cells at the borders of ranks";
 

@@ -3,13 +3,12 @@
 //! Arrays of the solver live on the GPU of the rank that owns their particles. After every drift
 //! the fluid migrates: positions and ids are those of the engine then, velocities and compressions
 //! follow. Fields travel to halos in every traversal. Every [`nearfield_sph::Config::sort_every`]
-//! steps the fluid is sorted. Some steps later one is timed by events of the device, and space is
-//! divided anew if the times of the ranks say that it pays.
+//! steps the fluid is sorted, and space is divided anew if a rank has more than its share.
 
 use nearfield::{
     PairKernel,
     device::{
-        DeviceEngine, Moment, Progress,
+        DeviceEngine, Progress,
         cudarc::driver::{CudaView, CudaViewMut},
     },
     kernels::Channels,
@@ -25,11 +24,10 @@ use crate::{
     error::Refusal,
 };
 use nearfield_grid::memory::copied;
-use std::time::Duration;
 
-/// Steps from a sort, or a move of particles to other ranks, to the step that is timed: those right
-/// behind it make arrays larger.
-const SETTLE: u32 = 3;
+/// The largest number of particles of a rank, as a share of the mean, with which space stays
+/// divided.
+const UNEVEN: f64 = 1.1;
 
 /// A rank's engine as the solver on GPUs sees it.
 pub(super) struct OnGpus {
@@ -38,20 +36,6 @@ pub(super) struct OnGpus {
     sets: Option<[RankedSet; 2]>,
     /// True if the fluid is to be sorted before the next migration.
     due: bool,
-    /// Steps since the times of ranks were compared.
-    steps: u32,
-    timer: Timer,
-}
-
-/// The time of a step on the GPU of this rank. At the same stage on all ranks.
-enum Timer {
-    /// A step is timed after so many more.
-    Settling(u32),
-    /// Since the particles of the step came to their ranks.
-    Running(Moment),
-    /// Of the device, without what it waited for other ranks.
-    Took(Duration),
-    Idle,
 }
 
 impl OnGpus {
@@ -61,8 +45,6 @@ impl OnGpus {
             engine,
             sets: None,
             due: false,
-            steps: 0,
-            timer: Timer::Settling(SETTLE),
         }
     }
 
@@ -146,52 +128,17 @@ impl OnGpus {
         self.agree(sorted)
     }
 
-    /// Divides space anew if a step was timed, and if it pays by the times of all ranks.
-    fn balance(&mut self, fluid: RankedSet) -> Result<bool, Error> {
-        let Timer::Took(time) = self.timer else {
-            return Ok(false);
-        };
-        self.timer = Timer::Idle;
-        let steps = std::mem::take(&mut self.steps);
-        let moved = self.engine.balance_by(fluid, time, steps);
-        moved.map_err(Error::elsewhere)
-    }
-
-    /// A step begins on the device.
-    fn begin_step(&mut self) -> Result<(), Error> {
-        self.steps = self.steps.saturating_add(1);
-        match &mut self.timer {
-            Timer::Settling(0) => {
-                let begun = self.engine.engine().queue().moment();
-                self.timer = Timer::Running(self.agree(begun.map_err(Error::elsewhere))?);
-                self.engine.time_halos(true);
-            }
-            Timer::Settling(left) => *left -= 1,
-            _ => {}
+    /// Divides space anew if a rank has too many particles.
+    fn balance(&mut self, own: usize) -> Result<(), Error> {
+        let (mut sum, mut largest) = ([own as f64], [-(own as f64)]);
+        let both = self.engine.comm.sum_and_min(&mut sum, &mut largest);
+        both.map_err(lost_rank)?;
+        let mean = sum[0] / self.engine.ranks() as f64;
+        if -largest[0] > UNEVEN * mean {
+            let fluid = self.set(Set::Fluid)?;
+            self.engine.divide_evenly(fluid).map_err(Error::elsewhere)?;
         }
         Ok(())
-    }
-
-    /// The work of a step was started: waits for it.
-    fn end_step(&mut self) -> Result<Progress, Error> {
-        let Timer::Running(_) = self.timer else {
-            return self.engine.finish().map_err(Error::elsewhere);
-        };
-        let ended = self.engine.engine().queue().moment();
-        let ended = self.agree(ended.map_err(Error::elsewhere))?;
-        let progress = self.engine.finish().map_err(Error::elsewhere)?;
-        let waiting = self.engine.halo_times().waiting;
-        self.engine.time_halos(false);
-        if let Timer::Running(begun) = &self.timer {
-            // Both have passed. A rank without a time of its own would be doubted once.
-            let ms = begun.until(&ended).unwrap_or(0.0).max(0.0);
-            let whole = Duration::from_secs_f64(1e-3 * f64::from(ms));
-            self.timer = match progress {
-                Progress::Repeat => Timer::Settling(SETTLE),
-                _ => Timer::Took(whole.saturating_sub(waiting)),
-            };
-        }
-        Ok(progress)
     }
 }
 
@@ -240,17 +187,15 @@ impl DeviceNeighborhood for OnGpus {
         walls: DeviceArrays<'_>,
     ) -> Result<bool, Error> {
         let [of_fluid, of_walls] = self.sets()?;
-        let due = std::mem::take(&mut self.due);
-        let sorted = self.balance(of_fluid)? || due;
+        let sorted = std::mem::take(&mut self.due);
         if sorted {
+            self.balance(*fluid.count)?;
             self.sort(of_fluid, &mut fluid)?;
-            self.timer = Timer::Settling(SETTLE);
         }
         let mut moved = self.migrate(of_fluid, fluid)?;
         if !self.engine.is_placed(of_walls).map_err(Error::elsewhere)? {
             moved |= self.migrate(of_walls, walls)?;
         }
-        self.begin_step()?;
         Ok(moved | sorted)
     }
 
@@ -285,7 +230,7 @@ impl DeviceNeighborhood for OnGpus {
     }
 
     fn finish(&mut self) -> Result<Progress, Error> {
-        self.end_step()
+        self.engine.finish().map_err(Error::elsewhere)
     }
 
     fn ids(&self) -> Result<CudaView<'_, u32>, Error> {

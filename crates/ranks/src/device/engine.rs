@@ -49,8 +49,8 @@ pub struct DeviceRankedEngine {
     /// Classes of the cells of `domains`.
     pub(super) seen: Seen,
     balance: Balance,
-    /// What it took to move domains and points since [`Self::balance_by`] has moved them; None from
-    /// its next call on.
+    /// The time in which domains and points moved since [`Self::balance_by`] has asked for it; None
+    /// from its next call on.
     pub(super) moving: Option<Duration>,
     /// Neither used nor dropped in a forked child.
     pub(super) device: OfProcess<OnDevice>,
@@ -430,8 +430,8 @@ impl DeviceRankedEngine {
     /// `time` is what the GPU of this rank took for a step, without the time in which it waited for
     /// other ranks, and `steps` is the number of steps since the last call, for which it stands. A
     /// rank that took longer than the mean gets a smaller share of the points of `set`, in
-    /// proportion. What moving points has cost is measured, and has to be saved by as many steps as
-    /// space stays divided.
+    /// proportion. The time in which points moved is measured, and has to be saved by as many steps
+    /// as space stays divided.
     ///
     /// # Errors
     /// As [`divide_evenly`](Self::divide_evenly).

@@ -5,13 +5,14 @@
 //! points stay where they are, and arrays follow in place, in the time that the few others take.
 
 use super::{
+    arrays::{Column, Given, POINT, WHAT, came_at, extend, words_of},
     departures::Departures,
     engine::DeviceRankedEngine,
     halos::message_to,
-    kernels::{Came, Refilled, Rows, fits, keep_freed_memory},
+    kernels::{Refilled, Rows, fits, keep_freed_memory},
     places::{Parcels, Places},
     set::{ID, POSITION},
-    staging::{Packed, exactly, zeros},
+    staging::{Packed, exactly},
     survey::Surveyed,
 };
 use crate::{
@@ -29,11 +30,6 @@ use nearfield::device::{
 };
 use nearfield_grid::{Bounds, OfProcess};
 use std::{sync::Arc, time::Instant};
-
-/// The first words of a point that travels: its position and its id.
-const POINT: usize = POSITION + ID;
-/// The purpose of memory, for messages.
-const WHAT: &str = "points that change their rank";
 
 /// The way that the points of a set took, made by [`DeviceRankedEngine::migrate`] and
 /// [`DeviceRankedEngine::add_point_set`].
@@ -57,40 +53,12 @@ pub(super) struct Moved {
     now: usize,
 }
 
-/// What a migration has brought, before arrays follow.
+/// A set after a migration, before arrays follow.
 struct Merged {
     moved: Moved,
     /// The words of points that came.
     came: Arc<CudaSlice<u32>>,
     surveyed: Surveyed,
-}
-
-/// An array of the caller, and its values a point.
-type Column<'a> = (&'a mut CudaSlice<f32>, usize);
-
-/// Positions that are given to a set.
-#[derive(Clone, Copy)]
-pub(super) enum Given<'a> {
-    Positions(&'a CudaView<'a, f32>),
-    /// Those of so many points, in the first array that travels with them.
-    First(usize),
-}
-
-impl Given<'_> {
-    fn points(self) -> usize {
-        match self {
-            Self::Positions(positions) => positions.len() / POSITION,
-            Self::First(points) => points,
-        }
-    }
-
-    /// The positions, in the order before.
-    fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
-        match self {
-            Self::Positions(positions) => positions.slice(..),
-            Self::First(points) => columns[0].0.slice(0..POSITION * points),
-        }
-    }
 }
 
 /// Points before and after, if any have moved.
@@ -580,39 +548,6 @@ impl DeviceRankedEngine {
             first += *channels;
         }
         Ok(())
-    }
-}
-
-/// Makes an array of at least `len` values that begins with the first `kept` of another one, unless
-/// it has as many.
-fn extend<T: DeviceRepr + ValidAsZeroBits>(
-    engine: &DeviceEngine,
-    array: &mut CudaSlice<T>,
-    kept: usize,
-    len: usize,
-) -> Result<(), Refusal> {
-    if array.len() >= len {
-        return Ok(());
-    }
-    let mut longer = zeros(engine, len + len / 16)?;
-    let (from, mut to) = (array.slice(0..kept), longer.slice_mut(0..kept));
-    engine.queue().copy_on_device(WHAT, &from, &mut to)?;
-    *array = longer;
-    Ok(())
-}
-
-/// Words of a point that travels with values of arrays.
-fn words_of(columns: &[Column<'_>]) -> usize {
-    let channels = columns.iter().map(|(_, channels)| channels);
-    POINT + channels.sum::<usize>()
-}
-
-/// Words that came, from `first` on of every `stride`.
-fn came_at(words: &CudaSlice<u32>, first: usize, stride: usize) -> Came<'_> {
-    Came {
-        words,
-        first,
-        stride,
     }
 }
 

@@ -59,9 +59,9 @@
 //!
 //! # Order
 //!
-//! Points are always with the rank that owns them. Those that stay keep their places, and those that
-//! come take the places of points that have left. More of them stand at the end; if fewer have come,
-//! points from the end take the places that are left. Owned points and those of the halo are
+//! Points are always with the rank that owns them. Those that stay keep their places, and those
+//! that come take the places of points that have left. More of them stand at the end; if fewer have
+//! come, points from the end take the places that are left. Owned points and those of the halo are
 //! numbered each from 0; [`ids`](DeviceRankedEngine::ids) and
 //! [`lists_by_id`](DeviceRankedEngine::lists_by_id) give global ids.
 //!
@@ -82,6 +82,7 @@
 //! short while points travel, the set is refused until [`migrate`](DeviceRankedEngine::migrate) has
 //! succeeded. A fault of a GPU is an error on all ranks; what was on that GPU is lost.
 
+mod arrays;
 mod classes;
 mod clock;
 mod departures;

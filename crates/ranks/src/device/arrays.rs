@@ -1,0 +1,78 @@
+//! Arrays of the caller that travel with the points of a set.
+
+use super::{
+    kernels::Came,
+    set::{ID, POSITION},
+    staging::zeros,
+};
+use crate::error::Refusal;
+use nearfield::device::{
+    DeviceEngine,
+    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
+};
+
+/// The first words of a point that travels: its position and its id.
+pub(super) const POINT: usize = POSITION + ID;
+/// The purpose of memory, for messages.
+pub(super) const WHAT: &str = "points that change their rank";
+
+/// An array of the caller, and its values a point.
+pub(super) type Column<'a> = (&'a mut CudaSlice<f32>, usize);
+
+/// Positions that are given to a set.
+#[derive(Clone, Copy)]
+pub(super) enum Given<'a> {
+    Positions(&'a CudaView<'a, f32>),
+    /// Those of this number of points, in the first array that travels with them.
+    First(usize),
+}
+
+impl Given<'_> {
+    pub(super) fn points(self) -> usize {
+        match self {
+            Self::Positions(positions) => positions.len() / POSITION,
+            Self::First(points) => points,
+        }
+    }
+
+    /// The positions, in the order before.
+    pub(super) fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
+        match self {
+            Self::Positions(positions) => positions.slice(..),
+            Self::First(points) => columns[0].0.slice(0..POSITION * points),
+        }
+    }
+}
+
+/// Makes an array of at least `len` values that begins with the first `kept` of another one, unless
+/// it has as many.
+pub(super) fn extend<T: DeviceRepr + ValidAsZeroBits>(
+    engine: &DeviceEngine,
+    array: &mut CudaSlice<T>,
+    kept: usize,
+    len: usize,
+) -> Result<(), Refusal> {
+    if array.len() >= len {
+        return Ok(());
+    }
+    let mut longer = zeros(engine, len + len / 16)?;
+    let (from, mut to) = (array.slice(0..kept), longer.slice_mut(0..kept));
+    engine.queue().copy_on_device(WHAT, &from, &mut to)?;
+    *array = longer;
+    Ok(())
+}
+
+/// Words of a point that travels with values of arrays.
+pub(super) fn words_of(columns: &[Column<'_>]) -> usize {
+    let channels = columns.iter().map(|(_, channels)| channels);
+    POINT + channels.sum::<usize>()
+}
+
+/// Words that came, from `first` on of every `stride`.
+pub(super) fn came_at(words: &CudaSlice<u32>, first: usize, stride: usize) -> Came<'_> {
+    Came {
+        words,
+        first,
+        stride,
+    }
+}

@@ -24,10 +24,7 @@ use crate::{
     plan::{How, ends, extent_of},
     routes::Parcel,
 };
-use nearfield::device::{
-    DeviceEngine,
-    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
-};
+use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
 use nearfield_grid::{Bounds, OfProcess};
 use std::{sync::Arc, time::Instant};
 
@@ -365,9 +362,9 @@ impl DeviceRankedEngine {
         ))
     }
 
-    /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks have
-    /// what they need for it: after an error all are as before. The survey is of the points that
-    /// this rank has then.
+    /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks
+    /// have what they need for it: after an error all are as before. The survey is of the points
+    /// that this rank has then.
     fn move_points(
         &mut self,
         at: usize,

@@ -100,13 +100,8 @@ impl Work {
         self.0[self.0.partition_point(|(at, _)| *at < place)].1
     }
 
-    /// Where every rank but the first begins, so that all ranks have about equal work. The same on
-    /// every rank; all ranks must call it.
-    pub(crate) fn cuts(&self, comm: &mut Communicator) -> Result<Vec<u64>, Fault> {
-        self.cuts_by(comm, equally)
-    }
-
-    /// The same with other `shares`, which add up to 1, by the work that the ranks have now.
+    /// Where every rank but the first begins, so that ranks have about these `shares`, which add up
+    /// to 1, by the work that the ranks have now. The same on every rank; all ranks must call it.
     pub(crate) fn cuts_by(
         &self,
         comm: &mut Communicator,

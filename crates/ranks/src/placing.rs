@@ -17,7 +17,7 @@
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
     communicator::Links,
-    cut::Work,
+    cut::{Work, equally},
     domains::Domains,
     error::Refusal,
     plan::{Accepted, How, Plan, ends, extent_of},
@@ -223,7 +223,7 @@ impl<T: Scalar> RankedEngine<T> {
         let homes = homes.flatten().map(|at| (*at, 1.0));
         let work = Work::of_points(&domains, homes).map_err(Refusal::from);
         let work = self.comm.agree(work, &mut [])?;
-        domains.set_cuts(work.cuts(&mut self.comm)?);
+        domains.set_cuts(work.cuts_by(&mut self.comm, equally)?);
         self.divide(domains);
         self.place_all()?;
         self.rebalance()

@@ -20,7 +20,10 @@ use nearfield_ranks::{
     Error, ErrorKind, RankedEngine, device::DeviceRankedEngine, transport::threads,
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use std::sync::{Barrier, Mutex};
+use std::{
+    sync::{Barrier, Mutex},
+    time::Duration,
+};
 
 /// Numbers of ranks that share the GPU.
 const RANKS: [usize; 4] = [1, 2, 3, 5];
@@ -264,6 +267,31 @@ fn what_ranks_on_the_device_do_not_have_is_refused() {
             for refused in refused {
                 assert_eq!(refusal(refused.unwrap()).0, 1, "{settings:?}");
             }
+        }
+    });
+}
+
+#[test]
+fn ranks_that_take_longer_get_fewer_points() {
+    if !has_gpu() {
+        return;
+    }
+    within(120, || {
+        let case = cases().swap_remove(0);
+        for ranks in [2, 3] {
+            let found = on_ranks(ranks, |transport| {
+                let mut engine = start(Way::HandedOver, &case, transport)?;
+                let mut own = Own::give(&mut engine, &case.points)?;
+                let seconds = Duration::from_secs(1 + engine.rank() as u64);
+                assert!(engine.balance_by(own.set, seconds, 100)?);
+                own.move_to(&mut engine, &case.points)?;
+                assert!(!engine.balance_by(own.set, Duration::from_secs(1), 100)?);
+                let points = engine.points(own.set)?[0];
+                Ok((points, search(&mut engine, &own, case.radius)?))
+            });
+            let (points, found): (Vec<usize>, Vec<_>) = found.into_iter().unzip();
+            assert!(points[0] > points[ranks - 1], "{points:?}");
+            compare(&case, ranks, found);
         }
     });
 }

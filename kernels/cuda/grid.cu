@@ -347,6 +347,20 @@ list_scan(u32* counts, u64* starts, u32 tiles_in_all, u64* tiles, Status* status
     scan<u64, false>(counts, starts, tiles_in_all, tiles, status);
 }
 
+// Adds up, over all cells, the square of their number of points: divided by the number of points
+// that is the mean occupancy of the cells of all points, however many cells are empty.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_occupancy(const u32* __restrict__ starts, u32 cells, u64* sum) {
+    await_kernels_before();
+    u64 squares = 0;
+    for (u64 cell = blockIdx.x * THREADS + threadIdx.x; cell < cells; cell += gridDim.x * THREADS) {
+        const u64 points = starts[cell + 1] - starts[cell];
+        squares += points * points;
+    }
+    for (u32 lanes = 16; lanes > 0; lanes /= 2) squares += __shfl_down_sync(~0u, squares, lanes);
+    if (threadIdx.x % 32 == 0 && squares) atomicAdd(sum, squares);
+}
+
 // (caller's index, cell) of every point into the points of its cell.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ starts, u32 count,

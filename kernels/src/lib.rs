@@ -77,6 +77,7 @@ pub const GRID: Source = Source {
         "grid_keys_sparse",
         "grid_scan",
         "list_scan",
+        "grid_occupancy",
         "grid_place",
         "grid_settle_large",
         "grid_settle_open",

@@ -116,23 +116,27 @@ fn open(backend: &GpuBackend, points: &[[f32; 3]], radius: f32, subdivision: u32
     .unwrap()
 }
 
-#[test]
-fn the_sorted_order_is_that_of_the_cpu() {
-    let Some(backend) = backend() else { return };
+/// Clouds with full and with empty cells, and their radii.
+fn clouds_of_all_kinds() -> [(Vec<[f32; 3]>, f32); 4] {
     let large = [
         shapes::coincident(3000, [0.5; 3]),
         shapes::coincident(129, [7.0; 3]),
         Cloud::Uniform.points(5000, 3),
     ]
     .concat();
-    let clouds = [
+    [
         (Cloud::Lattice.points(64_000, 1), 2.0),
         (Cloud::Clusters.points(200_000, 2), 1.0),
         (large, 1.0),
         (Cloud::Plummer.points(20_000, 4), 0.1),
-    ];
+    ]
+}
+
+#[test]
+fn the_sorted_order_is_that_of_the_cpu() {
+    let Some(backend) = backend() else { return };
     let mut compared = 0;
-    for (points, radius) in clouds {
+    for (points, radius) in clouds_of_all_kinds() {
         for subdivision in [1, 2, 4] {
             let scene = open(&backend, &points, radius, subdivision);
             // Bricks are numbered as they are found.
@@ -148,7 +152,32 @@ fn the_sorted_order_is_that_of_the_cpu() {
     assert!(compared >= 6, "only {compared} tables are dense");
 }
 
-/// Sums of a kernel by the CPU backend and by the GPU backend with every strategy.
+#[test]
+fn the_occupancy_of_cells_is_that_of_the_cpu() {
+    let Some(backend) = backend() else { return };
+    let far: Vec<[f32; 3]> = (0..999)
+        .map(|k| [0, 1, 2].map(|a| 1e3 * (k * k % (97 + a)) as f32))
+        .collect();
+    let mut kinds = [0, 0];
+    for (points, radius) in clouds_of_all_kinds().into_iter().chain([(far, 1.0)]) {
+        for subdivision in [1, 2] {
+            let scene = open(&backend, &points, radius, subdivision);
+            kinds[usize::from(scene.sets[0].is_sparse())] += 1;
+            let found = backend.occupancy(&scene.sets[0]).unwrap();
+            let grid = grid(&points, radius, subdivision);
+            let squares = grid
+                .cells(0..points.len())
+                .map(|(_, slots)| slots.len().pow(2));
+            assert_eq!(found, squares.sum::<usize>() as f64 / points.len() as f64);
+        }
+    }
+    assert!(
+        kinds.iter().all(|kind| *kind != 0),
+        "dense and sparse: {kinds:?}"
+    );
+    assert_eq!(backend.occupancy(&backend.points()).unwrap(), 0.0);
+}
+
 fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
     kernel: &K,
     points: &[[f32; 3]],

@@ -49,6 +49,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     launch::{Sorting, Status, scan_tiles},
+    memory::Buffer,
 };
 use cudarc::driver::{CudaView, DeviceSlice};
 use nearfield_grid::Bounds;
@@ -387,6 +388,24 @@ impl GpuBackend {
         } else {
             Settled::AsBefore
         })
+    }
+
+    /// Mean number of points in the cell of a point of a sorted set, that point among them; 0
+    /// without points. Waits for the device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsorted`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    pub fn occupancy(&self, points: &DevicePoints) -> Result<f64, Error> {
+        points.check_sorted()?;
+        if points.is_empty() {
+            return Ok(0.0);
+        }
+        let mut sum = Buffer::<u64>::new("the occupancy of cells");
+        sum.reserve_zeroed(&self.stream, 1)?;
+        let (layout, mut squares) = (points.layout(), [0]);
+        (self.shared.grid).occupancy(&self.stream, &layout, sum.address())?;
+        sum.download(&self.stream, 0, &mut squares)?;
+        Ok(squares[0] as f64 / points.len() as f64)
     }
 
     /// Brings every cell into the order of the caller's indices, those of high occupancy apart.

@@ -44,6 +44,8 @@ pub(crate) struct GridKernels {
     scan: Kernel,
     /// Prefix sums of 64 bits over lists.
     list_scan: Kernel,
+    /// Squares of the numbers of points of cells.
+    occupancy: Kernel,
     /// Points to their cells.
     place: Kernel,
     /// Order within cells of more than 1,024 points.
@@ -145,6 +147,7 @@ impl GridKernels {
             keys_sparse: kernel("grid_keys_sparse")?,
             scan: kernel("grid_scan")?,
             list_scan: kernel("list_scan")?,
+            occupancy: kernel("grid_occupancy")?,
             place: kernel("grid_place")?,
             settle_large: kernel("grid_settle_large")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
@@ -280,6 +283,21 @@ impl GridKernels {
                 &[&counts, &starts, &count, &tiles, &status],
             )
         }
+    }
+
+    /// Adds the squares of the numbers of points of all cells of a sorted set to a number of 64
+    /// bits.
+    pub(crate) fn occupancy(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        sum: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Points { starts, cells, .. } = points;
+        let mut shape = one_each(*cells as usize);
+        shape.blocks = shape.blocks.min(MAX_BLOCKS);
+        // SAFETY: as grid_occupancy declares; behind the starts of the cells is that of no cell.
+        unsafe { self.occupancy.start(queue, shape, &[starts, cells, &sum]) }
     }
 
     /// Brings the points of every cell together, in arbitrary order within the cell.

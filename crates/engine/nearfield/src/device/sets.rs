@@ -27,7 +27,8 @@
 use super::{engine::DeviceEngine, set::DeviceSetId};
 use crate::{
     Error, ErrorKind, PointSetId,
-    backend::gpu::{GpuCells, finer_cells},
+    backend::gpu::{GpuCells, Occupancy},
+    balance::Strategy,
     error::MissingLists,
 };
 use nearfield_gpu::{self as gpu, DeviceLattice, Measured, Settled};
@@ -37,6 +38,10 @@ use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 const ROOM_IN_RADII: f64 = 2.0;
 /// …and as a share of their extent, whichever is more.
 const ROOM_IN_EXTENTS: f64 = 1.0 / 16.0;
+
+/// Points from which it pays to look how they lie before cells are chosen: that takes as long as a
+/// step of a few.
+const MANY_POINTS: usize = 1 << 14;
 
 impl DeviceEngine {
     /// Waits for the device and looks how the sets were sorted; those that have outgrown their
@@ -143,14 +148,14 @@ impl DeviceEngine {
     ///
     /// Cost: a sort of one set, or of all if the lattice changes.
     fn refit(&mut self, bounds: &Bounds, set: PointSetId) -> Result<(), Error> {
-        let mut lattice = self.lattice_of_all(bounds, set)?;
-        let same = |old: &DeviceLattice| *old.lattice() == lattice.0;
+        let cells = self.cells_for(bounds, set)?;
+        let mut lattice = self.lattice_of(cells)?;
+        let same = |old: &DeviceLattice| *old.lattice() == lattice;
         let others = !self.lattice.as_ref().is_some_and(same);
         if others {
             if self.look_at_others(set) {
-                lattice = self.lattice_of_all(bounds, set)?;
+                lattice = self.lattice_of(cells)?;
             }
-            let (lattice, cells) = lattice;
             let made = self.backend.lattice(&lattice, cells.per_radius)?;
             let cubic = self.lattice_of(GpuCells {
                 along_x: 1,
@@ -179,29 +184,46 @@ impl DeviceEngine {
         Ok(())
     }
 
-    /// The lattice for the rooms of all sets, and its cells; `bounds` are those of `set`.
-    fn lattice_of_all(
-        &self,
-        bounds: &Bounds,
-        set: PointSetId,
-    ) -> Result<(Lattice, GpuCells), Error> {
-        let cells = match (self.settings.subdivision, &*self.lattice) {
+    /// The cells that all sets share; `bounds` are those of `set`, for whose points they are chosen
+    /// if it is the first that has some.
+    fn cells_for(&mut self, bounds: &Bounds, set: PointSetId) -> Result<GpuCells, Error> {
+        Ok(match (self.settings.subdivision, &*self.lattice) {
             // Cells for no points suit none.
             (0, Some(lattice)) if lattice.points() != 0 => GpuCells {
                 per_radius: lattice.subdivision(),
                 along_x: lattice.along_x(),
             },
             (0, _) => {
-                let points = self.sets[set.slot()].points.len();
                 let edges = [f64::from(self.settings.radius); 3];
-                finer_cells(self.settings.strategy, points, bounds.extent(), edges)
+                let points = self.sets[set.slot()].points.len();
+                let occupancy = Occupancy::new(points, bounds.extent(), edges);
+                let occupancy = match self.settings.strategy {
+                    Strategy::Flat if points >= MANY_POINTS => {
+                        occupancy.of_points(self.occupancy(set)?)
+                    }
+                    _ => occupancy,
+                };
+                occupancy.cells(self.settings.strategy)
             }
             (given, _) => GpuCells {
                 per_radius: given,
                 along_x: 1,
             },
-        };
-        Ok((self.lattice_of(cells)?, cells))
+        })
+    }
+
+    /// Mean occupancy of the cells of a set's points, which is sorted into cells whose edge is the
+    /// radius.
+    fn occupancy(&mut self, set: PointSetId) -> Result<f64, Error> {
+        let lattice = self.lattice_of(GpuCells {
+            per_radius: 1,
+            along_x: 1,
+        })?;
+        let lattice = self.backend.lattice(&lattice, 1)?;
+        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
+        let sorted = self.backend.sort(points, &lattice, room);
+        let occupancy = sorted.and_then(|()| self.backend.occupancy(points));
+        occupancy.map_err(|source| ErrorKind::OnDevice { set, source }.into())
     }
 
     /// A lattice for the rooms of all sets.

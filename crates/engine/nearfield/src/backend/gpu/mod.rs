@@ -46,7 +46,7 @@ mod types;
 mod values;
 
 pub(crate) use side::start;
-pub(crate) use sort::{GpuCells, finer_cells};
+pub(crate) use sort::{GpuCells, Occupancy};
 pub(crate) use state::KEPT_PLANS;
 pub(crate) use sums::PairSums;
 pub(crate) use types::{BUILT, PageLocked, Program, find_driver, program_of, visible};

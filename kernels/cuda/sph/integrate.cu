@@ -82,16 +82,14 @@ __device__ bool lost(const float* position, const Moving& moving, const Settings
     return !(isfinite(moving.x) && isfinite(moving.y) && isfinite(moving.z) && isfinite(moving.w));
 }
 
-// A kick over `step` and then a drift over `drift`, which may be 0. Velocities after the kick also
-// go to `kept`, unless that is null.
+// A kick over `step` and then a drift over `drift`, which may be 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
-kick(float* position, Moving* moving, Moving* kept, const float4* forces, const float4* wall_forces, u32 count,
+kick(float* position, Moving* moving, const float4* forces, const float4* wall_forces, u32 count,
      float step, float drift, Settings settings, double* partials) {
     double sums[KICK_SLOTS] = {};
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
         const Moving now = kicked(moving[i], forces[i], wall_forces[i], step, settings, sums);
         moving[i] = now;
-        if (kept != nullptr) kept[i] = now;
         float* const at = position + 3ull * i;
         if (drift != 0.0f) {
             at[0] += drift * now.x;
@@ -110,14 +108,15 @@ __device__ float specific_pressure(float stiffness, float compression) {
     return stiffness * s * tail;
 }
 
-// Compressions change by their rates over `step`; what follows from them for the forces goes to
-// `pressed`: velocity, relative volume and specific pressure.
+// Compressions change by their rates over `step`; velocities and compressions before that go to
+// `before`, and what the forces need to `pressed`: velocity, relative volume and specific pressure.
 extern "C" __global__ void __launch_bounds__(THREADS)
-compress(Moving* moving, float* pressed, const float2* rates, const float* wall_rates, u32 count, float step,
+compress(Moving* moving, Moving* before, float* pressed, const float2* rates, const float* wall_rates, u32 count, float step,
          Settings settings, double* partials) {
     double sums[COMPRESSION_SLOTS] = {};
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
         const Moving now = moving[i];
+        before[i] = now;
         const float s = now.w;
         const float2 rate = rates[i];
         const float wall = wall_rates[i];

@@ -103,8 +103,6 @@ pub(super) struct Kernels {
 pub(super) struct Kicked<'a> {
     pub(super) position: &'a mut CudaSlice<f32>,
     pub(super) moving: &'a mut CudaSlice<f32>,
-    /// Where the velocities after the kick go too.
-    pub(super) kept: Option<&'a mut CudaSlice<f32>>,
     pub(super) forces: &'a CudaSlice<f32>,
     pub(super) wall_forces: &'a CudaSlice<f32>,
     pub(super) count: usize,
@@ -113,6 +111,8 @@ pub(super) struct Kicked<'a> {
 /// The fluid as a compression changes it.
 pub(super) struct Compressed<'a> {
     pub(super) moving: &'a mut CudaSlice<f32>,
+    /// For what `moving` was before.
+    pub(super) before: &'a mut CudaSlice<f32>,
     /// As forces see it.
     pub(super) pressed: &'a mut CudaSlice<f32>,
     pub(super) rates: &'a CudaSlice<f32>,
@@ -175,14 +175,10 @@ impl Kernels {
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
         let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
-        let null: u64 = 0;
         let mut launch = self.queue.launch_builder(&self.kick);
-        launch.arg(fluid.position).arg(fluid.moving);
-        match fluid.kept {
-            Some(kept) => launch.arg(kept),
-            None => launch.arg(&null),
-        };
         launch
+            .arg(fluid.position)
+            .arg(fluid.moving)
             .arg(fluid.forces)
             .arg(fluid.wall_forces)
             .arg(&count)
@@ -207,6 +203,7 @@ impl Kernels {
         let mut launch = self.queue.launch_builder(&self.compress);
         launch
             .arg(fluid.moving)
+            .arg(fluid.before)
             .arg(fluid.pressed)
             .arg(fluid.rates)
             .arg(fluid.wall_rates)

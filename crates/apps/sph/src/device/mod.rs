@@ -218,15 +218,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let followed = unlocked(&mut self.near).follow(fluid, walls);
         match followed {
             Ok(false) => Ok(()),
-            Ok(true) => {
-                self.fit()?;
-                // As the kick left it.
-                let (arrays, len) = (&mut *self.arrays, 4 * self.count);
-                let mut kept = arrays.kept.slice_mut(0..len);
-                let queue = self.kernels.queue();
-                let copied = queue.copy_on_device(KEPT, &arrays.moving.slice(0..len), &mut kept);
-                self.own(copied.map_err(failed))
-            }
+            Ok(true) => self.fit(),
             // Positions that are no numbers are refused there.
             Err(error) if self.near().ranks() > 1 => match self.lost(watch)? {
                 Some(lost) => Err(lost),
@@ -245,14 +237,12 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         Ok(kick_of(&self.totals_found()?[SECOND_KICK..]))
     }
 
-    /// Kicks over `step` and drifts over `drift` seconds; the first kick of a step keeps the
-    /// velocities after it.
+    /// Kicks over `step` and drifts over `drift` seconds.
     fn kick(&mut self, step: f64, drift: f64, slot: usize) -> Result<(), Error> {
         let arrays = &mut *self.arrays;
         let kicked = Kicked {
             position: &mut arrays.position,
             moving: &mut arrays.moving,
-            kept: (slot == 0).then_some(&mut arrays.kept),
             forces: &arrays.forces,
             wall_forces: &arrays.wall_forces,
             count: self.count,
@@ -285,6 +275,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let arrays = &mut *self.arrays;
         let fluid = Compressed {
             moving: &mut arrays.moving,
+            before: &mut arrays.kept,
             pressed: &mut arrays.pressed,
             rates: &arrays.rates,
             wall_rates: &arrays.wall_rates,

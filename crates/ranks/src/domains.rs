@@ -95,6 +95,19 @@ impl Domains {
         std::array::from_fn(|axis| self.brick_along(axis, cell[axis]))
     }
 
+    /// Whether bricks are single cells, and neighbours at most one cell apart along each axis.
+    pub(crate) fn are_of_single_cells(&self) -> bool {
+        self.shift == 0 && self.offsets == [1; 3]
+    }
+
+    /// The brick of a cell or of its image in the box.
+    pub(crate) fn brick_of_image(&self, cell: Cell) -> [u32; 3] {
+        std::array::from_fn(|axis| match self.cells[axis] {
+            0 => self.brick_along(axis, cell[axis]),
+            cells => self.brick_along(axis, cell[axis].rem_euclid(cells)),
+        })
+    }
+
     /// The place along the curve of a brick.
     ///
     /// The bricks along an axis are spread over a power of two, so that the halves, quarters and so

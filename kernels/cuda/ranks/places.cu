@@ -62,11 +62,18 @@ survey(const float* __restrict__ positions, u32 count, const __grid_constant__ L
     __syncthreads();
     u32 keys[SPECIAL] = {}, mine = 0;
     const u32 first = blockIdx.x * TILE + (threadIdx.x / 32) * (32 * ROUNDS) + (threadIdx.x & 31);
+    // All positions are on their way before the first is looked at.
+    float at[ROUNDS][3];
+#pragma unroll
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u64 point = first + round * 32;
+        for (int axis = 0; axis < 3; axis++) at[round][axis] = point < count ? positions[3 * point + axis] : 0.0f;
+    }
+#pragma unroll
     for (u32 round = 0; round < ROUNDS; round++) {
         const u32 point = first + round * 32;
-        if (point >= count) break;
-        const u64 at = 3 * static_cast<u64>(point);
-        const float x = positions[at], y = positions[at + 1], z = positions[at + 2];
+        if (point >= count) continue;
+        const float x = at[round][0], y = at[round][1], z = at[round][2];
         u32 of = NONE;
         if (is_finite(x) && is_finite(y) && is_finite(z)) {
             of = class_of(lattice, classes, x, y, z);

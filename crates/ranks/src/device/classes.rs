@@ -11,7 +11,7 @@
 
 use crate::{
     domains::Domains,
-    seen::{CELLS_PER_POINT, FEW_CELLS, Seen},
+    seen::{CELLS_PER_POINT, CUBE, FEW_CELLS, Seen},
 };
 use nearfield_grid::{
     Bounds,
@@ -22,11 +22,29 @@ use std::ops::Range;
 /// A block whose cells have several classes, and a point outside of the table.
 pub(super) const SEVERAL: u32 = u32::MAX;
 
-/// Room around the points, as a share of their extent, so that moving points seldom leave it.
+/// Room around the points, as a share of their extent, so that moving points seldom leave it: the
+/// host makes another table then, and the device waits.
 const ROOM: i64 = 16;
+/// The same for a table that has few blocks even so.
+const MUCH_ROOM: i64 = 4;
+const FEW_BLOCKS: u128 = 1 << 22;
+/// The same where they have left the table before.
+const ROOM_TO_GROW: i64 = 2;
 
 /// Blocks along the edge of the cubes that are looked at first, as a power of 2.
 const FIRST_CUBE: u32 = 6;
+
+/// Blocks of 2^`shift` cells between the ends of a box, along an axis.
+fn along([low, high]: [[i64; 3]; 2], axis: usize, shift: u32) -> i64 {
+    (high[axis] >> shift) - (low[axis] >> shift) + 1
+}
+
+/// All of them.
+fn blocks(ends: [[i64; 3]; 2], shift: u32) -> u128 {
+    (0..3)
+        .map(|axis| along(ends, axis, shift) as u128)
+        .product()
+}
 
 /// Classes of the blocks of a box.
 #[derive(Debug)]
@@ -52,7 +70,8 @@ impl ClassTable {
         }
     }
 
-    /// The table for `points` points within `bounds`, which are not empty.
+    /// The table for `points` points within `bounds`, which are not empty. `before` is one of the
+    /// same domains that they have left: where they have, there is much more room for them now.
     ///
     /// # Errors
     /// [`Shortage`].
@@ -61,28 +80,52 @@ impl ClassTable {
         domains: &Domains,
         bounds: &Bounds,
         points: usize,
+        before: Option<&Self>,
     ) -> Result<Self, Shortage> {
         let within = domains.lattice().cells_within(bounds);
-        let room: [i64; 3] =
-            std::array::from_fn(|axis| 1 + (within.high[axis] - within.low[axis]) / ROOM);
-        let low: [i64; 3] = std::array::from_fn(|axis| within.low[axis] - room[axis]);
-        let high: [i64; 3] = std::array::from_fn(|axis| within.high[axis] + room[axis]);
-        let along = |axis: usize, shift: u32| (high[axis] >> shift) - (low[axis] >> shift) + 1;
-        let blocks = |shift: u32| {
-            (0..3)
-                .map(|axis| along(axis, shift) as u128)
-                .product::<u128>()
+        let old = |axis: usize| before.and_then(|before| before.cells(axis));
+        let with_room = |room: i64, room_to_grow: i64| {
+            let mut ends = [within.low, within.high];
+            for axis in 0..3 {
+                let extent = within.high[axis] - within.low[axis];
+                let (share, grown) = (1 + extent / room, 1 + extent / room_to_grow);
+                let more = match old(axis) {
+                    None => [share; 2],
+                    Some([first, last]) => {
+                        let room = [within.low[axis] - first, last - within.high[axis]];
+                        room.map(|room| if room < 0 { grown } else { room.max(share) })
+                    }
+                };
+                ends[0][axis] -= more[0];
+                ends[1][axis] += more[1];
+            }
+            ends
         };
         let max = (CELLS_PER_POINT * points + FEW_CELLS) as u128;
         // Cells are within ±2⁴³, so blocks of some size are few.
-        let shift = (0..=45).find(|shift| blocks(*shift) <= max).unwrap_or(45);
+        let shift_of = |ends| {
+            (0..=45)
+                .find(|shift| blocks(ends, *shift) <= max)
+                .unwrap_or(45)
+        };
+        let [roomy, tight] = [with_room(MUCH_ROOM, ROOM_TO_GROW), with_room(ROOM, ROOM)];
+        let affordable = before.is_some() || blocks(roomy, 0) <= FEW_BLOCKS;
+        let [low, high] = match affordable && shift_of(roomy) == shift_of(tight) {
+            true => roomy,
+            false => tight,
+        };
+        let shift = shift_of([low, high]);
         let first = low.map(|cell| cell >> shift);
-        let dims: [u32; 3] = std::array::from_fn(|axis| along(axis, shift) as u32);
+        let dims = std::array::from_fn(|axis| along([low, high], axis, shift) as u32);
         let mut table = Self {
             low: first,
             dims,
             shift,
-            classes: filled(blocks(shift) as usize, SEVERAL, "classes of cells")?,
+            classes: filled(
+                blocks([low, high], shift) as usize,
+                SEVERAL,
+                "classes of cells",
+            )?,
         };
         // Most cubes have one class.
         let size = shift + FIRST_CUBE;
@@ -94,6 +137,12 @@ impl ClassTable {
             }
         }
         Ok(table)
+    }
+
+    /// The first and the last cell along an axis, if there are any.
+    fn cells(&self, axis: usize) -> Option<[i64; 2]> {
+        let (first, blocks) = (self.low[axis], i64::from(self.dims[axis]));
+        (blocks != 0).then(|| [first << self.shift, ((first + blocks) << self.shift) - 1])
     }
 
     /// Writes the classes of the blocks of a cube, the one at `at` of those with an edge of
@@ -120,6 +169,13 @@ impl ClassTable {
                 // They are marked already.
                 return Ok(());
             }
+            if self.shift == 0
+                && size == CUBE.ilog2()
+                && let Some(classes) = seen.classes_of_cube(domains, low)?
+            {
+                self.put_cube(low, &within, &classes);
+                return Ok(());
+            }
             for child in 0..8 {
                 let child = [0, 1, 2].map(|axis| 2 * at[axis] + (child >> axis & 1));
                 self.fill(seen, domains, child, size - 1)?;
@@ -134,6 +190,22 @@ impl ClassTable {
             }
         }
         Ok(())
+    }
+
+    /// Writes the classes of the cells of a cube from `low` on, those `within` the box.
+    fn put_cube(&mut self, low: [i64; 3], within: &[Range<usize>; 3], classes: &[u32]) {
+        let [x, y, z] = within;
+        // Of the first cell there, from the cube's.
+        let from = |axis: usize, first: usize| (first as i64 + self.low[axis] - low[axis]) as usize;
+        let [width, depth] = [self.dims[0] as usize, self.dims[1] as usize];
+        for k in z.clone() {
+            for j in y.clone() {
+                let row = (k * depth + j) * width;
+                let first = (from(2, k) * CUBE + from(1, j)) * CUBE + from(0, x.start);
+                self.classes[row + x.start..row + x.end]
+                    .copy_from_slice(&classes[first..first + x.len()]);
+            }
+        }
     }
 
     /// Whether all points within `bounds` are in the box.
@@ -178,7 +250,7 @@ mod tests {
         let mut unlooked = 0;
         for rank in 0..ranks {
             let mut seen = Seen::new(rank, false);
-            let table = ClassTable::new(&mut seen, &domains, &bounds, points.len()).unwrap();
+            let table = ClassTable::new(&mut seen, &domains, &bounds, points.len(), None).unwrap();
             assert!(table.covers(&domains, &bounds));
             let special = seen.survey(&domains, points, &bounds).unwrap();
             let mut special = special.iter().peekable();
@@ -202,6 +274,30 @@ mod tests {
         assert_eq!(agrees(&points, Domain::OPEN, 5), 0);
         let periodic = Domain::new([Some(12.0), None, Some(12.0)]).unwrap();
         assert_eq!(agrees(&points, periodic, 3), 0);
+    }
+
+    #[test]
+    fn a_table_grows_where_points_have_left_it() {
+        let domains = |bounds: &Bounds| {
+            let lattice = Lattice::new(Radius::new(1.0).unwrap(), Domain::OPEN, 1, bounds).unwrap();
+            Domains::new(lattice, bounds, 2)
+        };
+        let bounds = |high: f64| Bounds {
+            min: [0.0; 3],
+            max: [high, 32.0, 32.0],
+        };
+        let (domains, mut seen) = (domains(&bounds(32.0)), Seen::new(0, false));
+        let mut table = |high: f64, before: Option<&ClassTable>| {
+            ClassTable::new(&mut seen, &domains, &bounds(high), 100_000, before).unwrap()
+        };
+        let cells = |table: &ClassTable| [0, 1].map(|axis| table.cells(axis).unwrap());
+        let first = table(32.0, None);
+        assert_eq!(cells(&first), [[-9, 41]; 2]);
+        let second = table(42.0, Some(&first));
+        assert_eq!(cells(&second), [[-11, 64], [-9, 41]]);
+        // Room that was made before stays.
+        let third = table(36.0, Some(&second));
+        assert_eq!(cells(&third), [[-11, 64], [-9, 41]]);
     }
 
     #[test]

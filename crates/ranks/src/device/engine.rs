@@ -1,10 +1,10 @@
 //! The engine of one rank whose data live on a GPU.
 
 use super::{
-    kernels::{FOUND, Kernels, Rows, Survey, keep_freed_memory, open_to_peers},
-    places::Places,
+    border::Border,
+    kernels::{FOUND, Kernels, Survey, keep_freed_memory, open_to_peers},
     set::{DeviceSet, ID, Names, POSITION},
-    staging::{Staging, download, exactly, zeros},
+    staging::{Staging, download, driver, exactly, zeros},
 };
 use crate::{
     Error, HaloTimes, RankedBuilder, RankedSet,
@@ -21,14 +21,16 @@ use nearfield::{
     Device, ListKind, RadiusRule,
     device::{
         DeviceEngine, HostCopy, Progress,
-        cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits},
+        cudarc::driver::{
+            CudaEvent, CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits,
+        },
     },
 };
-use nearfield_grid::{
-    Bounds, Domain, Lattice, OfProcess, Radius,
-    memory::{collected, filled, with_room},
+use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
 };
-use std::time::{Duration, Instant};
 
 /// An engine over all ranks whose data live on GPUs; the [module](super) has an example.
 ///
@@ -56,35 +58,16 @@ pub struct DeviceRankedEngine {
     pub(super) device: OfProcess<OnDevice>,
 }
 
-/// Points of a rank that stand for all of its own when space is divided by numbers of points: a
-/// cut is wrong by about one part in 500 of a rank's points then.
-const SAMPLE: usize = 1 << 18;
-/// The purpose of memory, for messages.
-const SAMPLED: &str = "points by which space is divided";
-
-/// Some points of a rank.
-struct Sample {
-    /// Three numbers a point.
-    numbers: Vec<f32>,
-    /// Of how many points each is one.
-    each: f64,
-}
-
-impl Sample {
-    /// The points, and how many each stands for.
-    fn points(&self) -> impl Iterator<Item = ([f32; 3], f64)> {
-        let points = self.numbers.as_chunks().0;
-        points.iter().map(|at| (*at, self.each))
-    }
-}
-
 /// The part of an engine that is on the device.
 pub(super) struct OnDevice {
     pub(super) kernels: Kernels,
+    pub(super) border: Border,
     pub(super) survey: Survey,
     /// Numbers of the last survey, and where they come to.
     pub(super) found: Vec<u32>,
     pub(super) copy: HostCopy<u32>,
+    /// Behind what the last survey has written, if nothing was written since.
+    pub(super) surveyed: Option<Arc<CudaEvent>>,
     pub(super) staging: Staging,
     pub(super) sets: Vec<DeviceSet>,
 }
@@ -158,7 +141,8 @@ impl DeviceRankedEngine {
             } else {
                 builder.periodic(domain.lengths())
             };
-            let engine = builder.on_gpu(gpu)?;
+            let engine = builder.clone().on_gpu(gpu)?;
+            let border = Border::start(&engine, builder)?;
             if settings.gpu_messages {
                 contexts::hold(engine.stream().context());
             }
@@ -168,7 +152,9 @@ impl DeviceRankedEngine {
                 survey: Survey::new(&engine)?,
                 found: filled(FOUND + 1, 0, "numbers of points")?,
                 copy: engine.host_copy(FOUND + 1)?,
-                staging: Staging::new(&engine, settings.gpu_messages)?,
+                surveyed: None,
+                staging: Staging::new(&engine, &border.engine, settings.gpu_messages)?,
+                border,
                 sets: Vec::new(),
             };
             Ok((radius, domain, engine, device))
@@ -257,7 +243,7 @@ impl DeviceRankedEngine {
 
     /// A set of points with these ids, which have no positions yet.
     pub(super) fn make_set(&mut self, at: usize, ids: &[u64]) -> Result<DeviceSet, Refusal> {
-        let names = Names::add(&mut self.engine)?;
+        let names = Names::add(&mut self.engine, &mut self.device.border)?;
         let set = || {
             let mut set = DeviceSet::new(&self.engine, names, at)?;
             let words: Vec<u32> = nearfield_grid::memory::collected(
@@ -271,7 +257,7 @@ impl DeviceRankedEngine {
         };
         let made = set();
         if made.is_err() {
-            names.remove(&mut self.engine);
+            names.remove(&mut self.engine, &mut self.device.border);
         }
         made
     }
@@ -482,12 +468,9 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; what was
     /// computed since the last call does not count then.
     pub fn finish(&mut self) -> Result<Progress, Error> {
-        let finished = self.engine.finish().map_err(Refusal::from);
-        if finished.is_ok() {
-            self.device.staging.clock.read(self.engine.queue());
-        }
-        let mut valid = [match finished {
-            Ok(Progress::Repeat) => 0.0,
+        let finished = self.finish_both().map_err(Refusal::from);
+        let mut valid = [match &finished {
+            Ok(both) if both.contains(&Progress::Repeat) => 0.0,
             _ => 1.0,
         }];
         self.comm.agree(finished.map(drop), &mut valid)?;
@@ -496,6 +479,26 @@ impl DeviceRankedEngine {
         } else {
             Progress::Repeat
         })
+    }
+
+    /// Lets the stream of owned points wait for that of the border.
+    pub(super) fn join_border(&mut self) -> Result<(), Refusal> {
+        if self.ranks() == 1 {
+            return Ok(());
+        }
+        let device = &mut *self.device;
+        let end = device.staging.mark(&device.border.engine)?;
+        let waits = self.engine.stream().wait(&end);
+        waits.map_err(|error| driver("joining streams", error))
+    }
+
+    /// Waits for the border, which has less to do, and then for owned points.
+    fn finish_both(&mut self) -> Result<[Progress; 2], nearfield::Error> {
+        self.engine.usable()?;
+        let border = self.device.border.engine.finish();
+        let interior = self.engine.finish()?;
+        self.device.staging.clock.read(self.engine.queue());
+        Ok([interior, border?])
     }
 
     /// Times halos on the device from now on, or no longer. Events of the device time them, and
@@ -552,58 +555,6 @@ impl DeviceRankedEngine {
         let sets = self.device.sets.iter();
         let bounds = sets.fold(Bounds::EMPTY, |all, set| all.union(&set.bounds));
         Domains::new(lattice, &bounds, self.ranks())
-    }
-
-    /// Some positions of this rank, spread over all of them.
-    fn sample(&self, positions: &CudaView<'_, f32>) -> Result<Sample, Refusal> {
-        let points = positions.len() / POSITION;
-        let taken = points.min(SAMPLE);
-        let mut sample = Sample {
-            each: points as f64 / taken.max(1) as f64,
-            numbers: Vec::new(),
-        };
-        if taken == points {
-            sample.numbers = download(&self.engine, SAMPLED, positions)?;
-            return Ok(sample);
-        }
-        // Steps of one length could meet the same column of a lattice each time.
-        let first = |k: usize| (k as u128 * points as u128 / taken as u128) as usize;
-        let any = |k: usize| {
-            let mixed = (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            let (first, end) = (first(k), first(k + 1));
-            (first + ((mixed * (end - first) as u64) >> 32) as usize) as u32
-        };
-        let places = Places::of(&self.engine, &collected((0..taken).map(any), SAMPLED)?)?;
-        let mut words = zeros(&self.engine, POSITION * taken)?;
-        let rows = Rows {
-            to: &mut words,
-            first: 0,
-            stride: POSITION,
-        };
-        let kernels = &self.device.kernels;
-        kernels.gather(positions, [POSITION; 2], &places.view(), rows)?;
-        let numbers = kernels.as_numbers(&words, POSITION * taken)?;
-        sample.numbers = download(&self.engine, SAMPLED, &numbers)?;
-        Ok(sample)
-    }
-
-    /// The work of the points of all sets, one unit each; `new` are the positions of a set that are
-    /// not its own yet.
-    pub(super) fn work_of_points(
-        &self,
-        domains: &Domains,
-        new: (usize, &CudaView<'_, f32>),
-    ) -> Result<Work, Refusal> {
-        self.engine.usable()?;
-        let mut samples = with_room(self.device.sets.len(), SAMPLED)?;
-        for (at, set) in self.device.sets.iter().enumerate() {
-            samples.push(match new {
-                (this, positions) if this == at => self.sample(positions)?,
-                _ => self.sample(&set.view())?,
-            });
-        }
-        let points = samples.iter().flat_map(Sample::points);
-        Ok(Work::of_points(domains, points)?)
     }
 
     /// Divides space by the work that this rank and the others know. `shares` are those of the

@@ -6,29 +6,39 @@ use super::{
     kernels::Rows,
     places::Parcels,
     set::POSITION,
-    staging::{Packed, words_in},
+    staging::{Packed, behind, words_in},
 };
 use crate::{
-    communicator::{Exchange, Links},
+    communicator::{Exchange, Links, message},
     error::Refusal,
     routes::Parcel,
     transport::{Fault, Handed, Tag},
 };
-use nearfield::device::cudarc::driver::CudaSlice;
+use nearfield::device::cudarc::driver::{CudaEvent, CudaSlice};
 use nearfield_grid::memory::make_room_for_one;
 use std::sync::Arc;
 
 /// The purpose of memory, for messages.
 const WHAT: &str = "points from other ranks";
 
-/// The message of the points that go to a rank.
+/// Positions of a set that are where they belong.
+pub(super) enum Copied {
+    /// The engine does not have them yet.
+    Unsorted,
+    /// It has, and this is behind the positions and the lists of places, if that is known.
+    Sorted(Option<Arc<CudaEvent>>),
+}
+
+/// The message of the points that go to a rank; of none, where nothing was packed.
 pub(super) fn message_to(
-    packed: &Result<Packed, Refusal>,
+    packed: Result<Option<&Packed>, &Refusal>,
     parcels: &Parcels,
     words: usize,
     rank: usize,
 ) -> Result<(Vec<u8>, Option<Handed>), Refusal> {
-    let packed = packed.as_ref().map_err(Refusal::clone)?;
+    let Some(packed) = packed.map_err(Refusal::clone)? else {
+        return Ok((message(0)?, None));
+    };
     let points = parcels.range_to(rank);
     packed.message(points.start * words..points.end * words)
 }
@@ -70,19 +80,20 @@ impl DeviceRankedEngine {
     pub(super) fn send_halo(
         &mut self,
         at: usize,
-        copied: Result<(), Refusal>,
+        copied: Result<Copied, Refusal>,
         departures: Departures,
     ) -> Result<(), Fault> {
         let _span = tracing::debug_span!("ranks.send").entered();
         let exchange = self.comm.begin();
-        let packed = copied.and_then(|()| self.pack_halo(at, departures));
+        let packed = copied.and_then(|copied| self.pack_halo(at, copied, departures));
         self.device.staging.clock.posted(exchange);
         let set = &mut self.device.sets[at];
         set.pending = (self.comm.ranks() > 1).then_some(exchange);
         let sent = set
             .links
             .post_each_with(&mut self.comm, exchange, |partner| {
-                message_to(&packed, &set.sends, POSITION, partner)
+                let packed = packed.as_ref().map(Some);
+                message_to(packed, &set.sends, POSITION, partner)
             })?;
         set.broken = match (&packed, sent) {
             (Err(refusal), _) => Some(refusal.message.clone()),
@@ -95,24 +106,36 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Gathers the positions of halos. The device sorts the points while they are under way.
-    fn pack_halo(&mut self, at: usize, departures: Departures) -> Result<Packed, Refusal> {
+    /// Gathers the positions of halos, on the stream of the border. The device sorts the points
+    /// while they are under way.
+    fn pack_halo(
+        &mut self,
+        at: usize,
+        copied: Copied,
+        departures: Departures,
+    ) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
-        let set = &mut device.sets[at];
+        let (set, border, staging) = (&mut device.sets[at], &device.border, &mut device.staging);
         set.take_ways(departures);
+        let copied_and_sorted = matches!(copied, Copied::Sorted(_));
+        let ready = match copied {
+            Copied::Sorted(Some(ready)) => ready,
+            _ => behind(&self.engine)?,
+        };
+        border.follow(&ready)?;
         let places = &set.sends.places;
-        let mut packed = device.staging.room(&self.engine, POSITION * places.count)?;
+        let mut packed = staging.room(&border.engine, POSITION * places.count)?;
         let rows = Rows {
             to: &mut packed,
             first: 0,
             stride: POSITION,
         };
-        (device.kernels).gather(&set.view(), [POSITION; 2], &places.view(), rows)?;
-        let packed = device
-            .staging
-            .leave(&self.engine, "positions of halos", packed)?;
-        device.staging.clock.left(&self.engine)?;
-        self.engine.update(set.names.owned, &set.view())?;
+        (border.kernels).gather(&set.view(), [POSITION; 2], &places.view(), rows)?;
+        let packed = staging.leave(&border.engine, "positions of halos", packed)?;
+        staging.clock.left(&border.engine)?;
+        if !copied_and_sorted {
+            self.engine.update(set.names.owned, &set.view())?;
+        }
         packed.wait()
     }
 
@@ -128,21 +151,28 @@ impl DeviceRankedEngine {
         let received = self.receive(at, exchange, POSITION)?;
         Ok(received.and_then(|sources| {
             let device = &mut *self.device;
-            let halo = device.staging.upload(&self.engine, "positions of halos")?;
-            let set = &mut device.sets[at];
-            set.take_halo(&mut self.engine, &device.kernels, &halo, sources)
+            let border = &mut device.border;
+            let halo = (device.staging).upload(&border.engine, "positions of halos")?;
+            device.sets[at].take_halo(border, &halo, sources)
         }))
     }
 
     /// Waits for values of points that come from other ranks, `words` words each, and brings them
-    /// to the device. The inner error is one of this rank, or the refusal of another one.
+    /// to the device, for the stream of the border or that of owned points. The inner error is one
+    /// of this rank, or the refusal of another one.
     pub(super) fn collect(
         &mut self,
         parcels: &[Parcel],
         words: usize,
+        for_border: bool,
         on: (Tag, Exchange),
     ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
-        let (staging, engine) = (&mut self.device.staging, &self.engine);
+        let device = &mut *self.device;
+        let staging = &mut device.staging;
+        let engine = match for_border {
+            true => &device.border.engine,
+            false => &self.engine,
+        };
         let mut landed = Ok(());
         staging.begin();
         for parcel in parcels.iter().filter(|_| words != 0) {

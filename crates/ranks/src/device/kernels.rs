@@ -108,10 +108,14 @@ pub(super) struct Survey {
     of_lists: CudaSlice<u32>,
     /// The places of all lists, and room for more; another array at every survey.
     pub(super) places: Arc<CudaSlice<u32>>,
+    /// Those of some surveys, for the next ones: sets let go of theirs when they migrate.
+    kept: Vec<Arc<CudaSlice<u32>>>,
     /// Surveys in a row that needed less than a quarter of the room.
     spared: u32,
 }
 
+/// Arrays of places that are kept: two of each of a few sets.
+const KEPT_PLACES: usize = 8;
 /// Number of surveys in a row with far too much room after which it becomes smaller.
 const SPARED: u32 = 8;
 
@@ -124,6 +128,7 @@ impl Survey {
             special: zeros(engine, 2)?,
             of_lists: zeros(engine, 1)?,
             places: Arc::new(zeros(engine, 1)?),
+            kept: Vec::new(),
             spared: 0,
         })
     }
@@ -166,6 +171,27 @@ impl Survey {
         if places && let Ok(smaller) = zeros(engine, (2 * listed).max(1)) {
             self.places = Arc::new(smaller);
         }
+    }
+
+    /// An array for the places of a survey, as long as those of the last one.
+    fn take_places(&mut self, engine: &DeviceEngine) -> Result<CudaSlice<u32>, Refusal> {
+        let len = self.places.len();
+        self.kept.retain(|places| places.len() == len);
+        let free = |places: &Arc<CudaSlice<u32>>| Arc::strong_count(places) == 1;
+        let free = self.kept.iter().position(free);
+        match free.map(|at| Arc::try_unwrap(self.kept.swap_remove(at))) {
+            Some(Ok(places)) => Ok(places),
+            _ => zeros(engine, len),
+        }
+    }
+
+    /// Takes the places that a survey has found.
+    fn put_places(&mut self, places: CudaSlice<u32>) {
+        self.places = Arc::new(places);
+        if self.kept.len() == KEPT_PLACES {
+            self.kept.remove(0);
+        }
+        self.kept.push(self.places.clone());
     }
 
     /// Makes room for what is found of that many lists.
@@ -416,7 +442,7 @@ impl Kernels {
             classes: of.classes as u32,
             words: of.words as u32,
         };
-        let mut places = zeros(engine, survey.places.len())?;
+        let mut places = survey.take_places(engine)?;
         let (mut found, mut begins) = survey.found.split_at_mut(FOUND);
         let mut number = found.slice_mut(SPECIAL..);
         let mut launch = self.queue.launch_builder(&self.split_count);
@@ -443,7 +469,7 @@ impl Kernels {
         // SAFETY: as above; nothing is written behind the room, and a beginning is written for each
         // list.
         unsafe { self.start("split_write", &mut launch, tiles * lists, GRID_THREADS) }?;
-        survey.places = Arc::new(places);
+        survey.put_places(places);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use super::{
     staging::{Leaving, download},
 };
 use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
-use nearfield::device::{DeviceListsView, cudarc::driver::CudaView};
+use nearfield::device::{DeviceEngine, DeviceListsView, cudarc::driver::CudaView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
 /// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
@@ -34,8 +34,8 @@ struct OnHost {
 }
 
 impl OnHost {
-    fn of(engine: &DeviceRankedEngine, lists: &DeviceListsView<'_>) -> Result<Self, Refusal> {
-        let (engine, what) = (&engine.engine, "lists of neighbours");
+    fn of(engine: &DeviceEngine, lists: &DeviceListsView<'_>) -> Result<Self, Refusal> {
+        let what = "lists of neighbours";
         let start = download(engine, what, &lists.start)?;
         let count = download(engine, what, &lists.count)?;
         // Behind the last list is room that nothing has written.
@@ -78,11 +78,13 @@ impl DeviceRankedEngine {
             settled?;
             let [targets, sources] = self.both(targets, sources)?;
             if targets.meets(sources) {
-                self.engine.find_neighbors(of.border, among.halo)?;
+                let border = &mut self.device.border.engine;
+                border.find_neighbors(of.border, among.halo)?;
             }
             Ok(())
         });
-        self.comm.agree(found, &mut [])
+        let joined = self.join_border();
+        self.comm.agree(found.and(joined), &mut [])
     }
 
     /// The lists that [`find_neighbors`](Self::find_neighbors) wrote. Not collective.
@@ -113,7 +115,8 @@ impl DeviceRankedEngine {
         }
         let owned = self.engine.neighbors(of.names.owned, among.names.owned)?;
         let halo = if of.meets(among) {
-            Some(self.engine.neighbors(of.names.border, among.names.halo)?)
+            let border = &self.device.border.engine;
+            Some(border.neighbors(of.names.border, among.names.halo)?)
         } else {
             None
         };
@@ -152,7 +155,8 @@ impl DeviceRankedEngine {
                         came.and_then(|halo| {
                             let points = self.device.sets[sources.0].halo_points;
                             let view = halo.slice(0..ID * points);
-                            let ids = download(&self.engine, "ids of halos", &view)?;
+                            let border = &self.device.border.engine;
+                            let ids = download(border, "ids of halos", &view)?;
                             self.write_ids(targets, sources, &ids)
                         })
                     }
@@ -195,8 +199,8 @@ impl DeviceRankedEngine {
     ) -> Result<IdLists, Refusal> {
         let lists = self.lists(targets, sources)?;
         let own = self.ids_on_host(sources.0)?;
-        let owned = OnHost::of(self, &lists.owned)?;
-        let far = lists.halo.as_ref().map(|far| OnHost::of(self, far));
+        let owned = OnHost::of(&self.engine, &lists.owned)?;
+        let far = lists.halo.as_ref().map(|far| OnHost::of(&self.engine, far));
         let far = far.transpose()?;
         let border = download(&self.engine, "places of the border", &lists.border)?;
         let (halo, _) = halo.as_chunks::<ID>();

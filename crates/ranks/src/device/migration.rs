@@ -8,11 +8,11 @@ use super::{
     arrays::{Column, Given, POINT, WHAT, came_at, extend, words_of},
     departures::Departures,
     engine::DeviceRankedEngine,
-    halos::message_to,
-    kernels::{Refilled, Rows, fits, keep_freed_memory},
+    halos::{Copied, message_to},
+    kernels::{Refilled, Rows, keep_freed_memory},
     places::{Parcels, Places},
     set::{ID, POSITION},
-    staging::{Packed, exactly},
+    staging::{Leaving, Packed, exactly},
     survey::Surveyed,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 };
 use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
 use nearfield_grid::{Bounds, OfProcess};
-use std::{sync::Arc, time::Instant};
+use std::{mem, sync::Arc, time::Instant};
 
 /// The way that the points of a set took, made by [`DeviceRankedEngine::migrate`] and
 /// [`DeviceRankedEngine::add_point_set`].
@@ -48,6 +48,13 @@ pub(super) struct Moved {
     sources: Vec<Parcel>,
     before: usize,
     now: usize,
+}
+
+/// New positions as this rank sees them.
+struct Looked {
+    survey: Surveyed,
+    /// The words of the points that leave, if any do.
+    packed: Option<Leaving>,
 }
 
 /// A set after a migration, before arrays follow.
@@ -101,7 +108,7 @@ impl DeviceMigration {
             Ok(Some((moved, packed))) => {
                 let words = channels * size_of::<T>() / 4;
                 let sent = (moved.leaving).post(&mut engine.comm, on, words, &packed)?;
-                let came = engine.collect(&moved.sources, words, on)?;
+                let came = engine.collect(&moved.sources, words, false, on)?;
                 engine.device.staging.give_back(packed);
                 sent.and(came).and_then(|came| {
                     let mut to = exactly(&engine.engine, channels * moved.now)?;
@@ -208,7 +215,7 @@ impl DeviceRankedEngine {
             if !self.device.is_inherited() {
                 self.device.sets.truncate(at);
                 if let Some(names) = added {
-                    names.remove(&mut self.engine);
+                    names.remove(&mut self.engine, &mut self.device.border);
                 }
             }
         }
@@ -297,9 +304,13 @@ impl DeviceRankedEngine {
         }
         let begin = Instant::now();
         let divided_anew = self.device.sets[at].domains != self.divided;
-        let checked = checked.and_then(|()| keep_freed_memory(&self.engine));
-        let surveyed = checked.and_then(|()| self.survey(at, &given.view(columns), ids));
-        let (mut surveyed, mut how, all) = self.agree_survey(at, surveyed)?;
+        let checked = checked.and_then(|()| {
+            keep_freed_memory(&self.engine)?;
+            // It may still read positions of before.
+            self.join_border()
+        });
+        let looked = checked.and_then(|()| self.look_around(at, given, columns, ids));
+        let (mut surveyed, mut how, all) = self.agree_survey(at, looked)?;
         let lattice = self.lattice_with(at, &all)?;
         let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
         if !fits {
@@ -308,34 +319,51 @@ impl DeviceRankedEngine {
             let work = self.work_of_points(&domains, (at, &given.view(columns)));
             (self.divide(domains, work, equally))
                 .inspect_err(|_| self.device.sets[at].bounds = before)?;
-            let again = self.survey(at, &given.view(columns), ids);
+            let again = self.look_around(at, given, columns, ids);
             (surveyed, how, _) = self.agree_survey(at, again)?;
         }
         let before = given.points();
         let (moved, followed) = match how {
-            How::Home { .. } => (None, self.copy_positions(at, &given.view(columns))),
+            How::Home { .. } => (None, Ok(Copied::Unsorted)),
             How::Abroad => {
-                let (moved, again, followed) =
-                    self.move_points(at, given, columns, surveyed.departures)?;
+                let (moved, again, followed) = self.move_points(at, given, columns, surveyed)?;
                 surveyed = again;
-                (Some(OfProcess::new(moved)), followed)
+                let ready = self.device.surveyed.take();
+                let sorted = followed.map(|()| Copied::Sorted(ready));
+                (Some(OfProcess::new(moved)), sorted)
             }
         };
-        self.device.sets[at].bounds = all;
-        self.send_halo(at, followed, surveyed.departures)?;
+        let set = &mut self.device.sets[at];
+        set.bounds = all;
+        mem::swap(&mut set.positions, &mut set.next);
+        self.send_halo(at, followed, surveyed.survey.departures)?;
         if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
             *moving += begin.elapsed();
         }
         Ok(DeviceMigration { before, moved })
     }
 
-    /// Gives the points of a set these positions, for which there is room.
-    fn copy_positions(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<(), Refusal> {
-        let own = &mut self.device.sets[at].positions;
-        fits("positions of points", own.len(), positions.len())?;
-        let mut to = own.slice_mut(0..positions.len());
-        let queue = self.engine.queue();
-        Ok(queue.copy_on_device("positions of points", positions, &mut to)?)
+    /// Surveys new positions, and starts what will be needed if all ranks can use theirs: a copy of
+    /// them, and the words of points that leave. The device does that while ranks agree.
+    fn look_around(
+        &mut self,
+        at: usize,
+        given: Given<'_>,
+        columns: &[Column<'_>],
+        ids: Option<&[u64]>,
+    ) -> Result<Looked, Refusal> {
+        let positions = given.view(columns);
+        let survey = self.survey(at, &positions, ids, false)?;
+        let leaving = &survey.departures.leaving.places;
+        let packed = match leaving.count {
+            0 => None,
+            _ => Some(self.pack_points(at, given, columns, leaving)?),
+        };
+        let next = &mut self.device.sets[at].next;
+        extend(&self.engine, next, 0, positions.len())?;
+        let mut to = next.slice_mut(0..positions.len());
+        (self.engine.queue()).copy_on_device("positions of points", &positions, &mut to)?;
+        Ok(Looked { survey, packed })
     }
 
     /// Agrees on positions: the survey of this rank, whether all points are where they belong, and
@@ -343,23 +371,18 @@ impl DeviceRankedEngine {
     fn agree_survey(
         &mut self,
         at: usize,
-        surveyed: Result<Surveyed, Refusal>,
-    ) -> Result<(Surveyed, How, Bounds), Error> {
-        let own = surveyed
-            .as_ref()
-            .map_or(Bounds::EMPTY, |found| found.bounds);
-        let home = (surveyed.as_ref()).is_ok_and(|found| found.how != How::Abroad);
+        looked: Result<Looked, Refusal>,
+    ) -> Result<(Looked, How, Bounds), Error> {
+        let own = looked.as_ref().map(|looked| &looked.survey);
+        let home = (own.as_ref()).is_ok_and(|found| found.how != How::Abroad);
+        let own = own.map_or(Bounds::EMPTY, |found| found.bounds);
         let mut minima = [0.0; 8];
         minima[..6].copy_from_slice(&ends(&own));
         minima[6..].copy_from_slice(&How::said(home, false));
-        let to = |found: &Surveyed| found.departures.ranks();
+        let to = |looked: &Looked| looked.survey.departures.ranks();
         let links = &mut self.device.sets[at].links;
-        let surveyed = links.agree(&mut self.comm, surveyed, to, &mut minima)?;
-        Ok((
-            surveyed,
-            How::of([minima[6], minima[7]]),
-            extent_of(&minima),
-        ))
+        let looked = links.agree(&mut self.comm, looked, to, &mut minima)?;
+        Ok((looked, How::of([minima[6], minima[7]]), extent_of(&minima)))
     }
 
     /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks
@@ -370,21 +393,22 @@ impl DeviceRankedEngine {
         at: usize,
         given: Given<'_>,
         columns: &mut [Column<'_>],
-        departures: Departures,
-    ) -> Result<(Moved, Surveyed, Result<(), Refusal>), Error> {
+        looked: Looked,
+    ) -> Result<(Moved, Looked, Result<(), Refusal>), Error> {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
         let words = words_of(columns);
-        let Departures { leaving, left, .. } = departures;
-        let packed = self.pack_points(at, given, columns, &leaving.places);
+        let Departures { leaving, left, .. } = looked.survey.departures;
+        let packed = looked.packed.map(Leaving::wait).transpose();
         let own = packed.as_ref().map(drop).map_err(Refusal::clone);
         let sent =
             self.device.sets[at]
                 .links
                 .post_each_with(&mut self.comm, exchange, |partner| {
-                    message_to(&packed, &leaving, words, partner)
+                    let packed = packed.as_ref().map(Option::as_ref);
+                    message_to(packed, &leaving, words, partner)
                 })?;
-        if let Ok(packed) = packed {
+        if let Ok(Some(packed)) = packed {
             self.device.staging.give_back(packed);
         }
         let came = self.receive(at, exchange, words)?;
@@ -397,7 +421,7 @@ impl DeviceRankedEngine {
                 left,
                 sources,
             };
-            self.merge(at, given, columns, moved)
+            self.merge(at, columns, moved)
         });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
@@ -407,8 +431,6 @@ impl DeviceRankedEngine {
         let merged = match set.links.agree(&mut self.comm, merged, to, &mut []) {
             Ok(merged) => merged,
             Err(error) => {
-                // Without room for them those of the last migration are still there.
-                let _ = self.copy_positions(at, &given.view(columns));
                 self.device.sets[at].broken = Some(error.to_string());
                 return Err(error);
             }
@@ -420,7 +442,9 @@ impl DeviceRankedEngine {
         } = merged;
         // A kernel that cannot be started is told to others with the halo.
         let followed = self.bring_arrays(at, &moved, &came, columns);
-        Ok((moved, surveyed, followed))
+        let packed = None;
+        let survey = surveyed;
+        Ok((moved, Looked { survey, packed }, followed))
     }
 
     /// Gathers the points that leave.
@@ -430,7 +454,7 @@ impl DeviceRankedEngine {
         given: Given<'_>,
         columns: &[Column<'_>],
         leaving: &Places,
-    ) -> Result<Packed, Refusal> {
+    ) -> Result<Leaving, Refusal> {
         let device = &mut *self.device;
         let stride = words_of(columns);
         let mut packed = device.staging.room(&self.engine, stride * leaving.count)?;
@@ -459,8 +483,7 @@ impl DeviceRankedEngine {
             (device.kernels).gather(&values, [*channels; 2], &leaving.view(), rows)?;
             first += channels;
         }
-        let packed = device.staging.leave(&self.engine, WHAT, packed)?;
-        packed.wait()
+        device.staging.leave(&self.engine, WHAT, packed)
     }
 
     /// Makes room for the points after a migration, and brings what has come to the device.
@@ -476,9 +499,8 @@ impl DeviceRankedEngine {
         }
         let (engine, device) = (&self.engine, &mut *self.device);
         let set = &mut device.sets[at];
-        // Positions are copied in their order before.
-        let most = moved.now.max(moved.before);
-        extend(engine, &mut set.positions, 0, POSITION * most)?;
+        let [before, now] = [moved.before, moved.now].map(|points| POSITION * points);
+        extend(engine, &mut set.next, before, now)?;
         extend(engine, &mut set.ids, ID * moved.before, ID * moved.now)?;
         for (values, channels) in columns {
             extend(
@@ -496,21 +518,20 @@ impl DeviceRankedEngine {
     fn merge(
         &mut self,
         at: usize,
-        given: Given<'_>,
         columns: &mut [Column<'_>],
         moved: Moved,
     ) -> Result<Merged, Refusal> {
         let _span = tracing::debug_span!("ranks.merge").entered();
         let came = self.make_room(at, &moved, columns)?;
-        self.copy_positions(at, &given.view(columns))?;
         let device = &mut *self.device;
-        let positions = &mut device.sets[at].positions;
+        let positions = &mut device.sets[at].next;
         let of = came_at(&came, 0, words_of(columns));
         (device.kernels).refill(&moved.order(), POSITION, of, None, positions)?;
         // A survey may change the set, but reads nothing of it.
         let positions = std::mem::replace(positions, exactly(&self.engine, 0)?);
-        let surveyed = self.survey(at, &positions.slice(0..POSITION * moved.now), None);
-        self.device.sets[at].positions = positions;
+        let view = positions.slice(0..POSITION * moved.now);
+        let surveyed = self.survey(at, &view, None, true);
+        self.device.sets[at].next = positions;
         let surveyed = surveyed?;
         if surveyed.how == How::Abroad {
             return Err(Refusal::new(

@@ -52,8 +52,9 @@
 //!    into lists on the device, and the host learns how long these are. Points that have left go to
 //!    their owners, with arrays of the caller if these are [given
 //!    along](DeviceRankedEngine::migrate_with), and positions at the border to halos.
-//! 2. Traversals, counts and lists begin with the points of the rank. Halos and their fields come
-//!    meanwhile, on a stream beside the engine's; what the border finds in them is added then.
+//! 2. Traversals, counts and lists begin with the points of the rank. Meanwhile halos and their
+//!    fields come, and the border looks what it finds in them, on streams beside the engine's; that
+//!    is added in the end.
 //! 3. [`finish`](DeviceRankedEngine::finish) waits, and says whether results count; the same on all
 //!    ranks.
 //!
@@ -83,6 +84,7 @@
 //! succeeded. A fault of a GPU is an error on all ranks; what was on that GPU is lost.
 
 mod arrays;
+mod border;
 mod classes;
 mod clock;
 mod departures;
@@ -93,6 +95,7 @@ mod kernels;
 mod lists;
 mod migration;
 mod places;
+mod sample;
 mod set;
 mod staging;
 mod survey;

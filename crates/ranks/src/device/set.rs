@@ -1,12 +1,13 @@
 //! A point set on one rank, on the device: the points that the rank owns, and those of its halo.
 //!
-//! As on the host, the engine of the rank has three sets for it: owned points, those of them at the
-//! border, and the halo. Lists of owned points among themselves need no halo; those of the border
-//! among the halo are the rest.
+//! As on the host, there are three sets for it: owned points in the engine of the rank, and those
+//! of them at the border and the halo in [that of the border](super::border). Lists of owned
+//! points among themselves need no halo; those of the border among the halo are the rest.
 
 use super::{
+    border::Border,
     departures::{Departures, Table},
-    kernels::Kernels,
+    kernels::Rows,
     places::{Parcels, Places},
     staging::zeros,
 };
@@ -33,7 +34,7 @@ pub(super) fn id_of([low, high]: [u32; ID]) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The names of a set's parts in the engine of this rank.
+/// The names of a set's parts in the engines of this rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names {
     pub(super) owned: PointSetId,
@@ -43,33 +44,36 @@ pub(super) struct Names {
 
 impl Names {
     /// Parts without points. Those that were added before an error are removed.
-    pub(super) fn add(engine: &mut DeviceEngine) -> Result<Self, Refusal> {
+    pub(super) fn add(engine: &mut DeviceEngine, border: &mut Border) -> Result<Self, Refusal> {
         let none = zeros::<f32>(engine, 1)?;
-        let mut added = Vec::new();
-        for _ in 0..3 {
-            match engine.add_point_set(&none.slice(0..0)) {
-                Ok(part) => added.push(part),
-                Err(error) => {
-                    for part in added {
-                        // The error before tells more.
-                        let _ = engine.remove_point_set(part);
-                    }
-                    return Err(error.into());
-                }
+        let none = none.slice(0..0);
+        let owned = engine.add_point_set(&none)?;
+        let border = &mut border.engine;
+        let first = border.add_point_set(&none).map_err(|error| (error, None));
+        let both = first.and_then(|first| {
+            let second = border.add_point_set(&none);
+            Ok((first, second.map_err(|error| (error, Some(first)))?))
+        });
+        match both {
+            Ok((border, halo)) => Ok(Self {
+                owned,
+                border,
+                halo,
+            }),
+            Err((error, first)) => {
+                // The error tells more than another one would.
+                let _ = engine.remove_point_set(owned);
+                let _ = first.map(|first| border.remove_point_set(first));
+                Err(error.into())
             }
         }
-        Ok(Self {
-            owned: added[0],
-            border: added[1],
-            halo: added[2],
-        })
     }
 
-    /// Removes the parts.
-    pub(super) fn remove(self, engine: &mut DeviceEngine) {
-        for part in [self.owned, self.border, self.halo] {
-            // A part that cannot be removed is not used again.
-            let _ = engine.remove_point_set(part);
+    /// Removes the parts. One that cannot be removed is not used again.
+    pub(super) fn remove(self, engine: &mut DeviceEngine, border: &mut Border) {
+        let _ = engine.remove_point_set(self.owned);
+        for part in [self.border, self.halo] {
+            let _ = border.engine.remove_point_set(part);
         }
     }
 }
@@ -85,6 +89,8 @@ pub(super) struct DeviceSet {
     /// Points that this rank owns.
     pub(super) points: usize,
     pub(super) positions: CudaSlice<f32>,
+    /// Room for those after the next migration.
+    pub(super) next: CudaSlice<f32>,
     pub(super) ids: CudaSlice<u32>,
     /// The points that are in the halos of others.
     pub(super) sends: Parcels,
@@ -115,6 +121,7 @@ impl DeviceSet {
             bounds: Bounds::EMPTY,
             points: 0,
             positions: zeros(engine, 1)?,
+            next: zeros(engine, 1)?,
             ids: zeros(engine, 1)?,
             sends: Parcels::new(Vec::new(), none.clone()),
             sources: Vec::new(),
@@ -147,26 +154,31 @@ impl DeviceSet {
         self.border.count != 0 && sources.halo_points != 0
     }
 
-    /// Brings a halo that has come, and the border, into the engine.
+    /// Brings a halo that has come, and the border, into the engine of the border, whose stream has
+    /// waited for the positions.
     pub(super) fn take_halo(
         &mut self,
-        engine: &mut DeviceEngine,
-        kernels: &Kernels,
+        border: &mut Border,
         halo: &CudaSlice<u32>,
         sources: Vec<Parcel>,
     ) -> Result<(), Refusal> {
         let points = sources.iter().map(|source| source.points).sum();
-        let mut border = zeros(engine, POSITION * self.border.count)?;
         let count = self.border.count;
-        let rows = super::kernels::Rows {
-            to: &mut border,
+        border.fit(POSITION * count)?;
+        let Border {
+            engine,
+            kernels,
+            rows,
+        } = border;
+        let to = Rows {
+            to: rows,
             first: 0,
             stride: POSITION,
         };
-        kernels.gather(&self.view(), [POSITION; 2], &self.border.view(), rows)?;
+        kernels.gather(&self.view(), [POSITION; 2], &self.border.view(), to)?;
         let parts = [
             (self.names.halo, halo, points),
-            (self.names.border, &border, count),
+            (self.names.border, &*rows, count),
         ];
         for (part, words, points) in parts {
             // Parts that were empty and are so again stay as they are.

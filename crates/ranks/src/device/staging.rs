@@ -1,14 +1,15 @@
 //! Words on their way between ranks: handed over on the device, read and written there by MPI, or
 //! through page-locked memory.
 //!
-//! Values that leave are gathered on the engine's stream. Ranks that are threads of one process get
+//! Values that leave are gathered on the stream of an engine, that of owned points or that of the
+//! border. Ranks that are threads of one process get
 //! the array itself, with an event behind the gathering, and copy their part of it from device to
 //! device: no host waits. For others the words are copied to the host behind the gathering, so that
 //! it waits for the copy and not for work that was started later. If MPI reads the array itself the
 //! host waits for the gathering in the same way.
 //!
-//! Values that come are copied on a stream beside the engine's, so they arrive while the engine
-//! works on the interior. MPI writes them to an array that no stream touches meanwhile, which the
+//! Values that come are copied on a stream beside those of the engines, so they arrive while these
+//! work. MPI writes them to an array that no stream touches meanwhile, which the
 //! host has waited for.
 //!
 //! **Invariant:** an array that is handed over is changed or freed only behind the copies of all
@@ -37,6 +38,13 @@ use std::{
 /// A failed call of the driver.
 pub(super) fn driver(what: &str, error: DriverError) -> Refusal {
     GpuError::driver(what.to_owned(), error).into()
+}
+
+/// An event behind what was started on an engine's stream.
+pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
+    let event = engine.stream().record_event(None);
+    let event = event.map_err(|error| driver("marking a stream", error));
+    event.map(Arc::new)
 }
 
 /// An array of `len` zeros, or of one: arrays cannot be empty.
@@ -210,9 +218,26 @@ enum Way {
     Direct,
 }
 
+/// An array that values have come to.
+struct Came {
+    array: Arc<CudaSlice<u32>>,
+    /// Which engine's stream reads it, and the number of marks there at that time.
+    reader: usize,
+    marks: u64,
+}
+
+/// How far an engine's stream is.
+#[derive(Default)]
+struct Marks {
+    last: Option<Arc<CudaEvent>>,
+    count: u64,
+}
+
 /// Words that leave and come, and the memory for them.
 pub(super) struct Staging {
     beside: Queue,
+    /// The stream of the border's engine.
+    border: Arc<CudaStream>,
     way: Way,
     /// Arrays that others read, to be used again.
     shared: Vec<Arc<Shared>>,
@@ -226,12 +251,11 @@ pub(super) struct Staging {
     landed: usize,
     /// The array that announced words have come to.
     fetched: Option<Arc<CudaSlice<u32>>>,
-    /// Arrays of the device that values have come to, and the number of marks at that time. A new
-    /// one would be filled with zeros first, by a kernel that waits for those of the engine.
-    arrays: Vec<(u64, Arc<CudaSlice<u32>>)>,
-    /// The last mark on the engine's stream, and the number of marks.
-    mark: Option<Arc<CudaEvent>>,
-    marks: u64,
+    /// Arrays of the device that values have come to. A new one would be filled with zeros first,
+    /// by a kernel that waits for those of the engine.
+    arrays: Vec<Came>,
+    /// Of the stream of owned points, and of that of the border.
+    marks: [Marks; 2],
     pub(super) clock: Clock,
 }
 
@@ -239,14 +263,19 @@ pub(super) struct Staging {
 const MAX_ARRAYS: usize = 8;
 
 impl Staging {
-    /// Memory of an engine whose messages MPI reads and writes on the device if they are `direct`,
-    /// or else pass through the host.
+    /// Memory of an engine and that of its border, whose messages MPI reads and writes on the
+    /// device if they are `direct`, or else pass through the host.
     ///
     /// # Errors
     /// When memory is short.
-    pub(super) fn new(engine: &DeviceEngine, direct: bool) -> Result<Self, Refusal> {
+    pub(super) fn new(
+        engine: &DeviceEngine,
+        border: &DeviceEngine,
+        direct: bool,
+    ) -> Result<Self, Refusal> {
         Ok(Self {
             beside: engine.queue().beside()?,
+            border: border.stream().clone(),
             way: if direct { Way::Direct } else { Way::Host },
             shared: Vec::new(),
             spare: Vec::new(),
@@ -256,8 +285,7 @@ impl Staging {
             landed: 0,
             fetched: None,
             arrays: Vec::new(),
-            mark: None,
-            marks: 0,
+            marks: Default::default(),
             clock: Clock::default(),
         })
     }
@@ -267,13 +295,24 @@ impl Staging {
         self.way = Way::Shared;
     }
 
-    /// Marks where the engine's stream is: what came before the mark is read before it.
+    /// Which of both engines this is.
+    fn side(&self, engine: &DeviceEngine) -> usize {
+        usize::from(Arc::ptr_eq(engine.stream(), &self.border))
+    }
+
+    /// Marks where an engine's stream is: what it was to read before the mark is read before it.
     pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
-        let mark = engine.stream().record_event(None);
-        let mark = Arc::new(mark.map_err(|error| driver("marking a stream", error))?);
-        self.mark = Some(mark.clone());
-        self.marks += 1;
+        let mark = behind(engine)?;
+        let side = self.side(engine);
+        let marks = &mut self.marks[side];
+        marks.last = Some(mark.clone());
+        marks.count += 1;
         Ok(mark)
+    }
+
+    /// The last mark on an engine's stream.
+    pub(super) fn last_mark(&self, engine: &DeviceEngine) -> Option<&Arc<CudaEvent>> {
+        self.marks[self.side(engine)].last.as_ref()
     }
 
     /// An array for `len` words that are to [leave](Self::leave); it may be longer if others read
@@ -286,8 +325,11 @@ impl Staging {
         if self.way == Way::Host {
             return zeros(engine, len);
         }
-        let free =
-            |shared: &Arc<Shared>| Arc::strong_count(shared) == 1 && shared.words.len() >= len;
+        let free = |shared: &Arc<Shared>| {
+            Arc::strong_count(shared) == 1
+                && shared.words.len() >= len
+                && Arc::ptr_eq(&shared.readers.owner, engine.stream())
+        };
         if let Some(at) = self.shared.iter().position(free) {
             match Arc::try_unwrap(self.shared.swap_remove(at)) {
                 Ok(mut shared) => {
@@ -401,20 +443,24 @@ impl Staging {
 
     /// An array of the device for what comes, which nothing reads any more.
     fn free_array(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaSlice<u32>>, Refusal> {
-        let (len, marks, arrays) = (self.landed, self.marks, &mut self.arrays);
-        let fits = |(at, array): &(u64, Arc<CudaSlice<u32>>)| {
-            *at < marks && Arc::strong_count(array) == 1 && array.len() >= len
+        let (len, marks, arrays) = (self.landed, &self.marks, &mut self.arrays);
+        let fits = |came: &Came| {
+            came.marks < marks[came.reader].count
+                && Arc::strong_count(&came.array) == 1
+                && came.array.len() >= len
         };
-        let fitting = arrays.iter().position(fits);
-        if let (Some(at), Some(mark)) = (fitting, &self.mark) {
-            let waits = self.beside.wait(mark);
-            waits.map_err(|error| driver("waiting for a stream", error))?;
-            return Ok(arrays.swap_remove(at).1);
+        let failed = |error| driver("waiting for a stream", error);
+        if let Some(at) = arrays.iter().position(fits) {
+            let came = arrays.swap_remove(at);
+            if let Some(mark) = &marks[came.reader].last {
+                self.beside.wait(mark).map_err(failed)?;
+            }
+            return Ok(came.array);
         }
         if arrays.len() == MAX_ARRAYS {
-            // The engine's stream may still read it.
-            let joined = self.beside.join(engine.stream());
-            joined.map_err(|error| driver("joining streams", error))?;
+            // Both streams may still read it.
+            self.beside.join(engine.stream()).map_err(failed)?;
+            self.beside.join(&self.border).map_err(failed)?;
             arrays.remove(0);
         }
         if self.way == Way::Direct {
@@ -458,9 +504,10 @@ impl Staging {
         Ok(Ok(()))
     }
 
-    /// Brings what has come to the device. The host waits for a copy of its own memory, and the
-    /// engine's stream for one from another device; neither waits for what the engine's stream does
-    /// since the last mark. The array is to be read by work that is started before the next mark.
+    /// Brings what has come to the device, for the stream of an engine. The host waits for a copy
+    /// of its own memory, and that stream for one from another device; neither waits for what
+    /// streams do since their last mark. The array is to be read there, by work that is started
+    /// before the next mark.
     pub(super) fn upload(
         &mut self,
         engine: &DeviceEngine,
@@ -469,7 +516,7 @@ impl Staging {
         let _span = tracing::debug_span!("ranks.upload").entered();
         if let Some(array) = self.fetched.take() {
             self.clock.came(what, &self.beside)?;
-            self.arrays.push((self.marks, array.clone()));
+            self.keep(engine, &array);
             return Ok(array);
         }
         let mut array = self.free_array(engine)?;
@@ -494,8 +541,18 @@ impl Staging {
             }
         }
         self.clock.came(what, &self.beside)?;
-        self.arrays.push((self.marks, array.clone()));
+        self.keep(engine, &array);
         Ok(array)
+    }
+
+    /// Keeps an array that an engine's stream reads.
+    fn keep(&mut self, engine: &DeviceEngine, array: &Arc<CudaSlice<u32>>) {
+        let reader = self.side(engine);
+        self.arrays.push(Came {
+            array: array.clone(),
+            reader,
+            marks: self.marks[reader].count,
+        });
     }
 
     /// Starts to copy what was handed over, one behind the other.

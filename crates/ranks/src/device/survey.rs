@@ -12,7 +12,7 @@ use super::{
     kernels::{DeviceClasses, FOUND, NOT_FINITE, Rows, SPECIAL, UNKNOWN},
     places::Places,
     set::{ID, POSITION, id_of},
-    staging::{download, zeros},
+    staging::{behind, download, zeros},
 };
 use crate::{error::Refusal, placing, plan::How, scalar::Scalar, seen::Special};
 use nearfield::device::cudarc::driver::CudaView;
@@ -57,16 +57,18 @@ fn extent_of(found: &[u32]) -> Bounds {
 }
 
 impl DeviceRankedEngine {
-    /// Looks at the positions of a set, its own or new ones.
+    /// Looks at the positions of a set, its own or new ones. If they are to be `sorted` the engine
+    /// gets them too, and sorts them while the host learns what was found.
     pub(super) fn survey(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
         ids: Option<&[u64]>,
+        sorted: bool,
     ) -> Result<Surveyed, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
-        let mut bounds = self.look(at, positions)?;
+        let mut bounds = self.look(at, positions, sorted)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
         let corners = Bounds::of(f32::positions(&corners), &self.domain);
         if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
@@ -74,7 +76,7 @@ impl DeviceRankedEngine {
         }
         let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
             if self.fit_table(at, &bounds, points)? {
-                self.look(at, positions)?;
+                self.look(at, positions, false)?;
             }
             self.departures(at, positions)?
         } else {
@@ -94,10 +96,19 @@ impl DeviceRankedEngine {
 
     /// One pass of the device over positions: what it finds, and the extent. It has split the
     /// special points if there is a table, as far as there was room.
-    fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+    fn look(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        sorted: bool,
+    ) -> Result<Bounds, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
+        device.surveyed = None;
         if points == 0 {
             device.found.fill(0);
+            if sorted {
+                self.engine.update(device.sets[at].names.owned, positions)?;
+            }
             return Ok(Bounds::EMPTY);
         }
         let table = &mut device.sets[at].table;
@@ -122,20 +133,32 @@ impl DeviceRankedEngine {
             kernels.write_special(points, survey)?;
             kernels.split(&self.engine, &table.lists.masks, survey)?;
         }
+        self.ask_found()?;
+        if sorted {
+            let device = &mut *self.device;
+            device.surveyed = Some(behind(&self.engine)?);
+            self.engine.update(device.sets[at].names.owned, positions)?;
+        }
         self.read_found()?;
         Ok(extent_of(&self.device.found))
     }
 
-    /// Waits for what a survey and a split have found.
-    fn read_found(&mut self) -> Result<(), Refusal> {
+    /// Asks for what a survey and a split have found.
+    fn ask_found(&mut self) -> Result<(), Refusal> {
         let device = &mut *self.device;
         let (from, found) = (&device.survey.found, &mut device.found);
         if found.len() != from.len() {
             device.copy = self.engine.host_copy(from.len())?;
             *found = filled(from.len(), 0, NUMBERS)?;
         }
-        (self.engine.queue()).start_host_copy(NUMBERS, &from.as_view(), &mut device.copy)?;
-        found.copy_from_slice(device.copy.read()?);
+        let (queue, to) = (self.engine.queue(), &mut device.copy);
+        Ok(queue.start_host_copy(NUMBERS, &from.as_view(), to)?)
+    }
+
+    /// Waits for it.
+    fn read_found(&mut self) -> Result<(), Refusal> {
+        let device = &mut *self.device;
+        device.found.copy_from_slice(device.copy.read()?);
         Ok(())
     }
 
@@ -154,7 +177,7 @@ impl DeviceRankedEngine {
             let listed = begins.last().map_or(0, |end| *end as usize);
             if special > survey.room() {
                 survey.make_room(&self.engine, special)?;
-                self.look(at, positions)?;
+                self.look(at, positions, false)?;
                 continue;
             }
             if found[UNKNOWN] != 0 && !classified {
@@ -171,7 +194,9 @@ impl DeviceRankedEngine {
             if let Some((table, _)) = &device.sets[at].table {
                 let masks = &table.lists.masks;
                 (device.kernels).split(&self.engine, masks, &mut device.survey)?;
+                device.surveyed = None;
             }
+            self.ask_found()?;
             self.read_found()?;
         }
     }
@@ -219,7 +244,9 @@ impl DeviceRankedEngine {
         {
             return Ok(false);
         }
-        let host = ClassTable::new(&mut self.seen, domains, bounds, points)?;
+        let before = table.as_ref().filter(|(_, of)| *of == self.divided);
+        let before = before.map(|(table, _)| &table.host);
+        let host = ClassTable::new(&mut self.seen, domains, bounds, points, before)?;
         let made = Table {
             device: DeviceClasses::new(&self.engine, &host, domains.lattice())?,
             lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,

@@ -1,12 +1,12 @@
 //! Traversals with a pair kernel, and counts, on the device.
 //!
-//! Fields of sources are gathered for halos and on their way to the host before the kernel is
-//! started among owned points. Halos and their fields are then awaited and brought to the device
-//! beside that work, and what the border finds in them is combined with its results.
+//! Fields of sources are gathered for halos and on their way before the kernel is started among
+//! owned points. Beside that work halos and their fields are awaited and brought to the device, and
+//! [the border](super::border) is evaluated; what it finds is then combined with the results.
 
 use super::{
     engine::DeviceRankedEngine,
-    kernels::Rows,
+    kernels::{Kernels, Rows},
     places::Places,
     staging::{Leaving, zeros},
 };
@@ -82,25 +82,56 @@ impl DeviceRankedEngine {
         sources: RankedSet,
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
-        let names = self.both(targets, sources);
-        let names = names.map(|[of, among]| (of.names.owned, among.names.owned));
-        let owned = names.and_then(|(of, among)| {
-            self.engine.count_neighbors(of, among, counts)?;
-            self.device.staging.clock.worked(&self.engine)
-        });
+        let owned = self.count_owned(targets, sources, counts);
         let settled = self.settle()?;
-        let counted = owned.and(settled).and_then(|()| {
+        let at_border = owned.and_then(|mut found| {
+            settled?;
             let [of, among] = self.both(targets, sources)?;
-            if !of.meets(among) {
-                return Ok(());
+            if of.meets(among) {
+                self.follow_fields()?;
+                let mut view = found.slice_mut(0..of.border.count);
+                let names = (of.names.border, among.names.halo);
+                let border = &self.device.border.engine;
+                border.count_neighbors(names.0, names.1, &mut view)?;
             }
-            let mut found = zeros::<u32>(&self.engine, of.border.count)?;
-            let mut view = found.slice_mut(0..of.border.count);
-            let names = (of.names.border, among.names.halo);
-            self.engine.count_neighbors(names.0, names.1, &mut view)?;
-            (self.device.kernels).add_counts(&of.border.view(), &found, counts)
+            Ok(found)
+        });
+        let joined = self.join_border();
+        let counted = at_border.and_then(|found| {
+            joined?;
+            let [of, among] = self.both(targets, sources)?;
+            if of.meets(among) {
+                (self.device.kernels).add_counts(&of.border.view(), &found, counts)?;
+            }
+            Ok(())
         });
         self.comm.agree(counted, &mut [])
+    }
+
+    /// Counts among owned points; returns room for the counts of the border.
+    fn count_owned(
+        &mut self,
+        targets: RankedSet,
+        sources: RankedSet,
+        counts: &mut CudaViewMut<'_, u32>,
+    ) -> Result<CudaSlice<u32>, Refusal> {
+        let [of, among] = self.both(targets, sources)?;
+        let names = (of.names.owned, among.names.owned);
+        let found = zeros(&self.engine, of.border.count)?;
+        self.device.staging.mark(&self.engine)?;
+        self.engine.count_neighbors(names.0, names.1, counts)?;
+        self.device.staging.clock.worked(&self.engine)?;
+        Ok(found)
+    }
+
+    /// Lets the border's stream wait until what was given to a traversal may be read, which was
+    /// marked before its work on owned points.
+    fn follow_fields(&self) -> Result<(), Refusal> {
+        let device = &*self.device;
+        match device.staging.last_mark(&self.engine) {
+            Some(mark) => device.border.follow(mark),
+            None => Ok(()),
+        }
     }
 
     /// Both sets of a call, if their points are where they belong.
@@ -110,28 +141,6 @@ impl DeviceRankedEngine {
         sources: RankedSet,
     ) -> Result<[&super::set::DeviceSet; 2], Refusal> {
         Ok([self.placed(targets)?, self.placed(sources)?])
-    }
-
-    /// Gathers numbers of some points side by side in an array with room for them.
-    fn rows(
-        &self,
-        fields: &[Numbers<'_>],
-        places: &Places,
-        mut to: CudaSlice<u32>,
-    ) -> Result<CudaSlice<u32>, Refusal> {
-        let width = width_of(fields);
-        let mut first = 0;
-        for field in fields {
-            let rows = Rows {
-                to: &mut to,
-                first,
-                stride: width,
-            };
-            let of = [field.stride, field.channels];
-            (self.device.kernels).gather(&field.values, of, &places.view(), rows)?;
-            first += field.channels;
-        }
-        Ok(to)
     }
 
     /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
@@ -166,7 +175,7 @@ impl DeviceRankedEngine {
     ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
         self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
-        let came = self.collect(&sources, words, on);
+        let came = self.collect(&sources, words, true, on);
         self.device.sets[at].sources = sources;
         came
     }
@@ -175,6 +184,23 @@ impl DeviceRankedEngine {
 /// Numbers of a point in all of these fields.
 fn width_of(fields: &[Numbers<'_>]) -> usize {
     fields.iter().map(|field| field.channels).sum()
+}
+
+/// Gathers numbers of some points side by side in an array with room for them.
+fn gather(
+    kernels: &Kernels,
+    fields: &[Numbers<'_>],
+    places: &Places,
+    to: &mut CudaSlice<u32>,
+) -> Result<(), Refusal> {
+    let (stride, mut first) = (width_of(fields), 0);
+    for field in fields {
+        let rows = Rows { to, first, stride };
+        let of = [field.stride, field.channels];
+        kernels.gather(&field.values, of, &places.view(), rows)?;
+        first += field.channels;
+    }
+    Ok(())
 }
 
 /// Refuses fields that do not have one element per point, or other channels than the kernel reads.
@@ -274,7 +300,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     pub fn run_into(mut self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
         let on = (FIELDS, self.engine.comm.begin());
         let evaluated = match self.begin(results) {
-            Ok(packed) => self.end(packed, results, on)?,
+            Ok((packed, found)) => self.end(packed, found, results, on)?,
             Err(refusal) => {
                 self.engine.comm.refuse(on.0, on.1)?;
                 Err(refusal)
@@ -283,34 +309,39 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         self.engine.comm.agree(evaluated, &mut [])
     }
 
-    /// Starts the copy of what halos need, and then the work on owned points.
-    fn begin(&mut self, results: &mut CudaViewMut<'_, f32>) -> Result<Option<Leaving>, Refusal> {
+    /// Starts the copy of what halos need, and then the work on owned points. Returns room for the
+    /// results of the border too.
+    fn begin(
+        &mut self,
+        results: &mut CudaViewMut<'_, f32>,
+    ) -> Result<(Option<Leaving>, CudaSlice<f32>), Refusal> {
         let _span = tracing::debug_span!("ranks.interior").entered();
         let engine = &mut *self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
         check(&self.targets, of.points, K::Target::COUNT, "targets")?;
         check(&self.sources, among.points, K::Source::COUNT, "sources")?;
         let names = [of.names.owned, among.names.owned];
+        let found = zeros(&engine.engine, K::Output::COUNT * of.border.count)?;
         let packed = if self.sources.is_empty() || among.sends.to.is_empty() {
-            engine.device.staging.mark(&engine.engine)?;
             None
         } else {
             let places = among.sends.places.clone();
-            let staging = &mut engine.device.staging;
-            let room = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
-            let rows = engine.rows(&self.sources, &places, room)?;
-            let staging = &mut engine.device.staging;
+            let device = &mut *engine.device;
+            let staging = &mut device.staging;
+            let mut rows = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
+            gather(&device.kernels, &self.sources, &places, &mut rows)?;
             let left = staging.leave(&engine.engine, "fields of halos", rows)?;
             staging.clock.left(&engine.engine)?;
             Some(left)
         };
+        engine.device.staging.mark(&engine.engine)?;
         let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
         traversal
             .targets(fields_of(&self.targets))
             .sources(fields_of(&self.sources))
             .run_into(results)?;
         engine.device.staging.clock.worked(&engine.engine)?;
-        Ok(packed)
+        Ok((packed, found))
     }
 
     /// Sends and awaits what halos need, and completes the results of the border. The inner error
@@ -318,6 +349,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     fn end(
         &mut self,
         packed: Option<Leaving>,
+        mut found: CudaSlice<f32>,
         results: &mut CudaViewMut<'_, f32>,
         on: (Tag, Exchange),
     ) -> Result<Result<(), Refusal>, Fault> {
@@ -327,44 +359,67 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         {
             return Ok(Err(refusal));
         }
-        if let Err(refusal) = self.engine.settle()? {
-            return Ok(Err(refusal));
-        }
-        let halo = self.engine.collect_of_halo(sources, width, on)?;
-        Ok(halo.and_then(|halo| self.evaluate_border(&halo, results)))
+        let settled = self.engine.settle()?;
+        let at_border = match settled {
+            Ok(()) => {
+                let halo = self.engine.collect_of_halo(sources, width, on)?;
+                halo.and_then(|halo| self.evaluate_border(&halo, &mut found))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        // The border may have been at work before an error too.
+        let joined = self.engine.join_border();
+        Ok(at_border
+            .and(joined)
+            .and_then(|()| self.combine(&found, results)))
     }
 
-    /// Combines what the border finds in the halo with its results.
-    fn evaluate_border(
+    /// Combines what the border has found with its results.
+    fn combine(
         &self,
-        halo: &CudaSlice<u32>,
+        found: &CudaSlice<f32>,
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
+        let [of, among] = self.engine.both(self.of[0], self.of[1])?;
+        if !of.meets(among) {
+            return Ok(());
+        }
+        let (border, outputs) = (of.border.view(), K::Output::COUNT);
+        (self.engine.device.kernels).combine(&border, found, (outputs, K::REDUCE), results)
+    }
+
+    /// Starts what finds out what the border meets in the halo.
+    fn evaluate_border(
+        &mut self,
+        halo: &CudaSlice<u32>,
+        found: &mut CudaSlice<f32>,
+    ) -> Result<(), Refusal> {
         let _span = tracing::debug_span!("ranks.border").entered();
-        let engine = &*self.engine;
+        let engine = &mut *self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
         if !of.meets(among) {
             return Ok(());
         }
-        let (border, outputs) = (&of.border, K::Output::COUNT);
-        let kernels = &engine.device.kernels;
+        let (places, outputs, halo_points) =
+            (of.border.clone(), K::Output::COUNT, among.halo_points);
+        let names = (of.names.border, among.names.halo);
+        engine.follow_fields()?;
+        let border = &mut engine.device.border;
         let of_target = width_of(&self.targets);
-        let room = zeros(&engine.engine, of_target * border.count)?;
-        let targets = engine.rows(&self.targets, border, room)?;
-        let targets = kernels.as_numbers(&targets, of_target * border.count)?;
+        border.fit(of_target * places.count)?;
+        gather(&border.kernels, &self.targets, &places, &mut border.rows)?;
+        let kernels = &border.kernels;
+        let targets = kernels.as_numbers(&border.rows, of_target * places.count)?;
         let width = width_of(&self.sources);
-        let sources = kernels.as_numbers(halo, width * among.halo_points)?;
-        let mut found = zeros::<f32>(&engine.engine, outputs * border.count)?;
-        let mut view = found.slice_mut(0..outputs * border.count);
-        let (of, from) = (of.names.border, among.names.halo);
-        let mut traversal = engine.engine.traverse(self.kernel, of, from);
+        let sources = kernels.as_numbers(halo, width * halo_points)?;
+        let mut view = found.slice_mut(0..outputs * places.count);
+        let mut traversal = border.engine.traverse(self.kernel, names.0, names.1);
         if of_target != 0 {
             traversal = traversal.targets(DeviceField::new(targets, of_target));
         }
         if width != 0 {
             traversal = traversal.sources(DeviceField::new(sources, width));
         }
-        traversal.run_into(&mut view)?;
-        kernels.combine(&border.view(), &found, (outputs, K::REDUCE), results)
+        Ok(traversal.run_into(&mut view)?)
     }
 }

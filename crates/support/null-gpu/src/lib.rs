@@ -184,6 +184,7 @@ answers! {
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
     cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
     cuStreamCreate(stream: Handle, flags: c_uint) = Some(STREAM);
+    cuStreamCreateWithPriority(stream: Handle, flags: c_uint, priority: c_int) = Some(STREAM);
     cuMemAllocAsync(address: Address, bytes: usize, stream: Handle) = allocate(bytes);
     cuMemAlloc_v2(address: Address, bytes: usize) = allocate(bytes);
     cuMemHostAlloc(memory: Handle, bytes: usize, flags: c_uint) = allocate(bytes).map(place);
@@ -206,6 +207,22 @@ does_nothing! {
     cuMemPoolGetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
     cuMemPoolSetAttribute(pool: Handle, attribute: c_uint, value: *mut c_void);
     cuMemPoolSetAccess(pool: Handle, access: *const c_void, count: usize);
+}
+
+/// As in the CUDA driver: there is one priority.
+///
+/// # Safety
+/// Both are places for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(
+    least: *mut c_int,
+    most: *mut c_int,
+) -> Status {
+    for place in [least, most] {
+        // SAFETY: the caller's promise.
+        unsafe { place.write(0) };
+    }
+    SUCCESS
 }
 
 /// The context, held once more.

@@ -119,6 +119,8 @@ impl<T> Arriving<T> {
 #[derive(Debug)]
 pub struct HostCopy<T> {
     buffer: HostBuffer<T>,
+    /// Behind the last copy; kept for the next one.
+    copied: Option<CudaEvent>,
     /// The stream of the last copy, and the copy's number there.
     under_way: Option<(Queue, u64)>,
 }
@@ -128,6 +130,7 @@ impl<T> HostCopy<T> {
     pub(crate) fn new(buffer: HostBuffer<T>) -> Self {
         Self {
             buffer,
+            copied: None,
             under_way: None,
         }
     }
@@ -141,12 +144,19 @@ impl<T> HostCopy<T> {
         Ok(&self.buffer)
     }
 
-    /// Waits for the last copy, unless its stream has been waited for since.
+    /// Waits for the last copy, but not for what was started behind it, unless its stream has been
+    /// waited for since.
     fn wait(&mut self) -> Result<(), Error> {
         if let Some((queue, number)) = &self.under_way
             && queue.waits.ended.load(Ordering::Acquire) < *number
         {
-            queue.synchronize()?;
+            match &self.copied {
+                Some(copied) => {
+                    let waited = copied.synchronize();
+                    waited.map_err(|error| Error::driver("copying to the host", error))?;
+                }
+                None => queue.synchronize()?,
+            }
         }
         self.under_way = None;
         Ok(())
@@ -425,6 +435,11 @@ impl Queue {
         // After the copy, so that a wait that knows the number has waited for the copy.
         let number = self.waits.started.fetch_add(1, Ordering::AcqRel) + 1;
         to.under_way = Some((self.clone(), number));
+        // An event that was not recorded says nothing of this copy.
+        to.copied = match to.copied.take() {
+            Some(event) => event.record(&self.stream).ok().map(|()| event),
+            None => self.stream.record_event(None).ok(),
+        };
         Ok(())
     }
 

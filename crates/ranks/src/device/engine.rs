@@ -60,6 +60,8 @@ pub struct DeviceRankedEngine {
 
 /// The part of an engine that is on the device.
 pub(super) struct OnDevice {
+    /// Dropped first: it lets all streams wait for each other.
+    pub(super) staging: Staging,
     pub(super) kernels: Kernels,
     pub(super) border: Border,
     pub(super) survey: Survey,
@@ -68,7 +70,6 @@ pub(super) struct OnDevice {
     pub(super) copy: HostCopy<u32>,
     /// Behind what the last survey has written, if nothing was written since.
     pub(super) surveyed: Option<Arc<CudaEvent>>,
-    pub(super) staging: Staging,
     pub(super) sets: Vec<DeviceSet>,
 }
 
@@ -313,7 +314,10 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
     /// short; the set is as before then.
     pub fn sort(&mut self, set: RankedSet) -> Result<(), Error> {
-        let sorted = self.known(set).and_then(|own| {
+        // The border may still read positions in their order before.
+        let joined = self.known(set).map(drop).and_then(|()| self.join_border());
+        let sorted = joined.and_then(|()| {
+            let own = self.known(set)?;
             let (engine, owned) = (&self.engine, own.names.owned);
             let mut positions = zeros(engine, POSITION * own.points)?;
             let mut ids = zeros(engine, ID * own.points)?;

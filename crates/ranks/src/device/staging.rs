@@ -236,7 +236,8 @@ struct Marks {
 /// Words that leave and come, and the memory for them.
 pub(super) struct Staging {
     beside: Queue,
-    /// The stream of the border's engine.
+    /// The streams of owned points and of the border.
+    interior: Arc<CudaStream>,
     border: Arc<CudaStream>,
     way: Way,
     /// Arrays that others read, to be used again.
@@ -262,6 +263,14 @@ pub(super) struct Staging {
 /// Maximum number of arrays of either kind that are kept.
 const MAX_ARRAYS: usize = 8;
 
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // An engine may go while halos of it are packed. If the driver fails nothing is read any
+        // more, and the next call reports it.
+        let _ = self.join();
+    }
+}
+
 impl Staging {
     /// Memory of an engine and that of its border, whose messages MPI reads and writes on the
     /// device if they are `direct`, or else pass through the host.
@@ -275,6 +284,7 @@ impl Staging {
     ) -> Result<Self, Refusal> {
         Ok(Self {
             beside: engine.queue().beside()?,
+            interior: engine.stream().clone(),
             border: border.stream().clone(),
             way: if direct { Way::Direct } else { Way::Host },
             shared: Vec::new(),
@@ -288,6 +298,12 @@ impl Staging {
             marks: Default::default(),
             clock: Clock::default(),
         })
+    }
+
+    /// Lets all streams wait for those that may still read memory which is freed in their order.
+    fn join(&self) -> Result<(), DriverError> {
+        self.interior.join(&self.border)?;
+        self.beside.join(&self.interior)
     }
 
     /// Arrays are handed over from now on.
@@ -442,7 +458,7 @@ impl Staging {
     }
 
     /// An array of the device for what comes, which nothing reads any more.
-    fn free_array(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    fn free_array(&mut self) -> Result<Arc<CudaSlice<u32>>, Refusal> {
         let (len, marks, arrays) = (self.landed, &self.marks, &mut self.arrays);
         let fits = |came: &Came| {
             came.marks < marks[came.reader].count
@@ -459,7 +475,7 @@ impl Staging {
         }
         if arrays.len() == MAX_ARRAYS {
             // Both streams may still read it.
-            self.beside.join(engine.stream()).map_err(failed)?;
+            self.beside.join(&self.interior).map_err(failed)?;
             self.beside.join(&self.border).map_err(failed)?;
             arrays.remove(0);
         }
@@ -483,7 +499,7 @@ impl Staging {
         if announced.is_empty() {
             return Ok(Ok(()));
         }
-        let array = self.free_array(engine).and_then(|array| {
+        let array = self.free_array().and_then(|array| {
             // MPI knows no streams: all that reads or clears the array has to end before.
             self.beside.synchronize()?;
             Ok(array)
@@ -519,7 +535,7 @@ impl Staging {
             self.keep(engine, &array);
             return Ok(array);
         }
-        let mut array = self.free_array(engine)?;
+        let mut array = self.free_array()?;
         let parts = mem::take(&mut self.parts);
         // It is in no other hands.
         if let Some(array) = Arc::get_mut(&mut array) {

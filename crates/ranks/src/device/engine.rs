@@ -60,7 +60,7 @@ pub struct DeviceRankedEngine {
 
 /// The part of an engine that is on the device.
 pub(super) struct OnDevice {
-    /// Dropped first: it lets all streams wait for each other.
+    /// Dropped first: it waits for all streams.
     pub(super) staging: Staging,
     pub(super) kernels: Kernels,
     pub(super) border: Border,

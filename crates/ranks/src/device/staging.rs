@@ -265,9 +265,12 @@ const MAX_ARRAYS: usize = 8;
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // An engine may go while halos of it are packed. If the driver fails nothing is read any
-        // more, and the next call reports it.
-        let _ = self.join();
+        // An engine may go while halos of it are packed and points are sorted: memory is freed in
+        // the order of one stream, and others may still read it. If the driver fails nothing is
+        // read any more, and the next call reports it.
+        for stream in [&self.border, &self.interior, &*self.beside] {
+            let _ = stream.synchronize();
+        }
     }
 }
 
@@ -298,12 +301,6 @@ impl Staging {
             marks: Default::default(),
             clock: Clock::default(),
         })
-    }
-
-    /// Lets all streams wait for those that may still read memory which is freed in their order.
-    fn join(&self) -> Result<(), DriverError> {
-        self.interior.join(&self.border)?;
-        self.beside.join(&self.interior)
     }
 
     /// Arrays are handed over from now on.

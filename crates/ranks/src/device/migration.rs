@@ -310,7 +310,7 @@ impl DeviceRankedEngine {
             self.join_border()
         });
         let looked = checked.and_then(|()| self.look_around(at, given, columns, ids));
-        let (mut surveyed, mut how, all) = self.agree_survey(at, looked)?;
+        let (mut looked, mut how, all) = self.agree_survey(at, looked)?;
         let lattice = self.lattice_with(at, &all)?;
         let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
         if !fits {
@@ -320,23 +320,22 @@ impl DeviceRankedEngine {
             (self.divide(domains, work, equally))
                 .inspect_err(|_| self.device.sets[at].bounds = before)?;
             let again = self.look_around(at, given, columns, ids);
-            (surveyed, how, _) = self.agree_survey(at, again)?;
+            (looked, how, _) = self.agree_survey(at, again)?;
         }
         let before = given.points();
-        let (moved, followed) = match how {
-            How::Home { .. } => (None, Ok(Copied::Unsorted)),
+        let (moved, followed, departures) = match how {
+            How::Home { .. } => (None, Ok(Copied::Unsorted), looked.survey.departures),
             How::Abroad => {
-                let (moved, again, followed) = self.move_points(at, given, columns, surveyed)?;
-                surveyed = again;
+                let (moved, again, followed) = self.move_points(at, given, columns, looked)?;
                 let ready = self.device.surveyed.take();
                 let sorted = followed.map(|()| Copied::Sorted(ready));
-                (Some(OfProcess::new(moved)), sorted)
+                (Some(OfProcess::new(moved)), sorted, again.departures)
             }
         };
         let set = &mut self.device.sets[at];
         set.bounds = all;
         mem::swap(&mut set.positions, &mut set.next);
-        self.send_halo(at, followed, surveyed.survey.departures)?;
+        self.send_halo(at, followed, departures)?;
         if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
             *moving += begin.elapsed();
         }
@@ -394,7 +393,7 @@ impl DeviceRankedEngine {
         given: Given<'_>,
         columns: &mut [Column<'_>],
         looked: Looked,
-    ) -> Result<(Moved, Looked, Result<(), Refusal>), Error> {
+    ) -> Result<(Moved, Surveyed, Result<(), Refusal>), Error> {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
         let words = words_of(columns);
@@ -442,9 +441,7 @@ impl DeviceRankedEngine {
         } = merged;
         // A kernel that cannot be started is told to others with the halo.
         let followed = self.bring_arrays(at, &moved, &came, columns);
-        let packed = None;
-        let survey = surveyed;
-        Ok((moved, Looked { survey, packed }, followed))
+        Ok((moved, surveyed, followed))
     }
 
     /// Gathers the points that leave.

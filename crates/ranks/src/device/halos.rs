@@ -117,10 +117,13 @@ impl DeviceRankedEngine {
         let device = &mut *self.device;
         let (set, border, staging) = (&mut device.sets[at], &device.border, &mut device.staging);
         set.take_ways(departures);
-        let copied_and_sorted = matches!(copied, Copied::Sorted(_));
-        let ready = match copied {
-            Copied::Sorted(Some(ready)) => ready,
-            _ => behind(&self.engine)?,
+        let (sorted, ready) = match copied {
+            Copied::Sorted(ready) => (true, ready),
+            Copied::Unsorted => (false, None),
+        };
+        let ready = match ready {
+            Some(ready) => ready,
+            None => behind(&self.engine)?,
         };
         border.follow(&ready)?;
         let places = &set.sends.places;
@@ -133,7 +136,7 @@ impl DeviceRankedEngine {
         (border.kernels).gather(&set.view(), [POSITION; 2], &places.view(), rows)?;
         let packed = staging.leave(&border.engine, "positions of halos", packed)?;
         staging.clock.left(&border.engine)?;
-        if !copied_and_sorted {
+        if !sorted {
             self.engine.update(set.names.owned, &set.view())?;
         }
         packed.wait()

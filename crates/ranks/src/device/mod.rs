@@ -53,8 +53,8 @@
 //!    their owners, with arrays of the caller if these are [given
 //!    along](DeviceRankedEngine::migrate_with), and positions at the border to halos.
 //! 2. Traversals, counts and lists begin with the points of the rank. Meanwhile halos and their
-//!    fields come, and the border looks what it finds in them, on streams beside the engine's; that
-//!    is added in the end.
+//!    fields come, and points at the border are searched in them, on streams beside the engine's;
+//!    what is found there is added in the end.
 //! 3. [`finish`](DeviceRankedEngine::finish) waits, and says whether results count; the same on all
 //!    ranks.
 //!

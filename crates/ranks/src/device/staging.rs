@@ -2,15 +2,15 @@
 //! through page-locked memory.
 //!
 //! Values that leave are gathered on the stream of an engine, that of owned points or that of the
-//! border. Ranks that are threads of one process get
-//! the array itself, with an event behind the gathering, and copy their part of it from device to
-//! device: no host waits. For others the words are copied to the host behind the gathering, so that
-//! it waits for the copy and not for work that was started later. If MPI reads the array itself the
-//! host waits for the gathering in the same way.
+//! border. Ranks that are threads of one process get the array itself, with an event behind the
+//! gathering, and copy their part of it from device to device: no host waits. For others the words
+//! are copied to the host behind the gathering, so that it waits for the copy and not for work that
+//! was started later. If MPI reads the array itself the host waits for the gathering in the same
+//! way.
 //!
 //! Values that come are copied on a stream beside those of the engines, so they arrive while these
-//! work. MPI writes them to an array that no stream touches meanwhile, which the
-//! host has waited for.
+//! work. MPI writes them to an array that no stream touches meanwhile, which the host has waited
+//! for.
 //!
 //! **Invariant:** an array that is handed over is changed or freed only behind the copies of all
 //! who had it: each notes an event behind its copy before it lets go of the array. MPI lets go of

@@ -388,7 +388,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         (self.engine.device.kernels).combine(&border, found, (outputs, K::REDUCE), results)
     }
 
-    /// Starts what finds out what the border meets in the halo.
+    /// Starts the kernel for points at the border and those of the halo.
     fn evaluate_border(
         &mut self,
         halo: &CudaSlice<u32>,

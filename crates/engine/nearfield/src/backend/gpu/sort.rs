@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(chosen(&Cloud::Uniform.points(100_000, 2), 2.0), [[1, 4]; 2]);
         assert_eq!(chosen(&Cloud::Clusters.points(450_000, 3), 1.0)[0], [2, 1]);
         assert_eq!(chosen(&Cloud::PoolSpray.points(450_000, 4), 2.0)[0], [1, 2]);
-        // A body with two arms, as a rank may have: three quarters of the box are empty.
+        // A body with two arms, as a rank may have: most of the box is empty.
         let angle: Vec<[f32; 3]> = lattice
             .iter()
             .copied()

@@ -97,10 +97,14 @@ impl Seen {
         }
     }
 
+    /// The rank that looks.
+    pub(crate) fn rank(&self) -> usize {
+        self.classes[INTERIOR as usize].owner as usize
+    }
+
     /// Forgets everything: the domains have changed.
     pub(crate) fn forget(&mut self) {
-        let rank = self.classes[INTERIOR as usize].owner as usize;
-        *self = Self::new(rank, self.reach > 1);
+        *self = Self::new(self.rank(), self.reach > 1);
     }
 
     /// A class by its number.
@@ -111,6 +115,11 @@ impl Seen {
     /// All classes that were met, by number.
     pub(crate) fn classes(&self) -> &[Class] {
         &self.classes
+    }
+
+    /// The same, and nothing else.
+    pub(crate) fn into_classes(self) -> Vec<Class> {
+        self.classes
     }
 
     /// The points that are not in the interior of this rank, ascending. `bounds` hold all
@@ -335,7 +344,7 @@ impl Seen {
     }
 
     /// The number of a class, a new one if it was not met yet.
-    fn number(&mut self, class: Class) -> Result<u32, Shortage> {
+    pub(crate) fn number(&mut self, class: Class) -> Result<u32, Shortage> {
         if let Some(number) = self.numbers.get(&class) {
             return Ok(*number);
         }

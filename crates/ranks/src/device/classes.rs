@@ -9,13 +9,14 @@
 //! **Invariant:** a table belongs to one state of the domains, and a point within its box gets the
 //! class that a survey of the host gives it, or the mark.
 
+use super::cores;
 use crate::{
     domains::Domains,
-    seen::{CELLS_PER_POINT, CUBE, FEW_CELLS, Seen},
+    seen::{CELLS_PER_POINT, CUBE, Class, FEW_CELLS, Seen},
 };
 use nearfield_grid::{
     Bounds,
-    memory::{Shortage, filled},
+    memory::{Shortage, filled, with_room},
 };
 use std::ops::Range;
 
@@ -31,8 +32,10 @@ const FEW_BLOCKS: u128 = 1 << 22;
 /// The same where they have left the table before.
 const ROOM_TO_GROW: i64 = 2;
 
-/// Blocks along the edge of the cubes that are looked at first, as a power of 2.
-const FIRST_CUBE: u32 = 6;
+/// Blocks along the edge of the cubes that cores share out, as a power of 2.
+const PART: u32 = 5;
+/// The purpose of the memory, for messages.
+const WHAT: &str = "classes of cells";
 
 /// Blocks of 2^`shift` cells between the ends of a box, along an axis.
 fn along([low, high]: [[i64; 3]; 2], axis: usize, shift: u32) -> i64 {
@@ -44,6 +47,13 @@ fn blocks(ends: [[i64; 3]; 2], shift: u32) -> u128 {
     (0..3)
         .map(|axis| along(ends, axis, shift) as u128)
         .product()
+}
+
+/// The first and the last cell along each axis of a cube, the one at `at` of those with an edge of
+/// 2^`size` cells.
+fn cells_of(at: [i64; 3], size: u32) -> [[i64; 3]; 2] {
+    let low = at.map(|at| at << size);
+    [low, low.map(|cell| cell + (1 << size) - 1)]
 }
 
 /// Classes of the blocks of a box.
@@ -115,28 +125,87 @@ impl ClassTable {
             false => tight,
         };
         let shift = shift_of([low, high]);
-        let first = low.map(|cell| cell >> shift);
         let dims = std::array::from_fn(|axis| along([low, high], axis, shift) as u32);
         let mut table = Self {
-            low: first,
+            low: low.map(|cell| cell >> shift),
             dims,
             shift,
-            classes: filled(
-                blocks([low, high], shift) as usize,
-                SEVERAL,
-                "classes of cells",
-            )?,
+            classes: filled(blocks([low, high], shift) as usize, SEVERAL, WHAT)?,
         };
-        // Most cubes have one class.
-        let size = shift + FIRST_CUBE;
-        for z in low[2] >> size..=high[2] >> size {
-            for y in low[1] >> size..=high[1] >> size {
-                for x in low[0] >> size..=high[0] >> size {
-                    table.fill(seen, domains, [x, y, z], size)?;
-                }
+        table.fill(seen, domains)?;
+        Ok(table)
+    }
+
+    /// Writes the classes of all blocks. Cores share out parts of the table, and number the classes
+    /// of each in its own way. The numbers of the table follow from the order of the parts.
+    fn fill(&mut self, seen: &mut Seen, domains: &Domains) -> Result<(), Shortage> {
+        let [x, y, z] = [0, 1, 2].map(|axis| {
+            let last = self.low[axis] + i64::from(self.dims[axis]) - 1;
+            self.low[axis] >> PART..=last >> PART
+        });
+        let in_plane = x.clone().count() * y.clone().count();
+        let mut places = with_room(in_plane * z.clone().count(), WHAT)?;
+        for z in z {
+            for y in y.clone() {
+                places.extend(x.clone().map(|x| [x, y, z]));
             }
         }
-        Ok(table)
+        let rank = seen.rank();
+        let parts = cores::map(places, |at| self.part(Seen::new(rank, false), domains, at));
+        let mut numbered = with_room(parts.len(), WHAT)?;
+        for part in parts {
+            let mut part = part?;
+            let numbers = std::mem::take(&mut part.classes).into_iter();
+            let numbers: Result<Vec<u32>, _> = numbers.map(|class| seen.number(class)).collect();
+            numbered.push((part, numbers?));
+        }
+        let (low, [width, depth]) = (self.low, [self.dims[0], self.dims[1]].map(|n| n as usize));
+        let (mut slabs, mut rest) = (Vec::new(), &mut *self.classes);
+        for parts in numbered.chunks(in_plane) {
+            let planes = parts[0].0.table.dims[2] as usize;
+            let (slab, behind) = rest.split_at_mut(width * depth * planes);
+            slabs.push((slab, parts));
+            rest = behind;
+        }
+        cores::map(slabs, |(slab, parts)| {
+            for (part, numbers) in parts {
+                part.put(
+                    numbers,
+                    [low[0], low[1], part.table.low[2]],
+                    [width, depth],
+                    slab,
+                );
+            }
+        });
+        Ok(())
+    }
+
+    /// The classes of the blocks of this table in the cube at `at` of those with an edge of
+    /// 2^[`PART`] blocks.
+    fn part(&self, mut seen: Seen, domains: &Domains, at: [i64; 3]) -> Result<Part, Shortage> {
+        let low = std::array::from_fn(|axis| self.low[axis].max(at[axis] << PART));
+        let dims = std::array::from_fn(|axis| {
+            let end = self.low[axis] + i64::from(self.dims[axis]);
+            (end.min((at[axis] + 1) << PART) - low[axis]) as u32
+        });
+        let mut table = Self {
+            low,
+            dims,
+            shift: self.shift,
+            classes: Vec::new(),
+        };
+        let size = self.shift + PART;
+        let of_all = seen.class_of_block(domains, cells_of(at, size))?;
+        if of_all.is_none() {
+            let blocks = dims.map(|blocks| blocks as usize).iter().product();
+            table.classes = filled(blocks, SEVERAL, WHAT)?;
+            table.fill_cube(&mut seen, domains, at, size)?;
+        }
+        Ok(Part {
+            table,
+            of_all,
+            classes: seen.into_classes(),
+        })
     }
 
     /// The first and the last cell along an axis, if there are any.
@@ -147,15 +216,14 @@ impl ClassTable {
 
     /// Writes the classes of the blocks of a cube, the one at `at` of those with an edge of
     /// 2^`size` cells: all at once if they have one class, and by smaller cubes if not.
-    fn fill(
+    fn fill_cube(
         &mut self,
         seen: &mut Seen,
         domains: &Domains,
         at: [i64; 3],
         size: u32,
     ) -> Result<(), Shortage> {
-        let low = at.map(|at| at << size);
-        let high = low.map(|cell| cell + (1 << size) - 1);
+        let [low, high] = cells_of(at, size);
         let within: [Range<usize>; 3] = std::array::from_fn(|axis| {
             let inside = |block: i64| (block - self.low[axis]).clamp(0, i64::from(self.dims[axis]));
             let ends = [low[axis], high[axis]].map(|cell| cell >> self.shift);
@@ -178,7 +246,7 @@ impl ClassTable {
             }
             for child in 0..8 {
                 let child = [0, 1, 2].map(|axis| 2 * at[axis] + (child >> axis & 1));
-                self.fill(seen, domains, child, size - 1)?;
+                self.fill_cube(seen, domains, child, size - 1)?;
             }
             return Ok(());
         };
@@ -216,6 +284,41 @@ impl ClassTable {
             let block = |cell: i64| cell >> self.shift;
             blocks.contains(&block(within.low[axis])) && blocks.contains(&block(within.high[axis]))
         })
+    }
+}
+
+/// A part of a table, with numbers of classes of its own.
+struct Part {
+    /// Without classes if all blocks have the same.
+    table: ClassTable,
+    of_all: Option<u32>,
+    /// By number.
+    classes: Vec<Class>,
+}
+
+impl Part {
+    /// Writes the classes by the `numbers` that they have in the whole table, into blocks from
+    /// `low` on with this width and depth.
+    fn put(&self, numbers: &[u32], low: [i64; 3], [width, depth]: [usize; 2], to: &mut [u32]) {
+        let from: [usize; 3] =
+            std::array::from_fn(|axis| (self.table.low[axis] - low[axis]) as usize);
+        let [along, rows, planes] = self.table.dims.map(|blocks| blocks as usize);
+        for k in 0..planes {
+            for j in 0..rows {
+                let first = ((from[2] + k) * depth + from[1] + j) * width + from[0];
+                let to = &mut to[first..first + along];
+                match self.of_all {
+                    Some(class) => to.fill(numbers[class as usize]),
+                    None => {
+                        let row = &self.table.classes[(k * rows + j) * along..][..along];
+                        for (to, class) in to.iter_mut().zip(row) {
+                            // Of the mark there is none.
+                            *to = numbers.get(*class as usize).copied().unwrap_or(SEVERAL);
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -87,6 +87,7 @@ mod arrays;
 mod border;
 mod classes;
 mod clock;
+mod cores;
 mod departures;
 mod direct;
 mod engine;

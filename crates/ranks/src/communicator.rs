@@ -122,17 +122,28 @@ impl Communicator {
         local: Result<R, Refusal>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
+        self.agree_on(local, &mut [], minima)
+    }
+
+    /// The same, and `sums` become the sums over all ranks. Both do also if a rank refuses.
+    pub(crate) fn agree_on<R>(
+        &mut self,
+        local: Result<R, Refusal>,
+        sums: &mut [f64],
+        minima: &mut [f64],
+    ) -> Result<R, Error> {
         let refuses = match &local {
             Err(refusal) if !refusal.is_echo() => self.rank() as f64,
             _ => f64::INFINITY,
         };
         let exchanges = self.exchanges as f64;
-        let mut values = vec![refuses, exchanges, -exchanges];
-        values.extend_from_slice(minima);
-        self.reduce(&mut values, Reduction::Min)?;
+        let mut values = [&*sums, &[refuses, exchanges, -exchanges], &*minima].concat();
+        self.reduce(&mut values, Reduction::SumsThenMin(sums.len()))?;
+        let (summed, values) = values.split_at(sums.len());
         if values[1] != -values[2] {
             return Err(self.other_calls().into());
         }
+        sums.copy_from_slice(summed);
         minima.copy_from_slice(&values[3..]);
         let refused = values[0] != f64::INFINITY;
         match local {

@@ -229,8 +229,9 @@ impl DeviceNeighborhood for OnGpus {
         counted.map_err(Error::elsewhere)
     }
 
-    fn finish(&mut self) -> Result<Progress, Error> {
-        self.engine.finish().map_err(Error::elsewhere)
+    fn finish(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<Progress, Error> {
+        let finished = self.engine.finish_with(sums, minima);
+        finished.map_err(Error::elsewhere)
     }
 
     fn ids(&self) -> Result<CudaView<'_, u32>, Error> {

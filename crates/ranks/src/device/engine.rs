@@ -472,16 +472,24 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; what was
     /// computed since the last call does not count then.
     pub fn finish(&mut self) -> Result<Progress, Error> {
+        self.finish_with(&mut [], &mut [])
+    }
+
+    /// The same with numbers that become sums and minima over all ranks, also where one refuses.
+    pub(crate) fn finish_with(
+        &mut self,
+        sums: &mut [f64],
+        minima: &mut [f64],
+    ) -> Result<Progress, Error> {
         let finished = self.finish_both().map_err(Refusal::from);
-        let mut valid = [match &finished {
-            Ok(both) if both.contains(&Progress::Repeat) => 0.0,
-            _ => 1.0,
-        }];
-        self.comm.agree(finished.map(drop), &mut valid)?;
-        Ok(if valid[0] == 1.0 {
-            Progress::Valid
-        } else {
-            Progress::Repeat
+        let repeats = matches!(&finished, Ok(both) if both.contains(&Progress::Repeat));
+        let mut all = [&[f64::from(u8::from(!repeats))], &*minima].concat();
+        let agreed = self.comm.agree_on(finished.map(drop), sums, &mut all);
+        minima.copy_from_slice(&all[1..]);
+        agreed?;
+        Ok(match all[0] {
+            0.0 => Progress::Repeat,
+            _ => Progress::Valid,
         })
     }
 

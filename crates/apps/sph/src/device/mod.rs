@@ -135,7 +135,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         body.own(started)?;
         loop {
             body.evaluate_forces(config)?;
-            match unlocked(&mut body.near).finish()? {
+            match unlocked(&mut body.near).finish(&mut [], &mut [])? {
                 Progress::Valid => return Ok(body),
                 Progress::Repeat => {}
             }
@@ -185,9 +185,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             let kicked = self.kick(half, 0.0, SECOND_KICK);
             let asked = kicked.and_then(|()| self.ask_totals());
             self.own(asked)?;
-            // The engine's wait is that for the totals too.
-            let finished = unlocked(&mut self.near).finish();
-            let totals = self.totals_found()?;
+            let (totals, finished) = self.totals_found(N::finish)?;
             let advance = Advance {
                 first: kick_of(&totals[..KICK_SLOTS]),
                 compression: Compression {
@@ -234,7 +232,9 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let kicked = self.kick(0.0, 0.0, SECOND_KICK);
         let asked = kicked.and_then(|()| self.ask_totals());
         self.own(asked)?;
-        Ok(kick_of(&self.totals_found()?[SECOND_KICK..]))
+        let (totals, added) = self.totals_found(N::together)?;
+        added?;
+        Ok(kick_of(&totals[SECOND_KICK..]))
     }
 
     /// Kicks over `step` and drifts over `drift` seconds.
@@ -322,27 +322,25 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             .map_err(failed)
     }
 
-    /// The totals that were asked for, of all ranks.
-    fn totals_found(&mut self) -> Result<[f64; TOTALS], Error> {
+    /// The totals that were asked for, of all ranks, which `add` them up; and what that returns.
+    fn totals_found<R>(
+        &mut self,
+        add: impl FnOnce(&mut N, &mut [f64], &mut [f64]) -> Result<R, Error>,
+    ) -> Result<([f64; TOTALS], Result<R, Error>), Error> {
         let found = self.arrays.found.read().map_err(failed);
         let found = found.map(|found| *found.first_chunk().unwrap_or(&[0.0; TOTALS]));
-        let mut totals: [f64; TOTALS] = self.own(found)?;
-        let near = unlocked(&mut self.near);
-        if near.ranks() > 1 {
-            let is_maximum = |slot: usize| STEP_MAXIMA >> slot & 1 != 0;
-            let (mut sums, mut maxima) = (totals, [f64::INFINITY; TOTALS]);
-            for slot in (0..TOTALS).filter(|slot| is_maximum(*slot)) {
-                (sums[slot], maxima[slot]) = (0.0, -totals[slot]);
-            }
-            near.together(&mut sums, &mut maxima)?;
-            for slot in 0..TOTALS {
-                totals[slot] = match is_maximum(slot) {
-                    true => -maxima[slot],
-                    false => sums[slot],
-                };
-            }
+        let totals: [f64; TOTALS] = self.own(found)?;
+        let is_maximum = |slot: usize| STEP_MAXIMA >> slot & 1 != 0;
+        let (mut sums, mut maxima) = (totals, [f64::INFINITY; TOTALS]);
+        for slot in (0..TOTALS).filter(|slot| is_maximum(*slot)) {
+            (sums[slot], maxima[slot]) = (0.0, -totals[slot]);
         }
-        Ok(totals)
+        let added = add(unlocked(&mut self.near), &mut sums, &mut maxima);
+        let total = |slot| match is_maximum(slot) {
+            true => -maxima[slot],
+            false => sums[slot],
+        };
+        Ok((std::array::from_fn(total), added))
     }
 
     fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {

@@ -160,11 +160,13 @@ pub trait DeviceNeighborhood: Send {
     /// When the engine refuses.
     fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error>;
 
-    /// Waits for the device, and says whether what was computed since the last call counts.
+    /// Waits for the device, and says whether what was computed since the last call counts. The
+    /// numbers become those of all ranks, as by [`together`](Self::together), also where the engine
+    /// refuses.
     ///
     /// # Errors
-    /// When the engine refuses.
-    fn finish(&mut self) -> Result<Progress, Error>;
+    /// When the engine refuses, or a rank is lost.
+    fn finish(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<Progress, Error>;
 
     /// The ids of the fluid of this rank, two words each, the low one first.
     ///
@@ -325,7 +327,7 @@ impl DeviceNeighborhood for OneGpu {
         Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
     }
 
-    fn finish(&mut self) -> Result<Progress, Error> {
+    fn finish(&mut self, _: &mut [f64], _: &mut [f64]) -> Result<Progress, Error> {
         Ok(self.engine.finish()?)
     }
 

@@ -90,6 +90,8 @@ table! {
         SHARE_ROUNDS = 4;
         /// Points that a block looks at then.
         SHARE_TILE = GRID_THREADS * SHARE_ROUNDS;
+        /// Arrays that a launch brings along when points change their rank.
+        MAX_COLUMNS = 8;
         /// Parts of the work that a share tells apart.
         MAX_PARTS = 64;
         /// Use of a halo's results: they overwrite those on the device,

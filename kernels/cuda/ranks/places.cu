@@ -100,6 +100,53 @@ survey(const float* __restrict__ positions, u32 count, const __grid_constant__ L
     if (threadIdx.x == SPECIAL) tiles[blockIdx.x] = special;
 }
 
+// The place of the k-th point that a migration has brought to another one, which may be behind the
+// points that there are: gaps of those that have left, and then the places behind all.
+__device__ __forceinline__ u32 changed_place(const u32* left, u32 gone, u32 before, u32 k) {
+    return k < gone ? left[k] : before + (k - gone);
+}
+
+// The classes of points that have come to other places in a migration, after a survey of the points
+// before; `changed` places of `count` points.
+extern "C" __global__ void __launch_bounds__(THREADS)
+survey_changed(const float* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
+               const __grid_constant__ Classes classes, const u32* __restrict__ left, u32 gone, u32 before,
+               u32 changed, u32* __restrict__ of_points, u32* __restrict__ found) {
+    const u32 k = blockIdx.x * THREADS + threadIdx.x;
+    if (k == 0) found[UNKNOWN] = 0;
+    if (k >= changed) return;
+    const u32 point = changed_place(left, gone, before, k);
+    if (point >= count) return;
+    const float* const at = positions + 3 * static_cast<u64>(point);
+    of_points[point] = class_of(lattice, classes, at[0], at[1], at[2]);
+}
+
+// The number of points in every tile that are not of class 0, by their classes.
+extern "C" __global__ void __launch_bounds__(THREADS)
+survey_count(const u32* __restrict__ of_points, u32 count, u32* __restrict__ tiles, u32* __restrict__ found) {
+    __shared__ u32 special;
+    if (threadIdx.x == 0) special = 0;
+    __syncthreads();
+    u32 of[ROUNDS], mine = 0;
+    bool unknown = false;
+    const u32 first = blockIdx.x * TILE + threadIdx.x;
+#pragma unroll
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 point = first + round * THREADS;
+        of[round] = point < count ? of_points[point] : 0;
+    }
+#pragma unroll
+    for (u32 round = 0; round < ROUNDS; round++) {
+        mine += of[round] != 0;
+        unknown |= of[round] == NONE;
+    }
+    for (int step = 16; step > 0; step /= 2) mine += __shfl_xor_sync(~0u, mine, step);
+    if ((threadIdx.x & 31) == 0) atomicAdd(&special, mine);
+    if (unknown) atomicMax(&found[UNKNOWN], 1u);
+    __syncthreads();
+    if (threadIdx.x == 0) tiles[blockIdx.x] = special;
+}
+
 // Turns the counts of tiles into the counts before them; one block.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS)
 survey_scan(u32* __restrict__ tiles, u32 count, u32* __restrict__ total) {
@@ -232,19 +279,53 @@ __device__ u32 lower_bound(const u32* places, u32 count, u32 place) {
     return low;
 }
 
-// Brings the array `to` of `before` points into the order after a migration. Points that came fill
-// the gaps of those that have left, whose places `left` has, ascending; more of them stand at the
-// end. If fewer came, points from the end, as `from` has them, fill the gaps that remain. Nothing
-// that is read is written, so both may be one array.
+// Arrays whose points travel: `words` of a point, from `from` or to `to`, are in a row from `first`
+// on.
+struct Columns {
+    const u32* from[nf::MAX_COLUMNS];
+    u32* to[nf::MAX_COLUMNS];
+    u32 words[nf::MAX_COLUMNS];
+    u32 first[nf::MAX_COLUMNS];
+    u32 count;
+    u32 all;  // the sum of `words`
+};
+
+// The column that has the word, which becomes one of the column.
+__device__ __forceinline__ u32 column_of(const Columns& columns, u32& word) {
+    u32 column = 0;
+    while (word >= columns.words[column]) word -= columns.words[column++];
+    return column;
+}
+
+// Words of some points, put side by side with a stride.
 extern "C" __global__ void __launch_bounds__(THREADS)
-refill(const u32* from, u32 words, const u32* __restrict__ left, u32 gone, u32 before,
-       const u32* __restrict__ came, u32 came_stride, u32 arrivals, u32* to) {
+gather_rows(const __grid_constant__ Columns columns, const u32* __restrict__ indices, u32 count,
+            u32* __restrict__ to, u32 to_stride) {
     const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
-    const u64 item = place / words;
-    const u32 word = static_cast<u32>(place % words);
+    const u32 point = static_cast<u32>(place / columns.all);
+    if (point >= count) return;
+    u32 word = static_cast<u32>(place % columns.all);
+    const u32 column = column_of(columns, word);
+    const u64 from = static_cast<u64>(indices[point]) * columns.words[column] + word;
+    to[static_cast<u64>(point) * to_stride + columns.first[column] + word] = columns.from[column][from];
+}
+
+// Brings arrays of `before` points into the order after a migration. Points that came fill the gaps
+// of those that have left, whose places `left` has, ascending; more of them stand at the end. If
+// fewer came, points from the end fill the gaps that remain. Nothing that is read is written, so
+// `from` and `to` may be one array.
+extern "C" __global__ void __launch_bounds__(THREADS)
+refill(const __grid_constant__ Columns columns, const u32* __restrict__ left, u32 gone, u32 before,
+       const u32* __restrict__ came, u32 came_stride, u32 arrivals) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u64 item = place / columns.all;
+    u32 word = static_cast<u32>(place % columns.all);
+    const u32 column = column_of(columns, word), words = columns.words[column];
+    u32* const to = columns.to[column];
     if (item < arrivals) {
-        const u32 k = static_cast<u32>(item), gap = k < gone ? left[k] : before + (k - gone);
-        to[static_cast<u64>(gap) * words + word] = came[static_cast<u64>(k) * came_stride + word];
+        const u32 k = static_cast<u32>(item), gap = changed_place(left, gone, before, k);
+        const u64 from = static_cast<u64>(k) * came_stride + columns.first[column] + word;
+        to[static_cast<u64>(gap) * words + word] = came[from];
         return;
     }
     const u32 now = before - gone + arrivals;
@@ -254,7 +335,7 @@ refill(const u32* from, u32 words, const u32* __restrict__ left, u32 gone, u32 b
     if (passed < gone && left[passed] == source) return;
     const u32 gone_behind = passed - lower_bound(left, gone, now);
     const u32 gap = left[arrivals + (source - now) - gone_behind];
-    to[static_cast<u64>(gap) * words + word] = from[static_cast<u64>(source) * words + word];
+    to[static_cast<u64>(gap) * words + word] = columns.from[column][static_cast<u64>(source) * words + word];
 }
 
 // Combines results of the points at the border with those of all points, as

@@ -1,7 +1,6 @@
 //! Arrays of the caller that travel with the points of a set.
 
 use super::{
-    kernels::Came,
     set::{ID, POSITION},
     staging::zeros,
 };
@@ -35,6 +34,14 @@ impl Given<'_> {
         }
     }
 
+    /// The arrays whose words travel beside the positions.
+    pub(super) fn beside<'a, 'b>(self, columns: &'a [Column<'b>]) -> &'a [Column<'b>] {
+        match self {
+            Self::Positions(_) => columns,
+            Self::First(_) => &columns[1..],
+        }
+    }
+
     /// The positions, in the order before.
     pub(super) fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
         match self {
@@ -62,17 +69,8 @@ pub(super) fn extend<T: DeviceRepr + ValidAsZeroBits>(
     Ok(())
 }
 
-/// Words of a point that travels with values of arrays.
+/// Words of a point that travels with `columns`, arrays beside its position.
 pub(super) fn words_of(columns: &[Column<'_>]) -> usize {
     let channels = columns.iter().map(|(_, channels)| channels);
     POINT + channels.sum::<usize>()
-}
-
-/// Words that came, from `first` on of every `stride`.
-pub(super) fn came_at(words: &CudaSlice<u32>, first: usize, stride: usize) -> Came<'_> {
-    Came {
-        words,
-        first,
-        stride,
-    }
 }

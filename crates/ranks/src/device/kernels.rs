@@ -12,7 +12,7 @@ use nearfield::{
         DeviceEngine, KernelLattice, Program, Queue,
         cudarc::driver::{
             CudaFunction, CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, LaunchArgs,
-            PushKernelArg, result,
+            PushKernelArg, SyncOnDrop, result,
             sys::{self, CUdevice_attribute, CUmemPool_attribute},
         },
     },
@@ -74,6 +74,16 @@ impl DeviceClasses {
             lattice: KernelLattice::new(lattice),
         })
     }
+
+    /// As the kernels take them; the table is held for a queue.
+    fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, SyncOnDrop<'a>) {
+        let (table, held) = self.table.device_ptr(queue);
+        let classes = Classes {
+            table,
+            ..self.classes
+        };
+        (classes, held)
+    }
 }
 
 /// `Lists` of places.cu.
@@ -98,7 +108,10 @@ pub(super) struct Masks {
 
 /// Arrays of a survey, kept for the next one.
 pub(super) struct Survey {
+    /// The class of every point of the last survey.
     of_points: CudaSlice<u32>,
+    /// The set whose points these were, and their number.
+    pub(super) of: Option<(usize, usize)>,
     tiles: CudaSlice<u32>,
     /// The [`FOUND`] numbers, where each list begins, and the end of the last.
     pub(super) found: CudaSlice<u32>,
@@ -123,6 +136,7 @@ impl Survey {
     pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Refusal> {
         Ok(Self {
             of_points: zeros(engine, 1)?,
+            of: None,
             tiles: zeros(engine, 1)?,
             found: zeros(engine, FOUND + 1)?,
             special: zeros(engine, 2)?,
@@ -200,6 +214,12 @@ impl Survey {
             self.found = zeros(engine, FOUND + lists + 1)?;
         }
         Ok(())
+    }
+
+    /// Whether the last survey was one of `before` points of a set, and has room for those that
+    /// there are now.
+    pub(super) fn knows(&self, set: usize, before: usize, now: usize) -> bool {
+        self.of == Some((set, before)) && now <= self.of_points.len()
     }
 
     /// Makes room for `points` points.
@@ -310,24 +330,19 @@ pub(super) struct Refilled<'a> {
     pub(super) arrivals: usize,
 }
 
-/// Words of the points that came, with a stride.
-#[derive(Clone, Copy)]
-pub(super) struct Came<'a> {
-    pub(super) words: &'a CudaSlice<u32>,
-    pub(super) first: usize,
-    pub(super) stride: usize,
-}
-
 /// The kernels, loaded.
 pub(super) struct Kernels {
-    queue: Queue,
+    pub(super) queue: Queue,
     survey: CudaFunction,
+    survey_changed: CudaFunction,
+    survey_count: CudaFunction,
     survey_scan: CudaFunction,
     survey_write: CudaFunction,
     split_count: CudaFunction,
     split_write: CudaFunction,
     gather: CudaFunction,
-    refill: CudaFunction,
+    pub(super) gather_rows: CudaFunction,
+    pub(super) refill: CudaFunction,
     combine: CudaFunction,
     add_counts: CudaFunction,
 }
@@ -339,11 +354,14 @@ impl Kernels {
         Ok(Self {
             queue: engine.queue().clone(),
             survey: kernel("survey")?,
+            survey_changed: kernel("survey_changed")?,
+            survey_count: kernel("survey_count")?,
             survey_scan: kernel("survey_scan")?,
             survey_write: kernel("survey_write")?,
             split_count: kernel("split_count")?,
             split_write: kernel("split_write")?,
             gather: kernel("gather")?,
+            gather_rows: kernel("gather_rows")?,
             refill: kernel("refill")?,
             combine: kernel("combine")?,
             add_counts: kernel("add_counts")?,
@@ -375,11 +393,7 @@ impl Kernels {
         let zeroed = self.queue.memset_zeros(&mut survey.found);
         zeroed.map_err(|error| super::staging::driver("clearing a survey", error))?;
         let (count, tiles) = (points as u32, tiles(points) as u32);
-        let (table, _held) = classes.table.device_ptr(&self.queue);
-        let of = Classes {
-            table,
-            ..classes.classes
-        };
+        let (of, _held) = classes.on(&self.queue);
         let mut launch = self.queue.launch_builder(&self.survey);
         launch.arg(positions).arg(&count).arg(&classes.lattice);
         launch.arg(&of).arg(&mut survey.of_points);
@@ -387,6 +401,39 @@ impl Kernels {
         // SAFETY: the arguments are those that places.cu declares; there are three positions a
         // point, and `fit` has made room for all points and tiles.
         unsafe { self.start("survey", &mut launch, tiles, GRID_THREADS) }?;
+        let mut special = survey.found.slice_mut(SPECIAL..);
+        self.scan(&mut survey.tiles, tiles, &mut special)
+    }
+
+    /// The same of the points after a migration, when those before have been surveyed: only points
+    /// at other places are looked at. The extent stays that of before.
+    pub(super) fn survey_again(
+        &self,
+        positions: &CudaView<'_, f32>,
+        order: &Refilled<'_>,
+        classes: &DeviceClasses,
+        survey: &mut Survey,
+    ) -> Result<(), Refusal> {
+        let points = positions.len() / 3;
+        fits("classes of points", survey.of_points.len(), points)?;
+        fits("counts of tiles", survey.tiles.len(), tiles(points))?;
+        let [count, gone, before] = [points, order.left.len(), order.before].map(|n| n as u32);
+        let changed = gone.max(order.arrivals as u32);
+        let (of, _held) = classes.on(&self.queue);
+        let mut launch = self.queue.launch_builder(&self.survey_changed);
+        launch.arg(positions).arg(&count).arg(&classes.lattice);
+        launch.arg(&of).arg(&order.left).arg(&gone).arg(&before);
+        launch.arg(&changed).arg(&mut survey.of_points);
+        launch.arg(&mut survey.found);
+        // SAFETY: the arguments are those that places.cu declares; there are as many classes as
+        // points, and nothing is written behind these.
+        unsafe { self.each("survey_changed", &mut launch, changed.max(1) as usize) }?;
+        let tiles = tiles(points) as u32;
+        let mut launch = self.queue.launch_builder(&self.survey_count);
+        launch.arg(&survey.of_points).arg(&count);
+        launch.arg(&mut survey.tiles).arg(&mut survey.found);
+        // SAFETY: as above, with a count for every tile.
+        unsafe { self.start("survey_count", &mut launch, tiles, GRID_THREADS) }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
@@ -500,58 +547,6 @@ impl Kernels {
         unsafe { self.each("gather", &mut launch, count * words) }
     }
 
-    /// Brings an array into the order after a migration, in place: behind those that fill gaps of
-    /// others are values that count no more. `of` is the array in the order before, if another one
-    /// has the values of the last points.
-    pub(super) fn refill<T: DeviceRepr>(
-        &self,
-        order: &Refilled<'_>,
-        words: usize,
-        came: Came<'_>,
-        of: Option<&CudaView<'_, T>>,
-        to: &mut CudaSlice<T>,
-    ) -> Result<(), Refusal> {
-        let Refilled {
-            left,
-            before,
-            arrivals,
-        } = order;
-        let gone = left.len();
-        let stay = before.saturating_sub(gone);
-        let now = stay + arrivals;
-        let behind = before.saturating_sub(now);
-        if words == 0 || arrivals + behind == 0 {
-            return Ok(());
-        }
-        let of_point = size_of::<T>() / 4;
-        fits("values after a migration", to.len() * of_point, now * words)?;
-        let old = of.map_or(to.len(), CudaView::len);
-        fits("values before a migration", old * of_point, before * words)?;
-        if *arrivals != 0 {
-            let end = came.first + (arrivals - 1) * came.stride + words;
-            fits("values that came", came.words.len(), end)?;
-        }
-        let arrived = came.words.slice(came.first.min(came.words.len())..);
-        let [words_each, gone, before, stride, arriving] =
-            [words, gone, *before, came.stride, *arrivals].map(|number| number as u32);
-        let (own, _held) = to.device_ptr(&self.queue);
-        let (from, _of) = match of {
-            Some(view) => {
-                let (address, held) = view.device_ptr(&self.queue);
-                (address, Some(held))
-            }
-            None => (own, None),
-        };
-        let mut launch = self.queue.launch_builder(&self.refill);
-        launch.arg(&from).arg(&words_each).arg(left).arg(&gone);
-        launch.arg(&before).arg(&arrived).arg(&stride);
-        launch.arg(&arriving).arg(&own);
-        // SAFETY: the arguments are those that places.cu declares, and all lengths were checked: a
-        // point that has left is one of those before. Addresses are used on the stream of the
-        // arrays alone, and what is read of an array is not written.
-        unsafe { self.each("refill", &mut launch, (arrivals + behind) * words) }
-    }
-
     /// Combines results of points at the border with those of all.
     pub(super) fn combine(
         &self,
@@ -602,7 +597,7 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`Queue::launch`].
-    unsafe fn each(
+    pub(super) unsafe fn each(
         &self,
         kernel: &str,
         launch: &mut LaunchArgs<'_>,

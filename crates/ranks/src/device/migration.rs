@@ -5,12 +5,13 @@
 //! points stay where they are, and arrays follow in place, in the time that the few others take.
 
 use super::{
-    arrays::{Column, Given, POINT, WHAT, came_at, extend, words_of},
+    arrays::{Column, Given, POINT, WHAT, extend, words_of},
     departures::Departures,
     engine::DeviceRankedEngine,
     halos::{Copied, message_to},
     kernels::{Refilled, Rows, keep_freed_memory},
     places::{Parcels, Places},
+    rows::Words,
     set::{ID, POSITION},
     staging::{Leaving, Packed, exactly},
     survey::Surveyed,
@@ -62,7 +63,7 @@ struct Merged {
     moved: Moved,
     /// The words of points that came.
     came: Arc<CudaSlice<u32>>,
-    surveyed: Surveyed,
+    departures: Departures,
 }
 
 /// Points before and after, if any have moved.
@@ -119,9 +120,9 @@ impl DeviceMigration {
                         &values.slice(0..kept),
                         &mut to.slice_mut(0..kept),
                     )?;
-                    let came = came_at(&came, 0, words);
                     let kernels = &engine.device.kernels;
-                    kernels.refill(&moved.order(), words, came, Some(values), &mut to)?;
+                    let array = Words::of(values, [words, 0], queue).to(&mut to, queue);
+                    kernels.refill(&moved.order(), &[array], &came, words)?;
                     Ok(to)
                 })
             }
@@ -326,10 +327,10 @@ impl DeviceRankedEngine {
         let (moved, followed, departures) = match how {
             How::Home { .. } => (None, Ok(Copied::Unsorted), looked.survey.departures),
             How::Abroad => {
-                let (moved, again, followed) = self.move_points(at, given, columns, looked)?;
+                let (moved, departures, followed) = self.move_points(at, given, columns, looked)?;
                 let ready = self.device.surveyed.take();
                 let sorted = followed.map(|()| Copied::Sorted(ready));
-                (Some(OfProcess::new(moved)), sorted, again.departures)
+                (Some(OfProcess::new(moved)), sorted, departures)
             }
         };
         let set = &mut self.device.sets[at];
@@ -342,8 +343,7 @@ impl DeviceRankedEngine {
         Ok(DeviceMigration { before, moved })
     }
 
-    /// Surveys new positions, and starts what will be needed if all ranks can use theirs: a copy of
-    /// them, and the words of points that leave. The device does that while ranks agree.
+    /// Surveys new positions, and gathers the words of points that leave while ranks agree.
     fn look_around(
         &mut self,
         at: usize,
@@ -352,16 +352,12 @@ impl DeviceRankedEngine {
         ids: Option<&[u64]>,
     ) -> Result<Looked, Refusal> {
         let positions = given.view(columns);
-        let survey = self.survey(at, &positions, ids, false)?;
+        let survey = self.survey(at, &positions, ids)?;
         let leaving = &survey.departures.leaving.places;
         let packed = match leaving.count {
             0 => None,
             _ => Some(self.pack_points(at, given, columns, leaving)?),
         };
-        let next = &mut self.device.sets[at].next;
-        extend(&self.engine, next, 0, positions.len())?;
-        let mut to = next.slice_mut(0..positions.len());
-        (self.engine.queue()).copy_on_device("positions of points", &positions, &mut to)?;
         Ok(Looked { survey, packed })
     }
 
@@ -393,10 +389,10 @@ impl DeviceRankedEngine {
         given: Given<'_>,
         columns: &mut [Column<'_>],
         looked: Looked,
-    ) -> Result<(Moved, Surveyed, Result<(), Refusal>), Error> {
+    ) -> Result<(Moved, Departures, Result<(), Refusal>), Error> {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
-        let words = words_of(columns);
+        let words = words_of(given.beside(columns));
         let Departures { leaving, left, .. } = looked.survey.departures;
         let packed = looked.packed.map(Leaving::wait).transpose();
         let own = packed.as_ref().map(drop).map_err(Refusal::clone);
@@ -420,13 +416,13 @@ impl DeviceRankedEngine {
                 left,
                 sources,
             };
-            self.merge(at, columns, moved)
+            self.merge(at, columns, moved, words)
         });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
             set.links.renew();
         }
-        let to = |merged: &Merged| merged.surveyed.departures.ranks();
+        let to = |merged: &Merged| merged.departures.ranks();
         let merged = match set.links.agree(&mut self.comm, merged, to, &mut []) {
             Ok(merged) => merged,
             Err(error) => {
@@ -437,11 +433,11 @@ impl DeviceRankedEngine {
         let Merged {
             moved,
             came,
-            surveyed,
+            departures,
         } = merged;
         // A kernel that cannot be started is told to others with the halo.
-        let followed = self.bring_arrays(at, &moved, &came, columns);
-        Ok((moved, surveyed, followed))
+        let followed = self.bring_arrays(at, (&moved, &came, words), given, columns);
+        Ok((moved, departures, followed))
     }
 
     /// Gathers the points that leave.
@@ -452,34 +448,27 @@ impl DeviceRankedEngine {
         columns: &[Column<'_>],
         leaving: &Places,
     ) -> Result<Leaving, Refusal> {
-        let device = &mut *self.device;
-        let stride = words_of(columns);
+        let (device, queue) = (&mut *self.device, self.engine.queue());
+        let beside = given.beside(columns);
+        let stride = words_of(beside);
         let mut packed = device.staging.room(&self.engine, stride * leaving.count)?;
-        let rows = Rows {
-            to: &mut packed,
-            first: 0,
-            stride,
-        };
-        let positions = given.view(columns);
-        (device.kernels).gather(&positions, [POSITION; 2], &leaving.view(), rows)?;
-        let ids = device.sets[at].id_words();
-        let rows = Rows {
-            to: &mut packed,
-            first: POSITION,
-            stride,
-        };
-        (device.kernels).gather(&ids, [ID; 2], &leaving.view(), rows)?;
+        let (positions, ids) = (given.view(columns), device.sets[at].id_words());
+        let values = beside.iter().map(|(values, channels)| {
+            let view = values.slice(0..channels * given.points());
+            (view, *channels)
+        });
+        let values: Vec<_> = values.collect();
+        let mut arrays = vec![
+            Words::of(&positions, [POSITION, 0], queue),
+            Words::of(&ids, [ID, POSITION], queue),
+        ];
         let mut first = POINT;
-        for (values, channels) in columns {
-            let rows = Rows {
-                to: &mut packed,
-                first,
-                stride,
-            };
-            let values = values.slice(0..channels * given.points());
-            (device.kernels).gather(&values, [*channels; 2], &leaving.view(), rows)?;
+        for (values, channels) in &values {
+            arrays.push(Words::of(values, [*channels, first], queue));
             first += channels;
         }
+        (device.kernels).gather_rows(&arrays, &leaving.view(), &mut packed, stride)?;
+        drop(arrays);
         device.staging.leave(&self.engine, WHAT, packed)
     }
 
@@ -517,20 +506,21 @@ impl DeviceRankedEngine {
         at: usize,
         columns: &mut [Column<'_>],
         moved: Moved,
+        words: usize,
     ) -> Result<Merged, Refusal> {
         let _span = tracing::debug_span!("ranks.merge").entered();
         let came = self.make_room(at, &moved, columns)?;
         let device = &mut *self.device;
         let positions = &mut device.sets[at].next;
-        let of = came_at(&came, 0, words_of(columns));
-        (device.kernels).refill(&moved.order(), POSITION, of, None, positions)?;
+        let array = Words::in_place(positions, [POSITION, 0], self.engine.queue());
+        (device.kernels).refill(&moved.order(), &[array], &came, words)?;
         // A survey may change the set, but reads nothing of it.
         let positions = std::mem::replace(positions, exactly(&self.engine, 0)?);
         let view = positions.slice(0..POSITION * moved.now);
-        let surveyed = self.survey(at, &view, None, true);
+        let surveyed = self.survey_again(at, &view, &moved.order());
         self.device.sets[at].next = positions;
-        let surveyed = surveyed?;
-        if surveyed.how == How::Abroad {
+        let departures = surveyed?;
+        if !departures.leaving.to.is_empty() {
             return Err(Refusal::new(
                 "points have come to a rank that does not own them",
             ));
@@ -538,31 +528,33 @@ impl DeviceRankedEngine {
         Ok(Merged {
             moved,
             came,
-            surveyed,
+            departures,
         })
     }
 
-    /// Brings ids and the arrays of the caller into the order after a migration.
+    /// Brings ids and the arrays of the caller into the order after a migration, in which rows of
+    /// `words` words came.
     fn bring_arrays(
         &mut self,
         at: usize,
-        moved: &Moved,
-        came: &CudaSlice<u32>,
+        (moved, came, words): (&Moved, &CudaSlice<u32>, usize),
+        given: Given<'_>,
         columns: &mut [Column<'_>],
     ) -> Result<(), Refusal> {
-        let (order, stride) = (moved.order(), words_of(columns));
-        let device = &mut *self.device;
-        let (kernels, set) = (&device.kernels, &mut device.sets[at]);
+        let (device, queue) = (&mut *self.device, self.engine.queue());
+        let set = &mut device.sets[at];
         set.points = moved.now;
-        let of = came_at(came, POSITION, stride);
-        kernels.refill(&order, ID, of, None, &mut set.ids)?;
+        let mut arrays = vec![Words::in_place(&mut set.ids, [ID, POSITION], queue)];
+        let positions = columns.len() - given.beside(columns).len();
         let mut first = POINT;
-        for (values, channels) in columns {
-            let of = came_at(came, first, stride);
-            kernels.refill(&order, *channels, of, None, values)?;
-            first += *channels;
+        for (k, (values, channels)) in columns.iter_mut().enumerate() {
+            // The caller's positions are those of the set.
+            let of_position = k < positions;
+            let begin = if of_position { 0 } else { first };
+            arrays.push(Words::in_place(values, [*channels, begin], queue));
+            first += if of_position { 0 } else { *channels };
         }
-        Ok(())
+        (device.kernels).refill(&moved.order(), &arrays, came, words)
     }
 }
 

@@ -96,6 +96,7 @@ mod kernels;
 mod lists;
 mod migration;
 mod places;
+mod rows;
 mod sample;
 mod set;
 mod staging;

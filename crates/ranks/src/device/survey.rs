@@ -6,10 +6,11 @@
 //! points have left the box of the table the host makes another one, and the device looks again.
 
 use super::{
+    arrays::extend,
     classes::{ClassTable, SEVERAL},
     departures::{Departures, ListTable, Table},
     engine::DeviceRankedEngine,
-    kernels::{DeviceClasses, FOUND, NOT_FINITE, Rows, SPECIAL, UNKNOWN},
+    kernels::{DeviceClasses, FOUND, NOT_FINITE, Refilled, Rows, SPECIAL, UNKNOWN},
     places::Places,
     set::{ID, POSITION, id_of},
     staging::{behind, download, zeros},
@@ -57,18 +58,23 @@ fn extent_of(found: &[u32]) -> Bounds {
 }
 
 impl DeviceRankedEngine {
-    /// Looks at the positions of a set, its own or new ones. If they are to be `sorted` the engine
-    /// gets them too, and sorts them while the host learns what was found.
+    /// Looks at new positions of a set, and copies them to the array that takes the place of its
+    /// own if all ranks can use theirs.
     pub(super) fn survey(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
         ids: Option<&[u64]>,
-        sorted: bool,
     ) -> Result<Surveyed, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
-        let mut bounds = self.look(at, positions, sorted)?;
+        let begun = self.start_look(at, positions, None)?;
+        // Started before the wait, which takes longer than that.
+        let next = &mut self.device.sets[at].next;
+        extend(&self.engine, next, 0, positions.len())?;
+        let mut to = next.slice_mut(0..positions.len());
+        (self.engine.queue()).copy_on_device(NUMBERS, positions, &mut to)?;
+        let mut bounds = self.look_done(begun)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
         let corners = Bounds::of(f32::positions(&corners), &self.domain);
         if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
@@ -76,7 +82,7 @@ impl DeviceRankedEngine {
         }
         let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
             if self.fit_table(at, &bounds, points)? {
-                self.look(at, positions, false)?;
+                self.look(at, positions)?;
             }
             self.departures(at, positions)?
         } else {
@@ -94,22 +100,57 @@ impl DeviceRankedEngine {
         })
     }
 
-    /// One pass of the device over positions: what it finds, and the extent. It has split the
-    /// special points if there is a table, as far as there was room.
-    fn look(
+    /// Looks at the points of a set after a migration. The engine gets their positions too, and
+    /// sorts them while the host learns where they go.
+    pub(super) fn survey_again(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
-        sorted: bool,
-    ) -> Result<Bounds, Refusal> {
+        order: &Refilled<'_>,
+    ) -> Result<Departures, Refusal> {
+        let _span = tracing::debug_span!("ranks.survey").entered();
+        if self.start_look(at, positions, Some(order))? {
+            self.device.surveyed = Some(behind(&self.engine)?);
+        }
+        let owned = self.device.sets[at].names.owned;
+        self.engine.update(owned, positions)?;
+        if positions.is_empty() {
+            return Departures::none(&self.engine);
+        }
+        self.read_found()?;
+        self.departures(at, positions)
+    }
+
+    /// One pass of the device over positions: what it finds, and the extent. It has split the
+    /// special points if there is a table, as far as there was room.
+    fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+        let begun = self.start_look(at, positions, None)?;
+        self.look_done(begun)
+    }
+
+    /// Waits for a pass that has begun, and returns the extent.
+    fn look_done(&mut self, begun: bool) -> Result<Bounds, Refusal> {
+        if !begun {
+            return Ok(Bounds::EMPTY);
+        }
+        self.read_found()?;
+        Ok(extent_of(&self.device.found))
+    }
+
+    /// Starts such a pass, of fewer points if it is one after a migration whose points were looked
+    /// at before; returns false if there are no points.
+    fn start_look(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+        order: Option<&Refilled<'_>>,
+    ) -> Result<bool, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
         device.surveyed = None;
         if points == 0 {
             device.found.fill(0);
-            if sorted {
-                self.engine.update(device.sets[at].names.owned, positions)?;
-            }
-            return Ok(Bounds::EMPTY);
+            device.survey.of = None;
+            return Ok(false);
         }
         let table = &mut device.sets[at].table;
         let (table, _) = match table {
@@ -128,19 +169,17 @@ impl DeviceRankedEngine {
         };
         let (kernels, survey) = (&device.kernels, &mut device.survey);
         survey.fit_lists(&self.engine, table.lists.masks.lists)?;
-        kernels.survey(&self.engine, positions, &table.device, survey)?;
+        match order.filter(|order| survey.knows(at, order.before, points)) {
+            Some(order) => kernels.survey_again(positions, order, &table.device, survey)?,
+            None => kernels.survey(&self.engine, positions, &table.device, survey)?,
+        }
+        survey.of = Some((at, points));
         if self.comm.ranks() > 1 {
             kernels.write_special(points, survey)?;
             kernels.split(&self.engine, &table.lists.masks, survey)?;
         }
         self.ask_found()?;
-        if sorted {
-            let device = &mut *self.device;
-            device.surveyed = Some(behind(&self.engine)?);
-            self.engine.update(device.sets[at].names.owned, positions)?;
-        }
-        self.read_found()?;
-        Ok(extent_of(&self.device.found))
+        Ok(true)
     }
 
     /// Asks for what a survey and a split have found.
@@ -177,7 +216,7 @@ impl DeviceRankedEngine {
             let listed = begins.last().map_or(0, |end| *end as usize);
             if special > survey.room() {
                 survey.make_room(&self.engine, special)?;
-                self.look(at, positions, false)?;
+                self.look(at, positions)?;
                 continue;
             }
             if found[UNKNOWN] != 0 && !classified {

@@ -229,8 +229,18 @@ impl DeviceNeighborhood for OnGpus {
         counted.map_err(Error::elsewhere)
     }
 
-    fn finish(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<Progress, Error> {
-        let finished = self.engine.finish_with(sums, minima);
+    fn wait(&mut self) -> Result<Progress, Error> {
+        self.engine.wait().map_err(Error::elsewhere)
+    }
+
+    fn finish(
+        &mut self,
+        waited: Result<Progress, Error>,
+        sums: &mut [f64],
+        minima: &mut [f64],
+    ) -> Result<Progress, Error> {
+        let waited = waited.map_err(Refusal::new);
+        let finished = self.engine.finish_with(waited, sums, minima);
         finished.map_err(Error::elsewhere)
     }
 

@@ -472,19 +472,34 @@ impl DeviceRankedEngine {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; what was
     /// computed since the last call does not count then.
     pub fn finish(&mut self) -> Result<Progress, Error> {
-        self.finish_with(&mut [], &mut [])
+        let waited = self.wait().map_err(Refusal::from);
+        self.finish_with(waited, &mut [], &mut [])
     }
 
-    /// The same with numbers that become sums and minima over all ranks, also where one refuses.
+    /// Waits for the border, which has less to do, and then for owned points; says whether what was
+    /// computed counts on this rank.
+    pub(crate) fn wait(&mut self) -> Result<Progress, nearfield::Error> {
+        self.engine.usable()?;
+        let border = self.device.border.engine.finish();
+        let interior = self.engine.finish()?;
+        self.device.staging.clock.read(self.engine.queue());
+        Ok(match border? {
+            Progress::Valid => interior,
+            Progress::Repeat => Progress::Repeat,
+        })
+    }
+
+    /// Whether what was computed counts on all ranks. Numbers become sums and minima over all
+    /// ranks, also where one refuses.
     pub(crate) fn finish_with(
         &mut self,
+        waited: Result<Progress, Refusal>,
         sums: &mut [f64],
         minima: &mut [f64],
     ) -> Result<Progress, Error> {
-        let finished = self.finish_both().map_err(Refusal::from);
-        let repeats = matches!(&finished, Ok(both) if both.contains(&Progress::Repeat));
+        let repeats = matches!(waited, Ok(Progress::Repeat));
         let mut all = [&[f64::from(u8::from(!repeats))], &*minima].concat();
-        let agreed = self.comm.agree_on(finished.map(drop), sums, &mut all);
+        let agreed = self.comm.agree_on(waited.map(drop), sums, &mut all);
         minima.copy_from_slice(&all[1..]);
         agreed?;
         Ok(match all[0] {
@@ -502,15 +517,6 @@ impl DeviceRankedEngine {
         let end = device.staging.mark(&device.border.engine)?;
         let waits = self.engine.stream().wait(&end);
         waits.map_err(|error| driver("joining streams", error))
-    }
-
-    /// Waits for the border, which has less to do, and then for owned points.
-    fn finish_both(&mut self) -> Result<[Progress; 2], nearfield::Error> {
-        self.engine.usable()?;
-        let border = self.device.border.engine.finish();
-        let interior = self.engine.finish()?;
-        self.device.staging.clock.read(self.engine.queue());
-        Ok([interior, border?])
     }
 
     /// Times halos on the device from now on, or no longer. Events of the device time them, and

@@ -393,7 +393,12 @@ impl DeviceRankedEngine {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
         let words = words_of(given.beside(columns));
-        let Departures { leaving, left, .. } = looked.survey.departures;
+        let Departures {
+            leaving,
+            left,
+            seen,
+            border,
+        } = looked.survey.departures;
         let packed = looked.packed.map(Leaving::wait).transpose();
         let own = packed.as_ref().map(drop).map_err(Refusal::clone);
         let sent =
@@ -409,6 +414,12 @@ impl DeviceRankedEngine {
         let came = self.receive(at, exchange, words)?;
         let merged = own.and(sent).and(came).and_then(|sources| {
             let arrivals = sources.iter().map(|source| source.points).sum::<usize>();
+            let unchanged = (left.count == 0 && arrivals == 0).then(|| Departures {
+                leaving: Parcels::new(Vec::new(), left.clone()),
+                left: left.clone(),
+                seen,
+                border,
+            });
             let moved = Moved {
                 before: given.points(),
                 now: given.points() - left.count + arrivals,
@@ -416,7 +427,7 @@ impl DeviceRankedEngine {
                 left,
                 sources,
             };
-            self.merge(at, columns, moved, words)
+            self.merge(at, columns, (moved, words), unchanged)
         });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
@@ -499,14 +510,15 @@ impl DeviceRankedEngine {
         device.staging.upload(engine, WHAT)
     }
 
-    /// The positions of a set in the order after a migration, and their survey; and room for all
-    /// that follows.
+    /// The positions of a set in the order after a migration, in which rows of `words` words came,
+    /// and their survey, which is `unchanged` if only other ranks have lost or got points; and room
+    /// for all that follows.
     fn merge(
         &mut self,
         at: usize,
         columns: &mut [Column<'_>],
-        moved: Moved,
-        words: usize,
+        (moved, words): (Moved, usize),
+        unchanged: Option<Departures>,
     ) -> Result<Merged, Refusal> {
         let _span = tracing::debug_span!("ranks.merge").entered();
         let came = self.make_room(at, &moved, columns)?;
@@ -517,7 +529,10 @@ impl DeviceRankedEngine {
         // A survey may change the set, but reads nothing of it.
         let positions = std::mem::replace(positions, exactly(&self.engine, 0)?);
         let view = positions.slice(0..POSITION * moved.now);
-        let surveyed = self.survey_again(at, &view, &moved.order());
+        let surveyed = match unchanged {
+            Some(departures) => self.sort_surveyed(at, &view).map(|()| departures),
+            None => self.survey_again(at, &view, &moved.order()),
+        };
         self.device.sets[at].next = positions;
         let departures = surveyed?;
         if !departures.leaving.to.is_empty() {

@@ -109,16 +109,24 @@ impl DeviceRankedEngine {
         order: &Refilled<'_>,
     ) -> Result<Departures, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
-        if self.start_look(at, positions, Some(order))? {
-            self.device.surveyed = Some(behind(&self.engine)?);
-        }
-        let owned = self.device.sets[at].names.owned;
-        self.engine.update(owned, positions)?;
+        self.start_look(at, positions, Some(order))?;
+        self.sort_surveyed(at, positions)?;
         if positions.is_empty() {
             return Departures::none(&self.engine);
         }
         self.read_found()?;
         self.departures(at, positions)
+    }
+
+    /// Gives the engine positions of a set behind their survey.
+    pub(super) fn sort_surveyed(
+        &mut self,
+        at: usize,
+        positions: &CudaView<'_, f32>,
+    ) -> Result<(), Refusal> {
+        let device = &mut *self.device;
+        device.surveyed = Some(behind(&self.engine)?);
+        Ok(self.engine.update(device.sets[at].names.owned, positions)?)
     }
 
     /// One pass of the device over positions: what it finds, and the extent. It has split the

@@ -135,7 +135,9 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         body.own(started)?;
         loop {
             body.evaluate_forces(config)?;
-            match unlocked(&mut body.near).finish(&mut [], &mut [])? {
+            let near = unlocked(&mut body.near);
+            let waited = near.wait();
+            match near.finish(waited, &mut [], &mut [])? {
                 Progress::Valid => return Ok(body),
                 Progress::Repeat => {}
             }
@@ -185,7 +187,10 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             let kicked = self.kick(half, 0.0, SECOND_KICK);
             let asked = kicked.and_then(|()| self.ask_totals());
             self.own(asked)?;
-            let (totals, finished) = self.totals_found(N::finish)?;
+            // The engine's wait is that for the totals too.
+            let waited = unlocked(&mut self.near).wait();
+            let (totals, finished) =
+                self.totals_found(|near, sums, minima| near.finish(waited, sums, minima))?;
             let advance = Advance {
                 first: kick_of(&totals[..KICK_SLOTS]),
                 compression: Compression {

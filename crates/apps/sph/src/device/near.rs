@@ -100,8 +100,9 @@ impl DeviceArrays<'_> {
 /// The surroundings of the solver on a GPU.
 ///
 /// All methods are collective but for [`engine`](Self::engine), [`rank`](Self::rank),
-/// [`ranks`](Self::ranks), [`ids`](Self::ids) and [`give_up`](Self::give_up): every rank calls them
-/// in the same order, and an error is the same on all ranks. The provided ones suit a single rank.
+/// [`ranks`](Self::ranks), [`wait`](Self::wait), [`ids`](Self::ids) and [`give_up`](Self::give_up):
+/// every rank calls them in the same order, and an error is the same on all ranks. The provided
+/// ones suit a single rank.
 pub trait DeviceNeighborhood: Send {
     /// The engine of this rank, whose queue the solver uses.
     fn engine(&self) -> &DeviceEngine;
@@ -160,13 +161,28 @@ pub trait DeviceNeighborhood: Send {
     /// When the engine refuses.
     fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error>;
 
-    /// Waits for the device, and says whether what was computed since the last call counts. The
-    /// numbers become those of all ranks, as by [`together`](Self::together), also where the engine
+    /// Waits for the device, and says whether what was computed since the last call counts on this
+    /// rank. Not collective: [`finish`](Self::finish) is told.
+    ///
+    /// # Errors
+    /// When the engine refuses on this rank.
+    fn wait(&mut self) -> Result<Progress, Error>;
+
+    /// Whether what was computed counts on all ranks, as each has it from [`wait`](Self::wait). The
+    /// numbers become those of all ranks, as by [`together`](Self::together), also where one
     /// refuses.
     ///
     /// # Errors
-    /// When the engine refuses, or a rank is lost.
-    fn finish(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<Progress, Error>;
+    /// When an engine refuses, or a rank is lost.
+    fn finish(
+        &mut self,
+        waited: Result<Progress, Error>,
+        sums: &mut [f64],
+        minima: &mut [f64],
+    ) -> Result<Progress, Error> {
+        let _ = (sums, minima);
+        waited
+    }
 
     /// The ids of the fluid of this rank, two words each, the low one first.
     ///
@@ -327,7 +343,7 @@ impl DeviceNeighborhood for OneGpu {
         Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
     }
 
-    fn finish(&mut self, _: &mut [f64], _: &mut [f64]) -> Result<Progress, Error> {
+    fn wait(&mut self) -> Result<Progress, Error> {
         Ok(self.engine.finish()?)
     }
 

@@ -25,7 +25,7 @@
 
 use crate::curve;
 use nearfield_grid::{Bounds, Cell, Lattice};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// The curve, where it is cut, and the lattice under it.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,29 +100,71 @@ impl Domains {
         self.shift == 0 && self.offsets == [1; 3]
     }
 
-    /// The brick of a cell or of its image in the box.
-    pub(crate) fn brick_of_image(&self, cell: Cell) -> [u32; 3] {
-        std::array::from_fn(|axis| match self.cells[axis] {
-            0 => self.brick_along(axis, cell[axis]),
-            cells => self.brick_along(axis, cell[axis].rem_euclid(cells)),
-        })
-    }
-
     /// The place along the curve of a brick.
     ///
     /// The bricks along an axis are spread over a power of two, so that the halves, quarters and so
     /// on of the curve are those of the extent: ranks then meet in faces that are flat.
     pub(crate) fn place(&self, brick: [u32; 3]) -> u64 {
-        curve::place(std::array::from_fn(|axis| {
-            let bricks = u64::from(self.bricks[axis]);
-            (u64::from(brick[axis]) * bricks.next_power_of_two() / bricks) as u32
-        }))
+        curve::place(std::array::from_fn(|axis| self.on_curve(axis, brick[axis])))
+    }
+
+    /// The number of a brick along an axis, as the curve has it.
+    fn on_curve(&self, axis: usize, brick: u32) -> u32 {
+        let bricks = u64::from(self.bricks[axis]);
+        (u64::from(brick) * bricks.next_power_of_two() / bricks) as u32
     }
 
     /// The rank that owns a brick.
     pub(crate) fn owner(&self, brick: [u32; 3]) -> u32 {
-        let place = self.place(brick);
+        self.owner_at(self.place(brick))
+    }
+
+    /// The rank that owns a place on the curve.
+    fn owner_at(&self, place: u64) -> u32 {
         self.cuts.partition_point(|cut| *cut <= place) as u32
+    }
+
+    /// Calls `visit` with the owners of all cells of a box, which has this many from `low` on along
+    /// each axis, images included: for parts of the box with one owner each, as ranges of cells
+    /// from its first one on.
+    pub(crate) fn owners_of_box(
+        &self,
+        low: Cell,
+        size: [usize; 3],
+        mut visit: impl FnMut([Range<usize>; 3], u32),
+    ) {
+        // By axis and cell.
+        let numbers: [Vec<u32>; 3] = std::array::from_fn(|axis| {
+            let number = |k: usize| {
+                let cell = low[axis] + k as i64;
+                let image = match self.cells[axis] {
+                    0 => cell,
+                    cells => cell.rem_euclid(cells),
+                };
+                self.on_curve(axis, self.brick_along(axis, image))
+            };
+            (0..size[axis]).map(number).collect()
+        });
+        let mut boxes = vec![size.map(|cells| 0..cells)];
+        while let Some(cells) = boxes.pop() {
+            let Some((corner, level)) = cube_around(&numbers, &cells) else {
+                continue;
+            };
+            let last = (1u64 << (3 * level)) - 1;
+            let first = curve::place(corner) & !last;
+            let owner = self.owner_at(first);
+            if owner == self.owner_at(first + last) {
+                visit(cells, owner);
+                continue;
+            }
+            let halves = cells.map(|Range { start, end }| {
+                let middle = start + (end - start) / 2;
+                [start..middle, middle..end]
+            });
+            for child in 0..8 {
+                boxes.push([0, 1, 2].map(|axis| halves[axis][child >> axis & 1].clone()));
+            }
+        }
     }
 
     /// The bricks along an axis that hold cells `low` to `high`, images included.
@@ -203,8 +245,7 @@ impl Domains {
         }
         let places = 1u64 << (3 * level);
         let first = curve::place(corner) & !(places - 1);
-        let owner = |place: u64| self.cuts.partition_point(|cut| *cut <= place) as u32;
-        let all = owner(first)..=owner(first + (places - 1));
+        let all = self.owner_at(first)..=self.owner_at(first + (places - 1));
         if all.clone().all(|owner| owners.contains(&owner)) {
             return;
         }
@@ -220,6 +261,18 @@ impl Domains {
     }
 }
 
+/// The smallest cube of the curve, by a corner and a power of 2, that has all cells of a box; none
+/// if that is empty. Cells have these numbers on the curve along each axis.
+fn cube_around(numbers: &[Vec<u32>; 3], cells: &[Range<usize>; 3]) -> Option<([u32; 3], u32)> {
+    let (mut corner, mut differ) = ([0; 3], 0);
+    for axis in 0..3 {
+        let along = &numbers[axis][cells[axis].clone()];
+        corner[axis] = *along.iter().min()?;
+        differ |= corner[axis] ^ along.iter().max()?;
+    }
+    Some((corner, u32::BITS - differ.leading_zeros()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +280,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn owners_within_a_box_are_those_of_its_bricks() {
+    fn owners_of_a_box_are_those_of_its_bricks() {
         let mut state = 7u64;
         let mut below = |n: u64| {
             state = state
@@ -268,6 +321,21 @@ mod tests {
                 found.sort_unstable();
                 let expected: Vec<u32> = expected.into_iter().collect();
                 assert_eq!(found, expected, "case {case}: {within:?}");
+                // Also of cells beyond the bricks, each once.
+                let first = within.each_ref().map(|range| i64::from(*range.start()) - 2);
+                let size = within.map(|range| range.count() + 3);
+                let mut left = size.iter().product::<usize>();
+                domains.owners_of_box(first, size, |[x, y, z], owner| {
+                    for (z, y) in z.flat_map(|z| y.clone().map(move |y| (z, y))) {
+                        for x in x.clone() {
+                            let offset = [x, y, z];
+                            let cell = [0, 1, 2].map(|axis| first[axis] + offset[axis] as i64);
+                            assert_eq!(owner, domains.owner(domains.brick(cell)), "{cell:?}");
+                            left -= 1;
+                        }
+                    }
+                });
+                assert_eq!(left, 0);
             }
         }
     }

@@ -10,7 +10,7 @@
 use crate::{curve, domains::Domains, scalar::Scalar};
 use nearfield_grid::{
     Bounds, Cell,
-    memory::{Shortage, filled, make_room_for_one},
+    memory::{Shortage, copied, filled, make_room_for_one, with_room},
 };
 use std::{
     collections::HashMap,
@@ -48,8 +48,6 @@ pub(crate) const CELLS_PER_POINT: usize = 4;
 pub(crate) const FEW_CELLS: usize = 1 << 12;
 /// Bricks that are looked at one by one: their owners are kept, as all around ask for them.
 const FEW_BRICKS: usize = 27;
-/// Cells along the edge of a cube whose classes are found together.
-pub(crate) const CUBE: usize = 4;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "cells at the borders of ranks";
 
@@ -189,69 +187,77 @@ impl Seen {
         }
     }
 
-    /// The classes of the cells of a cube from `low` on, x fastest, or `None` where cells have to
-    /// be looked at one by one. The cells around the cube are looked up once, not by each of those
-    /// that they are next to.
+    /// The classes of the cells of a box from `low` on, x fastest, or `None` where cells have to be
+    /// looked at one by one.
     ///
     /// # Errors
     /// As [`survey`](Self::survey).
-    pub(crate) fn classes_of_cube(
+    pub(crate) fn classes_of_box(
         &mut self,
         domains: &Domains,
         low: Cell,
-    ) -> Result<Option<[u32; CUBE * CUBE * CUBE]>, Shortage> {
+        size: [usize; 3],
+    ) -> Result<Option<Vec<u32>>, Shortage> {
         if self.reach != 1 || !domains.are_of_single_cells() {
             return Ok(None);
         }
-        const AROUND: usize = CUBE + 2;
-        // By cell, the cube's neighbours among them: a bit for its owner.
-        let (mut owners, mut bits) = (Vec::new(), [0u32; AROUND * AROUND * AROUND]);
-        for (at, bit) in bits.iter_mut().enumerate() {
-            let offset = [at % AROUND, at / AROUND % AROUND, at / AROUND / AROUND];
-            let cell = std::array::from_fn(|axis| low[axis] - 1 + offset[axis] as i64);
-            let owner = self.owner(domains, domains.brick_of_image(cell));
-            let known = owners.iter().position(|known| *known == owner);
-            let place = known.unwrap_or(owners.len());
-            if known.is_none() {
-                if place == 32 {
-                    return Ok(None);
+        // A cell more on every side: a bit for the owner of each.
+        let [width, depth, height] = size.map(|cells| cells + 2);
+        let mut bits = filled(width * depth * height, 0u32, WHAT)?;
+        let mut owners = Vec::new();
+        domains.owners_of_box(
+            low.map(|cell| cell - 1),
+            [width, depth, height],
+            |[x, y, z], owner| {
+                let known = owners.iter().position(|known| *known == owner);
+                let place = known.unwrap_or(owners.len());
+                if known.is_none() {
+                    owners.push(owner);
                 }
-                make_room_for_one(&mut owners, WHAT)?;
-                owners.push(owner);
-            }
-            *bit = 1 << place;
+                for z in z {
+                    for y in y.clone() {
+                        let row = (z * depth + y) * width;
+                        bits[row + x.start..row + x.end]
+                            .fill(1u32.checked_shl(place as u32).unwrap_or(0));
+                    }
+                }
+            },
+        );
+        if owners.len() > 32 {
+            return Ok(None);
         }
         // The owners of three cells in a row along each axis in turn.
-        let mut around = bits;
-        for step in [1, AROUND, AROUND * AROUND] {
+        let mut around = copied(&bits, WHAT)?;
+        for step in [1, width, width * depth] {
             for at in 0..around.len() - 2 * step {
                 around[at] |= around[at + step] | around[at + 2 * step];
             }
         }
-        let (mut classes, mut last) = ([0; CUBE * CUBE * CUBE], None);
-        for (at, class) in classes.iter_mut().enumerate() {
-            let offset = [at % CUBE, at / CUBE % CUBE, at / CUBE / CUBE];
-            let place = |first: usize| {
-                (((offset[2] + first) * AROUND) + offset[1] + first) * AROUND + offset[0] + first
-            };
-            let seen = [bits[place(1)], around[place(0)]];
-            *class = match last {
-                Some((same, class)) if same == seen => class,
-                _ => {
-                    let of = |bits: u32| {
-                        let places = (0..owners.len()).filter(move |place| bits >> place & 1 == 1);
-                        places.map(|place| owners[place])
-                    };
-                    let mut ranks: Vec<u32> = of(seen[1]).collect();
-                    ranks.sort_unstable();
-                    let owner = owners[seen[0].trailing_zeros() as usize];
-                    let near = false;
-                    self.number(Class { owner, ranks, near })?
+        let mut classes = with_room(size.iter().product(), WHAT)?;
+        let mut last = ([0; 2], 0);
+        for z in 0..size[2] {
+            for y in 0..size[1] {
+                let first = (z * depth + y) * width;
+                let own = first + (depth + 1) * width + 1;
+                for x in 0..size[0] {
+                    let seen = [bits[own + x], around[first + x]];
+                    if last.0 != seen {
+                        last = (seen, self.class_of_bits(&owners, seen)?);
+                    }
+                    classes.push(last.1);
                 }
-            };
-            last = Some((seen, *class));
+            }
         }
         Ok(Some(classes))
+    }
+
+    /// The class of cells with their own owner and those around, as bits that stand for `owners`.
+    fn class_of_bits(&mut self, owners: &[u32], [own, around]: [u32; 2]) -> Result<u32, Shortage> {
+        let places = (0..owners.len()).filter(|place| around >> place & 1 == 1);
+        let mut ranks: Vec<u32> = places.map(|place| owners[place]).collect();
+        ranks.sort_unstable();
+        let (owner, near) = (owners[own.trailing_zeros() as usize], false);
+        self.number(Class { owner, ranks, near })
     }
 
     /// The class of a cell that the table does not have, though it may have a `slot` for it.

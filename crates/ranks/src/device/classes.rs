@@ -12,7 +12,7 @@
 use super::cores;
 use crate::{
     domains::Domains,
-    seen::{CELLS_PER_POINT, CUBE, Class, FEW_CELLS, Seen},
+    seen::{CELLS_PER_POINT, Class, FEW_CELLS, Seen},
 };
 use nearfield_grid::{
     Bounds,
@@ -197,9 +197,17 @@ impl ClassTable {
         let size = self.shift + PART;
         let of_all = seen.class_of_block(domains, cells_of(at, size))?;
         if of_all.is_none() {
-            let blocks = dims.map(|blocks| blocks as usize).iter().product();
-            table.classes = filled(blocks, SEVERAL, WHAT)?;
-            table.fill_cube(&mut seen, domains, at, size)?;
+            let dims = dims.map(|blocks| blocks as usize);
+            let found = match self.shift {
+                0 => seen.classes_of_box(domains, low, dims)?,
+                _ => None,
+            };
+            if let Some(classes) = found {
+                table.classes = classes;
+            } else {
+                table.classes = filled(dims.iter().product(), SEVERAL, WHAT)?;
+                table.fill_cube(&mut seen, domains, at, size)?;
+            }
         }
         Ok(Part {
             table,
@@ -237,13 +245,6 @@ impl ClassTable {
                 // They are marked already.
                 return Ok(());
             }
-            if self.shift == 0
-                && size == CUBE.ilog2()
-                && let Some(classes) = seen.classes_of_cube(domains, low)?
-            {
-                self.put_cube(low, &within, &classes);
-                return Ok(());
-            }
             for child in 0..8 {
                 let child = [0, 1, 2].map(|axis| 2 * at[axis] + (child >> axis & 1));
                 self.fill_cube(seen, domains, child, size - 1)?;
@@ -258,22 +259,6 @@ impl ClassTable {
             }
         }
         Ok(())
-    }
-
-    /// Writes the classes of the cells of a cube from `low` on, those `within` the box.
-    fn put_cube(&mut self, low: [i64; 3], within: &[Range<usize>; 3], classes: &[u32]) {
-        let [x, y, z] = within;
-        // Of the first cell there, from the cube's.
-        let from = |axis: usize, first: usize| (first as i64 + self.low[axis] - low[axis]) as usize;
-        let [width, depth] = [self.dims[0] as usize, self.dims[1] as usize];
-        for k in z.clone() {
-            for j in y.clone() {
-                let row = (k * depth + j) * width;
-                let first = (from(2, k) * CUBE + from(1, j)) * CUBE + from(0, x.start);
-                self.classes[row + x.start..row + x.end]
-                    .copy_from_slice(&classes[first..first + x.len()]);
-            }
-        }
     }
 
     /// Whether all points within `bounds` are in the box.

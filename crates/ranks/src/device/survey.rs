@@ -115,6 +115,13 @@ impl DeviceRankedEngine {
             return Departures::none(&self.engine);
         }
         self.read_found()?;
+        if self.device.found[UNKNOWN] != 0 {
+            // Points may have come from beyond the table.
+            let bounds = self.look(at, positions)?;
+            if self.fit_table(at, &bounds, positions.len() / POSITION)? {
+                self.look(at, positions)?;
+            }
+        }
         self.departures(at, positions)
     }
 

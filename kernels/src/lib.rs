@@ -222,8 +222,6 @@ pub const PLACES: Source = Source {
         "survey",
         "survey_changed",
         "survey_count",
-        "survey_changed",
-        "survey_count",
         "survey_scan",
         "survey_write",
         "split_count",

@@ -125,7 +125,7 @@ impl Communicator {
         self.agree_on(local, &mut [], minima)
     }
 
-    /// The same, and `sums` become the sums over all ranks. Both do also if a rank refuses.
+    /// The same, and `sums` become sums over all ranks. If a rank refuses both are right too.
     pub(crate) fn agree_on<R>(
         &mut self,
         local: Result<R, Refusal>,

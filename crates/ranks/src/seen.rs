@@ -115,7 +115,7 @@ impl Seen {
         &self.classes
     }
 
-    /// The same, and nothing else.
+    /// The same, without what else is known.
     pub(crate) fn into_classes(self) -> Vec<Class> {
         self.classes
     }
@@ -209,21 +209,26 @@ impl Seen {
             low.map(|cell| cell - 1),
             [width, depth, height],
             |[x, y, z], owner| {
+                if owners.len() > u32::BITS as usize {
+                    return;
+                }
                 let known = owners.iter().position(|known| *known == owner);
                 let place = known.unwrap_or(owners.len());
                 if known.is_none() {
                     owners.push(owner);
                 }
+                let Some(bit) = 1u32.checked_shl(place as u32) else {
+                    return;
+                };
                 for z in z {
                     for y in y.clone() {
                         let row = (z * depth + y) * width;
-                        bits[row + x.start..row + x.end]
-                            .fill(1u32.checked_shl(place as u32).unwrap_or(0));
+                        bits[row + x.start..row + x.end].fill(bit);
                     }
                 }
             },
         );
-        if owners.len() > 32 {
+        if owners.len() > u32::BITS as usize {
             return Ok(None);
         }
         // The owners of three cells in a row along each axis in turn.

@@ -362,6 +362,8 @@ mod tests {
         assert_eq!(agrees(&points, Domain::OPEN, 5), 0);
         let periodic = Domain::new([Some(12.0), None, Some(12.0)]).unwrap();
         assert_eq!(agrees(&points, periodic, 3), 0);
+        // More owners than a word has bits.
+        assert_eq!(agrees(&points, Domain::OPEN, 60), 0);
     }
 
     #[test]

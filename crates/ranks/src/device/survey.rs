@@ -69,7 +69,7 @@ impl DeviceRankedEngine {
         let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
         let begun = self.start_look(at, positions, None)?;
-        // Started before the wait, which takes longer than that.
+        // The device copies while the host learns what it has found.
         let next = &mut self.device.sets[at].next;
         extend(&self.engine, next, 0, positions.len())?;
         let mut to = next.slice_mut(0..positions.len());

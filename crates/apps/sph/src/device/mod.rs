@@ -327,7 +327,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             .map_err(failed)
     }
 
-    /// The totals that were asked for, of all ranks, which `add` them up; and what that returns.
+    /// The totals that were asked for, of all ranks, and the result of `add`, which makes them so.
     fn totals_found<R>(
         &mut self,
         add: impl FnOnce(&mut N, &mut [f64], &mut [f64]) -> Result<R, Error>,

@@ -2,52 +2,63 @@
 //! arguments.
 
 use super::{
-    assemble::{self, Batch, CONSTANTS},
     generate::{ARGUMENTS, Called, Made, Ty},
-    glam,
-    subject::{self, Kernel},
+    subject,
 };
 use nearfield_testkit::{
     kernels::{SHIM, compile, odd_or_random},
     random::Random,
 };
-use std::{fmt::Write, fs, path::Path, process::Command};
+use std::{
+    env, fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Argument lists that every function gets.
 const CALLS: usize = 200;
+
 /// Rust in front of the functions.
 const RUST: &str = "#![allow(warnings, arithmetic_overflow, unconditional_panic)]
-use glam::{Vec2, Vec3};
-fn sane(x: f32) -> f32 { if x.is_nan() { 1.0 } else { x } }
-fn sane3(v: Vec3) -> Vec3 { Vec3::new(sane(v.x), sane(v.y), sane(v.z)) }
+use nearfield_pairs::{Channels, pair_fn, __device::{Device, DeviceFunction, assembled}};
+use nearfield_pairs::__device::glam::{Vec2, Vec3};
 ";
 
-/// C++ in front of them.
-const CPP: &str = "
-inline float sane(float x) { return x != x ? 1.0f : x; }
-inline nf::Vec3 sane3(nf::Vec3 v) { return {sane(v.x), sane(v.y), sane(v.z)}; }
-";
-
-/// The main functions of both programs, before and behind the calls: files of words go in and out,
-/// first those of the kernel and then those of one call after the other.
-const RUST_MAIN: [&str; 2] = [
+/// The Rust program: with one file it writes the text, with two it computes. Files of words go in
+/// and out, first those of the kernel and then those of one call after the other.
+const RUST_MAIN: [&str; 3] = [
     "fn main() {
     let files: Vec<String> = std::env::args().collect();
     let bytes = std::fs::read(&files[1]).unwrap();
     let words: Vec<u32> = bytes.chunks(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
     let kernel = Kernel::of(&words[..KERNEL]);
+    if files.len() == 2 {
+        let all = assembled(|device| vec![
+",
+    "        ]).unwrap();
+        println!(\"{}\", all.text);
+        let bits: Vec<String> = all.uniforms.iter().chain(&[0.0]).map(|u| format!(\"{:#x}\", u.to_bits())).collect();
+        println!(\"const unsigned bits_of_uniforms[] = {{{}}};\", bits.join(\", \"));
+        println!(\"//calls\");
+        for call in all.added { println!(\"{call}\"); }
+        return;
+    }
     let mut out: Vec<u32> = Vec::new();
     for w in words[KERNEL..].chunks(CALL) {
         let f = |k: usize| f32::from_bits(w[k]);
+        let wide = |k: usize| w[k] as u64 | (w[k + 1] as u64) << 32;
         let t = (f(8), w[9]);
         let (a, b, c, d, e, v) = (f(0), f(1), w[2], w[3] as i32, w[4] & 1 == 1, [f(5), f(6), f(7)]);
         let (p, q, r) = (Vec3::new(f(10), f(11), f(12)), Vec2::new(f(13), f(14)), Point::of(&w[15..20]));
+        let (s, u) = (wide(20) as usize, wide(22));
 ",
     "    }
     std::fs::write(&files[2], out.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>()).unwrap();
 }
 ",
 ];
+
 const CPP_MAIN: [&str; 2] = [
     "
 template <class T>
@@ -66,12 +77,14 @@ int main(int, char** files) {
         const float a = w[0], b = w[1];
         const nf::u32 c = nf::read<nf::u32>(w + 2);
         const nf::i32 d = nf::read<nf::i32>(w + 3);
-        const bool e = nf::both(nf::read<nf::u32>(w + 4), nf::u32(1)) == nf::u32(1);
+        const bool e = (nf::read<nf::u32>(w + 4) & 1u) == 1u;
         const auto v = nf::read<nf::array<float, 3>>(w + 5);
         const auto t = nf::read<nf::tuple<float, nf::u32>>(w + 8);
         const auto p = nf::read<nf::Vec3>(w + 10);
         const auto q = nf::read<nf::Vec2>(w + 13);
-        const auto r = nf::read<Point>(w + 15);
+        const auto r = nf::read<translated::Point_>(w + 15);
+        const auto s = nf::read<nf::usize>(w + 20);
+        const auto u = nf::read<nf::u64>(w + 22);
 ",
     "    }
     return std::fclose(out);
@@ -79,49 +92,28 @@ int main(int, char** files) {
 ",
 ];
 
-/// Compares all functions that the translator takes.
+/// Compares what both programs compute.
 ///
 /// # Errors
 /// The function, the arguments and both results where they differ; the messages of a compiler that
-/// refuses its text.
-pub(super) fn compare(functions: &[Made]) -> Result<(), String> {
-    // A function that is refused takes those along that call it.
-    let mut kept = Vec::new();
-    let mut refused: Vec<&str> = Vec::new();
-    for made in functions {
-        let calls = refused
-            .iter()
-            .any(|name| made.text.contains(&format!("{name}(")));
-        match assemble::translated(made) {
-            Ok(text) if !calls => kept.push((made, text)),
-            _ => refused.push(&made.name),
-        }
-    }
-    if kept.is_empty() {
-        return Ok(());
-    }
-    let of_kernel = kernel_words(kept.len() as u64);
-    let batch = Batch {
-        functions: kept,
-        kernel: Kernel::of(&of_kernel),
-    };
-    let functions: Vec<&Made> = batch.functions.iter().map(|function| function.0).collect();
-    let rust_text = rust_program(&functions);
-    let cpp_text = cpp_program(&batch);
-    let both = |message: &str| format!("{message}\n{rust_text}\n{cpp_text}");
+/// refuses a text. `Ok(false)` on a machine without a C++ compiler.
+pub(super) fn compare(functions: &[Made], seed: u64) -> Result<bool, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let cpp = folder.path().join("translated");
-    if !compile(&cpp_text, &cpp).map_err(|error| both(&error))? {
-        return Ok(());
-    }
+    let rust_text = rust_program(functions);
     let rust = folder.path().join("functions");
     compile_rust(&rust_text, &rust)?;
-    let mut input = of_kernel;
-    input.extend(arguments());
+    let mut input = kernel_words(seed);
+    input.extend(arguments(seed));
+    let cpp_text = cpp_program(&rust, &input)?;
+    let both = |message: &str| format!("{message}\n{rust_text}\n{cpp_text}");
+    let cpp = folder.path().join("translated");
+    if !compile(&cpp_text, &cpp).map_err(|error| both(&error))? {
+        return Ok(false);
+    }
     let (expected, found) = (run(&rust, &input)?, run(&cpp, &input)?);
     let mut at = 0;
     for call in input[subject::WORDS..].chunks(words_of_call()) {
-        for made in &functions {
+        for made in functions {
             let count = words(made.gives);
             let results = [&expected, &found].map(|all| all.get(at..at + count));
             at += count;
@@ -131,12 +123,12 @@ pub(super) fn compare(functions: &[Made]) -> Result<(), String> {
                 continue;
             }
             return Err(both(&format!(
-                "{}\nfor the words {call:x?} Rust gives {:x?} and the text {:x?}; of {:?}; both programs:",
-                made.text, results[0], results[1], batch.kernel,
+                "{}\nfor the words {call:x?} Rust gives {:x?} and the text {:x?}; both programs:",
+                made.text, results[0], results[1],
             )));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Words of all arguments of a call.
@@ -149,39 +141,29 @@ fn sizes(declare: impl Fn(&str, usize) -> String) -> String {
     declare("KERNEL", subject::WORDS) + &declare("CALL", words_of_call())
 }
 
-fn cpp_program(batch: &Batch<'_>) -> String {
-    let assembled = assemble::text(batch);
-    let sizes = sizes(|name, size| format!("constexpr int {name} = {size};\n"));
-    let mut text = format!(
-        "{SHIM}#include <cstdio>\n#include <cstring>\n{}\n{sizes}",
-        assembled.text.replacen(
-            nearfield_kernels::pairs::SUBSET,
-            &format!("{}{CPP}", nearfield_kernels::pairs::SUBSET),
-            1
-        ),
-    );
-    let bits = assembled.uniforms.iter().chain(&[0.0]);
-    let bits: Vec<_> = bits
-        .map(|value| format!("{:#x}", value.to_bits()))
-        .collect();
-    let _ = write!(
-        text,
-        "const unsigned bits_of_uniforms[] = {{{}}};",
-        bits.join(", ")
-    );
-    text.push_str(CPP_MAIN[0]);
-    for call in &assembled.added {
-        let _ = writeln!(
-            text,
-            "        put(out, {call}a, b, c, d, e, v, t, p, q, r));"
-        );
+/// The C++ program, with the text that the Rust program writes.
+fn cpp_program(rust: &Path, input: &[u32]) -> Result<String, String> {
+    let words = rust.with_extension("words");
+    write_words(&words, input)?;
+    let output = Command::new(rust).arg(&words).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    text + CPP_MAIN[1]
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (text, calls) = text.split_once("//calls\n").unwrap_or((&text, ""));
+    let sizes = sizes(|name, size| format!("constexpr int {name} = {size};\n"));
+    let mut all = format!("{SHIM}#include <cstdio>\n#include <cstring>\n{text}\n{sizes}");
+    all.push_str(CPP_MAIN[0]);
+    for call in calls.lines() {
+        let _ = writeln!(all, "        put(out, {call}a, b, c, d, e, v, t, p, q, r, s, u));");
+    }
+    Ok(all + CPP_MAIN[1])
 }
 
-fn rust_program(functions: &[&Made]) -> String {
+fn rust_program(functions: &[Made]) -> String {
     let sizes = sizes(|name, size| format!("const {name}: usize = {size};\n"));
-    let mut text = format!("{RUST}{CONSTANTS}{}{sizes}", subject::RUST);
+    let mut text = format!("{RUST}{}{sizes}", subject::ITEMS);
     for made in functions {
         match made.called {
             Called::Free => text.push_str(&made.text),
@@ -191,11 +173,25 @@ fn rust_program(functions: &[&Made]) -> String {
         }
     }
     text.push_str(RUST_MAIN[0]);
+    for Made { name, called, .. } in functions {
+        let _ = match called {
+            Called::Free => writeln!(
+                text,
+                "            <{name} as DeviceFunction>::device(device) + \"(\","
+            ),
+            Called::Method => writeln!(
+                text,
+                "            kernel.__nearfield_device_{name}(device).begun() + \", \","
+            ),
+        };
+    }
+    text.push_str(RUST_MAIN[1]);
     for made in functions {
         let pushed = match made.gives {
             Ty::F32 => "out.push(r.to_bits());",
             Ty::U32 => "out.push(r);",
             Ty::I32 | Ty::Bool => "out.push(r as u32);",
+            Ty::Usize | Ty::U64 => "out.extend([r as u32, (r as u64 >> 32) as u32]);",
             Ty::Array => "out.extend(r.map(f32::to_bits));",
             Ty::Tuple => "out.extend([r.0.to_bits(), r.1]);",
             Ty::Vec3 | Ty::Vec2 => "out.extend(r.to_array().map(f32::to_bits));",
@@ -209,37 +205,46 @@ fn rust_program(functions: &[&Made]) -> String {
         };
         let _ = writeln!(
             text,
-            "        {{ let r = {on}{}(a, b, c, d, e, v, t, p, q, r); {pushed} }}",
+            "        {{ let r = {on}{}(a, b, c, d, e, v, t, p, q, r, s, u); {pushed} }}",
             made.name
         );
     }
-    text + RUST_MAIN[1]
+    text + RUST_MAIN[2]
 }
 
-/// Compiles as a release build does.
+/// Compiles with the meaning of a release build, quickly, against the libraries that this test is
+/// made of.
 fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
     let source = program.with_extension("rs");
     fs::write(&source, text).map_err(|error| error.to_string())?;
-    let compiler = glam::rustc();
-    let mut glam = std::ffi::OsString::from("glam=");
-    glam.push(glam::library()?);
-    let output = Command::new(&compiler)
-        .args(["--edition", "2024", "-O", "--extern"])
-        .arg(glam)
-        .arg("-o")
-        .arg(program)
-        .arg(&source)
-        .output()
-        .map_err(|error| format!("{compiler}: {error}"))?;
+    let compiler = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let own = env::current_exe().map_err(|error| error.to_string())?;
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let mut command = Command::new(&compiler);
+    command.args(["--edition", "2024", "-C", "opt-level=0", "-C", "overflow-checks=off"]);
+    command.args(["-C", "debug-assertions=off", "-C", "codegen-units=4", "-C", "debuginfo=0"]);
+    command.arg("-L").arg(format!("dependency={}", folder.display()));
+    let library = newest(folder, "nearfield_pairs").ok_or("no library of nearfield_pairs")?;
+    command.arg("--extern").arg(format!("nearfield_pairs={}", library.display()));
+    let output = command.arg("-o").arg(program).arg(&source).output();
+    let output = output.map_err(|error| format!("{compiler}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     let messages = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = messages.lines().take(40).collect();
-    Err(format!(
-        "the generator is wrong: {}\n{text}",
-        lines.join("\n")
-    ))
+    Err(format!("the generator is wrong: {}\n{text}", lines.join("\n")))
+}
+
+/// The library of a crate that was made last.
+fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
+    let of_crate = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        file.starts_with(&format!("lib{name}-")) && file.ends_with(".rlib")
+    };
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let made = |path: &PathBuf| fs::metadata(path).and_then(|of| of.modified()).ok();
+    entries.filter(of_crate).max_by_key(made)
 }
 
 /// The words of a kernel.
@@ -248,15 +253,15 @@ fn kernel_words(seed: u64) -> Vec<u32> {
     // One value of each type that arguments have, and the numbers of both tables.
     let tables = [Ty::F32; 8 + 12];
     let mut words = Vec::new();
-    for &ty in ARGUMENTS[1..].iter().chain(&tables) {
+    for &ty in ARGUMENTS[1..10].iter().chain(&tables) {
         draw(ty, random, &mut words);
     }
     words
 }
 
-/// Argument lists, the same in every run.
-fn arguments() -> Vec<u32> {
-    let random = &mut Random::new(9);
+/// Argument lists.
+fn arguments(seed: u64) -> Vec<u32> {
+    let random = &mut Random::new(!seed);
     let mut words = Vec::new();
     for _ in 0..CALLS {
         for ty in ARGUMENTS {
@@ -277,6 +282,10 @@ fn draw(ty: Ty, random: &mut Random, words: &mut Vec<u32>) {
         Ty::Array | Ty::Vec3 => floats(3, random),
         Ty::Bool => words.push(random.below(2) as u32),
         Ty::U32 | Ty::I32 => words.push(odd_integer(random)),
+        Ty::Usize | Ty::U64 => {
+            let upper = [0, 0, 1, u32::MAX, odd_integer(random)];
+            words.extend([odd_integer(random), upper[random.below(5) as usize]]);
+        }
         Ty::Tuple => {
             floats(1, random);
             words.push(odd_integer(random));
@@ -301,8 +310,7 @@ fn odd_integer(random: &mut Random) -> u32 {
 
 fn run(program: &Path, words: &[u32]) -> Result<Vec<u32>, String> {
     let (from, to) = (program.with_extension("in"), program.with_extension("out"));
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    fs::write(&from, bytes).map_err(|error| error.to_string())?;
+    write_words(&from, words)?;
     let status = Command::new(program).arg(&from).arg(&to).status();
     let status = status.map_err(|error| error.to_string())?;
     if !status.success() {
@@ -313,12 +321,17 @@ fn run(program: &Path, words: &[u32]) -> Result<Vec<u32>, String> {
     Ok(words.iter().map(|&word| u32::from_ne_bytes(word)).collect())
 }
 
+fn write_words(path: &Path, words: &[u32]) -> Result<(), String> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(path, bytes).map_err(|error| error.to_string())
+}
+
 /// Words of a result.
 fn words(ty: Ty) -> usize {
     match ty {
         Ty::Point => 5,
         Ty::Array | Ty::Vec3 => 3,
-        Ty::Tuple | Ty::Vec2 => 2,
+        Ty::Tuple | Ty::Vec2 | Ty::Usize | Ty::U64 => 2,
         _ => 1,
     }
 }

@@ -2,18 +2,24 @@
 
 use super::{ARGUMENTS, CONSTANTS, Called, Code, Level, MOST_COST, Made, Maker, Ty, Variable};
 
-impl Maker<'_, '_> {
+impl Maker<'_> {
     /// An index of an array.
     pub(super) fn index(&mut self) -> String {
-        if self.below(2) == 0 {
-            return self.below(3).to_string();
+        match self.below(4) {
+            0 | 1 => self.below(3).to_string(),
+            2 => {
+                let number = self.expression(Ty::U32, 1);
+                format!("({} % 3) as usize", number.at(Level::Product))
+            }
+            _ => {
+                let place = self.expression(Ty::Usize, 1);
+                format!("{} % 3", place.at(Level::Product))
+            }
         }
-        let number = self.expression(Ty::U32, 1);
-        format!("({} % 3) as usize", number.at(Level::Product))
     }
 
     pub(super) fn expression(&mut self, ty: Ty, depth: usize) -> Code {
-        if depth == 0 || self.bytes.is_empty() {
+        if depth == 0 || self.left == 0 {
             return self.leaf(ty);
         }
         match self.below(12) {
@@ -22,7 +28,7 @@ impl Maker<'_, '_> {
             3 => self.call(ty, depth - 1),
             _ => match ty {
                 Ty::F32 => self.float(depth - 1),
-                Ty::U32 | Ty::I32 => self.integer(ty, depth - 1),
+                Ty::U32 | Ty::I32 | Ty::Usize | Ty::U64 => self.integer(ty, depth - 1),
                 Ty::Bool => self.bool(depth - 1),
                 Ty::Array => self.array(depth - 1),
                 Ty::Tuple => {
@@ -65,6 +71,10 @@ impl Maker<'_, '_> {
                 let known = self.one(&["0", "1", "3", "31", "2147483647"]);
                 Code::atom(format!("{known}i32"))
             }
+            Ty::Usize => Code::atom(self.one(&["0usize", "1usize", "2usize", "31usize", "4294967296usize"])),
+            Ty::U64 => {
+                Code::atom(self.one(&["0u64", "1u64", "63u64", "4294967295u64", "0x9e3779b97f4a7c15u64"]))
+            }
             Ty::Bool => Code::atom(self.one(&["true", "false"])),
             Ty::Array => {
                 let value = self.leaf(Ty::F32);
@@ -94,7 +104,8 @@ impl Maker<'_, '_> {
     fn choice(&mut self, ty: Ty, depth: usize) -> Code {
         match self.below(4) {
             0 => {
-                let value = self.expression(Ty::U32, depth);
+                let of = self.one(&[Ty::U32, Ty::Usize, Ty::U64]);
+                let value = self.expression(of, depth);
                 let [a, b, c] = [0; 3].map(|_| self.expression(ty, depth).0);
                 Code(
                     format!("match {} {{ 0 => {a}, 1..=9 => {b}, _ => {c} }}", value.0),
@@ -237,7 +248,7 @@ impl Maker<'_, '_> {
                 Code::atom(format!("{a}.copysign(sane({}))", b.0))
             }
             13 => {
-                let of = self.one(&[Ty::U32, Ty::I32]);
+                let of = self.one(&[Ty::U32, Ty::I32, Ty::Usize, Ty::U64]);
                 let number = self.expression(of, depth).at(Level::Atom);
                 Code(format!("{number} as f32"), Level::Open)
             }
@@ -276,7 +287,13 @@ impl Maker<'_, '_> {
     }
 
     fn integer(&mut self, ty: Ty, depth: usize) -> Code {
-        let one = if ty == Ty::U32 { "1u32" } else { "1i32" };
+        let one = match ty {
+            Ty::I32 => "1i32",
+            _ => "1",
+        };
+        if self.below(8) == 0 {
+            return self.looked_up(ty, depth);
+        }
         match self.below(14) {
             0 | 1 => {
                 let operator = self.one(&["+", "-"]);
@@ -299,7 +316,8 @@ impl Maker<'_, '_> {
             }
             5 => {
                 let operator = self.one(&["<<", ">>"]);
-                let (a, n) = (self.expression(ty, depth), self.expression(Ty::U32, depth));
+                let of = self.one(&[Ty::U32, Ty::I32, Ty::Usize]);
+                let (a, n) = (self.expression(ty, depth), self.expression(of, depth));
                 let (a, n) = (a.at(Level::Shift), n.at(Level::Sum));
                 Code(format!("{a} {operator} {n}"), Level::Shift)
             }
@@ -313,7 +331,7 @@ impl Maker<'_, '_> {
                 Code(format!("{mark}{}", of.at(Level::Unary)), Level::Unary)
             }
             7 => {
-                let of = self.one(&[Ty::F32, Ty::U32, Ty::I32, Ty::Bool]);
+                let of = self.one(&[Ty::F32, Ty::U32, Ty::I32, Ty::Bool, Ty::Usize, Ty::U64]);
                 let value = self.expression(of, depth).at(Level::Atom);
                 Code(format!("{value} as {}", ty.name()), Level::Open)
             }
@@ -330,6 +348,11 @@ impl Maker<'_, '_> {
             11 if ty == Ty::U32 => {
                 let of = self.expression(Ty::F32, depth);
                 Code::atom(format!("sane({}).to_bits()", of.0))
+            }
+            11 if ty != Ty::I32 => {
+                let method = self.one(&["rotate_left(9)", "pow(3)", "wrapping_neg()"]);
+                let of = self.expression(ty, depth).at(Level::Atom);
+                Code::atom(format!("{of}.{method}"))
             }
             11 => {
                 let method = self.one(&["abs", "signum"]);
@@ -354,11 +377,52 @@ impl Maker<'_, '_> {
         }
     }
 
+    /// An integer by a table, a function of a generic type, a count of bits, or a block with
+    /// statements.
+    fn looked_up(&mut self, ty: Ty, depth: usize) -> Code {
+        match (ty, self.below(5)) {
+            (Ty::U32, 0) => {
+                let at = self.expression(Ty::Usize, depth).at(Level::Product);
+                Code::atom(format!("SHORT[{at} % 5]"))
+            }
+            (Ty::I32, 0 | 1) => {
+                let at = self.expression(Ty::U32, depth).at(Level::Atom);
+                Code::atom(format!("SIGNED[{at} as usize & 3]"))
+            }
+            (Ty::U32, 1) => {
+                let (of, number) = (self.one(&["2", "3", "77"]), self.expression(ty, depth));
+                Code::atom(format!("Scaled::<{of}>::by({})", number.0))
+            }
+            (Ty::U32, 2) => {
+                let method = self.one(&["count_ones", "leading_zeros", "trailing_zeros"]);
+                let of = self.one(&[Ty::U32, Ty::I32, Ty::Usize, Ty::U64]);
+                let value = self.expression(of, depth).at(Level::Atom);
+                Code::atom(format!("{value}.{method}()"))
+            }
+            _ => {
+                // A variable whose type follows from what it gives.
+                let mark = self.scope.len();
+                let name = self.name();
+                let start = self.one(&["0", "7", "!0", "1 << 5"]);
+                let mut text = format!("{{\n{}let mut {name} = {start};\n", self.spaces());
+                let (plain, mutable) = (name.clone(), true);
+                self.scope.push(Variable { name, ty, mutable });
+                let value = self.expression(ty, depth);
+                let operator = self.one(&["+=", "-=", "^=", "*=", "&="]);
+                text.push_str(&format!("{}{plain} {operator} {};\n", self.spaces(), value.0));
+                self.scope.truncate(mark);
+                let typed = format!("{plain} as {}", ty.name());
+                text.push_str(&format!("{}{typed}\n{}}}", self.spaces(), self.spaces()));
+                Code(text, Level::Open)
+            }
+        }
+    }
+
     fn bool(&mut self, depth: usize) -> Code {
         match self.below(9) {
             8 => self.question_of_vector(depth),
             0..4 => {
-                let of = self.one(&[Ty::F32, Ty::U32, Ty::I32]);
+                let of = self.one(&[Ty::F32, Ty::U32, Ty::I32, Ty::Usize, Ty::U64, Ty::Bool, Ty::Tuple]);
                 let operator = self.one(&["<", "<=", ">", ">=", "==", "!="]);
                 let [a, b] = [0; 2].map(|_| self.expression(of, depth).at(Level::BitOr));
                 Code(format!("{a} {operator} {b}"), Level::Comparison)

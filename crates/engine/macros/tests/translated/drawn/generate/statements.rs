@@ -2,7 +2,7 @@
 
 use super::{Level, Maker, NAMES, Ty, Variable};
 
-impl Maker<'_, '_> {
+impl Maker<'_> {
     /// A statement of a function that gives `gives`.
     pub(super) fn statement(&mut self, gives: Ty, depth: usize, text: &mut String) {
         let spaces = self.spaces();
@@ -87,15 +87,26 @@ impl Maker<'_, '_> {
         let spaces = self.spaces();
         let count = 1 + self.below(5);
         let inclusive = self.one(&["..", "..="]);
-        let (name, ty) = if self.below(2) == 0 {
-            (self.name(), Some(Ty::U32))
-        } else {
-            ("_".to_owned(), None)
+        let (name, ty) = match self.below(4) {
+            0 => ("_".to_owned(), None),
+            1 => (self.name(), Some(Ty::Usize)),
+            _ => (self.name(), Some(Ty::U32)),
         };
-        let suffix = if ty.is_some() { "u32" } else { "" };
-        text.push_str(&format!(
-            "{spaces}for {name} in 0{suffix}{inclusive}{count} {{\n"
-        ));
+        let (from, to) = match ty {
+            // The type of such a range follows from the use of its variable, or is i32.
+            None => ("0", count.to_string()),
+            Some(Ty::Usize) => ("0", self.one(&["4usize", "consts::COUNT", "PLACE"]).to_owned()),
+            _ => match self.below(4) {
+                0 => ("consts::BEGIN", "consts::END".to_owned()),
+                1 => ("u32::MAX - 2", "u32::MAX".to_owned()),
+                _ => ("0", format!("{count}u32")),
+            },
+        };
+        let range = match self.below(4) {
+            0 => format!("({from}{inclusive}{to}).rev()"),
+            _ => format!("{from}{inclusive}{to}"),
+        };
+        text.push_str(&format!("{spaces}for {name} in {range} {{\n"));
         let mutable = false;
         let counter = ty.map(|ty| Variable { name, ty, mutable });
         self.loop_body(counter, gives, depth, text);
@@ -128,18 +139,10 @@ impl Maker<'_, '_> {
             _ => (
                 format!("(NAME, _) in {values}.iter().enumerate()"),
                 self.name(),
-                Ty::U32,
+                Ty::Usize,
             ),
         };
-        // Indices are of another type than numbers.
-        let own = if ty == Ty::U32 { "place" } else { &name };
-        text.push_str(&format!("{spaces}for {} {{\n", head.replace("NAME", own)));
-        self.indent += 1;
-        if ty == Ty::U32 {
-            let spaces = self.spaces();
-            text.push_str(&format!("{spaces}let {name} = place as u32;\n"));
-        }
-        self.indent -= 1;
+        text.push_str(&format!("{spaces}for {} {{\n", head.replace("NAME", &name)));
         let mutable = false;
         self.loop_body(Some(Variable { name, ty, mutable }), gives, depth, text);
     }
@@ -156,7 +159,8 @@ impl Maker<'_, '_> {
             text.push_str(&format!("{}}}\n", self.spaces()));
         }
         let test = self.expression(Ty::Bool, 1);
-        text.push_str(&format!("{}_ if {} => {{}}\n", self.spaces(), test.0));
+        let bound = self.one(&["_", "other", "9.. | 3"]);
+        text.push_str(&format!("{}{bound} if {} => {{}}\n", self.spaces(), test.0));
         text.push_str(&format!("{}_ => {{\n", self.spaces()));
         self.block(gives, depth, text);
         text.push_str(&format!("{}}}\n", self.spaces()));
@@ -192,6 +196,8 @@ impl Maker<'_, '_> {
             Ty::F32,
             Ty::U32,
             Ty::I32,
+            Ty::Usize,
+            Ty::U64,
             Ty::Array,
             Ty::Tuple,
             Ty::Vec3,
@@ -222,7 +228,7 @@ impl Maker<'_, '_> {
         let operator = match ty {
             Ty::F32 => self.one(&["=", "+=", "-=", "*=", "/=", "%="]),
             Ty::Vec3 | Ty::Vec2 => self.one(&["=", "+=", "-=", "*=", "/="]),
-            Ty::U32 | Ty::I32 => self.one(&["=", "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>="]),
+            Ty::U32 | Ty::I32 | Ty::Usize | Ty::U64 => self.one(&["=", "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>="]),
             _ => "=",
         };
         // Vectors are multiplied and divided by numbers too.

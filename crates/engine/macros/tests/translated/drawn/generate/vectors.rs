@@ -16,7 +16,7 @@ const PLAIN: [&str; 10] = [
     "normalize_or_zero",
 ];
 
-impl Maker<'_, '_> {
+impl Maker<'_> {
     /// A vector of two or three numbers.
     pub(super) fn vector(&mut self, ty: Ty, depth: usize) -> Code {
         match self.below(14) {

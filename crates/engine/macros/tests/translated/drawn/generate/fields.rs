@@ -2,7 +2,7 @@
 
 use super::{Called, Code, Level, Maker, Ty};
 
-impl Maker<'_, '_> {
+impl Maker<'_> {
     /// A field of the kernel, or a part of one; None in a free function.
     pub(super) fn own(&mut self, ty: Ty) -> Option<Code> {
         if self.called == Called::Free {
@@ -27,8 +27,14 @@ impl Maker<'_, '_> {
             Ty::Vec3 => &["self.origin", "self.point.v"],
             Ty::Vec2 => &["self.slope"],
             Ty::Point => &["self.point"],
+            Ty::Usize => &["self.count as usize"],
+            Ty::U64 => &["self.both.1 as u64"],
         };
-        Some(Code::atom(self.one(places)))
+        let level = match ty {
+            Ty::Usize | Ty::U64 => Level::Open,
+            _ => Level::Atom,
+        };
+        Some(Code(self.one(places).to_owned(), level))
     }
 
     /// An element of a table of the kernel; None in a free function.

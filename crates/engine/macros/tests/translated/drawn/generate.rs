@@ -1,4 +1,4 @@
-//! Functions of the subset, made of bytes.
+//! Functions of the subset, drawn at random.
 //!
 //! Every expression is made for a type that is asked for, so the functions compile. Brackets stand
 //! where Rust needs them and nowhere else: the translator has to know both precedences. Meanings
@@ -11,7 +11,7 @@ mod statements;
 mod values;
 mod vectors;
 
-use arbitrary::Unstructured;
+use nearfield_testkit::random::Random;
 
 /// A type of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +28,12 @@ pub(super) enum Ty {
     Vec2,
     /// A struct of channels.
     Point,
+    Usize,
+    U64,
 }
 
 impl Ty {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::F32,
         Self::U32,
         Self::I32,
@@ -41,6 +43,8 @@ impl Ty {
         Self::Vec3,
         Self::Vec2,
         Self::Point,
+        Self::Usize,
+        Self::U64,
     ];
 
     /// In Rust.
@@ -55,12 +59,14 @@ impl Ty {
             Self::Vec3 => "Vec3",
             Self::Vec2 => "Vec2",
             Self::Point => "Point",
+            Self::Usize => "usize",
+            Self::U64 => "u64",
         }
     }
 }
 
 /// The types of the arguments of all functions.
-pub(super) const ARGUMENTS: [Ty; 10] = [
+pub(super) const ARGUMENTS: [Ty; 12] = [
     Ty::F32,
     Ty::F32,
     Ty::U32,
@@ -71,10 +77,12 @@ pub(super) const ARGUMENTS: [Ty; 10] = [
     Ty::Vec3,
     Ty::Vec2,
     Ty::Point,
+    Ty::Usize,
+    Ty::U64,
 ];
 
 /// Constants: path in Rust and type.
-const CONSTANTS: [(&str, Ty); 14] = [
+const CONSTANTS: [(&str, Ty); 20] = [
     ("HALF", Ty::F32),
     ("TINY", Ty::F32),
     ("MASK", Ty::U32),
@@ -89,12 +97,18 @@ const CONSTANTS: [(&str, Ty); 14] = [
     ("Vec3::NEG_Y", Ty::Vec3),
     ("Vec2::ONE", Ty::Vec2),
     ("Vec2::X", Ty::Vec2),
+    ("WIDE", Ty::U64),
+    ("u64::MAX", Ty::U64),
+    ("PLACE", Ty::Usize),
+    ("consts::COUNT", Ty::Usize),
+    ("consts::END", Ty::U32),
+    ("i32::MIN", Ty::I32),
 ];
 
 /// Names of arguments and variables, words of C++ among them.
-const NAMES: [&str; 16] = [
-    "a", "b", "c", "double", "e", "register", "template", "nf", "uniform", "near", "short", "x",
-    "x_2", "t1", "value", "auto",
+const NAMES: [&str; 18] = [
+    "a", "b", "c", "double", "e", "register", "template", "nf", "uniform", "linux", "short", "x",
+    "x_2", "t1", "value", "auto", "assert", "r#type",
 ];
 
 /// How a function is called.
@@ -165,13 +179,16 @@ struct Variable {
     mutable: bool,
 }
 
-/// As many functions as the bytes suffice for, at most `most`. Later ones call earlier ones.
-pub(super) fn functions(bytes: &[u8], most: usize) -> Vec<Made> {
+/// Draws of a function; then everything is a leaf.
+const DRAWS: usize = 300;
+
+/// `count` functions. Later ones call earlier ones.
+pub(super) fn functions(random: &mut Random, count: usize) -> Vec<Made> {
     let mut made: Vec<Made> = Vec::new();
-    let mut bytes = Unstructured::new(bytes);
-    while made.len() < most && !bytes.is_empty() {
+    while made.len() < count {
         let mut maker = Maker {
-            bytes: &mut bytes,
+            random,
+            left: DRAWS,
             known: &made,
             called: Called::Free,
             scope: Vec::new(),
@@ -185,8 +202,10 @@ pub(super) fn functions(bytes: &[u8], most: usize) -> Vec<Made> {
     made
 }
 
-struct Maker<'a, 'b> {
-    bytes: &'a mut Unstructured<'b>,
+struct Maker<'a> {
+    random: &'a mut Random,
+    /// Draws that are left.
+    left: usize,
     known: &'a [Made],
     called: Called,
     scope: Vec<Variable>,
@@ -197,11 +216,14 @@ struct Maker<'a, 'b> {
     indent: usize,
 }
 
-impl Maker<'_, '_> {
-    /// A number below `limit`; 0 where no bytes are left.
+impl Maker<'_> {
+    /// A number below `limit`; 0 where no draws are left.
     fn below(&mut self, limit: usize) -> usize {
-        let byte: u8 = self.bytes.arbitrary().unwrap_or(0);
-        usize::from(byte) % limit
+        self.left = self.left.saturating_sub(1);
+        match self.left {
+            0 => 0,
+            _ => self.random.below(limit as u64) as usize,
+        }
     }
 
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
@@ -236,7 +258,7 @@ impl Maker<'_, '_> {
         }
         let last = self.expression(gives, 4);
         let text = format!(
-            "fn {name}({}) -> {} {{\n{body}    {}\n}}\n",
+            "#[pair_fn(crate = nearfield_pairs)]\nfn {name}({}) -> {} {{\n{body}    {}\n}}\n",
             parameters.join(", "),
             gives.name(),
             last.0

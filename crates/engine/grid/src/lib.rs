@@ -64,7 +64,7 @@ pub use grid::{
 };
 pub use input::{
     bounds::Bounds,
-    positions::Positions,
+    positions::{IntoPositions, Positions},
     radius::{Precision, Radius},
     value::Value,
 };

@@ -86,7 +86,12 @@ fn written(lowered: &Lowered, krate: &syn::Path) -> TokenStream {
     let constants = lowered.constants.iter().map(|constant| {
         let (name, value) = (&constant.name, &constant.value);
         let added = quote! { function.constant(device, #name, #value); };
-        under(&constant.cfg, &added, &quote! { function.no_constant(); }, krate)
+        under(
+            &constant.cfg,
+            &added,
+            &quote! { function.no_constant(); },
+            krate,
+        )
     });
     let callees = &lowered.callees;
     quote! {

@@ -65,13 +65,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     Ok(kernel.into_token_stream())
 }
 
-fn made(
-    ty: &Type,
-    function: &ImplItemFn,
-    role: Role,
-    shares: bool,
-    krate: &Path,
-) -> Result<Made> {
+fn made(ty: &Type, function: &ImplItemFn, role: Role, shares: bool, krate: &Path) -> Result<Made> {
     let lowered = lower::function(&function.sig, &function.block, krate, role)?;
     let written = ty.to_token_stream().to_string();
     let own = &function.sig.ident;
@@ -84,12 +78,7 @@ fn made(
 }
 
 /// The method `cuda` of a kernel. Of functions under conditions the compiler leaves one.
-fn of_kernel(
-    arguments: &Arguments,
-    name: &str,
-    pairs: &[Made],
-    symmetric: &[Made],
-) -> ImplItemFn {
+fn of_kernel(arguments: &Arguments, name: &str, pairs: &[Made], symmetric: &[Made]) -> ImplItemFn {
     let krate = &arguments.krate;
     let antisymmetric = match &arguments.antisymmetric {
         Some(channels) => quote! { ::core::option::Option::Some(&[#(#channels),*]) },
@@ -125,11 +114,7 @@ fn of_kernel(
 }
 
 /// The methods of a potential: one that adds its text to that of a kernel, and `cuda`.
-fn of_potential(
-    arguments: &Arguments,
-    name: &str,
-    evaluated: &[Made],
-) -> Result<Vec<ImplItemFn>> {
+fn of_potential(arguments: &Arguments, name: &str, evaluated: &[Made]) -> Result<Vec<ImplItemFn>> {
     if let Some(first) = arguments.antisymmetric.iter().flatten().next() {
         let message = "a potential is symmetric: `Forces` and `Interactions` say how";
         return Err(Error::new(first.span(), message));

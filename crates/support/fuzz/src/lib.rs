@@ -9,7 +9,6 @@ pub mod capsules;
 pub mod checkpoints;
 pub mod engine;
 mod files;
-pub mod kernels;
 mod message;
 pub mod readers;
 pub mod tables;
@@ -23,7 +22,7 @@ use nearfield_io::Format;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),
@@ -37,7 +36,6 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("capsules", |bytes| with(bytes, &capsules::check)),
     ("capi", |bytes| with(bytes, &capi::run)),
     ("engine", |bytes| with(bytes, &engine::run)),
-    ("kernels", kernels::check),
 ];
 
 /// The target of this name.
@@ -66,7 +64,6 @@ pub fn describe(name: &str, bytes: &[u8]) -> String {
         "capsules" => format!("{:#?}", capsules::Given::arbitrary_take_rest(rest())),
         "capi" => format!("{:#?}", capi::Session::arbitrary_take_rest(rest())),
         "engine" => format!("{:#?}", engine::Session::arbitrary_take_rest(rest())),
-        "kernels" => kernels::describe(bytes),
         _ => bytes.escape_ascii().to_string(),
     }
 }

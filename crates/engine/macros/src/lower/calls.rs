@@ -37,7 +37,10 @@ impl Lowering<'_> {
             let message = "a function here does not call itself: use a loop of constant length";
             return Err(Error::new(path.span(), message));
         }
-        if segments.iter().any(|segment| !segment.arguments.is_empty() && segment.ident == last) {
+        if segments
+            .iter()
+            .any(|segment| !segment.arguments.is_empty() && segment.ident == last)
+        {
             let message = "functions of kernels have no generic parameters";
             return Err(Error::new(path.span(), message));
         }
@@ -63,8 +66,8 @@ impl Lowering<'_> {
         last: &syn::Ident,
     ) -> Result<Part> {
         let name = last.to_string();
-        let known = MAKERS.contains(&name.as_str())
-            || super::methods::METHODS.contains(&name.as_str());
+        let known =
+            MAKERS.contains(&name.as_str()) || super::methods::METHODS.contains(&name.as_str());
         if !known {
             return Err(super::refused::method(&name, last.span()));
         }
@@ -73,8 +76,15 @@ impl Lowering<'_> {
         of.segments.pop_punct();
         let ty = self.pinned(&syn::parse_quote!(#of));
         let (twins, trees) = self.values(&call.args)?;
-        let (marker, krate) = (format_ident!("{name}", span = last.span()), self.krate_at(last.span()));
-        self.check(ty, last.span(), quote! { has::<#krate::__device::method::#marker, _> });
+        let (marker, krate) = (
+            format_ident!("{name}", span = last.span()),
+            self.krate_at(last.span()),
+        );
+        self.check(
+            ty,
+            last.span(),
+            quote! { has::<#krate::__device::method::#marker, _> },
+        );
         if name == "from"
             && let Some(first) = call.args.first()
         {

@@ -3,9 +3,7 @@
 use super::{Lowering, Part, control::part, places::strip};
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{
-    BinOp, Error, Expr, ExprForLoop, ExprRange, Pat, RangeLimits, Result, spanned::Spanned,
-};
+use syn::{BinOp, Error, Expr, ExprForLoop, ExprRange, Pat, RangeLimits, Result, spanned::Spanned};
 
 const CONSTANT: &str = "a length or the end of a range is a literal or a constant";
 

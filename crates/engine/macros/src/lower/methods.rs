@@ -12,15 +12,72 @@ use syn::{Error, Expr, ExprMethodCall, Result, spanned::Spanned};
 /// Methods of numbers and vectors that texts have functions for. Which type has which is for the
 /// compiler to say.
 pub(super) const METHODS: &[&str] = &[
-    "abs", "abs_diff", "atan2", "ceil", "clamp", "clamp_length_max", "clone", "copysign", "cos",
-    "count_ones", "cross", "distance", "distance_squared", "dot", "element_product",
-    "element_sum", "exp", "exp2", "floor", "fract", "is_finite", "is_infinite", "is_nan",
-    "is_sign_negative", "is_sign_positive", "leading_zeros", "length", "length_recip",
-    "length_squared", "lerp", "ln", "log10", "log2", "max", "max_element", "min", "min_element",
-    "mul_add", "normalize", "normalize_or", "normalize_or_zero", "pow", "powf", "powi",
-    "project_onto", "recip", "reflect", "reject_from", "reversed", "rotate_left", "rotate_right",
-    "round", "round_ties_even", "signum", "sin", "sqrt", "tan", "tanh", "to_array", "to_bits",
-    "trailing_zeros", "trunc", "wrapping_add", "wrapping_mul", "wrapping_neg", "wrapping_sub",
+    "abs",
+    "abs_diff",
+    "atan2",
+    "ceil",
+    "clamp",
+    "clamp_length_max",
+    "clone",
+    "copysign",
+    "cos",
+    "count_ones",
+    "cross",
+    "distance",
+    "distance_squared",
+    "dot",
+    "element_product",
+    "element_sum",
+    "exp",
+    "exp2",
+    "floor",
+    "fract",
+    "is_finite",
+    "is_infinite",
+    "is_nan",
+    "is_sign_negative",
+    "is_sign_positive",
+    "leading_zeros",
+    "length",
+    "length_recip",
+    "length_squared",
+    "lerp",
+    "ln",
+    "log10",
+    "log2",
+    "max",
+    "max_element",
+    "min",
+    "min_element",
+    "mul_add",
+    "normalize",
+    "normalize_or",
+    "normalize_or_zero",
+    "pow",
+    "powf",
+    "powi",
+    "project_onto",
+    "recip",
+    "reflect",
+    "reject_from",
+    "reversed",
+    "rotate_left",
+    "rotate_right",
+    "round",
+    "round_ties_even",
+    "signum",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+    "to_array",
+    "to_bits",
+    "trailing_zeros",
+    "trunc",
+    "wrapping_add",
+    "wrapping_mul",
+    "wrapping_neg",
+    "wrapping_sub",
 ];
 
 /// Methods of arrays and of iterators over them, and the number of their arguments.
@@ -72,7 +129,11 @@ impl Lowering<'_> {
         let (twins, trees) = self.values(&call.args)?;
         let (twin, tree, method) = (of.twin, of.tree, &call.method);
         let kind = quote! { Kind::Method(#name, &#tree, &[#(#trees),*]) };
-        Ok(self.slotted(call.method.span(), quote! { #twin.#method(#(#twins),*) }, kind))
+        Ok(self.slotted(
+            call.method.span(),
+            quote! { #twin.#method(#(#twins),*) },
+            kind,
+        ))
     }
 
     /// Checks that the text has the method for the type.
@@ -96,7 +157,9 @@ impl Lowering<'_> {
         let (mut twins, mut trees) = (Vec::new(), Vec::new());
         for argument in &call.args {
             let part = match strip(argument) {
-                Expr::Closure(closure) => self.closure(closure, if name == "fold" { 2 } else { 1 })?,
+                Expr::Closure(closure) => {
+                    self.closure(closure, if name == "fold" { 2 } else { 1 })?
+                }
                 other if name == "zip" => self.sequence(other)?,
                 other if name == "map" || (name == "fold" && !twins.is_empty()) => {
                     let message = "write a closure here: `|x| f(x)`";
@@ -185,7 +248,11 @@ impl Lowering<'_> {
             let slot = self.slot(method.span());
             let twin = self.probed(slot, part.twin, method.span());
             let slot = Some(slot);
-            return Ok(Part { twin, tree: part.tree, slot });
+            return Ok(Part {
+                twin,
+                tree: part.tree,
+                slot,
+            });
         }
         let of_kernel = is_self(&call.receiver);
         if of_kernel && *method == self.own_name {
@@ -205,7 +272,11 @@ impl Lowering<'_> {
         }
         let at = self.used(format!("self_{path}"), value, super::UseKind::Method);
         let kind = quote! { Kind::MethodOfSelf(#at, &[#(#trees),*]) };
-        Ok(self.slotted(method.span(), quote! { #receiver.#method(#(#twins),*) }, kind))
+        Ok(self.slotted(
+            method.span(),
+            quote! { #receiver.#method(#(#twins),*) },
+            kind,
+        ))
     }
 
     /// The expression that adds a method's text: the hidden method beside it, or an error that says

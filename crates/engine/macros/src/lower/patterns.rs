@@ -85,7 +85,11 @@ impl Lowering<'_> {
                 Ok(quote! { Pattern::Number(#value) })
             }
             Pat::Path(path) if tested => {
-                let name = path.path.segments.last().map(|last| plain_name(&last.ident));
+                let name = path
+                    .path
+                    .segments
+                    .last()
+                    .map(|last| plain_name(&last.ident));
                 let at = self.constant(name.unwrap_or_default(), path.to_token_stream());
                 Ok(quote! { Pattern::Constant(#at) })
             }
@@ -154,7 +158,10 @@ impl Lowering<'_> {
             Some((_, inner)) if may == May::Test => Some(self.pattern(inner, may, seen)?),
             Some((at, _)) => {
                 let message = "a pattern here is a name, `_`, a tuple, an array or a struct";
-                return Err(Error::new(ident.ident.span().join(at.span).unwrap_or(name.span()), message));
+                return Err(Error::new(
+                    ident.ident.span().join(at.span).unwrap_or(name.span()),
+                    message,
+                ));
             }
         };
         let at = self.declare(name, ty, ident.mutability.is_some());
@@ -172,7 +179,11 @@ impl Lowering<'_> {
                 Ok(quote! { Pattern::Number(#value) })
             }
             syn::Expr::Path(path) => {
-                let name = path.path.segments.last().map(|last| plain_name(&last.ident));
+                let name = path
+                    .path
+                    .segments
+                    .last()
+                    .map(|last| plain_name(&last.ident));
                 let at = self.constant(name.unwrap_or_default(), path.to_token_stream());
                 Ok(quote! { Pattern::Constant(#at) })
             }

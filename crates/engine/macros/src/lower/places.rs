@@ -74,7 +74,10 @@ impl Lowering<'_> {
             }
         }
         let segments = &path.path.segments;
-        let last = segments.last().map(|last| plain_name(&last.ident)).unwrap_or_default();
+        let last = segments
+            .last()
+            .map(|last| plain_name(&last.ident))
+            .unwrap_or_default();
         let of = segments.iter().rev().nth(1).map(|s| s.ident.to_string());
         let name = match of.as_deref() {
             Some(of @ ("f32" | "u32" | "i32" | "u64" | "i64" | "usize" | "Vec2" | "Vec3")) => {
@@ -128,7 +131,10 @@ impl Lowering<'_> {
         self.check(slot, span, quote! { indexed });
         let (of, to) = (self.shown(slot, base.twin, span), at.twin);
         let (tree, at) = (base.tree, at.tree);
-        Ok(unslotted(quote! { #of[#to] }, quote! { Kind::Index(&#tree, &#at) }))
+        Ok(unslotted(
+            quote! { #of[#to] },
+            quote! { Kind::Index(&#tree, &#at) },
+        ))
     }
 
     /// A place that is assigned to.
@@ -167,7 +173,10 @@ impl Lowering<'_> {
                 let seen = self.seen(slot, &of, span);
                 self.before.push(seen);
                 self.check(slot, span, quote! { assigned_by_index });
-                Ok(unslotted(quote! { #of[#to] }, quote! { Kind::Index(&#tree, &#at) }))
+                Ok(unslotted(
+                    quote! { #of[#to] },
+                    quote! { Kind::Index(&#tree, &#at) },
+                ))
             }
             Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Deref(_)) => refused(
                 unary.span(),

@@ -25,8 +25,7 @@ const REMEDIES: [(&str, &str); 18] = [
     ("exp_m1", "use `x.exp() - 1.0`"),
 ];
 
-const NO_PANIC: &str =
-    "a kernel must not panic: there are no options and results in kernels";
+const NO_PANIC: &str = "a kernel must not panic: there are no options and results in kernels";
 
 const OTHER_NUMBERS: [&str; 10] = [
     "f64", "i8", "u8", "i16", "u16", "i128", "u128", "char", "str", "String",
@@ -82,7 +81,10 @@ pub(super) fn expression(expression: &Expr) -> Error {
             other.unsafe_token.span,
             "kernels are safe code: remove `unsafe`",
         ),
-        Expr::Try(other) => (other.question_token.span(), "kernels have no errors: use `if`"),
+        Expr::Try(other) => (
+            other.question_token.span(),
+            "kernels have no errors: use `if`",
+        ),
         Expr::Let(other) => (
             other.let_token.span,
             "kernels have no `if let`: use `match` or a comparison",
@@ -91,7 +93,10 @@ pub(super) fn expression(expression: &Expr) -> Error {
         Expr::Assign(other) => (other.span(), "assign in a statement of its own"),
         Expr::While(other) => return endless(other.while_token.span),
         Expr::Loop(other) => return endless(other.loop_token.span),
-        Expr::ForLoop(other) => (other.for_token.span, "a loop has no value: write a statement"),
+        Expr::ForLoop(other) => (
+            other.for_token.span,
+            "a loop has no value: write a statement",
+        ),
         Expr::Return(other) => (
             other.return_token.span,
             "`return` leaves the function from within a value: write a statement of its own",
@@ -130,10 +135,7 @@ pub(super) fn ty(ty: &Type) -> Result<()> {
             }
             self::ty(&array.elem)
         }
-        Type::Slice(slice) => refused(
-            slice.span(),
-            "a slice has no constant length: use an array",
-        ),
+        Type::Slice(slice) => refused(slice.span(), "a slice has no constant length: use an array"),
         Type::Infer(_) => Ok(()),
         Type::Path(path) => {
             let Some(last) = path.path.segments.last() else {

@@ -130,7 +130,9 @@ impl Lowering<'_> {
     pub(super) fn is_item(&self, ident: &Ident) -> bool {
         let key = key(ident);
         let mut names = self.scopes.iter().rev().flat_map(|s| s.names.iter().rev());
-        names.find(|name| name.key == key).is_some_and(|name| name.local.is_none())
+        names
+            .find(|name| name.key == key)
+            .is_some_and(|name| name.local.is_none())
     }
 
     /// Runs `f` in a scope of its own.
@@ -163,10 +165,10 @@ impl Lowering<'_> {
         let items = self.scopes.iter().map(|scope| &scope.items);
         let items: Vec<_> = items.filter(|items| !items.is_empty()).collect();
         // The items of an inner block are behind those of the outer ones.
-        let value = items
-            .iter()
-            .rev()
-            .fold(value, |value, items| quote! { { #(#[allow(unused)] #items)* #value } });
+        let value = items.iter().rev().fold(
+            value,
+            |value, items| quote! { { #(#[allow(unused)] #items)* #value } },
+        );
         let cfg = self.cfg_attribute();
         let (written, condition) = (value.to_string(), cfg.to_string());
         let same = |known: &Constant| {

@@ -47,11 +47,10 @@ impl Lowering<'_> {
             Stmt::Expr(expression, semicolon) => {
                 let attributes = refused::attributes_of(expression);
                 let value = semicolon.is_none();
-                let (cfg, Part { twin, tree, .. }) =
-                    self.under(attributes, |own| match value {
-                        true => own.end(expression),
-                        false => own.run(expression),
-                    })?;
+                let (cfg, Part { twin, tree, .. }) = self.under(attributes, |own| match value {
+                    true => own.end(expression),
+                    false => own.run(expression),
+                })?;
                 let before = std::mem::take(&mut self.before);
                 let before = before.iter().map(|one| quote! { #cfg #one });
                 let tree = match value {

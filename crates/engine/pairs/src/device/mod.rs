@@ -312,13 +312,7 @@ impl Device {
 
     /// Begins a function; its `id` tells it from all others. One of the kernel itself `shares` its
     /// uniforms with the others: these are all from the first on.
-    pub fn begin(
-        &mut self,
-        id: TypeId,
-        name: &str,
-        shown: &'static str,
-        shares: bool,
-    ) -> Function {
+    pub fn begin(&mut self, id: TypeId, name: &str, shown: &'static str, shares: bool) -> Function {
         let known = self.functions.iter().find(|done| done.id == Some(id));
         // Values of one type can have different texts by hand.
         let known = known.filter(|_| !self.by_hand);

@@ -39,7 +39,9 @@ macro_rules! bare {
         }
     )*};
 }
-bare!(f32, f64, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, bool);
+bare!(
+    f32, f64, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, bool
+);
 bare!(Vec2, Vec3, Pair);
 
 impl<T, const N: usize> Bare for [T; N] {

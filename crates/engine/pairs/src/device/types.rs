@@ -1,6 +1,5 @@
 //! The types of texts.
 
-
 use std::{any::TypeId, fmt::Write};
 
 /// A type of values in a text.
@@ -133,7 +132,8 @@ impl Types {
         let plain = as_name(name);
         let mut unique = plain.clone();
         let taken = |name: &String, all: &[Declared]| {
-            all.iter().any(|known| matches!(&known.ty, Type::Struct(n, _) if n == name))
+            all.iter()
+                .any(|known| matches!(&known.ty, Type::Struct(n, _) if n == name))
         };
         for number in 2.. {
             if !taken(&unique, &self.declared) {
@@ -164,7 +164,10 @@ fn declaration(name: &str, fields: &[(&'static str, Type)]) -> String {
     for (field, ty) in fields {
         let (field, ty) = (as_name(field), ty.name());
         let _ = writeln!(text, "    {ty} {field};");
-        let _ = writeln!(read, "        value.{field} = nf::read<{ty}>(at + ({count}));");
+        let _ = writeln!(
+            read,
+            "        value.{field} = nf::read<{ty}>(at + ({count}));"
+        );
         let _ = writeln!(write, "        nf::write(at + ({count}), value.{field});");
         let _ = write!(count, " + nf::layout<{ty}>::COUNT");
     }

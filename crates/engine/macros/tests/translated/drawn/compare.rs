@@ -10,7 +10,8 @@ use nearfield_testkit::{
     random::Random,
 };
 use std::{
-    env, fmt::Write,
+    env,
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -156,7 +157,10 @@ fn cpp_program(rust: &Path, input: &[u32]) -> Result<String, String> {
     let mut all = format!("{SHIM}#include <cstdio>\n#include <cstring>\n{text}\n{sizes}");
     all.push_str(CPP_MAIN[0]);
     for call in calls.lines() {
-        let _ = writeln!(all, "        put(out, {call}a, b, c, d, e, v, t, p, q, r, s, u));");
+        let _ = writeln!(
+            all,
+            "        put(out, {call}a, b, c, d, e, v, t, p, q, r, s, u));"
+        );
     }
     Ok(all + CPP_MAIN[1])
 }
@@ -221,11 +225,29 @@ fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
     let own = env::current_exe().map_err(|error| error.to_string())?;
     let folder = own.parent().unwrap_or(Path::new("."));
     let mut command = Command::new(&compiler);
-    command.args(["--edition", "2024", "-C", "opt-level=0", "-C", "overflow-checks=off"]);
-    command.args(["-C", "debug-assertions=off", "-C", "codegen-units=4", "-C", "debuginfo=0"]);
-    command.arg("-L").arg(format!("dependency={}", folder.display()));
+    command.args([
+        "--edition",
+        "2024",
+        "-C",
+        "opt-level=0",
+        "-C",
+        "overflow-checks=off",
+    ]);
+    command.args([
+        "-C",
+        "debug-assertions=off",
+        "-C",
+        "codegen-units=4",
+        "-C",
+        "debuginfo=0",
+    ]);
+    command
+        .arg("-L")
+        .arg(format!("dependency={}", folder.display()));
     let library = newest(folder, "nearfield_pairs").ok_or("no library of nearfield_pairs")?;
-    command.arg("--extern").arg(format!("nearfield_pairs={}", library.display()));
+    command
+        .arg("--extern")
+        .arg(format!("nearfield_pairs={}", library.display()));
     let output = command.arg("-o").arg(program).arg(&source).output();
     let output = output.map_err(|error| format!("{compiler}: {error}"))?;
     if output.status.success() {
@@ -233,16 +255,26 @@ fn compile_rust(text: &str, program: &Path) -> Result<(), String> {
     }
     let messages = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = messages.lines().take(40).collect();
-    Err(format!("the generator is wrong: {}\n{text}", lines.join("\n")))
+    Err(format!(
+        "the generator is wrong: {}\n{text}",
+        lines.join("\n")
+    ))
 }
 
 /// The library of a crate that was made last.
 fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
     let of_crate = |path: &PathBuf| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         file.starts_with(&format!("lib{name}-")) && file.ends_with(".rlib")
     };
-    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path());
     let made = |path: &PathBuf| fs::metadata(path).and_then(|of| of.modified()).ok();
     entries.filter(of_crate).max_by_key(made)
 }

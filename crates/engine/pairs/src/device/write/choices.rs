@@ -23,9 +23,7 @@ impl Writer<'_> {
             Kind::Block(block) => of_block(block),
             Kind::Match(of, arms) => {
                 let again = arms.len() < 2 || settled(of);
-                let plain = |arm: &Arm| {
-                    !self.needs(arm.body) && !self.has_mutable(&arm.pattern)
-                };
+                let plain = |arm: &Arm| !self.needs(arm.body) && !self.has_mutable(&arm.pattern);
                 again && !self.needs(of) && arms.iter().all(plain)
             }
             _ => false,
@@ -145,7 +143,10 @@ impl Writer<'_> {
         }
         let value = value.at(Level::Atom);
         // What guards need is written before the first arm: they change nothing.
-        let tests: Vec<_> = arms.iter().map(|arm| self.test_of_arm(arm, &value, &ty)).collect();
+        let tests: Vec<_> = arms
+            .iter()
+            .map(|arm| self.test_of_arm(arm, &value, &ty))
+            .collect();
         for (at, (arm, test)) in arms.iter().zip(tests).enumerate() {
             let last = at + 1 == arms.len();
             let always = test.is_none() || (last && at > 0);
@@ -251,8 +252,10 @@ impl Writer<'_> {
                 }
             }
             Pattern::Or(cases) => {
-                let tests: Option<Vec<Code>> =
-                    cases.iter().map(|case| self.test(case, value, ty)).collect();
+                let tests: Option<Vec<Code>> = cases
+                    .iter()
+                    .map(|case| self.test(case, value, ty))
+                    .collect();
                 let texts: Vec<_> = tests?.iter().map(|test| test.at(Level::And)).collect();
                 Some(Code::new(texts.join(" || "), Level::Or))
             }

@@ -55,7 +55,10 @@ impl Writer<'_> {
             Pattern::Name(id) => (self.declared(*id), None),
             pattern => {
                 let name = self.temporary();
-                (format!("const {} {name}", element.name()), Some((pattern, name)))
+                (
+                    format!("const {} {name}", element.name()),
+                    Some((pattern, name)),
+                )
             }
         };
         let head = format!("for ({declared} : {}) {{", values.text);

@@ -119,9 +119,7 @@ fn start_of(name: &str, ty: &Type) -> String {
 struct Arguments(&'static Expr, &'static [Expr]);
 
 impl Arguments {
-    fn iter(
-        self,
-    ) -> impl Iterator<Item = &'static Expr> + Clone {
+    fn iter(self) -> impl Iterator<Item = &'static Expr> + Clone {
         let Self(first, rest) = self;
         (0..=rest.len()).map(move |at| match at {
             0 => first,

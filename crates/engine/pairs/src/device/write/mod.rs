@@ -413,7 +413,11 @@ fn parts<'p>(pattern: &'p Pattern, value: &str, ty: &Type) -> Vec<(&'p Pattern, 
         }
         Pattern::Struct(fields) => {
             let one = |(name, part): &'p (&str, Pattern)| {
-                (part, format!("{value}.{}", member(ty, name)), ty.field(name))
+                (
+                    part,
+                    format!("{value}.{}", member(ty, name)),
+                    ty.field(name),
+                )
             };
             fields.iter().map(one).collect()
         }
@@ -431,5 +435,8 @@ fn member(ty: &Type, name: &str) -> String {
 
 /// Whether an expression is a choice or a block.
 fn branches(expression: &Expr) -> bool {
-    matches!(expression.kind, Kind::If(..) | Kind::Match(..) | Kind::Block(_))
+    matches!(
+        expression.kind,
+        Kind::If(..) | Kind::Match(..) | Kind::Block(_)
+    )
 }

@@ -48,12 +48,7 @@ impl Writer<'_> {
     }
 
     /// `&&` and `||` whose right operand needs statements.
-    fn lazily(
-        &mut self,
-        operator: Operator,
-        left: &'static Expr,
-        right: &'static Expr,
-    ) -> Code {
+    fn lazily(&mut self, operator: Operator, left: &'static Expr, right: &'static Expr) -> Code {
         let first = self.value(left);
         let name = self.temporary();
         self.line(&format!("bool {name} = {};", first.text));

@@ -69,7 +69,11 @@ impl Writer<'_> {
             Kind::Closure(patterns, body) => self.closure(patterns, body, &[]),
             Kind::If(..) | Kind::Match(..) | Kind::Block(_) => self.chosen(expression),
             // These are statements; their values are never asked for.
-            Kind::Return(_) | Kind::Break | Kind::Continue | Kind::For(..) | Kind::Assign(..)
+            Kind::Return(_)
+            | Kind::Break
+            | Kind::Continue
+            | Kind::For(..)
+            | Kind::Assign(..)
             | Kind::Update(..) => {
                 self.run(expression, &super::Tail::Drop);
                 Code::atom("")
@@ -93,10 +97,7 @@ impl Writer<'_> {
     }
 
     /// Values in their order: one whose successors need statements is kept in a variable.
-    pub(super) fn values(
-        &mut self,
-        all: impl Iterator<Item = &'static Expr> + Clone,
-    ) -> Vec<Code> {
+    pub(super) fn values(&mut self, all: impl Iterator<Item = &'static Expr> + Clone) -> Vec<Code> {
         let mut last = 0;
         for (at, one) in all.clone().enumerate() {
             if self.needs(one) {
@@ -121,10 +122,7 @@ impl Writer<'_> {
     }
 
     /// Arguments of a function of the user's, whose parameters have types.
-    fn list(
-        &mut self,
-        all: impl Iterator<Item = &'static Expr> + Clone,
-    ) -> Vec<String> {
+    fn list(&mut self, all: impl Iterator<Item = &'static Expr> + Clone) -> Vec<String> {
         self.values(all).into_iter().map(|code| code.text).collect()
     }
 
@@ -231,17 +229,32 @@ impl Writer<'_> {
     pub(super) fn needs(&self, expression: &Expr) -> bool {
         match &expression.kind {
             Kind::If(..) | Kind::Match(..) | Kind::Block(_) => !self.is_plain(expression),
-            Kind::Return(_) | Kind::Break | Kind::Continue | Kind::For(..) | Kind::Assign(..)
+            Kind::Return(_)
+            | Kind::Break
+            | Kind::Continue
+            | Kind::For(..)
+            | Kind::Assign(..)
             | Kind::Update(..) => true,
-            Kind::Field(of, _) | Kind::Part(of, _) | Kind::Negative(of) | Kind::Not(of)
-            | Kind::Cast(of) | Kind::Repeat(of) => self.needs(of),
+            Kind::Field(of, _)
+            | Kind::Part(of, _)
+            | Kind::Negative(of)
+            | Kind::Not(of)
+            | Kind::Cast(of)
+            | Kind::Repeat(of) => self.needs(of),
             Kind::Index(a, b) | Kind::Binary(_, a, b) => self.needs(a) || self.needs(b),
-            Kind::Tuple(all) | Kind::Array(all) | Kind::Call(_, all) | Kind::MethodOfSelf(_, all)
+            Kind::Tuple(all)
+            | Kind::Array(all)
+            | Kind::Call(_, all)
+            | Kind::MethodOfSelf(_, all)
             | Kind::Associated(_, _, all) => all.iter().any(|one| self.needs(one)),
             Kind::Method(_, of, all) => self.needs(of) || all.iter().any(|one| self.needs(one)),
             Kind::Struct(fields) => fields.iter().any(|field| self.needs(&field.1)),
-            Kind::Bool(_) | Kind::Number(_) | Kind::Local(_) | Kind::Constant(_)
-            | Kind::Uniform(_) | Kind::Closure(..) => false,
+            Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Local(_)
+            | Kind::Constant(_)
+            | Kind::Uniform(_)
+            | Kind::Closure(..) => false,
         }
     }
 
@@ -308,5 +321,8 @@ pub(super) fn only_value(block: &'static [Statement]) -> Option<&'static Expr> {
 /// Whether an operator compares.
 pub(super) fn compares(operator: Operator) -> bool {
     use Operator::*;
-    matches!(operator, Equal | Unequal | Less | AtMost | Greater | AtLeast)
+    matches!(
+        operator,
+        Equal | Unequal | Less | AtMost | Greater | AtLeast
+    )
 }

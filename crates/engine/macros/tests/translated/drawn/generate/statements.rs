@@ -95,7 +95,10 @@ impl Maker<'_> {
         let (from, to) = match ty {
             // The type of such a range follows from the use of its variable, or is i32.
             None => ("0", count.to_string()),
-            Some(Ty::Usize) => ("0", self.one(&["4usize", "consts::COUNT", "PLACE"]).to_owned()),
+            Some(Ty::Usize) => (
+                "0",
+                self.one(&["4usize", "consts::COUNT", "PLACE"]).to_owned(),
+            ),
             _ => match self.below(4) {
                 0 => ("consts::BEGIN", "consts::END".to_owned()),
                 1 => ("u32::MAX - 2", "u32::MAX".to_owned()),
@@ -228,7 +231,9 @@ impl Maker<'_> {
         let operator = match ty {
             Ty::F32 => self.one(&["=", "+=", "-=", "*=", "/=", "%="]),
             Ty::Vec3 | Ty::Vec2 => self.one(&["=", "+=", "-=", "*=", "/="]),
-            Ty::U32 | Ty::I32 | Ty::Usize | Ty::U64 => self.one(&["=", "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>="]),
+            Ty::U32 | Ty::I32 | Ty::Usize | Ty::U64 => {
+                self.one(&["=", "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>="])
+            }
             _ => "=",
         };
         // Vectors are multiplied and divided by numbers too.

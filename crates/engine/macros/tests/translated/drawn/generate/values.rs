@@ -71,10 +71,16 @@ impl Maker<'_> {
                 let known = self.one(&["0", "1", "3", "31", "2147483647"]);
                 Code::atom(format!("{known}i32"))
             }
-            Ty::Usize => Code::atom(self.one(&["0usize", "1usize", "2usize", "31usize", "4294967296usize"])),
-            Ty::U64 => {
-                Code::atom(self.one(&["0u64", "1u64", "63u64", "4294967295u64", "0x9e3779b97f4a7c15u64"]))
+            Ty::Usize => {
+                Code::atom(self.one(&["0usize", "1usize", "2usize", "31usize", "4294967296usize"]))
             }
+            Ty::U64 => Code::atom(self.one(&[
+                "0u64",
+                "1u64",
+                "63u64",
+                "4294967295u64",
+                "0x9e3779b97f4a7c15u64",
+            ])),
             Ty::Bool => Code::atom(self.one(&["true", "false"])),
             Ty::Array => {
                 let value = self.leaf(Ty::F32);
@@ -409,7 +415,11 @@ impl Maker<'_> {
                 self.scope.push(Variable { name, ty, mutable });
                 let value = self.expression(ty, depth);
                 let operator = self.one(&["+=", "-=", "^=", "*=", "&="]);
-                text.push_str(&format!("{}{plain} {operator} {};\n", self.spaces(), value.0));
+                text.push_str(&format!(
+                    "{}{plain} {operator} {};\n",
+                    self.spaces(),
+                    value.0
+                ));
                 self.scope.truncate(mark);
                 let typed = format!("{plain} as {}", ty.name());
                 text.push_str(&format!("{}{typed}\n{}}}", self.spaces(), self.spaces()));
@@ -422,7 +432,15 @@ impl Maker<'_> {
         match self.below(9) {
             8 => self.question_of_vector(depth),
             0..4 => {
-                let of = self.one(&[Ty::F32, Ty::U32, Ty::I32, Ty::Usize, Ty::U64, Ty::Bool, Ty::Tuple]);
+                let of = self.one(&[
+                    Ty::F32,
+                    Ty::U32,
+                    Ty::I32,
+                    Ty::Usize,
+                    Ty::U64,
+                    Ty::Bool,
+                    Ty::Tuple,
+                ]);
                 let operator = self.one(&["<", "<=", ">", ">=", "==", "!="]);
                 let [a, b] = [0; 2].map(|_| self.expression(of, depth).at(Level::BitOr));
                 Code(format!("{a} {operator} {b}"), Level::Comparison)

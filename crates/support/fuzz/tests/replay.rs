@@ -184,6 +184,7 @@ targets!(
     npy,
     csv,
     xyz,
+    comment,
     vtk,
     vtk_xml,
     ply,

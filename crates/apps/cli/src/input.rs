@@ -133,7 +133,7 @@ pub(crate) fn tell_unused<'a>(
     if told.len() > SHOWN {
         list.push(format!("{} more", told.len() - SHOWN));
     }
-    let known = if wanted.is_empty() {
+    let known = if told.iter().all(|name| known(name)) || wanted.is_empty() {
         String::new()
     } else {
         format!("; known are {}", wanted.join(", "))

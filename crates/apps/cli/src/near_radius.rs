@@ -2,7 +2,8 @@
 //! and codes with `<` instead of `≤` leave them out.
 //!
 //! They are those within the radius and a millionth more, without those within a millionth less:
-//! two counts, which cost less than the search that the lists took.
+//! two counts, which cost less than the search that the lists took. Of points without order some
+//! pairs lie there by chance, which is not worth a word.
 
 use crate::output::tell as say;
 use nearfield::{Builder, Engine, Error, PointSetId, Precision};
@@ -10,15 +11,18 @@ use nearfield::{Builder, Engine, Error, PointSetId, Precision};
 /// How near to the radius, as a share of it.
 const NEAR: f64 = 1e-6;
 
-/// Counts pairs near the radius, directed as those of lists are, and says on standard error that
-/// there are some. Positions in double precision, where `exact` has them, are counted in it: in
-/// single precision rounding alone can move a pair farther than a millionth.
+/// Counts pairs near the radius, directed as those of lists are, and says on standard error when
+/// they are more than chance puts there. Positions in double precision, where `exact` has them, are
+/// counted in it: in single precision rounding alone can move a pair farther than a millionth.
 pub(crate) fn tell<'a>(
     engine: Engine,
     points: PointSetId,
+    radius: f64,
+    all: u64,
     exact: impl FnOnce() -> Option<(Builder, &'a Vec<[f64; 3]>)>,
 ) -> Option<u64> {
-    let radius = engine.radius();
+    // The share of a ball's volume that lies within its shell.
+    let share_by_chance = 3.0 * 2.0 * NEAR;
     let counted = match exact() {
         Some((builder, positions)) if engine.precision() == Precision::Single => {
             // Its memory is needed.
@@ -31,11 +35,11 @@ pub(crate) fn tell<'a>(
         _ => count(engine, points),
     };
     match counted {
-        Ok(0) => Some(0),
+        Ok(pairs) if pairs as f64 <= 4.0 * share_by_chance * all as f64 => Some(pairs),
         Ok(pairs) => {
             say(format_args!(
-                "{pairs} pairs within {NEAR:e} of the radius {radius}, as a share of it and each \
-                 counted from both of its points: rounding decides which of them are neighbours"
+                "{pairs} pairs within {NEAR:e} of the radius {radius} (as a share of it; directed): \
+                 rounding decides which of them are neighbours"
             ));
             Some(pairs)
         }

@@ -139,17 +139,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
     let mut summary = summarize(radius, precision, &report, times, lists)?;
-    summary.pairs_near_radius = near_radius::tell(engine, points, || {
-        let positions = cloud.positions_f64.as_ref()?;
-        let mut exact = args
-            .engine
-            .engine(args.radius.to(Precision::F64))
-            .device(Device::Cpu);
-        if let Some(boundaries) = boundaries {
-            exact = boundaries.set(exact);
-        }
-        Some((exact, positions))
-    });
+    summary.pairs_near_radius =
+        near_radius::tell(engine, points, args.radius.double(), summary.pairs, || {
+            let positions = cloud.positions_f64.as_ref()?;
+            let mut exact = args
+                .engine
+                .engine(args.radius.to(Precision::F64))
+                .device(Device::Cpu);
+            if let Some(boundaries) = boundaries {
+                exact = boundaries.set(exact);
+            }
+            Some((exact, positions))
+        });
     output::print(args.json, &summary, || {
         [
             format!("points      {}", HumanCount(summary.points as u64)),

@@ -1,5 +1,5 @@
-//! The comment line of extended XYZ: any text is split into pairs or refused, and nothing in a value
-//! is a key.
+//! The comment line of extended XYZ: any text is split into pairs or refused, and nothing in a
+//! value is a key.
 //!
 //! Pairs that were split are written down again in the strictest form of the grammar, and must then
 //! be read as the same pairs. Behind any value that is a string another pair must be found.

@@ -120,8 +120,16 @@ impl<'a> Columns<'a> {
     }
 
     /// Names on standard error what was not used.
-    pub(super) fn tell(self) {
-        let used: Vec<&str> = self.used.iter().map(String::as_str).collect();
+    pub(super) fn tell(self, charges: bool) {
+        let mut used: Vec<&str> = self.used.iter().map(String::as_str).collect();
+        let column = input::find_name(self.cloud, CHARGE).filter(|_| !charges);
+        if let Some(column) = column {
+            let path = self.path.display();
+            tell(format_args!(
+                "{path}: '{column}' is not used: --charges lets charges act"
+            ));
+            used.extend(CHARGE);
+        }
         tell_unused(self.path, input::names(self.cloud), &used, &wanted());
     }
 
@@ -131,7 +139,7 @@ impl<'a> Columns<'a> {
 
     /// One number per atom.
     fn scalars(&mut self, names: &[&str]) -> Result<Option<Vec<f64>>, Failure> {
-        let columns = names.iter().map(|name| std::slice::from_ref(name));
+        let columns = names.iter().map(std::slice::from_ref);
         self.find(names, columns, 1)
     }
 
@@ -155,8 +163,13 @@ impl<'a> Columns<'a> {
         if let Some(data) = input::quantity(self.cloud, names) {
             let name = data.name().to_owned();
             if data.components() != components {
+                let needed = if components == 1 {
+                    "one number"
+                } else {
+                    "three numbers"
+                };
                 return Err(self.refuse(format!(
-                    "'{name}' has {} numbers an atom, and {components} are needed",
+                    "'{name}' has not {needed} a point, but {}",
                     data.components()
                 )));
             }

@@ -93,8 +93,8 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
     let mut columns = Columns::new(path, &cloud)?;
     let masses = columns.masses(coefficients, &types)?;
     // Checks the masses, by which momenta are divided.
-    let mut system = System::new(positions, cell)?.with_types(types.clone(), masses.clone())?;
-    if let Some(velocities) = columns.velocities(&masses, &types)? {
+    let mut system = System::new(positions, cell)?.with_types(types, masses.clone())?;
+    if let Some(velocities) = columns.velocities(&masses, system.types())? {
         system = system.with_velocities(velocities)?;
     }
     if args.charges
@@ -102,7 +102,7 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
     {
         system = system.with_charges(charges)?;
     }
-    columns.tell();
+    columns.tell(args.charges);
     Ok(system)
 }
 

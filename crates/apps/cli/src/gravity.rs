@@ -2,6 +2,7 @@
 
 use crate::{
     failure::Failure,
+    input,
     options::{Precision, count, positive_count},
     output,
     progress::progress_bar,
@@ -13,7 +14,7 @@ use nearfield::{
 use nearfield_files::Plan;
 use nearfield_grid::Value;
 use nearfield_nbody::{
-    Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies,
+    Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies_file,
     write_snapshot,
 };
 use serde::Serialize;
@@ -21,6 +22,9 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+
+/// Names of columns that bodies could have instead of those that they need.
+const USABLE: &[&str] = &["momenta", "momentum", "px", "py", "pz"];
 
 /// Name of the checkpoint in the output folder.
 const CHECKPOINT: &str = "gravity.checkpoint";
@@ -219,7 +223,9 @@ fn start<T: Real>(args: &Args) -> Result<Simulation<T>, Failure> {
     options.softening = args.softening.unwrap_or(0.0);
     options.time_step = args.dt.unwrap_or(options.time_step);
     options.integrator = args.integrator.unwrap_or_default();
-    Ok(Simulation::new(read_bodies(file)?.rounded()?, options)?)
+    let found = read_bodies_file(file)?;
+    input::tell_unused(file, found.unused.iter().map(String::as_str), &[], USABLE);
+    Ok(Simulation::new(found.bodies.rounded()?, options)?)
 }
 
 /// A checkpoint goes on as it began: flags that say otherwise are refused.

@@ -15,6 +15,7 @@ pub struct Trajectory {
     path: PathBuf,
     file: BufWriter<NewFile>,
     names: Vec<String>,
+    masses: bool,
 }
 
 impl Trajectory {
@@ -35,7 +36,14 @@ impl Trajectory {
             path: path.to_owned(),
             file: BufWriter::new(file),
             names,
+            masses: false,
         })
+    }
+
+    /// The same with a column of masses, unless all are 1, for runs that start from a frame.
+    pub fn with_masses(mut self) -> Self {
+        self.masses = true;
+        self
     }
 
     /// Appends a frame.
@@ -97,9 +105,11 @@ impl Trajectory {
             )?;
         }
         let more = if forces.is_some() { ":forces:R:3" } else { "" };
+        let has_masses = self.masses && system.masses.iter().any(|&mass| mass != 1.0);
+        let masses = if has_masses { ":mass:R:1" } else { "" };
         writeln!(
             file,
-            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more} Time={time}"
+            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more}{masses} Time={time}"
         )?;
         for &atom in order {
             let atom = atom as usize;
@@ -110,10 +120,13 @@ impl Trajectory {
                 None => write!(file, "T{kind}")?,
             }
             write!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
-            match forces.map(|forces| forces[atom]) {
-                Some([x, y, z]) => writeln!(file, " {x} {y} {z}")?,
-                None => writeln!(file)?,
+            if let Some([x, y, z]) = forces.map(|forces| forces[atom]) {
+                write!(file, " {x} {y} {z}")?;
             }
+            if has_masses {
+                write!(file, " {}", system.mass(atom))?;
+            }
+            writeln!(file)?;
         }
         file.flush()?;
         file.get_mut().settle()

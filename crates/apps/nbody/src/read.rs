@@ -23,17 +23,34 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 /// [`ErrorKind::File`] and [`ErrorKind::Missing`], which name the file and what is wrong, and those
 /// of numbers that are not finite.
 pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
+    Ok(read_bodies_file(path)?.bodies)
+}
+
+/// Bodies, and what else their file has.
+#[derive(Debug, Clone)]
+pub struct BodiesFile {
+    /// The bodies.
+    pub bodies: Bodies<f64>,
+    /// Names of the columns or quantities that say nothing of them.
+    pub unused: Vec<String>,
+}
+
+/// Reads bodies as [`read_bodies`] does, and names the columns that are not used.
+///
+/// # Errors
+/// As [`read_bodies`].
+pub fn read_bodies_file(path: impl AsRef<Path>) -> Result<BodiesFile, Error> {
     let path = path.as_ref();
     let extension = path.extension().and_then(|extension| extension.to_str());
     let vtk = extension
         .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
-    let bodies = if vtk {
+    let found = if vtk {
         of_points(path)?
     } else {
         of_table(path, &read_table(path)?)?
     };
-    bodies.check()?;
-    Ok(bodies)
+    found.bodies.check()?;
+    Ok(found)
 }
 
 fn missing(path: &Path, message: impl Into<String>) -> Error {
@@ -41,7 +58,7 @@ fn missing(path: &Path, message: impl Into<String>) -> Error {
     ErrorKind::Missing { path, message }.into()
 }
 
-fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
+fn of_points(path: &Path) -> Result<BodiesFile, Error> {
     let cloud = read_points(path)?;
     let wanted = |name: &str, components: usize| {
         let found = cloud
@@ -55,7 +72,10 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
         })
     };
     let velocities = wanted("velocity", 3)?;
-    Ok(Bodies {
+    let others = cloud.data.iter().map(PointData::name);
+    let others = others.filter(|name| !["mass", "velocity", "position"].contains(name));
+    let unused = others.map(str::to_owned).collect();
+    let bodies = Bodies {
         masses: wanted("mass", 1)?,
         velocities: triples(&velocities)?,
         // Columns of a snapshot of a run in f64 beside its points.
@@ -67,7 +87,8 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
                 collected(single.map(|x| x.map(f64::from)), BODIES)?
             }
         },
-    })
+    };
+    Ok(BodiesFile { bodies, unused })
 }
 
 fn triples(numbers: &[f64]) -> Result<Vec<[f64; 3]>, Shortage> {
@@ -75,7 +96,7 @@ fn triples(numbers: &[f64]) -> Result<Vec<[f64; 3]>, Shortage> {
     collected(triples, BODIES)
 }
 
-fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
+fn of_table(path: &Path, table: &Table) -> Result<BodiesFile, Error> {
     let mass = MASS.iter().find_map(|name| table.place(name));
     let places: Vec<usize> = match (table.names().is_empty(), table.columns().len()) {
         (true, width @ (7 | 8)) => (width - 7..width).collect(),
@@ -115,9 +136,13 @@ fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
         };
         collected((0..columns[0].len()).map(row), BODIES)
     };
-    Ok(Bodies {
+    let bodies = Bodies {
         masses: copied(columns[0], BODIES)?,
         positions: vectors(1)?,
         velocities: vectors(4)?,
-    })
+    };
+    let others = table.names().iter().enumerate();
+    let others = others.filter(|(place, name)| !places.contains(place) && !name.is_empty());
+    let unused = others.map(|(_, name)| name.clone()).collect();
+    Ok(BodiesFile { bodies, unused })
 }

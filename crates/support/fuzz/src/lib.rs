@@ -7,6 +7,7 @@
 pub mod capi;
 pub mod capsules;
 pub mod checkpoints;
+pub mod comments;
 pub mod engine;
 mod files;
 mod message;
@@ -22,10 +23,11 @@ use nearfield_io::Format;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),
+    ("comment", comments::read),
     ("vtk", |bytes| readers::read(bytes, Format::LegacyVtk)),
     ("vtk_xml", |bytes| readers::read(bytes, Format::XmlVtk)),
     ("ply", |bytes| readers::read(bytes, Format::Ply)),

@@ -178,6 +178,7 @@ targets!(
     npy,
     csv,
     xyz,
+    comment,
     vtk,
     vtk_xml,
     ply,

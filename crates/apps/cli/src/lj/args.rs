@@ -3,6 +3,7 @@
 use super::run;
 use crate::{
     domain::DomainOptions,
+    input::FrameOption,
     options::{EngineOptions, Precision},
     precision::{self, Length},
 };
@@ -38,8 +39,8 @@ pub(crate) struct Args {
     /// How coefficients of unlike atoms follow from those of like ones
     #[arg(long, value_enum, default_value_t = Rule::LorentzBerthelot)]
     pub(super) mixing: Rule,
-    /// Let charges act within the cut-off: those of the file's column charge, charges or q, or else
-    /// of the coefficients
+    /// Let charges act within the cut-off: those of the file's column charge, charges, q or
+    /// initial_charges, or else of the coefficients
     #[arg(long)]
     pub(super) charges: bool,
     /// Treatment of the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// where f32 would move an atom by more than a thousandth of the cut-off, else f32]
     #[arg(long, value_enum)]
     pub(super) precision: Option<Precision>,
+    #[command(flatten)]
+    pub(super) frame: FrameOption,
     #[command(flatten)]
     pub(super) domain: DomainOptions,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 //! runs.
 
 mod args;
+mod columns;
 mod forces;
 mod input;
 mod run;

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = options::steps, requires_all = ["output", "steps"])]
     checkpoint: Option<u64>,
     /// Go on from a checkpoint, with the other flags as they were; frames are appended
-    #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]
+    #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "frame", "temperature"])]
     pub(super) restart: Option<PathBuf>,
     /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv
     /// and run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or
@@ -188,7 +188,7 @@ impl Files {
         let observations =
             GrowingTable::open(&table, header, follow).map_err(Failure::atoms(&table))?;
         Ok(Self {
-            trajectory: Trajectory::open(folder.join(TRAJECTORY), names, follow)?,
+            trajectory: Trajectory::open(folder.join(TRAJECTORY), names, follow)?.with_masses(),
             folder: folder.to_owned(),
             observations,
         })

@@ -3,6 +3,7 @@
 mod bench;
 mod files;
 mod gpu;
+mod input;
 mod lj;
 mod memory;
 mod nbody;

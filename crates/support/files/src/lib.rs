@@ -31,5 +31,5 @@ pub use growing::{GrowingFile, Grown};
 pub use input::{make_folder, not_text, of_a_file, read, read_text};
 pub use new_file::{NewFile, write, write_with};
 pub use plan::Plan;
-pub use run::{Run, checksum};
+pub use run::{Run, checksum, not_this_format};
 pub use run_folder::{MARKER, RunFolder};

@@ -5,7 +5,7 @@ use nearfield_files::{GrowingFile, Grown, Plan, Run, checksum};
 use nearfield_grid::memory::collected;
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Adds a cloud that is the name of a file.
@@ -81,6 +81,13 @@ pub(crate) fn goes_on(
         ))),
         None => Ok(found),
     }
+}
+
+/// Removes what killed runs have left of a checkpoint, whether or not this run writes one.
+pub(crate) fn remove_leftovers(checkpoint: PathBuf) {
+    let mut plan = Plan::default();
+    plan.write("--checkpoint", checkpoint);
+    plan.remove_leftovers();
 }
 
 /// Opens a file that grows where the checkpoint of a run left it, or a new one.

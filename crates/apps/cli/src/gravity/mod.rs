@@ -4,7 +4,7 @@ mod past;
 
 use crate::{
     failure::Failure,
-    files::{GrowingTable, goes_on, open_growing, sum_of},
+    files::{GrowingTable, goes_on, open_growing, remove_leftovers, sum_of},
     options::{Precision, count, positive_count},
     output,
     progress::progress_bar,
@@ -307,6 +307,7 @@ impl Files {
     /// Those of a run that begins, or that goes on from a checkpoint.
     fn open(folder: &Path, run: &Run, past: Option<(&Path, &Past)>) -> Result<Self, Failure> {
         let place = RunFolder::open(folder, run.clone()).map_err(Failure::of_run)?;
+        remove_leftovers(folder.join(CHECKPOINT));
         let there = match past {
             Some((path, past)) => goes_on(folder, run, path, &past.run)?.then_some(&past.run),
             None => None,

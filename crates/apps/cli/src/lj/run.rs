@@ -3,7 +3,7 @@
 use super::forces;
 use crate::{
     failure::Failure,
-    files::{GrowingTable, goes_on, open_growing},
+    files::{GrowingTable, goes_on, open_growing, remove_leftovers},
     options,
     progress::progress_bar,
 };
@@ -213,6 +213,7 @@ impl Files {
         before: Option<(&Path, &Run)>,
     ) -> Result<Self, Failure> {
         nearfield_files::make_folder(folder).map_err(Failure::atoms(folder))?;
+        remove_leftovers(folder.join(CHECKPOINT));
         let there = match before {
             Some((path, before)) => goes_on(folder, &run, path, before)?.then_some(before),
             None => None,

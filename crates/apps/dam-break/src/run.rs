@@ -39,7 +39,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
         plan.read(restart);
     }
     if let Some(checkpoint) = &args.checkpoint {
-        // What a run goes on from has been read when the next one replaces it.
+        // The checkpoint of --restart has been read when the next one replaces it.
         plan.write_after("--checkpoint", checkpoint, args.restart.as_deref());
     }
     if let Some(trace) = &args.trace {

@@ -399,7 +399,7 @@ fn frames_are_read_back_in_the_order_of_the_input() {
     frames.frame(run.system().unwrap(), 0.5).unwrap();
     let length = std::fs::metadata(&path).unwrap().len();
     let grown = frames.grown().unwrap();
-    // What a killed run has written behind its checkpoint.
+    // A killed run has written this frame behind its checkpoint.
     frames.frame(run.system().unwrap(), 0.625).unwrap();
     let file = GrowingFile::go_on(folder.path(), &grown).unwrap();
     let mut frames = Trajectory::over(file, names.clone());

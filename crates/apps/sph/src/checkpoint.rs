@@ -7,8 +7,9 @@
 //! the forces by fluid and by walls where it holds them (2 × 4 × f32), and ids (u64). Nothing
 //! follows. A rank reads its share of the particles only.
 //!
-//! A step ends with forces at its last positions, but with the friction of velocities in its middle.
-//! The next step begins with them, so they are kept: evaluated anew they would be others.
+//! A step ends with forces at its last positions, but with the friction of velocities in its
+//! middle. The next step begins with these forces, so they are kept: evaluated anew they would be
+//! others.
 
 use std::{
     fs::File,

@@ -23,8 +23,8 @@ const MAX_PART: usize = 1 << 18;
 
 /// Forces on the fluid, by the fluid and by the walls, in the order of its particles.
 ///
-/// They are part of the state: friction within a step is that of the velocities in its middle, which
-/// nobody knows afterwards.
+/// They are part of the state: the friction in them is that of velocities in the middle of a step,
+/// which are not kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forces {
     pub(crate) fluid: Vec<(Vec3, f32)>,

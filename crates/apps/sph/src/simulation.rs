@@ -350,9 +350,9 @@ impl Simulation {
     }
 
     /// The run as it is now, to go on from; on ranks, on rank 0 only, and without particles on
-    /// others. One on ranks in deterministic mode goes on with the same bits, on any number of ranks.
-    /// One on an engine goes on with the same forces, whose sums may later be added in another
-    /// order; one on a GPU evaluates them anew.
+    /// others. On ranks in deterministic mode the run goes on with the same bits, on any number of
+    /// ranks. On one engine it goes on with the same forces, but may add later ones in another
+    /// order; on a GPU it evaluates the forces anew.
     ///
     /// # Errors
     /// When there is no memory for the copy, the GPU fails, or a rank is lost.
@@ -365,7 +365,7 @@ impl Simulation {
         Ok(Checkpoint::new(head, fluid, forces))
     }
 
-    /// What a checkpoint says before its particles.
+    /// The numbers of a checkpoint before its particles.
     fn head(&self) -> Head {
         let now = (self.step, self.time);
         Head::new(&self.config, self.len(), now, self.ledger)

@@ -103,7 +103,7 @@ pub enum ErrorKind {
     Run {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong, and the remedy.
+        /// The fault, and the remedy.
         reason: String,
     },
 }

@@ -1,6 +1,6 @@
 //! Files that grow while a run goes on, and where a checkpoint cuts them.
 
-use crate::{NewFile, checksum};
+use crate::{content::checksum, new_file::NewFile};
 use std::{
     fmt,
     fs::File,

@@ -14,6 +14,7 @@
 //! **Invariant others rely on:** only regular files are replaced. Devices, pipes and standard
 //! output (`/dev/stdout`) are written directly, because renaming over them would destroy them.
 
+mod content;
 mod error;
 mod frames;
 mod growing;
@@ -25,11 +26,12 @@ mod plan;
 mod run;
 mod run_folder;
 
+pub use content::{checksum, not_this_format};
 pub use error::{Error, ErrorKind};
 pub use frames::is_frame;
 pub use growing::{GrowingFile, Grown};
 pub use input::{make_folder, not_text, of_a_file, read, read_text};
 pub use new_file::{NewFile, write, write_with};
 pub use plan::Plan;
-pub use run::{Run, checksum, not_this_format};
+pub use run::Run;
 pub use run_folder::{MARKER, RunFolder};

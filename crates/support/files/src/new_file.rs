@@ -256,7 +256,7 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = builder.tempfile_in(folder(target))?;
     // The lock says that a process is writing it. Where there are no locks, nothing is removed.
-    let _ = file.as_file().lock();
+    let _ = file.as_file().try_lock();
     Ok(file)
 }
 

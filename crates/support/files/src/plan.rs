@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Removes what killed runs have left of the outputs: files under temporary names that no
-    /// process is writing. Whatever cannot be looked at or removed stays.
+    /// process is writing. A file that cannot be looked at or removed stays.
     pub fn remove_leftovers(&self) {
         for Output { path, .. } in &self.outputs {
             let path = resolve(path);

@@ -88,7 +88,7 @@ impl RunFolder {
                 .iter()
                 .filter(|name| self.older_owns(name) && !kept(name)),
         )?;
-        // What is there besides is not this run's before it is replaced.
+        // Other files that are there belong to this run only once it has replaced them.
         let strange = |name: &str| {
             let there = names.iter().any(|found| found == name);
             there && !kept(name) && !self.older_owns(name)

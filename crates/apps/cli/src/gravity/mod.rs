@@ -409,7 +409,7 @@ impl<'a, T: Real> Course<'a, T> {
         };
         let mut frame = 0;
         if self.args.restart.is_some() {
-            // What is due at the step of a checkpoint is there when it is written.
+            // A checkpoint is written after the frame of its step.
             let is_late = |&frame: &usize| step_of(frame) > self.first_step;
             frame = (0..frames).find(is_late).unwrap_or(frames);
         } else {
@@ -453,7 +453,7 @@ impl<'a, T: Real> Course<'a, T> {
         Ok(frames)
     }
 
-    /// Writes a checkpoint of a run with this many frames. What has grown until then is on the disk
+    /// Writes a checkpoint of a run with this many frames. The rows of the table are on the disk
     /// before.
     fn save(&mut self, frames: usize) -> Result<(), Failure> {
         let Some(files) = &mut self.files else {

@@ -1,5 +1,5 @@
-//! What a checkpoint of `nearfield gravity` holds besides the bodies: of which run it is, the frames
-//! and energies so far, and where the bodies were at first, for the picture.
+//! The notes in a checkpoint of `nearfield gravity`: its run, the number of frames and the energies
+//! so far, and the positions of the bodies at first, for the picture.
 //!
 //! Three counts (u64): bytes of the run's text, frames, and moments; then the text, time and energy
 //! of every moment, and the first position of every body (f64). All is little-endian.

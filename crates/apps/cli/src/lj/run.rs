@@ -232,7 +232,7 @@ impl Files {
         })
     }
 
-    /// Writes a checkpoint. What has grown until then is on the disk before.
+    /// Writes a checkpoint. All frames and observations are on the disk before.
     fn save(&mut self, simulation: &mut Simulation) -> Result<(), Failure> {
         let grown = [self.trajectory.grown()?, self.observations.grown()?];
         let notes = self.run.clone().grown(grown).to_text();

@@ -251,7 +251,7 @@ fn runs_do_not_mix_in_a_folder() {
     run(&format!("{begin} out --frames 5"));
     assert!(at("out/frame_0004.vtp").exists() && !at("out/frame_0005.vtp").exists());
     assert!(at("out/frame_0007.txt").exists() && !at("out/.gravity.pngAbC123.tmp").exists());
-    place.file("out/frame_0009.vtp", "of nobody");
+    place.file("out/frame_0009.vtp", "not of a run");
     place.refuses("frame_0009.vtp", &words(&format!("{begin} out --frames 5")));
     fs::remove_file(at("out/frame_0009.vtp")).unwrap();
 

@@ -12,7 +12,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
 /// Says what a file is that does not begin with the line `expected` of a format and its version.
 #[must_use]
 pub fn not_this_format(bytes: &[u8], expected: &[u8]) -> String {
-    let text = |bytes| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    let text = |bytes: &[u8]| bytes.trim_ascii_end().escape_ascii().to_string();
     let line = bytes
         .split(|&byte| byte == b'\n')
         .next()

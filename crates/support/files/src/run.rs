@@ -34,6 +34,11 @@ pub struct Run {
     grown: Vec<Grown>,
 }
 
+/// The begin of a line, for messages.
+fn shown(line: &str) -> String {
+    format!("{:?}", line.chars().take(60).collect::<String>())
+}
+
 /// The name without the number of a rank: `frame_0001.rank.vtp` for `frame_0001.rank12.vtp`.
 fn without_rank(name: &str) -> String {
     let Some((stem, rest)) = name.split_once(".rank") else {
@@ -183,7 +188,12 @@ impl Run {
         let mut lines = text.lines();
         match lines.next().unwrap_or_default() {
             HEAD => {}
-            other => return Err(format!("it begins with {other:?}, not with {HEAD:?}")),
+            other => {
+                return Err(format!(
+                    "it begins with {}, not with {HEAD:?}",
+                    shown(other)
+                ));
+            }
         }
         let mut run = Self::default();
         for line in lines {
@@ -203,7 +213,7 @@ impl Run {
                 "grown" => Some(run.grown.push(rest.parse().ok()?)),
                 _ => None,
             });
-            taken.ok_or_else(|| format!("{line:?} says nothing about a run"))?;
+            taken.ok_or_else(|| format!("{} says nothing about a run", shown(line)))?;
         }
         Ok(run)
     }

@@ -130,7 +130,8 @@ fn run(command: &Command) -> Result<(), Failure> {
     done
 }
 
-/// Refuses outputs that are inputs, and files that are named for two outputs.
+/// Refuses outputs that are inputs, and files that are named for two outputs; removes what killed
+/// runs have left of them.
 fn check_files(command: &Command) -> Result<(), Failure> {
     let mut plan = Plan::default();
     match &command.task {
@@ -151,7 +152,9 @@ fn check_files(command: &Command) -> Result<(), Failure> {
         (Task::DamBreak(_), _) | (_, None) => {}
         (_, Some(trace)) => plan.write("--trace", trace),
     }
-    Ok(plan.check()?)
+    plan.check()?;
+    plan.remove_leftovers();
+    Ok(())
 }
 
 fn perform(task: &Task) -> Result<(), Failure> {

@@ -298,6 +298,7 @@ impl Simulation {
             now,
             step: self.step,
             time: self.time,
+            notes: Vec::new(),
         })
     }
 }

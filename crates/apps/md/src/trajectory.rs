@@ -1,43 +1,50 @@
 //! Frames of a run as extended XYZ, which most viewers read.
 
 use crate::{Error, ErrorKind, System};
-use nearfield_files::NewFile;
+use nearfield_files::{GrowingFile, Grown};
 use nearfield_grid::memory::{Shortage, collected};
 use std::{
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::Path,
 };
 
 /// A file that frames are appended to: positions as they move on, velocities, and the number of
 /// every atom, in the order of those numbers.
 #[derive(Debug)]
 pub struct Trajectory {
-    path: PathBuf,
-    file: BufWriter<NewFile>,
+    file: GrowingFile,
     names: Vec<String>,
     masses: bool,
 }
 
 impl Trajectory {
     /// A file whose frames name kinds of atoms like this. It replaces the one that is there as soon
-    /// as its first frame is complete, unless frames are to `follow` those that are there.
+    /// as its first frame is complete.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
-    pub fn open(path: impl AsRef<Path>, names: Vec<String>, follow: bool) -> Result<Self, Error> {
+    pub fn create(path: impl AsRef<Path>, names: Vec<String>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let file = if follow {
-            NewFile::append(path)
-        } else {
-            NewFile::create(path)
-        };
-        let file = file.map_err(Error::io(path))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
+        let file = GrowingFile::create(path).map_err(Error::io(path))?;
+        Ok(Self::over(file, names))
+    }
+
+    /// As [`create`](Self::create), in a file that may have frames already.
+    pub fn over(file: GrowingFile, names: Vec<String>) -> Self {
+        Self {
+            file,
             names,
             masses: false,
-        })
+        }
+    }
+
+    /// How far the file has grown, for a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn grown(&mut self) -> Result<Grown, Error> {
+        let grown = self.file.grown();
+        grown.map_err(Error::io(self.file.path()))
     }
 
     /// The same with a column of masses, unless all are 1, for runs that start from a frame.
@@ -53,7 +60,7 @@ impl Trajectory {
     pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
         let order = by_number(system)?;
         let written = self.write(system, &order, time, None);
-        written.map_err(Error::io(&self.path))
+        written.map_err(Error::io(self.file.path()))
     }
 
     /// Appends a frame with the forces on the atoms, in the order of the system.
@@ -77,7 +84,7 @@ impl Trajectory {
         }
         let order = by_number(system)?;
         let written = self.write(system, &order, time, Some(forces));
-        written.map_err(Error::io(&self.path))
+        written.map_err(Error::io(self.file.path()))
     }
 
     fn write(
@@ -128,8 +135,7 @@ impl Trajectory {
             }
             writeln!(file)?;
         }
-        file.flush()?;
-        file.get_mut().settle()
+        file.complete()
     }
 }
 

@@ -3,13 +3,15 @@
 use super::run;
 use crate::{
     domain::DomainOptions,
+    failure::Failure,
+    files::sum_of,
     input::FrameOption,
-    options::{EngineOptions, Precision},
+    options::{EngineOptions, Precision, name},
     precision::{self, Length},
 };
 use nearfield::kernels::{Mixing, Screening, Truncation};
-use nearfield_files::Plan;
-use nearfield_md::{Options, System};
+use nearfield_files::{Plan, Run, checksum};
+use nearfield_md::{FieldFile, Options, Simulation, System};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -141,6 +143,36 @@ impl Args {
             value: self.cutoff,
         };
         precision::choose(self.precision, Some(&inside), cutoff)
+    }
+
+    /// The run by its settings; that of a checkpoint adds its input.
+    pub(super) fn describe(
+        &self,
+        precision: Precision,
+        coefficients: &FieldFile,
+        simulation: &mut Simulation,
+        before: Option<&Run>,
+    ) -> Result<Run, Failure> {
+        let known = checksum(format!("{coefficients:?}").as_bytes());
+        let mut run = Run::new("lj")
+            .set("cutoff", self.cutoff)
+            .set("shift", name(self.shift))
+            .set("precision", name(precision))
+            .set("coefficients", format_args!("{known:016x}"))
+            .set("mixing", name(self.mixing));
+        if self.charges {
+            run = run
+                .set("coulomb", format_args!("{:?}", self.coulomb))
+                .set("coulomb-constant", self.coulomb_constant);
+        }
+        let skin = self.run.skin(self.cutoff, self.engine.device);
+        run = self.run.settings(run, skin);
+        if let Some(before) = before {
+            return Ok(run.after(before));
+        }
+        let system = simulation.system()?;
+        let vectors = system.positions().iter().chain(system.velocities());
+        Ok(run.set("atoms", sum_of(vectors.flatten().copied())?))
     }
 
     pub(super) fn options(&self, precision: Precision) -> Options {

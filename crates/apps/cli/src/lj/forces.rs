@@ -10,7 +10,7 @@ pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Re
     match extension(path).as_str() {
         "extxyz" | "xyz" => {
             let forces = run.forces()?.to_vec();
-            let mut file = Trajectory::open(path, names, false)?;
+            let mut file = Trajectory::create(path, names)?;
             Ok(file.frame_with_forces(run.system()?, 0.0, &forces)?)
         }
         "csv" => write_table(path, run, &names),

@@ -8,6 +8,8 @@ mod lj;
 mod memory;
 mod nbody;
 mod neighbors;
+#[cfg(unix)]
+mod resume;
 mod scene;
 #[cfg(unix)]
 mod streams;

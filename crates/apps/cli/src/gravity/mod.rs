@@ -1,7 +1,10 @@
 //! `nearfield gravity`: bodies that attract each other.
 
+mod past;
+
 use crate::{
     failure::Failure,
+    files::{GrowingTable, goes_on, open_growing, remove_leftovers, sum_of},
     input,
     options::{Precision, count, positive_count},
     output,
@@ -11,12 +14,13 @@ use nearfield::{
     Device,
     all_pairs::{AllPairsReport, Arithmetic, Real},
 };
-use nearfield_files::Plan;
-use nearfield_grid::Value;
+use nearfield_files::{Plan, Run, RunFolder, is_frame};
+use nearfield_grid::{Value, memory::collected};
 use nearfield_nbody::{
     Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies_file,
     write_snapshot,
 };
+use past::Past;
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
@@ -26,8 +30,12 @@ use std::{
 /// Names of columns that bodies could have instead of those that they need.
 const USABLE: &[&str] = &["momenta", "momentum", "px", "py", "pz"];
 
-/// Name of the checkpoint in the output folder.
+/// Names of the files of a run.
 const CHECKPOINT: &str = "gravity.checkpoint";
+const ENERGIES: &str = "energy.csv";
+const PICTURE: &str = "gravity.png";
+/// Extensions of the files of a frame.
+const FRAME: [&str; 2] = ["vtp", "npy"];
 
 /// Flags of `nearfield gravity`.
 #[derive(Debug, clap::Args)]
@@ -94,11 +102,18 @@ impl Args {
         if let Some(folder) = &self.output {
             let restart = self.restart.is_some();
             plan.write_into("--output", folder, move |name| match name {
-                "energy.csv" | "gravity.png" => true,
+                ENERGIES | PICTURE => true,
                 CHECKPOINT => checkpoints && !restart,
-                _ => nearfield_files::is_frame(name, &["vtp", "npy"]),
+                _ => is_frame(name, &FRAME),
             });
         }
+    }
+}
+
+impl Args {
+    /// Number of snapshots; there are no more than moments.
+    fn frame_count(&self) -> usize {
+        self.frames.min(self.steps.saturating_add(1))
     }
 }
 
@@ -151,11 +166,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
-    let simulation = start::<T>(args)?;
-    if let Some(folder) = &args.output {
-        nearfield_files::make_folder(folder).map_err(|error| refused(folder, &error))?;
-    }
-    let summary = Course::new(args, simulation)?.travel()?;
+    let (simulation, past) = start::<T>(args)?;
+    let summary = Course::new(args, simulation, past)?.travel()?;
     output::print(args.json, &summary, || {
         [
             format!("bodies      {}, in {}", summary.bodies, summary.precision),
@@ -198,12 +210,8 @@ fn relative(change: f64, of: f64) -> f64 {
     }
 }
 
-fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Wrong(format!("{}: cannot write: {error}", path.display()))
-}
-
-/// The bodies of the file, or those of the checkpoint.
-fn start<T: Real>(args: &Args) -> Result<Simulation<T>, Failure> {
+/// The bodies of the file, or those of the checkpoint with the past of its run.
+fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure> {
     let mut options = Options {
         device: args.device,
         threads: args.threads,
@@ -216,16 +224,43 @@ fn start<T: Real>(args: &Args) -> Result<Simulation<T>, Failure> {
     };
     let Some(file) = &args.file else {
         let path = args.restart.clone().unwrap_or_default();
-        let simulation = Simulation::restore(&path, options)?;
+        let (simulation, notes) = Simulation::restore(&path, options)?;
         agree(args, simulation.options(), &path)?;
-        return Ok(simulation);
+        let past = Past::parse(&notes, simulation.bodies().len());
+        let past = past
+            .map_err(|reason| Failure::Wrong(format!("checkpoint {}: {reason}", path.display())))?;
+        return Ok((simulation, Some(past)));
     };
     options.softening = args.softening.unwrap_or(0.0);
     options.time_step = args.dt.unwrap_or(options.time_step);
     options.integrator = args.integrator.unwrap_or_default();
     let found = read_bodies_file(file)?;
     input::tell_unused(file, found.unused.iter().map(String::as_str), &[], USABLE);
-    Ok(Simulation::new(found.bodies.rounded()?, options)?)
+    let simulation = Simulation::new(found.bodies.rounded()?, options)?;
+    Ok((simulation, None))
+}
+
+/// The run by its settings and files; that of a checkpoint adds its input.
+fn run_of<T: Real>(
+    args: &Args,
+    simulation: &Simulation<T>,
+    past: Option<&Past>,
+) -> Result<Run, Failure> {
+    let (options, bodies) = (simulation.options(), simulation.bodies());
+    let run = Run::new("gravity")
+        .set("precision", T::NAME)
+        .set("exact", args.exact)
+        .set("dt", options.time_step)
+        .set("softening", options.softening)
+        .set("integrator", options.integrator)
+        .frames(args.frame_count(), &FRAME)
+        .writes(&[ENERGIES, PICTURE]);
+    if let Some(past) = past {
+        return Ok(run.after(&past.run));
+    }
+    let vectors = bodies.positions.iter().chain(&bodies.velocities).flatten();
+    let numbers = bodies.masses.iter().chain(vectors);
+    Ok(run.set("bodies", sum_of(numbers.map(|number| number.double()))?))
 }
 
 /// A checkpoint goes on as it began: flags that say otherwise are refused.
@@ -262,35 +297,84 @@ struct Course<'a, T> {
     known: (u64, Energy),
     /// Where the last step ran: sums of the energy may run elsewhere.
     ran: AllPairsReport,
+    run: Run,
+    files: Option<Files>,
+}
+
+/// The files of a run.
+struct Files {
+    folder: PathBuf,
+    /// Whose files are in the folder, until the first frame of this run is there.
+    older: Option<RunFolder>,
+    energies: GrowingTable,
+}
+
+impl Files {
+    /// Those of a run that begins, or that goes on from a checkpoint.
+    fn open(folder: &Path, run: &Run, past: Option<(&Path, &Past)>) -> Result<Self, Failure> {
+        let place = RunFolder::open(folder, run.clone()).map_err(Failure::of_run)?;
+        remove_leftovers(folder.join(CHECKPOINT));
+        let there = match past {
+            Some((path, past)) => goes_on(folder, run, path, &past.run)?.then_some(&past.run),
+            None => None,
+        };
+        if let Some((_, past)) = past {
+            place.go_on(past.frames).map_err(Failure::of_run)?;
+        }
+        let file = open_growing(folder, ENERGIES, there)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            older: past.is_none().then_some(place),
+            energies: match there {
+                Some(_) => GrowingTable::go_on(file),
+                None => GrowingTable::create(file, "time,energy")?,
+            },
+        })
+    }
 }
 
 impl<'a, T: Real> Course<'a, T> {
-    fn new(args: &'a Args, mut simulation: Simulation<T>) -> Result<Self, Failure> {
+    fn new(
+        args: &'a Args,
+        mut simulation: Simulation<T>,
+        past: Option<Past>,
+    ) -> Result<Self, Failure> {
         let energy = simulation.energy()?;
+        let run = run_of(args, &simulation, past.as_ref())?;
+        let before = args.restart.as_deref().zip(past.as_ref());
+        let files = args.output.as_ref();
+        let files = files.map(|folder| Files::open(folder, &run, before));
+        let mut first = simulation.bodies().clone();
+        let mut moments = Vec::new();
+        if let Some(past) = past {
+            let before = Bodies {
+                masses: vec![1.0; past.first.len()],
+                velocities: past.first.clone(),
+                positions: past.first,
+            };
+            first.positions = before.rounded::<T>()?.positions;
+            moments = past.moments;
+        }
         Ok(Self {
             args,
             first_step: simulation.steps(),
-            first: simulation.bodies().clone(),
+            first,
             energy,
             momentum: simulation.momentum(),
-            moments: Vec::new(),
+            moments,
             solving: Duration::ZERO,
             known: (simulation.steps(), energy),
             ran: simulation.report(),
             simulation,
+            run,
+            files: files.transpose()?,
         })
     }
 
-    /// Steps to the end. When that fails, the energies up to then are written all the same.
+    /// Steps to the end, and sums up.
     fn travel(mut self) -> Result<Summary, Failure> {
-        match self.steps() {
-            Ok(frames) => self.arrive(frames),
-            Err(failure) => {
-                // Which is what went wrong; that this fails too would hide it.
-                let _ = self.write_energies();
-                Err(failure)
-            }
-        }
+        let frames = self.steps()?;
+        self.arrive(frames)
     }
 
     /// The energy now. A run that has blown up ends here, before anything of it is written.
@@ -324,17 +408,19 @@ impl<'a, T: Real> Course<'a, T> {
     fn steps(&mut self) -> Result<usize, Failure> {
         let last = self.args.steps as u64;
         let bar = progress_bar(last);
-        let frames = self.args.frames.min(self.args.steps + 1);
+        let frames = self.args.frame_count();
         let step_of = |frame: usize| match frames {
             1 => 0,
             _ => (frame as u128 * u128::from(last) / (frames as u128 - 1)) as u64,
         };
-        let mut frame = (0..frames)
-            .find(|&frame| step_of(frame) >= self.first_step)
-            .unwrap_or(frames);
-        self.moment(self.energy);
-        if frame < frames && step_of(frame) == self.first_step {
-            self.snapshot(frame)?;
+        let mut frame = 0;
+        if self.args.restart.is_some() {
+            // A checkpoint is written after the frame of its step.
+            let is_late = |&frame: &usize| step_of(frame) > self.first_step;
+            frame = (0..frames).find(is_late).unwrap_or(frames);
+        } else {
+            self.moment(self.energy)?;
+            self.snapshot(0)?;
             frame += 1;
         }
         while self.simulation.steps() < last {
@@ -353,72 +439,75 @@ impl<'a, T: Real> Course<'a, T> {
                 self.checked_energy()?;
             }
             if until == next_frame && frame < frames {
-                if self.args.output.is_some() {
+                if self.files.is_some() {
                     let energy = self.checked_energy()?;
                     if until != last {
-                        self.moment(energy);
+                        self.moment(energy)?;
                     }
                 }
                 self.snapshot(frame)?;
                 frame += 1;
             }
-            if let Some(folder) = self.args.output.as_ref().filter(|_| until == next_save) {
+            if until == next_save && self.files.is_some() {
                 self.checked_energy()?;
-                self.simulation.save(folder.join(CHECKPOINT))?;
+                self.save(frame)?;
             }
         }
         bar.finish_and_clear();
         let energy = self.checked_energy()?;
-        self.moment(energy);
+        self.moment(energy)?;
         Ok(frames)
     }
 
-    /// The energies as a table. Those of the run that this one goes on from stay.
-    fn write_energies(&self) -> Result<(), Failure> {
-        let Some(folder) = &self.args.output else {
+    /// Writes a checkpoint of a run with this many frames. The rows of the table are on the disk
+    /// before.
+    fn save(&mut self, frames: usize) -> Result<(), Failure> {
+        let Some(files) = &mut self.files else {
             return Ok(());
         };
-        let path = folder.join("energy.csv");
-        let mut text = "time,energy\n".to_owned();
-        let first = self.moments.first().map_or(0.0, |moment| moment.time);
-        if self.args.restart.is_some() {
-            let old = std::fs::read_to_string(&path).unwrap_or_default();
-            let is_before = |line: &&str| {
-                let time = line.split(',').next().and_then(|time| time.parse().ok());
-                time.is_some_and(|time: f64| time.abs() < first.abs())
+        let double = |at: &[T; 3]| at.map(|x| x.double());
+        let past = Past {
+            run: self.run.clone().grown([files.energies.grown()?]),
+            frames,
+            moments: self.moments.clone(),
+            first: collected(self.first.positions.iter().map(double), "a checkpoint")?,
+        };
+        Ok(self
+            .simulation
+            .save(files.folder.join(CHECKPOINT), &past.bytes()?)?)
+    }
+
+    fn moment(&mut self, energy: Energy) -> Result<(), Failure> {
+        let (time, energy) = (self.simulation.time(), energy.total());
+        self.moments.push(Moment { time, energy });
+        match &mut self.files {
+            Some(files) => files.energies.line(&format!("{time},{energy}")),
+            None => Ok(()),
+        }
+    }
+
+    fn snapshot(&mut self, frame: usize) -> Result<(), Failure> {
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        let stem = format!("frame_{frame:04}");
+        write_snapshot(files.folder.join(&stem), &self.simulation)?;
+        if let Some(folder) = files.older.take() {
+            let own = |name: &str| {
+                name == ENERGIES || FRAME.iter().any(|kind| name == format!("{stem}.{kind}"))
             };
-            old.lines()
-                .filter(is_before)
-                .for_each(|line| text += &format!("{line}\n"));
-        }
-        for moment in &self.moments {
-            text += &format!("{},{}\n", moment.time, moment.energy);
-        }
-        nearfield_files::write(&path, text).map_err(|error| refused(&path, &error))
-    }
-
-    fn moment(&mut self, energy: Energy) {
-        self.moments.push(Moment {
-            time: self.simulation.time(),
-            energy: energy.total(),
-        });
-    }
-
-    fn snapshot(&self, frame: usize) -> Result<(), Failure> {
-        if let Some(folder) = &self.args.output {
-            write_snapshot(folder.join(format!("frame_{frame:04}")), &self.simulation)?;
+            folder.begin(own).map_err(Failure::of_run)?;
         }
         Ok(())
     }
 
-    /// Writes energies and the picture, and sums up.
+    /// Draws the picture, and sums up.
     fn arrive(self, frames: usize) -> Result<Summary, Failure> {
         let energy = self.known.1;
-        self.write_energies()?;
         let (simulation, options) = (&self.simulation, self.simulation.options());
         if let Some(folder) = &self.args.output {
             draw(
-                folder.join("gravity.png"),
+                folder.join(PICTURE),
                 &self.first,
                 simulation.bodies(),
                 &self.moments,

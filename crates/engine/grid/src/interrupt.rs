@@ -33,6 +33,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{RecvTimeoutError, channel},
     },
+    thread::LocalKey,
     time::{Duration, Instant},
 };
 
@@ -57,14 +58,20 @@ pub struct Stop(Option<Arc<AtomicBool>>);
 struct Check {
     /// Returns true to end the call.
     ask: Rc<dyn Fn() -> bool>,
+    /// The flag of the call. A thread of a pool may do a task of another call meanwhile, which this
+    /// check must not end.
+    asked: Arc<AtomicBool>,
     /// When it last returned, or the call began.
     last: Rc<Cell<Instant>>,
 }
 
 impl Stop {
     /// That of the call which this thread works for.
+    ///
+    /// Taken once per job; tasks get it from the job, because they may run on any thread.
     pub fn current() -> Self {
-        STOP.with_borrow(Self::clone)
+        STOP.try_with(|stop| stop.borrow().clone())
+            .unwrap_or_default()
     }
 
     /// Returns true if the call is to end.
@@ -83,8 +90,11 @@ impl Stop {
     }
 
     /// Does `work` for this call.
+    ///
+    /// Always needed on a worker, also for calls without a check: the worker may be in the middle
+    /// of a task of another call, whose flag must not count.
     pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
-        let _restore = Restore(&STOP, STOP.replace(self));
+        let _restore = Restore::of(&STOP, self);
         work()
     }
 
@@ -92,10 +102,12 @@ impl Stop {
     fn check(&self) {
         let Some(asked) = &self.0 else { return };
         // The check may run any code, so nothing is borrowed meanwhile.
-        let Some(check) = CHECK.with_borrow(Option::clone) else {
+        let check = CHECK.try_with(|check| check.borrow().clone());
+        let Some(check) = check.ok().flatten() else {
             return;
         };
-        if check.last.get().elapsed() < PERIOD || asked.load(Ordering::Relaxed) {
+        let is_early = check.last.get().elapsed() < PERIOD || asked.load(Ordering::Relaxed);
+        if is_early || !Arc::ptr_eq(asked, &check.asked) {
             return;
         }
         if (check.ask)() {
@@ -106,11 +118,22 @@ impl Stop {
 }
 
 /// Puts a value back when work ends or panics.
-struct Restore<T: Default + 'static>(&'static std::thread::LocalKey<RefCell<T>>, T);
+struct Restore<T: Default + 'static>(&'static LocalKey<RefCell<T>>, T);
+
+impl<T: Default> Restore<T> {
+    /// After putting another value there. None in a thread that ends and has no place for it any
+    /// more, where an owner drops an engine, for instance.
+    fn of(place: &'static LocalKey<RefCell<T>>, value: T) -> Option<Self> {
+        let before = place.try_with(|held| held.replace(value));
+        before.ok().map(|before| Self(place, before))
+    }
+}
 
 impl<T: Default> Drop for Restore<T> {
     fn drop(&mut self) {
-        self.0.replace(std::mem::take(&mut self.1));
+        let value = std::mem::take(&mut self.1);
+        // Nothing reads it where there is no place any more.
+        let _ = self.0.try_with(|held| held.replace(value));
     }
 }
 
@@ -121,12 +144,14 @@ impl<T: Default> Drop for Restore<T> {
 /// Searches, counts and traversals on the CPU can be ended; sorting points, copying lists, work of
 /// a GPU and functions of the caller's are waited for.
 pub fn interruptible<R>(check: impl Fn() -> bool + 'static, work: impl FnOnce() -> R) -> R {
+    let asked = Arc::<AtomicBool>::default();
     let check = Check {
         ask: Rc::new(check),
+        asked: asked.clone(),
         last: Rc::new(Cell::new(Instant::now())),
     };
-    let _restore = Restore(&CHECK, CHECK.replace(Some(check)));
-    Stop(Some(Arc::default())).scope(work)
+    let _restore = Restore::of(&CHECK, Some(check));
+    Stop(Some(asked)).scope(work)
 }
 
 /// Does `work` on the workers of `pool`, and calls the check meanwhile, if there is one.
@@ -135,8 +160,8 @@ pub(crate) fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Sen
     let here = stop.clone();
     let work = move || stop.scope(work);
     // A thread of a pool must go on with tasks of that pool while it waits.
-    let waits = rayon::current_thread_index().is_none() && CHECK.with_borrow(Option::is_some);
-    if !waits {
+    let has_check = || CHECK.try_with(|check| check.borrow().is_some());
+    if rayon::current_thread_index().is_some() || !has_check().unwrap_or_default() {
         return pool.install(work);
     }
     let mut done = None;
@@ -169,6 +194,20 @@ mod tests {
         assert!(!Stop::current().is_asked_now());
         interruptible(|| true, || assert!(!Stop::current().is_asked()));
         assert!(!Stop::current().is_asked_now());
+    }
+
+    #[test]
+    fn a_check_ends_no_other_call_that_its_thread_works_for() {
+        let other = Stop(Some(Arc::default()));
+        interruptible(
+            || true,
+            || {
+                std::thread::sleep(2 * PERIOD);
+                assert!(!other.is_asked_now());
+                assert!(Stop::current().is_asked_now());
+                assert!(!other.is_asked());
+            },
+        );
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) mod traverse;
 pub(crate) mod verlet;
 
 use crate::{
-    Builder, Error, ErrorKind, Pair, PairKernel, PointSetId, Positions, Precision, Traversal,
+    Builder, Error, ErrorKind, IntoPositions, Pair, PairKernel, PointSetId, Positions, Precision,
+    Traversal,
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         auto::Later,
@@ -211,9 +212,9 @@ impl Engine {
     /// [`ErrorKind::TooManyPointSets`]; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
     ) -> Result<PointSetId, Error> {
-        let (id, positions) = (self.slots.next()?, positions.into());
+        let (id, positions) = (self.slots.next()?, positions.into_positions());
         let points = positions.len();
         let _span =
             tracing::debug_span!("engine.add_point_set", set = id.number(), points).entered();
@@ -354,9 +355,9 @@ impl Engine {
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
     ) -> Result<(), Error> {
-        let positions = positions.into();
+        let positions = positions.into_positions();
         let points = positions.len();
         let _span = tracing::debug_span!("engine.update", set = set.slot(), points).entered();
         self.known(set)?;

@@ -12,7 +12,7 @@
 //! **Invariant:** both sides are sorted on the same lattice, so pairs are decided as between sets.
 
 use crate::{
-    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,
+    Engine, Error, ErrorKind, IntoPositions, NeighborLists, PointSetId, Positions,
     backend::{JobKind, support::Feature},
     engine::{
         jobs::job,
@@ -87,7 +87,7 @@ impl Engine {
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
     pub fn query<'a>(
         &self,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
         let mut scratch = QueryScratch::default();
@@ -121,7 +121,7 @@ impl Engine {
     /// error the lists in `scratch` are not to be used.
     pub fn query_into<'a, 's>(
         &self,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
         radii: Option<&[f32]>,
         sources: PointSetId,
         scratch: &'s mut QueryScratch,
@@ -132,7 +132,7 @@ impl Engine {
             &Feature::Query,
             job(JobKind::OfCpu("query"), sources, sources),
         )?;
-        let (rule, positions) = (self.settings.rule, positions.into());
+        let (rule, positions) = (self.settings.rule, positions.into_positions());
         match radii {
             None if rule.needs_targets() => {
                 return Err(ErrorKind::QueryWithoutRadii { rule }.into());

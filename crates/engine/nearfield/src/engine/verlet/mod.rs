@@ -38,8 +38,8 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
-    Positions, Precision, Traversal,
+    Builder, Engine, Error, ErrorKind, IntoPositions, NeighborLists, Pair, PairKernel, Permutation,
+    PointSetId, Positions, Precision, Traversal,
     backend::support::{Feature, choose},
     engine::traverse::{Given, Over},
     report::Report,
@@ -161,9 +161,9 @@ impl VerletLists {
     /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
     ) -> Result<PointSetId, Error> {
-        let positions = positions.into();
+        let positions = positions.into_positions();
         // The engine gives the same name below: asking for the next one does not take it.
         let set = self.engine.slots.next()?;
         let before = self.sets.len();
@@ -190,10 +190,10 @@ impl VerletLists {
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
-        positions: impl Into<Positions<'a>>,
+        positions: impl IntoPositions<'a>,
     ) -> Result<(), Error> {
         self.engine.known(set)?;
-        self.take(set, positions.into())
+        self.take(set, positions.into_positions())
     }
 
     /// Removes a set and its lists; see [`Engine::remove_point_set`].

@@ -106,9 +106,8 @@ fn count(line: &[u8], number: usize, cursor: Cursor<'_>) -> Parsed<usize> {
     let text = line.trim_ascii();
     parse(text).ok_or_else(|| {
         let hint = if is_row(text) || { cursor }.next_line().is_some_and(is_row) && number == 1 {
-            ": these are rows without a count, as point clouds have them. Call the file .csv and \
-             begin it with a line of names (x y z …), or with the number of points and a comment \
-             line"
+            ": these are rows without a count, as point clouds have them: begin the file with a \
+             line of names (x y z …) and call it .csv, or with the count and a comment"
         } else {
             ""
         };
@@ -226,7 +225,7 @@ impl Rows {
             } = self.columns[index];
             match contents {
                 Contents::Position => self.positions.push(words.point(components)?),
-                Contents::Species => self.add_species(words.next("a symbol")?),
+                Contents::Species => self.add_species(words.next("a symbol")?, line)?,
                 Contents::Real => words.extend(&mut self.reals[index], components)?,
                 Contents::Integer => words.extend(&mut self.integers[index], components)?,
                 Contents::Ignored => words.skip(components)?,
@@ -235,17 +234,25 @@ impl Rows {
         words.end(self.named)
     }
 
-    fn add_species(&mut self, name: &[u8]) {
+    fn add_species(&mut self, name: &[u8], line: usize) -> Parsed<()> {
         // Names that differ only in bytes that are no text are one name.
-        let name = String::from_utf8_lossy(name);
-        let index = self.indices.get(name.as_ref()).copied();
-        let index = index.unwrap_or_else(|| {
-            let index = self.species.names.len() as u32;
-            self.species.names.push(name.to_string());
-            self.indices.insert(name.into_owned(), index);
-            index
-        });
+        let text = String::from_utf8_lossy(name);
+        let known = self.indices.get(text.as_ref()).copied();
+        let index = match known {
+            Some(index) => index,
+            None if Number::parse(name).is_some() && xyz_plain::whole(name).is_none() => {
+                let message = format!("{} stands where a species is expected", quoted(name));
+                return Err(Fault::malformed(Place::Line(line), message));
+            }
+            None => {
+                let index = self.species.names.len() as u32;
+                self.species.names.push(text.to_string());
+                self.indices.insert(text.into_owned(), index);
+                index
+            }
+        };
         self.species.of_point.push(index);
+        Ok(())
     }
 
     fn finish(self, comment: &Comment) -> PointCloud {

@@ -75,7 +75,7 @@ impl<'a> Survey<'a> {
 }
 
 /// The value of a word that is written as a whole number; 0, which is no element, for a large one.
-fn whole(word: &[u8]) -> Option<u32> {
+pub(super) fn whole(word: &[u8]) -> Option<u32> {
     let digits = word.strip_prefix(b"+").unwrap_or(word);
     let (minus, digits) = match digits.strip_prefix(b"-") {
         Some(digits) => (true, digits),

@@ -349,6 +349,10 @@ fn wrong_lines_are_named() {
             "line 2: 'pbc' is given twice",
         ),
         (
+            "1\nProperties=species:S:1:pos:R:3\n0.5 1 2 3\n",
+            "line 3: '0.5' stands where a species is expected",
+        ),
+        (
             "1\nProperties=pos:R:3\n1 2 3 4 5\n",
             "line 3: '4 5' follows the 3 columns that Properties name",
         ),

@@ -399,7 +399,7 @@ impl Builder {
             accelerator,
             split,
             later,
-            reason,
+            reason: reason.into(),
         };
         let engine = Engine::new(self, lattice, parts);
         engine.announce();

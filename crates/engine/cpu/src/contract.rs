@@ -16,7 +16,9 @@
 
 use nearfield_pairs::Pair;
 
-/// By how many boxes a source is moved along each axis; zero on open axes. 64 bits, because two
+/// By how many boxes a source is moved along each axis; zero on open axes. Boxes are those that the
+/// domain is enumerated by, and are counted in its given vectors where pairs are handed out
+/// ([`Domain::given_image`](nearfield_grid::Domain::given_image)). 64 bits, because two
 /// points that are 2³⁰ boxes away from the origin on either side are 2³¹ boxes apart, and a few
 /// more where the box is smaller than the radius.
 ///

@@ -15,7 +15,7 @@
 //! of the fault.
 
 use crate::sets::rule::RadiusRule;
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::memory::{Shortage, remedy};
 
 /// Why the CPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
 /// apart.
@@ -131,7 +131,7 @@ pub enum ErrorKind {
         pairs: u64,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes are needed for {what}")]
+    #[error("out of memory: {bytes} bytes are needed for {what}; {}", remedy(.what))]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,

@@ -129,6 +129,12 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
+    /// The domain is [reduced](nearfield_grid::Domain::reduced).
+    #[error(
+        "the GPU backend does not search boxes by other vectors than those they were given by: \
+         make the lattice of the domain before it was reduced"
+    )]
+    ReducedBox,
     /// The program cannot be handed to the compiler, or the compiler failed for a reason that is
     /// not in the text.
     #[error("the GPU program {program} cannot be compiled: {reason}")]
@@ -213,7 +219,10 @@ pub enum ErrorKind {
     },
     /// The device has no room. The buffer in question keeps the memory it has, so a smaller step
     /// can follow.
-    #[error("out of GPU memory: {bytes} bytes are needed for {what}")]
+    #[error(
+        "out of GPU memory: {bytes} bytes are needed for {what}; take fewer points or a smaller \
+         radius, end other programs that use the GPU, or use the CPU (device cpu)"
+    )]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,

@@ -10,7 +10,10 @@
 //!
 //! **Invariant:** a refusal leaves grids, lattices and bounds as they were.
 
-use crate::{Value, memory::Shortage};
+use crate::{
+    Value,
+    memory::{Shortage, remedy},
+};
 
 /// Why positions, a radius or a domain were refused; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -135,9 +138,11 @@ pub enum ErrorKind {
     },
     /// The box is so small compared with the radius that a point has too many images.
     #[error(
-        "the box measures {} across its {axis} faces, so a radius of {radius} reaches \
-         {images} images of every point; at most 1000 are searched",
-        Value::from(*.length)
+        "the box measures {} across its {axis} faces, so a radius of {radius} reaches {} images of \
+         every point on either side; at most 1000 are searched: enlarge the box to a thousandth of \
+         the radius at least (is it in another unit?), leave the axis open, or take a smaller radius",
+        Value::from(*.length),
+        counted(*.images)
     )]
     TooManyImages {
         /// Axis of the box.
@@ -147,7 +152,8 @@ pub enum ErrorKind {
         length: f64,
         /// The radius.
         radius: Value,
-        /// Images within the radius along that axis, on each side.
+        /// Images within the radius along that axis, on each side; [`u64::MAX`] for more than
+        /// that.
         images: u64,
     },
     /// More points than 32-bit indices can name.
@@ -179,7 +185,7 @@ pub enum ErrorKind {
         bytes: usize,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes are needed for {what}")]
+    #[error("out of memory: {bytes} bytes are needed for {what}; {}", remedy(.what))]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -194,6 +200,15 @@ pub enum ErrorKind {
         /// Elements of the slice.
         found: usize,
     },
+}
+
+/// A number of images, as a message gives it: exact, or that it is beyond counting.
+fn counted(images: u64) -> String {
+    if images == u64::MAX {
+        "more than 10^19".to_owned()
+    } else {
+        images.to_string()
+    }
 }
 
 /// Name of an axis by number.

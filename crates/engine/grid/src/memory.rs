@@ -21,12 +21,24 @@ use bytemuck::Zeroable;
 ///
 /// Small and `Copy`, so that a worker can note it in its scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("out of memory: {bytes} bytes are needed for {what}")]
+#[error("out of memory: {bytes} bytes are needed for {what}; {}", remedy(.what))]
 pub struct Shortage {
     /// Bytes asked for.
     pub bytes: usize,
     /// The purpose of the memory, as messages name it.
     pub what: &'static str,
+}
+
+/// The remedy where there is no memory for `what`, for messages. Lists can be done without.
+/// Everything else follows from the number of points and the radius.
+///
+/// Errors of other crates that pass a [`Shortage`] on end with it too.
+pub fn remedy(what: &str) -> &'static str {
+    if what.contains("lists") {
+        "take a smaller radius, or count neighbours or evaluate kernels, which store no lists"
+    } else {
+        "free memory, or take fewer points or a smaller radius"
+    }
 }
 
 impl Shortage {
@@ -134,7 +146,15 @@ mod tests {
         let mut held = vec![1u64, 2];
         assert_eq!(make_room(&mut held, TOO_MANY, "a test"), Err(short));
         assert_eq!(held, [1, 2]);
-        assert!(short.to_string().contains("for a test"), "{short}");
+        assert!(
+            short.to_string().contains("for a test; free memory"),
+            "{short}"
+        );
+        let lists = Shortage::of::<u32>(7, "neighbour lists").to_string();
+        assert!(
+            lists.contains("28 bytes") && lists.contains("store no lists"),
+            "{lists}"
+        );
         assert_eq!(Shortage::of::<u64>(usize::MAX, "a test").bytes, usize::MAX);
     }
 

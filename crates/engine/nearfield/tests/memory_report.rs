@@ -9,6 +9,7 @@ use nearfield::{
 };
 use nearfield_testkit::cloud::Cloud;
 use nearfield_testkit::memory::Counting;
+use std::sync::{Mutex, PoisonError};
 
 #[global_allocator]
 static MEMORY: Counting = Counting::new();
@@ -61,9 +62,65 @@ fn engine(points: &[&[[f32; 3]]]) -> (Engine, Vec<PointSetId>) {
     (engine, sets)
 }
 
-/// One test, so that nothing else allocates meanwhile.
+/// One test at a time, so that nothing else allocates meanwhile.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Bytes that an engine takes at most while `sets` sets of one point are added and `pairs` pairs of
+/// them searched.
+fn peak_of(sets: usize, pairs: usize) -> usize {
+    let (_engine, peak) = MEMORY.peak(|| {
+        let builder = Engine::builder(1.0).periodic([Some(1e4), None, None]);
+        let mut engine = builder.threads(1).device(Device::Cpu).build().unwrap();
+        engine.set_all_active(false);
+        let ids: Vec<_> = (0..sets)
+            .map(|k| engine.add_point_set(&[[0.5 * k as f32, 0.0, 0.0]]).unwrap())
+            .collect();
+        for k in 0..pairs {
+            engine.set_active(ids[k], ids[k + 1], true).unwrap();
+        }
+        engine.find_neighbors().unwrap();
+        assert_eq!(engine.report().pairs, pairs as u64);
+        engine
+    });
+    peak
+}
+
+#[test]
+fn memory_follows_the_number_of_sets_and_that_of_active_pairs() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let [none, few, many] = [(10, 9), (1000, 9), (4000, 9)].map(|(n, p)| peak_of(n, p) as f64);
+    // Vectors double, so twice as much may be held as is needed.
+    let per_set = [(few - none) / 990.0, (many - none) / 3990.0];
+    assert!(per_set[1] < 2.0 * per_set[0], "bytes per set: {per_set:?}");
+    let [some, more] = [500, 2000].map(|pairs| peak_of(4000, pairs) as f64 - many);
+    assert!(
+        more < 8.0 * some,
+        "{some} and {more} bytes for four times as many pairs"
+    );
+}
+
+#[test]
+fn pairs_of_small_sets_take_little_memory_though_all_are_active() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (apart, most) in [(1e-3, 3000), (1.5, 800)] {
+        let (_engine, peak) = MEMORY.peak(|| {
+            let builder = Engine::builder(1.0).threads(1).device(Device::Cpu);
+            let mut engine = builder.build().unwrap();
+            for k in 0..100 {
+                engine
+                    .add_point_set(&[[apart * k as f32, 0.0, 0.0]])
+                    .unwrap();
+            }
+            engine.find_neighbors().unwrap();
+            engine
+        });
+        assert!(peak < 100 * 100 * most, "{} bytes a pair", peak / 10_000);
+    }
+}
+
 #[test]
 fn the_report_accounts_for_every_byte_held() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let fluid = Cloud::Lattice.points(64_000, 1);
     let boundary = Cloud::Uniform.points(20_000, 2);
     let masses = vec![1.0f32; fluid.len()];

@@ -142,7 +142,7 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
             writer.write(&Record::Span(span))?;
         }
         for one in &trace.subregions {
-            writer.write(&Record::Subregion(part.subregion(one)))?;
+            writer.write(&Record::of_subregion(part.subregion(one)))?;
         }
         for one in &trace.retunes {
             let mut one = one.clone();
@@ -150,7 +150,7 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
                 part.at(one.at),
                 format!("rank {rank}: {}", one.reason).into(),
             );
-            writer.write(&Record::Retune(one))?;
+            writer.write(&Record::of_retune(one))?;
         }
         for one in &trace.occupancies {
             let mut one = one.clone();

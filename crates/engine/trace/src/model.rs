@@ -34,8 +34,12 @@ pub enum Record {
     Step(Step),
     /// Figures of one backend for one subregion in one pass of a step.
     Subregion(Subregion),
+    /// The same of a job outside of all steps, without the number of a step.
+    Job(Subregion),
     /// A decision of the policy.
     Retune(Retune),
+    /// A decision after a job outside of all steps, without the number of a step.
+    JobRetune(Retune),
     /// How many cells or bricks hold how many points.
     Occupancy(Occupancy),
     /// A warning or an error, or an event that is none of the others.
@@ -348,8 +352,9 @@ pub struct Step {
 /// Figures of one backend for one subregion in one pass of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Subregion {
-    /// The step's number.
-    pub step: u64,
+    /// The step's number; none for a job outside of all steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
     /// The subregion's number.
     pub subregion: u64,
     /// The backend.
@@ -408,6 +413,26 @@ pub struct Subregion {
     pub theta_ties: Option<u64>,
 }
 
+impl Record {
+    /// The record of a subregion, by whether it belongs to a step.
+    ///
+    /// Two kinds, because readers that know steps only pass over a kind that they do not know.
+    pub fn of_subregion(subregion: Subregion) -> Self {
+        match subregion.step {
+            Some(_) => Self::Subregion(subregion),
+            None => Self::Job(subregion),
+        }
+    }
+
+    /// The record of a decision, by whether it was made after a step.
+    pub fn of_retune(retune: Retune) -> Self {
+        match retune.step {
+            Some(_) => Self::Retune(retune),
+            None => Self::JobRetune(retune),
+        }
+    }
+}
+
 impl Subregion {
     /// Returns true if the times are those of an emulated device.
     pub fn is_virtual(&self) -> bool {
@@ -428,8 +453,9 @@ impl Subregion {
 /// A decision of the policy, to change something or to leave it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Retune {
-    /// The step after which it was made.
-    pub step: u64,
+    /// The step after which it was made; none after a job outside of all steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
     /// When.
     pub at: u64,
     /// The subregion it is about; none for all of them.

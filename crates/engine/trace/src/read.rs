@@ -154,8 +154,8 @@ impl Trace {
         match record {
             Record::Span(span) => self.spans.push(span),
             Record::Step(step) => self.steps.push(step),
-            Record::Subregion(subregion) => self.subregions.push(subregion),
-            Record::Retune(retune) => self.retunes.push(retune),
+            Record::Subregion(one) | Record::Job(one) => self.subregions.push(one),
+            Record::Retune(retune) | Record::JobRetune(retune) => self.retunes.push(retune),
             Record::Occupancy(occupancy) => self.occupancies.push(occupancy),
             Record::Note(note) => self.notes.push(note),
             Record::Lost(lost) => {

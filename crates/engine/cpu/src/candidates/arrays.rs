@@ -424,9 +424,15 @@ impl Candidates {
             lattice.image_shifts(boxes, wraps, to);
         }
         if seen.ranked {
+            let domain = lattice.domain();
             for k in 0..len {
                 let image = [0, 1, 2].map(|axis| boxes[axis][k] + wraps[axis]);
-                ranks[k] = tags[k] + u32::from(image > [0.0; 3]);
+                let is_positive = if domain.is_reduced() {
+                    domain.given_image(image.map(|n| n as i64)) > [0; 3]
+                } else {
+                    image > [0.0; 3]
+                };
+                ranks[k] = tags[k] + u32::from(is_positive);
             }
         }
     }

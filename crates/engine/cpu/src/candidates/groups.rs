@@ -677,9 +677,9 @@ impl Walk<'_> {
             }
             let mut begin = 0;
             for piece in pieces {
-                let SeenImage { image, vector, .. } = images[piece.image];
+                let SeenImage { given, vector, .. } = images[piece.image];
                 if self.ranked {
-                    candidates.rank(begin..piece.end, image > [0; 3]);
+                    candidates.rank(begin..piece.end, given > [0; 3]);
                 }
                 if self.double().is_some() {
                     candidates.set_exact_shift(begin..piece.end, vector);

@@ -31,6 +31,8 @@ pub(crate) struct Piece {
 pub(crate) struct SeenImage {
     /// By how many boxes they are moved.
     pub(crate) image: Image,
+    /// The same in the vectors that the box was given by, as it is reported.
+    pub(crate) given: Image,
     /// Its image vector.
     pub(crate) vector: [f64; 3],
     /// The same for the sorted coordinates.
@@ -105,10 +107,12 @@ impl Pieces {
         if let Some(number) = known.position(|seen| seen.image == image) {
             return Ok(recent + number);
         }
-        let vector = lattice.domain().image_vector_f64(image);
+        let domain = lattice.domain();
+        let vector = domain.image_vector_f64(image);
         make_room_for_one(&mut self.images, WHAT)?;
         self.images.push(SeenImage {
             image,
+            given: domain.given_image(image),
             vector,
             shift: lattice.image_shift(vector),
         });

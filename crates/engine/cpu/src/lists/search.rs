@@ -8,7 +8,8 @@
 //!
 //! A first search knows nothing of the number of pairs. It searches for 512 targets spread over
 //! the set, or one in 64 of a small one, and takes the mean times the number of targets, a tenth
-//! more, and slack for the chunks of all streams. Later searches use the storage there is.
+//! more, and slack for the chunks of all streams. Later searches use the storage there is. Sets
+//! that are empty, or farther apart than the radius reaches, are not searched at all.
 //!
 //! # Shares
 //!
@@ -20,7 +21,7 @@ use super::{
     neighbor_lists::{ListOrder, NeighborLists},
     sink::{Counted, Stored},
     wanted::Wanted,
-    writer::{Beyond, Chunk, ListWriter, Room},
+    writer::{Beyond, Chunk, ListWriter, Room, SMALL_CHUNK},
 };
 use crate::{
     candidates::{scan::STREAMS, walk::Walk},
@@ -48,6 +49,20 @@ const MIN_SAMPLE: usize = 8;
 /// Entries that a stream may leave empty at the end of its last chunk, roughly.
 const STREAM_SLACK: usize = 4096;
 
+/// Most entries that lists of few points can need in a storage, with what the streams of a task
+/// leave empty: every source in every list once. No bound where points have images, or are many.
+///
+/// The room that is kept for the ends of chunks would be a thousand times what sets of a few points
+/// need, and an engine may have a million pairs of such sets.
+fn max_entries(sets: &PairOfSets<'_>) -> u64 {
+    let (targets, sources) = (sets.targets.points().len(), sets.sources.points().len());
+    if targets > TASK || sources > TASK || sets.targets.lattice().repeats() {
+        return u64::MAX;
+    }
+    let streams = targets.min(STREAMS);
+    (2 * targets * sources + streams * SMALL_CHUNK.max(2 * sources + 4 * LANES)) as u64
+}
+
 impl CpuBackend {
     /// Writes the neighbours of every target into `lists`, reusing its memory, each list in the
     /// given order.
@@ -72,9 +87,8 @@ impl CpuBackend {
         sets.check_whole()?;
         let walk = Walk::of_lists(sets, kind)?;
         walk.record_work(&span);
-        // A set without points: nothing is dealt out.
-        if targets == 0 || sets.sources.points().is_empty() {
-            // Most pairs of many sets that hold nothing: waking workers would take all of the time.
+        if sets.have_no_pair() {
+            // Most pairs of many sets: waking workers would take all of the time.
             return lists.find_none(targets);
         }
         let expected = if lists.storage().is_empty() {
@@ -82,7 +96,7 @@ impl CpuBackend {
             // Chunks of few targets are hardly longer than what a group claims, so that ends are
             // left empty. Overflow blocks would cost more than the search.
             let ends = if targets <= FEW { pairs / 2 } else { 0 };
-            pairs + ends
+            (pairs + ends).min(max_entries(&sets))
         } else {
             0
         };
@@ -118,7 +132,7 @@ impl CpuBackend {
         sets.check_whole()?;
         let walk = Walk::of_lists(sets, kind)?;
         walk.record_work(&span);
-        if targets == 0 || sets.sources.points().is_empty() {
+        if sets.have_no_pair() {
             lists.find_none(targets)?;
             return Ok(lists.storage().len() as u64 <= max_entries);
         }

@@ -34,7 +34,7 @@ use std::sync::{
 /// Maximum number of entries that a worker claims at a time for one of its streams.
 const CHUNK: u64 = 1 << 15;
 /// The minimum number.
-const SMALL_CHUNK: u64 = 1 << 8;
+pub(super) const SMALL_CHUNK: usize = 1 << 8;
 /// Between both, chunks are so small that the last chunks of all streams leave at most one part in
 /// this many of the storage empty.
 const CHUNKS_PER_STREAM: u64 = 16;
@@ -130,7 +130,7 @@ pub(super) fn written(
         count: SharedMut::new(lists.count),
         storage: SharedMut::new(storage),
         capacity,
-        chunk: share.clamp(SMALL_CHUNK, CHUNK),
+        chunk: share.clamp(SMALL_CHUNK as u64, CHUNK),
         next: AtomicU64::new(0),
         overflow: Mutex::default(),
         failed: AtomicU64::new(0),

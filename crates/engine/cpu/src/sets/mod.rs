@@ -62,6 +62,18 @@ impl PairOfSets<'_> {
         Ok(())
     }
 
+    /// Whether it is known without a search that no target has a neighbour: a set is empty, or in
+    /// an open domain the sets lie farther apart along some axis than any pair that is found.
+    pub(crate) fn have_no_pair(&self) -> bool {
+        let sets = [self.targets, self.sources];
+        if sets.iter().any(|set| set.points().is_empty()) {
+            return true;
+        }
+        let (lattice, [a, b]) = (self.targets.lattice(), sets.map(Grid::bounds));
+        let gap = |axis: usize| (b.min[axis] - a.max[axis]).max(a.min[axis] - b.max[axis]);
+        !lattice.domain().is_periodic() && (0..3).any(|axis| gap(axis) > lattice.reach())
+    }
+
     /// Refuses targets that were sorted in part only, where there is to be a list for each.
     ///
     /// # Errors

@@ -264,7 +264,7 @@ fn show_by_image(
         let end = begin + rest.partition_point(|&number| (number as usize) < last.end);
         if begin < end {
             to.pairs(PairsOfImage {
-                image: images[last.image].image,
+                image: images[last.image].given,
                 sources: &all.sources[begin..end],
                 d: all.d.map(|d| &d[begin..end]),
                 d2: &all.d2[begin..end],

@@ -71,6 +71,7 @@ impl PairOfSets<'_> {
                 };
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
+                    let image = lattice.domain().given_image(image);
                     visit(sources.index()[source], image, Pair { d, d2 });
                 }
             }
@@ -100,6 +101,7 @@ impl PairOfSets<'_> {
                 let d2 = squared_f64(d);
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
+                    let image = lattice.domain().given_image(image);
                     visit(points.index()[source], image, rounded(d, d2));
                 }
             }

@@ -266,7 +266,7 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
                     for z in self.images(2, difference) {
                         let image = [x, y, z];
                         let left_out = if half {
-                            image <= [0; 3]
+                            self.pairs.lattice.domain().given_image(image) <= [0; 3]
                         } else {
                             image == [0; 3]
                         };

@@ -95,8 +95,8 @@ impl GpuBackend {
     /// one that the bricks were made of, which may be another than points are sorted into here.
     ///
     /// # Errors
-    /// [`ErrorKind::SlantedBox`], [`ErrorKind::TooManyParts`], [`ErrorKind::OutOfMemory`] and
-    /// [`ErrorKind::Driver`].
+    /// [`ErrorKind::SlantedBox`], [`ErrorKind::ReducedBox`], [`ErrorKind::TooManyParts`],
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn parts(
         &self,
         bricks: &BrickParts,
@@ -105,6 +105,9 @@ impl GpuBackend {
     ) -> Result<DeviceParts, Error> {
         if lattice.domain().is_slanted() {
             return Err(Error::from(ErrorKind::SlantedBox));
+        }
+        if lattice.domain().is_reduced() {
+            return Err(Error::from(ErrorKind::ReducedBox));
         }
         if count > MAX_PARTS {
             return Err(Error::from(ErrorKind::TooManyParts {

@@ -22,13 +22,25 @@
 //! unit vectors across the given ones stand in for the open axes, and cells along those are those
 //! of an open domain. The GPU backend refuses slanted boxes.
 //!
-//! The vectors are used as given, not reduced. A box that leans by several of its lengths is
-//! searched in slanted cells with more candidates, and gives the same pairs.
+//! # Boxes that lean far
+//!
+//! The vectors are used as given, unless [`Domain::reduced`] is asked for. A box that leans by
+//! several of its lengths is then enumerated by short vectors of the same lattice; [`reduce`] has
+//! the method. `lengths`, `vectors`, `inverse` and all counts of boxes are those of the short
+//! vectors then. Image vectors are computed from the given ones all the same, and results name
+//! images by counts of the given vectors ([`Domain::given_image`]).
 
+mod reduce;
 pub(crate) mod tilt;
 
 use crate::{Error, ErrorKind, error::axis_name};
+use reduce::Transform;
 use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
+
+/// Boxes whose vectors are longer than this many times the distance between the faces that they
+/// connect are enumerated by shorter ones. Boxes that simulations use lie far below: a hexagonal
+/// one has 1.2, and one that leans by half of its lengths at most 1.6.
+const MAX_LEAN: f64 = 4.0;
 
 /// Open or periodic along each axis; a periodic axis has a box vector, which lies along the axis
 /// in a straight box and leans away from it in a tilted (triclinic) one.
@@ -43,6 +55,34 @@ pub struct Domain {
     lengths: [Option<f64>; 3],
     /// Present when some box vector does not point along its own axis.
     tilt: Option<Tilt>,
+    /// Present when the vectors are short ones of a lattice that was given by others.
+    given: Option<Given>,
+}
+
+/// The vectors that a box was given by, where it is enumerated by shorter ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Given {
+    /// The given vectors with their inverse.
+    pub(crate) tilt: Tilt,
+    /// How many given vectors make up each short one.
+    transform: Transform,
+}
+
+impl Given {
+    /// Numbers of given vectors that are as many short ones.
+    ///
+    /// Costs nine products, in loops over candidates that lie in different boxes, and once per
+    /// image elsewhere.
+    ///
+    /// Exact: every product and sum is a whole number below 2⁵³. Zeros are not below zero, as those
+    /// of counts that are given as whole numbers are not.
+    #[inline(always)]
+    fn boxes(&self, short: [f64; 3]) -> [f64; 3] {
+        let [a, b, c] = self.transform;
+        std::array::from_fn(|l| {
+            short[0] * a[l] as f64 + short[1] * b[l] as f64 + short[2] * c[l] as f64 + 0.0
+        })
+    }
 }
 
 impl Domain {
@@ -50,6 +90,7 @@ impl Domain {
     pub const OPEN: Self = Self {
         lengths: [None; 3],
         tilt: None,
+        given: None,
     };
 
     /// A domain that is periodic with the given length where there is one, open elsewhere.
@@ -71,6 +112,7 @@ impl Domain {
         Ok(Self {
             lengths,
             tilt: None,
+            given: None,
         })
     }
 
@@ -133,7 +175,61 @@ impl Domain {
         Ok(Self {
             lengths: vectors.map(|vector| vector.map(norm)),
             tilt: Some(Tilt::of(vectors)?),
+            given: None,
         })
+    }
+
+    /// The same domain, enumerated by short vectors of its lattice where the given ones lean so far
+    /// that searches by them would be slow: where one is more than four times as long as the
+    /// distance between the faces that it connects. Other domains are returned as they are.
+    ///
+    /// The same pairs are found, with the same bits. Lists may be in another order, and
+    /// [`vectors`](Self::vectors), [`lengths`](Self::lengths), [`inverse`](Self::inverse) and
+    /// counts of boxes are those of the short vectors. Backends that compute image vectors
+    /// themselves cannot search such a domain.
+    pub fn reduced(self) -> Self {
+        let (Some(tilt), None) = (self.tilt, self.given) else {
+            return self;
+        };
+        if reduce::stretch(self.vectors(), tilt.inverse) <= MAX_LEAN {
+            return self;
+        }
+        let short = || {
+            let (vectors, transform) = reduce::short_vectors(self.vectors())?;
+            Some((vectors, transform, Tilt::of(vectors).ok()?.of_rounded()))
+        };
+        // None where a vector is that of too many others, which no box of a simulation is.
+        short().map_or(self, |(vectors, transform, short)| Self {
+            lengths: vectors.map(|vector| vector.map(norm)),
+            tilt: Some(short),
+            given: Some(Given { tilt, transform }),
+        })
+    }
+
+    /// Returns true if the domain is enumerated by other vectors than those it was given by.
+    ///
+    /// Backends that cannot search such a domain ask this first.
+    pub fn is_reduced(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// The image in numbers of the vectors as given. Others count in the vectors that the domain
+    /// is enumerated by, which are the same unless it is [reduced](Self::reduced).
+    #[inline]
+    pub fn given_image(&self, image: [i64; 3]) -> [i64; 3] {
+        match &self.given {
+            None => image,
+            Some(given) => given
+                .boxes(image.map(|n| n as f64))
+                .map(|boxes| boxes as i64),
+        }
+    }
+
+    /// The vectors as given, where the domain is enumerated by others.
+    ///
+    /// The lattice bounds with them what rounding adds to image vectors.
+    pub(crate) fn given(&self) -> Option<&Given> {
+        self.given.as_ref()
     }
 
     /// Length of the box vector of every periodic axis, `None` where the axis is open.
@@ -198,6 +294,10 @@ impl Domain {
             }
             return vector;
         };
+        let (tilt, n) = match &self.given {
+            None => (tilt, n),
+            Some(given) => (&given.tilt, given.boxes(n)),
+        };
         // An open axis adds no zero below zero, as the negative parts of a vector across the others
         // would.
         let (mut vectors, mut boxes) = ([[0.0; 3]; 3], [0.0; 3]);
@@ -242,6 +342,20 @@ impl Domain {
             }
             return;
         };
+        if let Some(given) = &self.given {
+            for (((((x, y), z), na), nb), nc) in x.iter_mut().zip(y).zip(z).zip(nx).zip(ny).zip(nz)
+            {
+                let n = [na + more[0], nb + more[1], nc + more[2]].map(f64::from);
+                let open = |k: usize| self.lengths[k].is_none();
+                let vectors = std::array::from_fn(|k| match open(k) {
+                    true => [0.0; 3],
+                    false => given.tilt.vectors[k],
+                });
+                let vector = sum(vectors, given.boxes(n));
+                [*x, *y, *z] = vector.map(T::rounded);
+            }
+            return;
+        }
         let mut vectors = [[0.0; 3]; 3];
         for k in 0..3 {
             if self.lengths[k].is_some() {

@@ -106,6 +106,15 @@ impl Tilt {
         Ok(tilt)
     }
 
+    /// The same for vectors that were rounded when they were computed: the vectors meant differ by
+    /// a rounding of each component, and the error of a fraction is larger by that.
+    pub(crate) fn of_rounded(self) -> Self {
+        Self {
+            drift: self.drift + MAX_STRETCH * DOT_ROUNDING,
+            ..self
+        }
+    }
+
     /// How many vectors `axis` lead from the origin to a position.
     #[inline]
     pub(crate) fn fraction(&self, axis: usize, position: [f64; 3]) -> f64 {

@@ -659,6 +659,12 @@ mod tests {
             matches!(error.kind(), ErrorKind::TooManyImages { axis: 'z', images: found, .. } if *found == images),
             "{error}"
         );
+        let domain = Domain::new([Some(1e-30), None, None]).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let error = Lattice::new(radius, domain, 1, &Bounds::EMPTY).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("reaches more than 10^19 images"), "{text}");
+        assert!(text.contains("enlarge the box"), "{text}");
     }
 
     #[test]

@@ -27,7 +27,8 @@ impl Domain {
     /// that of an open axis. So the pairs are the same, and the rounding of a vast box need not be
     /// covered by larger cells.
     ///
-    /// An axis whose vector leans, or that another vector leans along, stays periodic.
+    /// An axis whose vector leans, or that another vector leans along, stays periodic, and so do
+    /// all axes of a [reduced](Self::reduced) box.
     pub(crate) fn as_seen(&self, bounds: &Bounds, radius: f64) -> Self {
         let (vectors, extent) = (self.vectors(), bounds.extent());
         let is_alone = |k: usize| {
@@ -43,7 +44,7 @@ impl Domain {
             })
         };
         let opened = [0, 1, 2].map(is_open);
-        if opened == [false; 3] {
+        if opened == [false; 3] || self.is_reduced() {
             return *self;
         }
         let seen = std::array::from_fn(|k| vectors[k].filter(|_| !opened[k]));

@@ -29,6 +29,10 @@
 //!    In double precision the contract rounds in `f64` too: the roundings of step 1 are at most
 //!    `2⁻⁵⁰·Σ F_k·|v_k|` then, which a larger factor in step 3 covers, and open axes are as the
 //!    module `double` says.
+//!    Where the box is [reduced](Domain::reduced), `v_k` are the short vectors, which are rounded
+//!    once: the drift has that too. `S` is computed from the given vectors `u_l`, and the pair
+//!    meets only if its image in these is at most `2·F_l + r/w_l`, with fractions and widths of the
+//!    given box; the rounding of step 1 is that of the given box then, and is added.
 //! 5. A row is left out, or its reach along x cut, only where interval arithmetic over everything
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
 //!
@@ -194,12 +198,21 @@ fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f6
             power_of_two(radii) * radius.value_f64()
         })
         .sum();
+    let in_given: f64 = domain.given().map_or(0.0, |given| {
+        let of = |k: usize| {
+            let images = 2.0 * given.tilt.farthest_fraction(k, magnitudes)
+                + radius.value_f64() / given.tilt.width(k);
+            power_of_two(images + 1.0) * norm(given.tilt.vectors[k])
+        };
+        periodic().map(of).sum()
+    });
     let in_double = in_boxes + across;
+    let of_images = in_given * 2f64.powi(-49);
     match radius.precision() {
         Precision::Single => {
-            in_single * 2f64.powi(-22) + in_double * (3.0 * tilt.drift + 2f64.powi(-49))
+            in_single * 2f64.powi(-22) + in_double * (3.0 * tilt.drift + 2f64.powi(-49)) + of_images
         }
-        Precision::Double => in_double * (3.0 * tilt.drift + 2f64.powi(-47)),
+        Precision::Double => in_double * (3.0 * tilt.drift + 2f64.powi(-47)) + 4.0 * of_images,
     }
 }
 

@@ -114,3 +114,98 @@ fn bad_vectors_are_refused_by_name() {
     let message = Domain::from_vectors(flat).unwrap_err().to_string();
     assert!(message.contains("nearly lie in one plane"), "{message}");
 }
+
+/// Boxes that lean far or are nearly flat, with open axes and left-handed ones among them.
+const LEANING: [[Option<[f64; 3]>; 3]; 7] = [
+    [
+        Some([1.0, 0.0, 0.0]),
+        Some([37.3, 1.1, 0.0]),
+        Some([-11.0, 12.7, 0.9]),
+    ],
+    [
+        Some([9.7, 0.3, 0.1]),
+        Some([0.2, 10.1, -0.3]),
+        Some([9.9, 10.4, 0.03]),
+    ],
+    [
+        Some([0.0, 0.0, -2.4]),
+        Some([3.1, 0.1, 900.0]),
+        Some([0.2, 9.0, 1.0]),
+    ],
+    [Some([3.0, 0.25, 0.0]), None, Some([1000.0, 90.0, 2.0])],
+    [Some([3.0, 0.0, 0.0]), Some([700.0, 2.0, 0.0]), None],
+    [None, Some([0.0, 3.0, 0.1]), Some([0.0, -400.0, 4.0])],
+    [
+        Some([1.0, 0.0, 0.0]),
+        Some([512.0, 1.0, 0.0]),
+        Some([0.0, 0.0, 1.0]),
+    ],
+];
+
+#[test]
+fn images_of_a_reduced_box_have_the_vectors_of_the_box_as_given() {
+    for vectors in LEANING {
+        let given = Domain::from_vectors(vectors).unwrap();
+        let short = given.reduced();
+        assert!(short.is_reduced() && short.is_tilted() && !given.is_reduced());
+        assert_eq!(short.reduced(), short);
+        let open = [0, 1, 2].map(|k| vectors[k].is_none());
+        assert_eq!(short.lengths().map(|length| length.is_none()), open);
+        let (mut counts, mut seen) = ([[0.0f32; 343]; 3], Vec::new());
+        for k in 0..343i64 {
+            let image = [k % 7 - 3, k / 7 % 7 - 3, k / 49 - 3];
+            let image = [0, 1, 2].map(|k| if open[k] { 0 } else { image[k] });
+            for axis in 0..3 {
+                counts[axis][k as usize] = image[axis] as f32 - 2.0;
+            }
+            let of_given = short.given_image(image);
+            assert_eq!(short.given_image(image.map(|n| -n)), of_given.map(|n| -n));
+            let bits = |v: [f64; 3]| v.map(f64::to_bits);
+            assert_eq!(
+                bits(short.image_vector_f64(image)),
+                bits(given.image_vector_f64(of_given))
+            );
+            seen.push(short.image_vector_f64(image));
+        }
+        let more = open.map(|open| if open { 0.0 } else { 2.0 });
+        for (axis, open) in open.into_iter().enumerate() {
+            if open {
+                counts[axis].fill(0.0);
+            }
+        }
+        let mut to = [[0.0f64; 343]; 3];
+        let [x, y, z] = &mut to;
+        let [a, b, c] = &counts;
+        short.image_vectors([a, b, c], more, [x, y, z]);
+        for (k, vector) in seen.iter().enumerate() {
+            assert_eq!(
+                [0, 1, 2].map(|axis| to[axis][k].to_bits()),
+                vector.map(f64::to_bits)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_leaning_box_is_searched_by_few_rows() {
+    for vectors in LEANING {
+        let given = Domain::from_vectors(vectors).unwrap();
+        for radius in [Radius::new(1.0).unwrap(), Radius::new_f64(1.0).unwrap()] {
+            let lattice = Lattice::new(radius, given.reduced(), 1, &Bounds::EMPTY).unwrap();
+            let cells: i64 = lattice.rows().iter().map(|row| 2 * row.reach + 1).sum();
+            assert!(cells < 400, "{cells} neighbour cells in {vectors:?}");
+        }
+    }
+    // Boxes as simulations have them stay as they are.
+    let hexagonal = [
+        [1.0, 0.0, 0.0],
+        [-0.5, 0.75f64.sqrt(), 0.0],
+        [0.0, 0.0, 1.6],
+    ];
+    let half = [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [-0.5, 0.5, 1.0]];
+    for vectors in [hexagonal, half] {
+        let domain = Domain::from_vectors(vectors.map(Some)).unwrap();
+        assert_eq!(domain.reduced(), domain);
+    }
+    assert_eq!(Domain::OPEN.reduced(), Domain::OPEN);
+}

@@ -131,6 +131,9 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     /// Whether the device has the positions of a set that were placed last.
     fn holds(&self, set: usize) -> bool;
 
+    /// Whether that is so of the first `sets` sets, asked at once.
+    fn holds_first(&self, sets: usize) -> bool;
+
     /// The lattice has changed.
     ///
     /// Sets are sorted anew at the next job. Their positions stay where they are.

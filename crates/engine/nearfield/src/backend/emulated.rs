@@ -146,8 +146,9 @@ impl State {
             self.lattice = Some(input.lattice.clone());
             self.sets.iter_mut().for_each(|set| set.sorted = false);
         }
-        for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+        for (number, set) in self.sets.iter_mut().enumerate().take(input.sets.len()) {
             if !set.sorted {
+                let on_host = input.sets.set(number);
                 let grid = (set.grid).get_or_insert_with(|| Grid::new(input.lattice.clone()));
                 let positions = set.positions.as_chunks::<3>().0;
                 let bounds = set.bounds.unwrap_or(*on_host.grid.bounds());
@@ -290,6 +291,12 @@ impl Accelerator for EmulatedDevice {
 
     fn holds(&self, set: usize) -> bool {
         self.complete().get(set).is_some_and(|&complete| complete)
+    }
+
+    fn holds_first(&self, sets: usize) -> bool {
+        let complete = self.complete();
+        let first = complete.get(..sets);
+        first.is_some_and(|first| first.iter().all(|&complete| complete))
     }
 
     fn outdate(&mut self) {

@@ -12,18 +12,37 @@ use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
+use std::fmt;
 
 /// The parts of an engine's state that a backend needs for a job.
 #[derive(Debug)]
 pub(crate) struct StepInput<'a> {
     /// All sets of the engine, by slot, also those that the job does not name: a device sorts all
     /// of them at once.
-    pub(crate) sets: Vec<SetInput<'a>>,
+    pub(crate) sets: &'a dyn InputSets,
+    /// Bounds of all sets.
+    pub(crate) bounds: Bounds,
+    /// Points of all sets.
+    pub(crate) points: usize,
+    /// Whether every set was sent to the device; it may have lost them since.
+    pub(crate) delivered: bool,
     /// The cells of the host; a GPU may have finer ones of its own.
     pub(crate) lattice: &'a Lattice,
     /// The workers that copy and compute.
     pub(crate) cpu: &'a CpuBackend,
     pub(crate) options: StepOptions,
+}
+
+/// The sets of an engine, as a backend sees them.
+///
+/// Behind a trait because they are the engine's own, and making a list of them for every job would
+/// take the time of looking at all sets.
+pub(crate) trait InputSets: fmt::Debug + Sync {
+    /// Number of slots.
+    fn len(&self) -> usize;
+
+    /// The set in a slot.
+    fn set(&self, slot: usize) -> SetInput<'_>;
 }
 
 /// A point set of the engine.
@@ -47,22 +66,14 @@ pub(crate) struct StepOptions {
 }
 
 impl StepInput<'_> {
-    /// Bounds of all sets.
-    ///
-    /// Cost: one union per set; each set knows its own bounds.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let all = self.sets.iter().map(|set| set.grid.bounds());
-        all.fold(Bounds::EMPTY, |all, bounds| all.union(bounds))
-    }
-
-    /// Points of all sets.
-    pub(crate) fn points(&self) -> usize {
-        self.sets.iter().map(|set| set.grid.len()).sum()
+    /// All sets, by slot.
+    pub(crate) fn all_sets(&self) -> impl Iterator<Item = SetInput<'_>> {
+        (0..self.sets.len()).map(|slot| self.sets.set(slot))
     }
 
     /// Points of the targets and of the sources of a job.
     pub(crate) fn points_of(&self, job: Job) -> [usize; 2] {
-        [job.targets, job.sources].map(|set| self.sets[set].grid.len())
+        [job.targets, job.sources].map(|set| self.sets.set(set).grid.len())
     }
 
     /// The sets of a job, sorted on the host now if they are not. All points have the same radius.
@@ -84,7 +95,7 @@ impl StepInput<'_> {
 
     /// The sorted points of a set, sorted now if they are not.
     fn grid(&self, set: usize) -> Result<&Grid, Error> {
-        let SetInput { id, grid, .. } = self.sets[set];
+        let SetInput { id, grid, .. } = self.sets.set(set);
         let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
         grid.get(self.cpu).map_err(refuse)
     }

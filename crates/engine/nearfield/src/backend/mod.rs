@@ -67,7 +67,7 @@ mod turn;
 mod visible;
 
 pub(crate) use fault::{DeviceError, Fault};
-pub(crate) use input::{SetInput, StepInput, StepOptions};
+pub(crate) use input::{InputSets, SetInput, StepInput, StepOptions};
 pub(crate) use job::{Job, JobKind};
 pub(crate) use memory::HostMemory;
 #[cfg(not(feature = "gpu"))]

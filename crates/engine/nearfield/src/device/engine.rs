@@ -335,7 +335,7 @@ impl DeviceEngine {
 
     /// Number of point sets.
     pub fn point_sets(&self) -> usize {
-        self.slots.used().count()
+        self.slots.count()
     }
 
     /// Number of points of a set.

@@ -138,7 +138,7 @@ impl Engine {
     /// The points counted are those of all sets before the update. Sets come to the new device as
     /// their positions are placed.
     pub(crate) fn take_gpu_in(&mut self) {
-        let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
+        let points = self.extents.all().points;
         match self.later.take() {
             Some(Later::Possible) if points >= WORTH_A_GPU => {
                 match Starting::begin(self.settings.turn, self.settings.strategy) {
@@ -150,8 +150,8 @@ impl Engine {
                 Ok(gpu) => {
                     self.accelerator = Some(gpu);
                     self.split = Some(Split::new(self.settings.division()));
-                    self.reason =
-                        "a GPU is there; the backends' times decide who does what".to_owned();
+                    self.undelivered = true;
+                    self.reason = "a GPU is there; the backends' times decide who does what".into();
                     self.announce();
                 }
                 Err(error) => self.do_without_gpu(&error),
@@ -162,7 +162,7 @@ impl Engine {
 
     /// Stays on the CPU backend for good, and says why in the report and the trace.
     fn do_without_gpu(&mut self, why: &str) {
-        self.reason = format!("the CPU backend: the GPU cannot be used: {why}");
+        self.reason = format!("the CPU backend: the GPU cannot be used: {why}").into();
         self.announce();
     }
 }

@@ -101,8 +101,9 @@ impl Builder {
     /// open, and the tilts `[xy, xz, yz]`. xy must be 0 if y is open, xz and yz if z is open. The
     /// box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
     ///
-    /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
-    /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
+    /// Everything is found whatever the tilts are. On the CPU a box tilted by several of its
+    /// lengths is searched as fast as one with short vectors of the same lattice. A GPU searches it
+    /// in slanted cells, which takes longer: prefer tilts of up to half a length there.
     ///
     /// Tilts are lengths, in the unit of the coordinates, not angles.
     pub fn triclinic(mut self, lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Self {
@@ -360,7 +361,11 @@ impl Builder {
             self.strategy = Strategy::Flat;
         }
         let radius = self.checked_radius()?;
-        let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
+        let mut domain = self.domain.clone().map_err(ErrorKind::Setup)?;
+        // A GPU computes image vectors itself, from the vectors by which images are counted.
+        if !matches!(self.device, Device::Gpu(_) | Device::Hybrid(_)) {
+            domain = domain.reduced();
+        }
         let lattice = Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY)
             .map_err(ErrorKind::Setup)?;
         if self.lists == ListKind::Half && !self.rule.is_symmetric() {
@@ -386,7 +391,14 @@ impl Builder {
                 let reason = "the CPU backend: results are to be the same on every machine";
                 (None, reason.to_owned())
             }
-            (Device::Auto, None) => Later::find(),
+            (Device::Auto, None) => match Later::find() {
+                (Some(_), _) if domain.is_reduced() => {
+                    let reason = "the CPU backend: the box leans so far that it is searched by \
+                                  shorter vectors, which a GPU does not do";
+                    (None, reason.to_owned())
+                }
+                found => found,
+            },
             _ => (None, "asked for".to_owned()),
         };
         let backend = CpuBackend::new(self.threads)?;
@@ -399,7 +411,7 @@ impl Builder {
             accelerator,
             split,
             later,
-            reason,
+            reason: reason.into(),
         };
         let engine = Engine::new(self, lattice, parts);
         engine.announce();

@@ -14,7 +14,7 @@
 use crate::{
     Device, Engine, Error, PointSetId,
     backend::{
-        Job, JobKind, SetInput, StepInput, StepOptions, split,
+        Job, JobKind, StepInput, StepOptions, split,
         support::{Choice, Feature, choose},
     },
     balance::Policy,
@@ -23,7 +23,7 @@ use crate::{
 use nearfield_balance::Controller;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::PoisonError,
+    sync::{Arc, PoisonError},
 };
 
 /// Where the jobs of an engine were done last.
@@ -41,14 +41,14 @@ pub(crate) struct Done {
 #[derive(Debug, Clone)]
 struct Place {
     device: Device,
-    /// In the words of the report.
-    reason: String,
+    /// In the words of the report; most jobs of an engine share one text.
+    reason: Arc<str>,
 }
 
 /// Where a job is to be done.
 pub(crate) enum Assigned<'a> {
     /// On the CPU backend, and why.
-    Cpu(String),
+    Cpu(Arc<str>),
     /// On the device of the engine, beside the CPU backend where both share jobs.
     Device(split::Device<'a>),
 }
@@ -56,15 +56,14 @@ pub(crate) enum Assigned<'a> {
 impl Engine {
     /// The input of a backend: the parts of this engine that it needs.
     ///
-    /// Made anew for every job: it is a reference per set, and holds no point.
+    /// Made anew for every job: it is a few references, however many sets there are.
     pub(crate) fn input(&self) -> StepInput<'_> {
-        let sets = self.sets.iter().map(|set| SetInput {
-            id: set.id,
-            grid: &set.grid,
-            stamp: set.stamp,
-        });
+        let all = self.extents.all();
         StepInput {
-            sets: sets.collect(),
+            sets: &self.sets,
+            bounds: all.bounds,
+            points: all.points,
+            delivered: !self.undelivered,
             lattice: &self.lattice,
             cpu: &self.backend,
             options: StepOptions {
@@ -86,7 +85,7 @@ impl Engine {
         let choice = choose(self.settings.device, feature)?;
         Ok(match (self.second_backend(), choice) {
             (None, _) => Assigned::Cpu(self.reason.clone()),
-            (Some(_), Choice::Cpu(unsupported)) => Assigned::Cpu(unsupported.to_string()),
+            (Some(_), Choice::Cpu(unsupported)) => Assigned::Cpu(unsupported.to_string().into()),
             (Some(device), Choice::AsAsked) => Assigned::Device(device),
         })
     }
@@ -119,13 +118,13 @@ impl Engine {
     /// device lacked or another job that was using it.
     pub(crate) fn ran(&self, job: Job, ran: split::Ran) {
         match ran.instead {
-            Some(reason) => self.was_done(job, Device::Cpu, reason),
+            Some(reason) => self.was_done(job, Device::Cpu, reason.into()),
             None => self.was_done(job, self.asked_device(), self.reason.clone()),
         }
     }
 
     /// A job was done here, for this reason.
-    pub(crate) fn was_done(&self, job: Job, device: Device, reason: String) {
+    pub(crate) fn was_done(&self, job: Job, device: Device, reason: Arc<str>) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.last = Some(device);
         done.jobs.insert(job, Place { device, reason });
@@ -173,7 +172,7 @@ impl Engine {
             targets: job.targets,
             sources: job.sources,
             device: place.device,
-            reason: place.reason.clone(),
+            reason: place.reason.to_string(),
             split: divided.remove(job),
         })
         .collect()

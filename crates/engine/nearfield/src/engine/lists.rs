@@ -7,7 +7,7 @@
 //! anything is allocated.
 //!
 //! **Invariant:** a pair of sets is `current` only while its lists are those of both sets as they
-//! are; every change of a set or of the radius goes through `SearchPair::outdate`.
+//! are; every change of a set or of the radius goes through `SearchPairs`.
 
 use crate::{
     Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId,
@@ -19,12 +19,16 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
+        search_pairs::Pair,
         sets::pair_of_sets,
     },
     error::MissingLists,
 };
 use nearfield_cpu::{CpuBackend, PairOfSets};
-use nearfield_grid::{memory::zeroed, parallel};
+use nearfield_grid::{
+    memory::{collected, with_room, zeroed},
+    parallel,
+};
 use nearfield_pairs::ListKind;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -82,13 +86,10 @@ impl Engine {
     ///
     /// Lists are taken out of their pair while they are written, as the search borrows the engine.
     fn find_unlimited(&mut self) -> Result<(), Error> {
-        for at in 0..self.pairs.len() {
-            if !self.pairs[at].active || self.pairs[at].current {
-                continue;
-            }
-            let mut lists = std::mem::take(&mut self.pairs[at].lists);
-            let found = self.find_pair(self.job_of(at), &mut lists);
-            let pair = &mut self.pairs[at];
+        for pair in self.outdated()? {
+            let mut lists = std::mem::take(&mut self.pairs.record(pair)?.lists);
+            let found = self.find_pair(lists_of(pair), &mut lists);
+            let pair = self.pairs.record(pair)?;
             pair.lists = lists;
             pair.current = found.is_ok();
             found?;
@@ -96,13 +97,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Lists of a pair of sets by its place among the pairs.
-    fn job_of(&self, at: usize) -> Job {
-        Job {
-            kind: JobKind::Lists,
-            targets: at / self.sets.len(),
-            sources: at % self.sets.len(),
-        }
+    /// The active pairs of sets whose lists are out of date.
+    fn outdated(&self) -> Result<Vec<Pair>, Error> {
+        let active = self.pairs.active(&self.slots);
+        let outdated = active.filter(|(_, record)| !record.is_some_and(|pair| pair.current));
+        let pairs = outdated.map(|(pair, _)| pair);
+        Ok(collected(pairs, "pairs of sets to search")?)
     }
 
     /// Writes the lists of one pair of sets, wherever that is done.
@@ -143,99 +143,96 @@ impl Engine {
     /// room kept from earlier steps. If only the second exceeds the limit, that room is given back
     /// before anything is written. Counting holds four bytes per target beside the limit.
     fn find_within(&mut self, limit: u64) -> Result<(), Error> {
-        let sets = self.sets.len();
         // Whether the device that was asked for can keep a limit is said once for all lists.
         let Assigned::Cpu(reason) = self.assign(&Feature::LimitedLists)? else {
             return self.find_unlimited();
         };
-        let outdated = |at: &usize| self.pairs[*at].active && !self.pairs[*at].current;
-        let jobs = (0..self.pairs.len()).filter(outdated);
-        let jobs: Vec<Job> = jobs.map(|at| self.job_of(at)).collect();
-        if self.find_at_once(&jobs, limit) {
-            for job in jobs {
-                self.was_done(job, Device::Cpu, reason.clone());
-            }
-            return Ok(());
+        let pairs = self.outdated()?;
+        if !self.find_at_once(&pairs, limit)? {
+            self.find_measured(&pairs, limit)?;
         }
-        let mut measured = Vec::new();
+        for pair in pairs {
+            self.was_done(lists_of(pair), Device::Cpu, reason.clone());
+        }
+        Ok(())
+    }
+
+    /// Counts the lists of `pairs`, which are those that are out of date, and writes them where
+    /// everything stays within `limit`.
+    fn find_measured(&mut self, pairs: &[Pair], limit: u64) -> Result<(), Error> {
+        let mut measured = with_room(pairs.len(), "counted lists")?;
         let (mut needed, mut held) = (0, 0);
-        for (at, pair) in self.pairs.iter().enumerate() {
-            let (targets, pairs) = match (pair.current, pair.active) {
-                (true, _) => (pair.lists.len(), pair.lists.pairs()),
-                (false, false) => (0, 0),
-                (false, true) => {
-                    let of = pair_of_sets(
-                        &self.backend,
-                        &self.sets,
-                        self.settings.rule,
-                        at / sets,
-                        at % sets,
-                    )?;
-                    let lists = self.backend.measure(of, self.settings.lists)?;
-                    let size = (lists.lengths().len(), lists.pairs());
-                    measured.push((at, lists));
-                    size
-                }
+        for record in self.pairs.records() {
+            // Those of outdated pairs are counted below, and inactive ones have no lists.
+            let (targets, pairs) = match record.current {
+                true => (record.lists.len(), record.lists.pairs()),
+                false if record.active => continue,
+                false => (0, 0),
             };
             needed += NeighborLists::default().bytes_after(targets, pairs);
-            held += pair.lists.bytes_after(targets, pairs);
+            held += record.lists.bytes_after(targets, pairs);
+        }
+        for &pair in pairs {
+            let [targets, sources] = pair.map(|slot| slot as usize);
+            let (rule, kind) = (self.settings.rule, self.settings.lists);
+            self.pairs.record(pair)?;
+            let of = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)?;
+            let lists = self.backend.measure(of, kind)?;
+            let (targets, found) = (lists.lengths().len(), lists.pairs());
+            needed += NeighborLists::default().bytes_after(targets, found);
+            held += (self.pairs.get(pair)).map_or(0, |pair| pair.lists.bytes_after(targets, found));
+            measured.push((pair, lists));
         }
         within(limit, LISTS, needed)?;
         if held > limit {
             // Room kept from earlier steps is given back where it is too much altogether.
-            for pair in &mut self.pairs {
+            for pair in self.pairs.records_mut() {
                 match pair.current {
                     true => pair.lists.shrink(),
                     false => pair.lists.release(),
                 }
             }
         }
-        // Noted after the loop, because `was_done` borrows the engine that the loop changes.
-        let mut written = Vec::new();
-        for (at, lists) in measured {
-            let pair = &mut self.pairs[at];
-            lists.write(self.settings.order, &mut pair.lists)?;
-            pair.current = true;
-            written.push(at);
-        }
-        for at in written {
-            self.was_done(self.job_of(at), Device::Cpu, reason.clone());
+        for (pair, lists) in measured {
+            let record = self.pairs.record(pair)?;
+            lists.write(self.settings.order, &mut record.lists)?;
+            record.current = true;
         }
         Ok(())
     }
 
-    /// Writes the lists of all `jobs` in one pass each, into storage that together with all other
-    /// lists stays within `limit`. False if they do not fit; the jobs then have no lists.
+    /// Writes the lists of all `pairs` in one pass each, into storage that together with all other
+    /// lists stays within `limit`. False if they do not fit; the pairs then have no lists.
     ///
     /// Errors count as lists that do not fit: counting them first needs less memory, and finds
     /// every other error again.
-    fn find_at_once(&mut self, jobs: &[Job], limit: u64) -> bool {
-        let found = jobs
-            .iter()
-            .all(|&job| self.find_one_within(job, limit).unwrap_or(false));
-        let held: usize = self.pairs.iter().map(|pair| pair.lists.bytes()).sum();
-        let found = found && held as u64 <= limit;
-        for job in jobs {
-            self.pairs[job.targets * self.sets.len() + job.sources].current = found;
+    fn find_at_once(&mut self, pairs: &[Pair], limit: u64) -> Result<bool, Error> {
+        let mut held = self.pairs.list_bytes();
+        let mut found = true;
+        for &pair in pairs {
+            found = found
+                && self
+                    .find_one_within(pair, limit, &mut held)
+                    .unwrap_or(false);
         }
-        found
+        found &= held as u64 <= limit;
+        for &pair in pairs {
+            self.pairs.record(pair)?.current = found;
+        }
+        Ok(found)
     }
 
-    /// Writes the lists of one job in one pass; false if they do not fit into what the other lists
-    /// leave of `limit`.
-    fn find_one_within(&mut self, job: Job, limit: u64) -> Result<bool, Error> {
-        let at = job.targets * self.sets.len() + job.sources;
-        let mut lists = std::mem::take(&mut self.pairs[at].lists);
-        let others: usize = self.pairs.iter().map(|pair| pair.lists.bytes()).sum();
-        let found = pair_of_sets(
-            &self.backend,
-            &self.sets,
-            self.settings.rule,
-            job.targets,
-            job.sources,
-        )
-        .and_then(|of| self.search_within(of, self.settings.lists, limit, others, &mut lists));
-        self.pairs[at].lists = lists;
+    /// Writes the lists of one pair in one pass; false if they do not fit into what the other lists
+    /// leave of `limit`. All lists together hold `held` bytes.
+    fn find_one_within(&mut self, pair: Pair, limit: u64, held: &mut usize) -> Result<bool, Error> {
+        let mut lists = std::mem::take(&mut self.pairs.record(pair)?.lists);
+        let others = *held - lists.bytes();
+        let [targets, sources] = pair.map(|slot| slot as usize);
+        let rule = self.settings.rule;
+        let found = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)
+            .and_then(|of| self.search_within(of, self.settings.lists, limit, others, &mut lists));
+        *held = others + lists.bytes();
+        self.pairs.record(pair)?.lists = lists;
         found
     }
 
@@ -286,17 +283,16 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<&NeighborLists, Error> {
-        let pair = &self.pairs[self.pair_index(targets, sources)?];
-        if !pair.current {
-            let why = pair.missing();
-            return Err(ErrorKind::NoLists {
+        let pair = self.pair(targets, sources)?;
+        match self.pairs.get(pair) {
+            Some(record) if record.current => Ok(&record.lists),
+            _ => Err(ErrorKind::NoLists {
                 targets,
                 sources,
-                why,
+                why: self.pairs.missing(pair),
             }
-            .into());
+            .into()),
         }
-        Ok(&pair.lists)
     }
 
     /// Hands over the lists that the last [`find_neighbors`](Self::find_neighbors) wrote; the
@@ -330,8 +326,8 @@ impl Engine {
         spare: NeighborLists,
     ) -> Result<NeighborLists, Error> {
         self.neighbors(targets, sources)?;
-        let at = self.pair_index(targets, sources)?;
-        let pair = &mut self.pairs[at];
+        let pair = self.pair(targets, sources)?;
+        let pair = self.pairs.record(pair)?;
         pair.outdate(MissingLists::NotFound);
         Ok(std::mem::replace(&mut pair.lists, spare))
     }
@@ -415,7 +411,7 @@ impl Engine {
     ) -> Result<Vec<u32>, Error> {
         let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
-        self.pair_index(targets, sources)?;
+        self.pair(targets, sources)?;
         let begin = Instant::now();
         self.in_place()?;
         let mut counts = zeroed(self.points(targets)?, "counts of neighbours")?;
@@ -433,6 +429,16 @@ impl Engine {
         }
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
+    }
+}
+
+/// The job that writes the lists of a pair of sets.
+fn lists_of(pair: Pair) -> Job {
+    let [targets, sources] = pair.map(|slot| slot as usize);
+    Job {
+        kind: JobKind::Lists,
+        targets,
+        sources,
     }
 }
 

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `builder` | settings, and the checks that need no points |
 //! | `placing`, `sets`, `slots`, `remove` | positions on their way in, sets and their names |
+//! | `search_pairs`, `extents` | what is kept of pairs of sets, and of all sets together |
 //! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
 //! | `jobs`, `auto`, `report` | where a job runs, and the record of it |
@@ -30,6 +31,7 @@ pub(crate) mod auto;
 pub(crate) mod batches;
 pub(crate) mod builder;
 pub(crate) mod chunks;
+mod extents;
 mod geometry;
 mod interrupt;
 pub(crate) mod jobs;
@@ -40,6 +42,7 @@ pub(crate) mod radii;
 mod remove;
 pub(crate) mod report;
 mod report_json;
+pub(crate) mod search_pairs;
 pub(crate) mod sets;
 pub(crate) mod slots;
 pub(crate) mod traverse;
@@ -51,8 +54,10 @@ use crate::{
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         auto::Later,
+        extents::Extents,
         jobs::Done,
-        sets::{SearchPair, Set},
+        search_pairs::{Pair as SlotPair, SearchPair, SearchPairs},
+        sets::Set,
         slots::Slots,
         traverse::{Given, Over},
     },
@@ -60,10 +65,10 @@ use crate::{
     report::{MemoryReport, Report, StageTimes},
 };
 use nearfield_cpu::{CpuBackend, WorkerHandle};
-use nearfield_grid::{Bounds, Grid, Lattice, Permutation};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Permutation, memory::make_room_for_one};
 use std::{
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// A fixed-radius neighbour engine; see the [crate's documentation](crate) for which call serves
@@ -107,16 +112,20 @@ pub struct Engine {
     pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
-    /// Why the engine works where it does, for the report.
-    pub(crate) reason: String,
+    /// Why the engine works where it does, for the report and for every job of it.
+    pub(crate) reason: Arc<str>,
     /// Which sets there are, by name.
     pub(crate) slots: Slots,
     /// By slot.
     pub(crate) sets: Vec<Set>,
-    /// Row by row: entry `targets * sets + sources`.
-    ///
-    /// Pairs with free slots are among them and inactive, so an index needs no search.
-    pub(crate) pairs: Vec<SearchPair>,
+    /// Bounds and numbers of points of the sets, by slot.
+    pub(crate) extents: Extents,
+    /// Which sets search which, with their lists.
+    pub(crate) pairs: SearchPairs,
+    /// Whether some set may be on another lattice than the engine; false while none is.
+    maybe_astray: bool,
+    /// Whether there may be sets that the device was never sent, in an engine that has one.
+    pub(crate) undelivered: bool,
     /// Written by methods that take `&self`, so that the report has the last one of each stage.
     pub(crate) times: Mutex<StageTimes>,
     /// Where every job was done last.
@@ -130,10 +139,13 @@ impl fmt::Debug for Engine {
             .slots
             .used()
             .map(|set| self.sets[set.slot()].grid.len());
+        // Those of the lattice may be of shorter vectors.
+        let given = self.settings.domain.as_ref();
+        let lengths = given.map_or([None; 3], Domain::lengths);
         f.debug_struct("Engine")
             .field("device", &format_args!("{}", self.device()))
             .field("radius", &self.lattice.radius().as_given())
-            .field("periodic", &self.lattice.domain().lengths())
+            .field("periodic", &lengths)
             .field("points", &points.collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
@@ -145,7 +157,7 @@ pub(crate) struct Parts {
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
     pub(crate) split: Option<Split>,
     pub(crate) later: Option<Later>,
-    pub(crate) reason: String,
+    pub(crate) reason: Arc<str>,
 }
 
 impl Engine {
@@ -168,7 +180,10 @@ impl Engine {
             reason,
             slots: Slots::new(),
             sets: Vec::new(),
-            pairs: Vec::new(),
+            extents: Extents::default(),
+            pairs: SearchPairs::new(),
+            maybe_astray: false,
+            undelivered: false,
             times: Mutex::default(),
             done: Mutex::default(),
         }
@@ -179,7 +194,7 @@ impl Engine {
         tracing::debug!(
             name: "engine.device",
             device = %self.settings.device,
-            reason = self.reason,
+            reason = &*self.reason,
             threads = self.backend.threads(),
             simd = self.backend.level().name(),
         );
@@ -191,6 +206,10 @@ impl Engine {
     /// Positions are checked and copied, 12 bytes per point in `f32` (24 in `f64`), and sorted by
     /// cell; the caller's array is not referred to afterwards. Their unit is that of the radius. A
     /// set may be empty.
+    ///
+    /// Up to 65,536 sets are added in a time that grows with their number. A search of all of them
+    /// by all takes as many searches as the square of it; where few pairs are needed, switch all of
+    /// them off by [`set_all_active`](Self::set_all_active) and those on.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -219,6 +238,14 @@ impl Engine {
         let _span =
             tracing::debug_span!("engine.add_point_set", set = id.number(), points).entered();
         let before = self.sets.len();
+        let room = id.slot() + 1;
+        (self.extents.make_room(room))
+            .and_then(|()| self.pairs.make_room(room))
+            .and_then(|()| make_room_for_one(&mut self.sets, "sets"))
+            .map_err(|source| {
+                let source = source.into();
+                ErrorKind::Positions { set: id, source }
+            })?;
         match self.sets.get_mut(id.slot()) {
             // If placing fails, the slot stays free and without points. The next set gets the same
             // name, which was not given out.
@@ -230,26 +257,12 @@ impl Engine {
             return Err(error);
         }
         self.slots.take(id);
-        let sets = self.sets.len();
-        if sets > before {
-            // A new slot is a column more and a row more. The column's entries are inserted from
-            // the last row to the first, so the places still to be visited do not move.
-            for row in (0..before).rev() {
-                self.pairs.insert((row + 1) * before, SearchPair::new(true));
-            }
-            self.pairs.extend((0..sets).map(|_| SearchPair::new(true)));
-        }
-        // A slot that was used before has the inactive pairs that the removal left.
-        for other in self.slots.used() {
-            self.pairs[id.slot() * sets + other.slot()] = SearchPair::new(true);
-            self.pairs[other.slot() * sets + id.slot()] = SearchPair::new(true);
-        }
         Ok(id)
     }
 
     /// Number of point sets, those that were removed left out.
     pub fn point_sets(&self) -> usize {
-        self.slots.used().count()
+        self.slots.count()
     }
 
     /// The set with a [number](PointSetId::number), for programs in which only numbers name sets,
@@ -304,19 +317,43 @@ impl Engine {
     /// through updates and ends with the removal of either set.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Cpu`] when memory is short.
     pub fn set_active(
         &mut self,
         targets: PointSetId,
         sources: PointSetId,
         active: bool,
     ) -> Result<(), Error> {
-        let at = self.pair_index(targets, sources)?;
-        self.pairs[at].active = active;
-        if !active {
-            self.pairs[at].outdate(MissingLists::NotFound);
-        }
+        let pair = self.pair(targets, sources)?;
+        self.pairs.set_active(pair, active)?;
         Ok(())
+    }
+
+    /// Switches all pairs of sets on or off, also those of sets that are added later;
+    /// [`set_active`](Self::set_active) then switches single ones.
+    ///
+    /// For many sets that meet few others each, such as the bodies of a scene. Time and memory
+    /// follow the number of sets and the number of active pairs.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(0.5).build()?;
+    /// engine.set_all_active(false);
+    /// let row = |k: usize| [[0.4 * k as f32, 0.0, 0.0]];
+    /// let bodies: Vec<PointSetId> =
+    ///     (0..1000).map(|k| engine.add_point_set(&row(k))).collect::<Result<_, _>>()?;
+    /// for pair in bodies.windows(2) {
+    ///     engine.set_active(pair[0], pair[1], true)?;
+    /// }
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.report().pairs, 999);
+    /// assert!(engine.neighbors(bodies[0], bodies[2]).is_err());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// Pairs that are switched off lose their lists, as they do one by one.
+    pub fn set_all_active(&mut self, active: bool) {
+        self.pairs.set_all_active(active);
     }
 
     /// Whether `targets` search among `sources`; see [`set_active`](Self::set_active).
@@ -324,7 +361,7 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`].
     pub fn is_active(&self, targets: PointSetId, sources: PointSetId) -> Result<bool, Error> {
-        Ok(self.pairs[self.pair_index(targets, sources)?].active)
+        Ok(self.pairs.is_active(self.pair(targets, sources)?))
     }
 
     /// Gives a set new positions; their number may differ from before. Lists that involve the set
@@ -554,7 +591,8 @@ impl Engine {
     }
 
     /// The report of the last steps: devices with reasons, times, and memory held. Cheap enough to
-    /// be asked for every step: it looks at every set and pair of sets, and never at points.
+    /// be asked for every step: it looks at every set and at every pair of sets that has lists, and
+    /// never at points.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -573,7 +611,7 @@ impl Engine {
         Report {
             requested: self.settings.device,
             device: self.device(),
-            reason: self.reason.clone(),
+            reason: self.reason.to_string(),
             gpu,
             jobs: self.job_reports(),
             threads: self.backend.threads(),
@@ -585,13 +623,11 @@ impl Engine {
                 .map(|set| self.sets[set.slot()].report())
                 .collect(),
             times,
-            pairs: self
-                .pairs
-                .iter()
+            pairs: (self.pairs.records())
                 .filter(|pair| pair.current)
                 .map(|pair| pair.lists.pairs())
                 .sum(),
-            list_bytes: self.pairs.iter().map(|pair| pair.lists.bytes()).sum(),
+            list_bytes: self.pairs.list_bytes(),
             memory: self.memory(),
         }
     }
@@ -599,7 +635,7 @@ impl Engine {
     /// Bytes held by all sets, pairs of sets and the backend.
     fn memory(&self) -> MemoryReport {
         let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
-        let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.iter().map(bytes).sum();
+        let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.records().map(bytes).sum();
         MemoryReport {
             sorted_points: sets(|set| set.grid.made().map_or(0, |grid| grid.points().bytes())),
             tables: sets(|set| set.grid.made().map_or(0, Grid::table_bytes)),
@@ -642,11 +678,9 @@ impl Engine {
 
     /// Bounds of all sets.
     ///
-    /// Kept per set, so this reads no point. A set without points adds nothing.
+    /// Kept with the sets, so this reads no point. A set without points adds nothing.
     pub(crate) fn bounds(&self) -> Bounds {
-        self.sets
-            .iter()
-            .fold(Bounds::EMPTY, |all, set| all.union(set.grid.bounds()))
+        self.extents.all().bounds
     }
 
     /// Moves all sets to a lattice that also holds a set with new `bounds`, if it must change.
@@ -659,9 +693,7 @@ impl Engine {
         if !self.lattice.domain().is_periodic() && self.precision() == Precision::Single {
             return Ok(());
         }
-        let all = (self.sets.iter().enumerate())
-            .filter(|(number, _)| *number != set.slot())
-            .fold(*bounds, |all, (_, other)| all.union(other.grid.bounds()));
+        let all = self.extents.bounds_with(set.slot(), bounds);
         let (radius, domain) = (self.lattice.radius(), *self.lattice.domain());
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &all)
             .map_err(ErrorKind::Setup)?;
@@ -673,7 +705,10 @@ impl Engine {
 
     /// Refuses an engine with a set that is on another lattice than the others.
     pub(crate) fn in_place(&self) -> Result<(), Error> {
-        self.sets.iter().try_for_each(Set::in_place)
+        if self.maybe_astray {
+            self.sets.iter().try_for_each(Set::in_place)?;
+        }
+        Ok(())
     }
 
     /// Moves all sets to a lattice, for the reason `why`; when memory is too short for one, all are
@@ -692,15 +727,14 @@ impl Engine {
             set.was_sorted(&self.backend);
         }
         self.lattice = lattice;
+        self.maybe_astray = false;
         if let Some(device) = &mut self.accelerator {
             device.outdate();
         }
         if let Some(split) = &self.split {
             split.drop_plans();
         }
-        for pair in &mut self.pairs {
-            pair.outdate(why);
-        }
+        self.pairs.outdate_all(why);
         Ok(())
     }
 
@@ -714,30 +748,22 @@ impl Engine {
             set.was_sorted(&self.backend);
             // Refused from now on, until it is updated or moved.
             set.astray = back.err();
+            self.maybe_astray |= set.astray.is_some();
         }
     }
 
     /// Lists that involve `set` are no longer those of the sets as they are.
     ///
-    /// That is the row and the column of the set; the lists keep their memory.
+    /// The lists keep their memory.
     pub(crate) fn outdate(&mut self, set: PointSetId) {
-        let sets = self.sets.len();
-        for (at, pair) in self.pairs.iter_mut().enumerate() {
-            if at / sets == set.slot() || at % sets == set.slot() {
-                pair.outdate(MissingLists::Changed { set });
-            }
-        }
+        self.pairs.outdate(set);
     }
 
-    /// The place of a pair of sets among [`pairs`](Self::pairs).
-    pub(crate) fn pair_index(
-        &self,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Result<usize, Error> {
+    /// A pair of sets that are there, by slot.
+    pub(crate) fn pair(&self, targets: PointSetId, sources: PointSetId) -> Result<SlotPair, Error> {
         self.known(targets)?;
         self.known(sources)?;
-        Ok(targets.slot() * self.sets.len() + sources.slot())
+        Ok([targets.slot() as u32, sources.slot() as u32])
     }
 
     /// Changes the times of the report.

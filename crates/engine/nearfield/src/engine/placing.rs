@@ -14,7 +14,8 @@
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, Positions,
-    backend::{HostMemory, split::Split},
+    backend::{HostMemory, accelerator::Accelerator, split::Split},
+    engine::extents::Extent,
 };
 use nearfield_grid::Bounds;
 use nearfield_pairs::Field;
@@ -73,8 +74,12 @@ impl Engine {
                 let grid = &mut target.grid;
                 let copy = grid.build(positions, bounds, lattice, &self.backend);
                 target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
+                self.undelivered = true;
             }
         }
+        let grid = &self.sets[set.slot()].grid;
+        let (bounds, points) = (*grid.bounds(), grid.len());
+        self.extents.set(set.slot(), Extent { bounds, points });
         self.sets[set.slot()].was_sorted(&self.backend);
         if let Some(split) = &self.split {
             split.placed(begin.elapsed());
@@ -144,29 +149,44 @@ impl Engine {
     ///
     /// Without this a set that never moves, such as a wall, would keep the device from every job
     /// that involves it.
+    ///
+    /// In most steps it has all of them, and then no set is looked at.
     fn bring_others(&mut self, placed: PointSetId) {
-        for set in 0..self.sets.len() {
-            if set == placed.slot() {
-                continue;
-            }
-            if self.sets[set].grid.copied().is_some() {
-                if (self.accelerator.as_ref()).is_some_and(|device| !device.holds(set)) {
-                    self.restore(self.slots.id(set));
-                }
-                continue;
-            }
-            let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
-                continue;
-            };
-            let set = self.slots.id(set);
-            // Without memory for a copy the set stays with the CPU backend.
-            if let Ok(positions) = grid.points().in_callers_order() {
-                let points = positions.len();
-                if let Some((copy, bounds)) = self.send(set, (&positions).into()) {
-                    self.keep(set, copy, points, bounds);
-                }
-            }
-            self.sets[set.slot()].grid.put_back(grid);
+        let sets = self.sets.len();
+        let held = |device: &dyn Accelerator| device.holds_first(sets);
+        if !self.undelivered && self.accelerator.as_deref().is_some_and(held) {
+            return;
         }
+        self.undelivered = false;
+        for set in 0..sets {
+            if set != placed.slot() {
+                self.bring(set);
+            }
+        }
+    }
+
+    /// Hands the set in a slot to the device, if it does not have it.
+    fn bring(&mut self, set: usize) {
+        if self.sets[set].grid.copied().is_some() {
+            if (self.accelerator.as_ref()).is_some_and(|device| !device.holds(set)) {
+                self.restore(self.slots.id(set));
+            }
+            return;
+        }
+        let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
+            return;
+        };
+        let set = self.slots.id(set);
+        // Without memory for a copy the set stays with the CPU backend.
+        if let Ok(positions) = grid.points().in_callers_order() {
+            let points = positions.len();
+            match self.send(set, (&positions).into()) {
+                Some((copy, bounds)) => self.keep(set, copy, points, bounds),
+                None => self.undelivered = true,
+            }
+        } else {
+            self.undelivered = true;
+        }
+        self.sets[set.slot()].grid.put_back(grid);
     }
 }

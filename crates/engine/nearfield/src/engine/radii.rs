@@ -198,7 +198,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<PairOfSets<'_>, Error> {
-        self.pair_index(targets, sources)?;
+        self.pair(targets, sources)?;
         pair_of_sets(
             &self.backend,
             &self.sets,
@@ -214,7 +214,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<SetRadii<&[f32]>, Error> {
-        self.pair_index(targets, sources)?;
+        self.pair(targets, sources)?;
         let rule = self.settings.rule;
         let of = |set: PointSetId| self.sets[set.slot()].given_radii(set, rule);
         rule.choose(|| of(targets), || of(sources))

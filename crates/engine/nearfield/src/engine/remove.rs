@@ -7,7 +7,7 @@
 //! **Invariant:** names and numbers of the sets that stay, and lists between them, are not touched
 //! by a removal.
 
-use crate::{Engine, Error, PointSetId, Positions, Precision, engine::sets::SearchPair};
+use crate::{Engine, Error, PointSetId, Positions, Precision};
 use nearfield_cpu::Coordinate;
 use nearfield_grid::memory::{Shortage, collected};
 
@@ -40,12 +40,7 @@ impl Engine {
         self.outdate(set);
         placed?;
         self.slots.free(set);
-        let (sets, slot) = (self.sets.len(), set.slot());
-        for (at, pair) in self.pairs.iter_mut().enumerate() {
-            if at / sets == slot || at % sets == slot {
-                *pair = SearchPair::new(false);
-            }
-        }
+        self.pairs.forget(set.slot());
         Ok(())
     }
 

@@ -1,21 +1,19 @@
-//! The point sets of an engine, and the pairs of sets that search each other.
+//! The point sets of an engine.
 //!
 //! A set is its sorted points and whatever is made of them on demand: the table of places, sorted
 //! radii, a copy on a wider lattice for queries. All of these are forgotten when the points are
 //! sorted anew ([`Set::was_sorted`]), which is also when its stamp is counted up. Devices and plans
 //! compare stamps to know whether they have the positions of now.
 //!
-//! **Invariant:** a `SearchPair` is `current` only while neither of its sets has another stamp than
-//! when its lists were written.
+//! **Invariant:** while its stamp stays the same, a set has the same points in the same order.
 
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
-    backend::{HostMemory, lazy::LazyGrid},
+    backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
     engine::radii::PointRadii,
-    error::MissingLists,
     report::{SetReport, TableKind},
 };
-use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -54,49 +52,6 @@ pub(crate) struct Set {
 pub(crate) struct Wide {
     pub(crate) grid: Grid,
     pub(crate) radii: SortedRadii,
-}
-
-/// A pair of sets that search each other, and its lists.
-#[derive(Debug)]
-pub(crate) struct SearchPair {
-    /// Whether `find_neighbors` writes lists for it; false for pairs with a free slot.
-    pub(crate) active: bool,
-    /// Whether the lists are those of the sets as they are.
-    pub(crate) current: bool,
-    /// Why they are not, where they are not.
-    pub(crate) missing: MissingLists,
-    /// Outdated lists stay here for their memory, which the next search uses.
-    pub(crate) lists: NeighborLists,
-}
-
-impl SearchPair {
-    /// A pair that has no lists yet.
-    pub(crate) fn new(active: bool) -> Self {
-        Self {
-            active,
-            current: false,
-            missing: MissingLists::NotFound,
-            lists: NeighborLists::default(),
-        }
-    }
-
-    /// The lists, if there were any, are no longer those of the sets as they are.
-    ///
-    /// The first reason counts: later changes find no current lists and leave it.
-    pub(crate) fn outdate(&mut self, why: MissingLists) {
-        if std::mem::take(&mut self.current) {
-            self.missing = why;
-        }
-    }
-
-    /// Why there are no current lists.
-    pub(crate) fn missing(&self) -> MissingLists {
-        if self.active {
-            self.missing
-        } else {
-            MissingLists::Inactive
-        }
-    }
 }
 
 impl Set {
@@ -214,6 +169,23 @@ impl Set {
     pub(crate) fn places_bytes(&self) -> usize {
         let places = self.places.get();
         places.map_or(0, |places| size_of_val(places.order()))
+    }
+}
+
+impl InputSets for Vec<Set> {
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn set(&self, slot: usize) -> SetInput<'_> {
+        let Set {
+            id, grid, stamp, ..
+        } = &self[slot];
+        SetInput {
+            id: *id,
+            grid,
+            stamp: *stamp,
+        }
     }
 }
 

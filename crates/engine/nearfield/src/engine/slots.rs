@@ -7,10 +7,11 @@
 //! removed set, or of another engine, is refused instead of naming some other set.
 //!
 //! **Invariant:** `slots` is as long as the engine's sets, and a slot's generation never falls.
-//! Looking up a name takes one access; finding a free slot looks at all of them, which only adding
-//! a set does.
+//! `free` has the slots that can be used again, so neither looking up a name nor finding the first
+//! free slot looks at the others.
 
 use crate::{Error, ErrorKind, PointSetId, point_set_id::EngineStamp};
+use std::collections::BTreeSet;
 
 /// Number of sets that one engine can hold at a time.
 ///
@@ -31,6 +32,10 @@ struct Slot {
 pub(crate) struct Slots {
     engine: EngineStamp,
     slots: Vec<Slot>,
+    /// The slots without a set whose generations are not used up.
+    free: BTreeSet<usize>,
+    /// Number of slots with a set.
+    used: usize,
 }
 
 impl Slots {
@@ -39,6 +44,8 @@ impl Slots {
         Self {
             engine: EngineStamp::new(),
             slots: Vec::new(),
+            free: BTreeSet::new(),
+            used: 0,
         }
     }
 
@@ -50,8 +57,8 @@ impl Slots {
     /// # Errors
     /// [`ErrorKind::TooManyPointSets`].
     pub(crate) fn next(&self) -> Result<PointSetId, Error> {
-        let free = self.slots.iter().filter(|slot| !slot.used);
-        if let Some(id) = free.filter_map(|slot| slot.id.next_in_slot()).next() {
+        let first = self.free.first().map(|slot| self.slots[*slot].id);
+        if let Some(id) = first.and_then(PointSetId::next_in_slot) {
             return Ok(id);
         }
         let slot = u16::try_from(self.slots.len())
@@ -64,6 +71,8 @@ impl Slots {
     /// To be called once the set has its points.
     pub(crate) fn take(&mut self, id: PointSetId) {
         let taken = Slot { id, used: true };
+        self.used += 1;
+        self.free.remove(&id.slot());
         match self.slots.get_mut(id.slot()) {
             Some(slot) => *slot = taken,
             None => self.slots.push(taken),
@@ -73,6 +82,15 @@ impl Slots {
     /// Frees the slot of a set.
     pub(crate) fn free(&mut self, id: PointSetId) {
         self.slots[id.slot()].used = false;
+        self.used -= 1;
+        if id.next_in_slot().is_some() {
+            self.free.insert(id.slot());
+        }
+    }
+
+    /// Number of sets.
+    pub(crate) fn count(&self) -> usize {
+        self.used
     }
 
     /// The names of all sets, by slot.
@@ -116,7 +134,7 @@ impl Slots {
                 Err(ErrorKind::RemovedPointSet { set }.into())
             }
             _ => {
-                let sets = self.used().count();
+                let sets = self.count();
                 Err(ErrorKind::UnknownPointSet { set, sets }.into())
             }
         }

@@ -319,7 +319,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
                 };
                 match choose(engine.settings.device, &feature)? {
                     Choice::AsAsked => return self.run_on_device(device, job, work, output),
-                    Choice::Cpu(unsupported) => unsupported.to_string(),
+                    Choice::Cpu(unsupported) => unsupported.to_string().into(),
                 }
             }
         };

@@ -48,7 +48,7 @@ fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> Nei
 }
 
 /// Geometry of a case by the contract.
-fn expected(case: &Case, lists: &[Vec<oracle::Neighbor>]) -> Vec<Vec<NeighborPair>> {
+pub(crate) fn expected(case: &Case, lists: &[Vec<oracle::Neighbor>]) -> Vec<Vec<NeighborPair>> {
     let list = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
         let pairs = list.iter().map(|pair| by_definition(case, target, pair));
         pairs.collect()
@@ -56,7 +56,12 @@ fn expected(case: &Case, lists: &[Vec<oracle::Neighbor>]) -> Vec<Vec<NeighborPai
     lists.iter().enumerate().map(list).collect()
 }
 
-fn check(case: &Case, expected: &[Vec<NeighborPair>], settings: Settings, order: ListOrder) {
+pub(crate) fn check(
+    case: &Case,
+    expected: &[Vec<NeighborPair>],
+    settings: Settings,
+    order: ListOrder,
+) {
     let found = geometry(case, settings, order).unwrap();
     assert_eq!(found.lists().len(), expected.len(), "{}", case.name);
     for (target, expected) in expected.iter().enumerate() {

@@ -12,6 +12,7 @@ mod geometry;
 mod hybrid;
 mod indices;
 mod interrupt;
+mod leaning;
 mod list_order;
 mod memory_limit;
 mod nested;

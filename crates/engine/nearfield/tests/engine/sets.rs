@@ -162,3 +162,69 @@ fn engines_print_in_one_short_line() {
     let text = format!("{engine:?}");
     assert!(text.len() < 120 && text.contains("points: [100]"), "{text}");
 }
+
+/// Sets of one point each in a row, 0.6 apart. The first `near` sets search the next one.
+fn chain(builder: nearfield::Builder, sets: usize, near: usize) -> (Engine, Vec<PointSetId>) {
+    let mut engine = builder.build().unwrap();
+    engine.set_all_active(false);
+    let at = |k: usize| row(&[0.6 * k as f32]);
+    let ids: Vec<_> = (0..sets)
+        .map(|k| engine.add_point_set(&at(k)).unwrap())
+        .collect();
+    for k in 0..near {
+        engine.set_active(ids[k], ids[k + 1], true).unwrap();
+    }
+    (engine, ids)
+}
+
+#[test]
+fn thousands_of_sets_take_a_time_that_grows_with_their_number() {
+    let plain = || Engine::builder(1.0).threads(1);
+    let length = [Some(7000.0), None, None];
+    for builder in [
+        plain().device(Device::Cpu),
+        plain().device(Device::Cpu).periodic(length),
+        plain().precision(Precision::Double).device(Device::Cpu),
+        plain().device("emulated".parse().unwrap()),
+    ] {
+        let begin = std::time::Instant::now();
+        let (mut engine, ids) = chain(builder, 10_000, 20);
+        engine.find_neighbors().unwrap();
+        let report = engine.report();
+        assert_eq!((report.pairs, report.jobs.len()), (20, 20));
+        for id in &ids {
+            engine
+                .update(*id, &row(&[0.25 * id.number() as f32]))
+                .unwrap();
+        }
+        engine.find_neighbors().unwrap();
+        assert_eq!(engine.neighbors(ids[3], ids[4]).unwrap().of(0), &[0]);
+        assert_eq!(missing(&engine, ids[4], ids[3]), MissingLists::Inactive);
+        // A hundred times what it takes; it took hours when pairs of sets were a table.
+        assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn all_pairs_are_switched_at_once_and_single_ones_after() {
+    let mut engine = engine("cpu");
+    let a = engine.add_point_set(&row(&[0.0, 0.5])).unwrap();
+    let b = engine.add_point_set(&row(&[0.2])).unwrap();
+    engine.find_neighbors().unwrap();
+    engine.set_all_active(false);
+    assert_eq!(missing(&engine, a, a), MissingLists::Inactive);
+    let c = engine.add_point_set(&row(&[0.3])).unwrap();
+    assert!(!engine.is_active(c, a).unwrap());
+    engine.set_active(c, a, true).unwrap();
+    engine.find_neighbors().unwrap();
+    assert_eq!(engine.neighbors(c, a).unwrap().pairs(), 2);
+    assert_eq!(engine.report().pairs, 2);
+    // The name of a removed set takes its pairs along: the next one in its place has none.
+    engine.remove_point_set(c).unwrap();
+    let d = engine.add_point_set(&row(&[0.4])).unwrap();
+    assert!(!engine.is_active(d, a).unwrap());
+    engine.set_all_active(true);
+    engine.find_neighbors().unwrap();
+    assert_eq!(engine.neighbors(b, d).unwrap().pairs(), 1);
+    assert_eq!(engine.report().pairs, 12);
+}

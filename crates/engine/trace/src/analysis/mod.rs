@@ -6,6 +6,7 @@ mod backends;
 mod course;
 mod gaps;
 mod intervals;
+mod outside;
 mod path;
 mod pieces;
 mod run;
@@ -20,7 +21,8 @@ pub use course::Course;
 pub use gaps::Reason;
 pub use stages::Stage;
 pub use statistics::Spread;
-pub use summary::{Backend, Clock, PathPart, SlowStep, StepRow, Summary, TimedBy};
+pub(crate) use statistics::ms;
+pub use summary::{Backend, Clock, Outside, PathPart, SlowStep, StepRow, Summary, TimedBy};
 
 pub(crate) use backends::BackendTimes;
 pub(crate) use gaps::{Cause, Gap, Gaps, Part};
@@ -78,10 +80,10 @@ impl<'a> Analysis<'a> {
         let retuned = trace.retunes.iter().filter(|one| changes(one));
         let mut sums = Sums {
             backends: vec![BackendTimes::default(); run.backends.len()],
-            retuned: retuned.map(|one| one.step).collect(),
+            retuned: retuned.filter_map(|one| run.step_before(one)).collect(),
             before_exploration: (trace.retunes.iter())
                 .filter(|one| one.exploration)
-                .map(|one| one.step)
+                .filter_map(|one| run.step_before(one))
                 .collect(),
             ..Sums::default()
         };
@@ -262,6 +264,7 @@ impl Sums {
             critical_path: path_parts(&self.path, path),
             stages: stages::summarize(trace, run, stages),
             beside: beside(trace),
+            outside: outside::outside(trace, run),
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
             share,
@@ -398,9 +401,4 @@ fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / count as f64)
-}
-
-/// Milliseconds of nanoseconds.
-pub(crate) fn ms(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
 }

@@ -1,7 +1,8 @@
 //! A trace divided into steps, each with what its backends and the caller's thread did.
 //!
 //! Steps are those that the program marked. Without any, a step begins at the first update of
-//! positions after a search or a traversal.
+//! positions after a search or a traversal. Where steps are marked, jobs outside of all of them
+//! count in none.
 //!
 //! Two kinds of traces are not taken as they stand:
 //! * Where a device timed kernels itself, these and its copies say when the GPU worked. Other spans
@@ -13,7 +14,7 @@
 use super::intervals::{Merged, clip};
 use crate::{
     Trace,
-    model::{Interval, Phase, Span, Step, Subregion, Text},
+    model::{Interval, Phase, Retune, Span, Step, Subregion, Text},
     ranks::is_gpu,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -28,6 +29,12 @@ pub(crate) struct Run {
     pub(crate) steps: Vec<RunStep>,
     /// Indices of the stages that began in no step.
     pub(crate) outside: Vec<usize>,
+    /// Indices of the subregions of jobs outside of all steps.
+    pub(crate) outside_subregions: Vec<usize>,
+    /// Activities there; on a virtual clock behind the last step.
+    pub(crate) outside_activities: Vec<Activity>,
+    /// Whether steps follow from the calls of the engine, because the program marked none.
+    is_implied: bool,
     /// When each backend computed.
     pub(crate) computing: Vec<Merged>,
     /// When each backend computed or moved data.
@@ -91,6 +98,9 @@ impl Run {
                 .collect(),
             steps,
             outside: Vec::new(),
+            outside_subregions: Vec::new(),
+            outside_activities: Vec::new(),
+            is_implied: trace.steps.is_empty(),
             computing: Vec::new(),
             active: Vec::new(),
             device_timed: trace.spans.iter().any(|span| span.name == "gpu.kernel"),
@@ -187,14 +197,35 @@ impl Run {
                 .map(Interval::begin)
                 .min();
             let begin = subregion.origin.or(begin);
+            let Some(number) = subregion.step else {
+                match begin.and_then(|begin| self.implied_step(begin)) {
+                    Some(step) => self.steps[step].subregions.push(at),
+                    None => self.outside_subregions.push(at),
+                }
+                continue;
+            };
             // A virtual clock may place it after the step that it belongs to.
             let by_time = begin
                 .and_then(|begin| self.step_at(begin))
-                .filter(|step| self.steps[*step].step.step == subregion.step);
-            if let Some(step) = by_time.or_else(|| by_number.get(&subregion.step).copied()) {
+                .filter(|step| self.steps[*step].step.step == number);
+            if let Some(step) = by_time.or_else(|| by_number.get(&number).copied()) {
                 self.steps[step].subregions.push(at);
             }
         }
+    }
+
+    /// Where steps follow from the engine's calls, the last one that had begun at a moment.
+    fn implied_step(&self, at: u64) -> Option<usize> {
+        let begun = |step: &RunStep| step.on_host.begin() <= at;
+        let last = self.steps.partition_point(begun).checked_sub(1);
+        last.filter(|_| self.is_implied)
+    }
+
+    /// Number of the step that a decision of the policy was made after; none after a job outside
+    /// of all steps.
+    pub(crate) fn step_before(&self, retune: &Retune) -> Option<u64> {
+        let implied = || Some(self.steps[self.implied_step(retune.at)?].step.step);
+        retune.step.or_else(implied)
     }
 
     /// The step that goes on at a moment.
@@ -212,28 +243,12 @@ impl Run {
         let mut now = self.extent().begin();
         for step in &mut self.steps {
             let begin = now;
-            let jobs = Jobs::of(trace, &step.subregions);
-            let starts: HashMap<u64, u64> = (jobs.lengths.iter())
-                .map(|(job, length)| {
-                    let start = now;
-                    now = now.saturating_add(*length);
-                    (*job, start)
-                })
-                .collect();
-            let subregions = step.subregions.iter().map(|at| &trace.subregions[*at]);
-            for one in subregions.filter(|one| one.is_virtual()) {
-                let (start, origin) = (starts.get(&one.job).copied(), origin_of(one));
-                let start = start.unwrap_or(begin);
-                let moved = |at: u64| start.saturating_add(at.saturating_sub(origin));
-                let activities = phases_of(one, jobs.pass(one), &self.backends);
-                step.activities.extend(activities.map(|activity| Activity {
-                    time: Interval::new(moved(activity.time.begin()), moved(activity.time.end())),
-                    ..activity
-                }));
-            }
+            (step.activities, now) = virtual_jobs(trace, &self.backends, &step.subregions, begin);
             step.sort();
             step.step.time = Interval::new(begin, now);
         }
+        let outside = virtual_jobs(trace, &self.backends, &self.outside_subregions, now);
+        self.outside_activities = outside.0;
         let all = self.steps.len();
         self.steps.retain(|step| step.step.time.length() > 0);
         self.left_out = all - self.steps.len();
@@ -280,14 +295,22 @@ impl Run {
     /// Finds when backends computed and moved data, in steps and between them.
     fn find_times(&mut self, trace: &Trace) {
         let parents = parents(trace);
-        let outside = self.outside.iter().map(|at| (*at, &trace.spans[*at]));
-        let outside: Vec<Activity> = outside
-            .filter(|(_, span)| !parents.contains(&span.id))
-            .map(|(at, span)| self.stage_activity(span, at))
-            .collect();
+        if !self.is_virtual {
+            let subregions = self.outside_subregions.iter();
+            let shared: Vec<Activity> = subregions
+                .map(|at| &trace.subregions[*at])
+                .flat_map(|one| phases_of(one, one.pass, &self.backends))
+                .collect();
+            let busy = Merged::of(shared.iter().map(|activity| activity.time));
+            let stages = self.outside.iter().map(|at| (*at, &trace.spans[*at]));
+            let outside = stages
+                .filter(|(_, span)| !parents.contains(&span.id) && busy.covers(span.time) == 0)
+                .map(|(at, span)| self.stage_activity(span, at));
+            self.outside_activities = outside.chain(shared.iter().copied()).collect();
+        }
         let in_steps = self.steps.iter().flat_map(|step| &step.activities);
         let counted: Vec<&Activity> = in_steps
-            .chain(&outside)
+            .chain(&self.outside_activities)
             .filter(|activity| self.counts(activity))
             .collect();
         let of_backend = |backend: usize, any: bool| {
@@ -303,6 +326,38 @@ impl Run {
             .unzip();
         (self.computing, self.active) = (computing, active);
     }
+}
+
+/// Activities of backends for subregions on the virtual clock, jobs one after the other from
+/// `begin` on, and the end of the last one.
+fn virtual_jobs(
+    trace: &Trace,
+    backends: &[Text],
+    subregions: &[usize],
+    begin: u64,
+) -> (Vec<Activity>, u64) {
+    let jobs = Jobs::of(trace, subregions);
+    let mut now = begin;
+    let starts: HashMap<u64, u64> = (jobs.lengths.iter())
+        .map(|(job, length)| {
+            let start = now;
+            now = now.saturating_add(*length);
+            (*job, start)
+        })
+        .collect();
+    let mut all = Vec::new();
+    let subregions = subregions.iter().map(|at| &trace.subregions[*at]);
+    for one in subregions.filter(|one| one.is_virtual()) {
+        let (start, origin) = (starts.get(&one.job).copied(), origin_of(one));
+        let start = start.unwrap_or(begin);
+        let moved = |at: u64| start.saturating_add(at.saturating_sub(origin));
+        let activities = phases_of(one, jobs.pass(one), backends);
+        all.extend(activities.map(|activity| Activity {
+            time: Interval::new(moved(activity.time.begin()), moved(activity.time.end())),
+            ..activity
+        }));
+    }
+    (all, now)
 }
 
 /// The spans that others are part of.

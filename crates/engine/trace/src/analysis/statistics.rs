@@ -51,6 +51,11 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     }
 }
 
+/// Milliseconds of nanoseconds.
+pub(crate) fn ms(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

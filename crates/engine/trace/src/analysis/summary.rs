@@ -55,6 +55,10 @@ pub struct Summary {
     pub stages: BTreeMap<String, Stage>,
     /// Milliseconds of stages beside the steps, such as drawing, summed over threads.
     pub beside: BTreeMap<String, f64>,
+    /// Jobs and other calls outside of all steps, which count in nothing else but the shares of the
+    /// run; none where there are none, or where the program marked no steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
     /// The occupancy threshold over the steps.
     pub theta: Option<Course>,
     /// The CPU backend's share of the work over the steps.
@@ -70,6 +74,19 @@ pub struct Summary {
     pub slowest: Vec<SlowStep>,
     /// Remedies, where the numbers tell.
     pub advice: Vec<String>,
+}
+
+/// Calls and jobs outside of all steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outside {
+    /// Subregions of the jobs that backends shared there, one per backend and pass.
+    pub subregions: usize,
+    /// Milliseconds of the outermost stages there, by name; on a virtual clock they have none.
+    pub stages: BTreeMap<String, f64>,
+    /// Milliseconds in which each backend computed there.
+    pub backends: BTreeMap<String, f64>,
+    /// Pairs that were expected to be tested for the subregions of these jobs.
+    pub work: u64,
 }
 
 /// The clock of a trace's times.

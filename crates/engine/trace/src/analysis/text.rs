@@ -142,6 +142,9 @@ fn numbers(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stages: Vec<String> = stages.collect();
         writeln!(f, "beside      {}, on other threads", stages.join(", "))?;
     }
+    if let Some(outside) = &summary.outside {
+        writeln!(f, "outside     {outside}, in no step")?;
+    }
     if let Some(theta) = &summary.theta {
         write_course("theta", theta, 1.0, "", f)?;
     }

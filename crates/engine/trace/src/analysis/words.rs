@@ -115,7 +115,9 @@ fn cause(
         cause.push_str(&format!("; {}: {}", note.level, note.message));
     }
     let before = at.checked_sub(1).map(|before| run.steps[before].step.step);
-    if let Some(retune) = trace.retunes.iter().find(|one| Some(one.step) == before) {
+    if let Some(retune) =
+        (trace.retunes.iter()).find(|one| before.is_some() && run.step_before(one) == before)
+    {
         cause.push_str(&format!(
             "; it follows a decision of the policy: {}",
             retune.reason

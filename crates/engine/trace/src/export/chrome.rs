@@ -213,26 +213,28 @@ impl<W: Write> Events<W> {
 
     fn write_subregions(&mut self, analysis: &Analysis<'_>) -> io::Result<()> {
         let run = &analysis.run;
-        for step in &run.steps {
-            for activity in &step.activities {
-                let (Source::Subregion { number, pass }, Some(backend)) =
-                    (activity.source, activity.backend)
-                else {
-                    continue;
-                };
-                let name = activity_name(analysis.trace, run, activity);
-                let track = stream(backend, activity.phase);
-                let arguments = json!({
-                    "step": step.step.step, "subregion": number, "pass": pass,
-                });
-                self.complete(
-                    &name,
-                    &run.backends[backend],
-                    track,
-                    activity.time,
-                    arguments,
-                )?;
-            }
+        let in_steps = run.steps.iter().flat_map(|step| {
+            let number = Some(step.step.step);
+            step.activities.iter().map(move |one| (number, one))
+        });
+        let outside = run.outside_activities.iter().map(|one| (None, one));
+        for (step, activity) in in_steps.chain(outside) {
+            let (Source::Subregion { number, pass }, Some(backend)) =
+                (activity.source, activity.backend)
+            else {
+                continue;
+            };
+            let name = activity_name(analysis.trace, run, activity);
+            let track = stream(backend, activity.phase);
+            // The step is null for a job outside of all of them.
+            let arguments = json!({"step": step, "subregion": number, "pass": pass});
+            self.complete(
+                &name,
+                &run.backends[backend],
+                track,
+                activity.time,
+                arguments,
+            )?;
         }
         Ok(())
     }
@@ -241,7 +243,7 @@ impl<W: Write> Events<W> {
         let trace = analysis.trace;
         let decisions = trace.retunes.iter().map(|one| {
             let arguments = json!({
-                "step": one.step, "subregion": one.subregion, "policy": one.policy,
+                "step": analysis.run.step_before(one), "subregion": one.subregion, "policy": one.policy,
                 "theta_before": one.theta_before, "theta": one.theta, "reason": one.reason,
             });
             ("retune".to_owned(), analysis.run.moment(one.at), arguments)

@@ -18,7 +18,8 @@ use tracing::Metadata;
 /// Where in the trace an event belongs.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    pub(super) step: u64,
+    /// None outside of all steps.
+    pub(super) step: Option<u64>,
     /// The moment that its times count from.
     pub(super) origin: u64,
     pub(super) at: u64,
@@ -35,8 +36,8 @@ pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Pla
     let named = (!metadata.name().starts_with("event ")).then(|| metadata.name());
     let name = named.or(message.as_deref()).unwrap_or_default();
     let made = match name {
-        "balance.subregion" => subregion(&fields, place).map(Record::Subregion),
-        "balance.retune" => retune(&fields, place).map(Record::Retune),
+        "balance.subregion" => subregion(&fields, place).map(Record::of_subregion),
+        "balance.retune" => retune(&fields, place).map(Record::of_retune),
         "grid.occupancy" | "balance.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
         "gpu.kernel" | "gpu.copy" | "gpu.exchange" => {
             on_device(name, &mut fields, place).map(Record::Span)

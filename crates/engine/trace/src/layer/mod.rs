@@ -95,11 +95,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
             return;
         }
         let at = self.sink.now();
-        let (mut step, mut origin) = (0, at);
+        let (mut step, mut origin) = (None, at);
         if let Some(span) = ctx.event_span(event)
             && let Some(open) = span.extensions().get::<Open>()
         {
-            step = open.step.unwrap_or(0);
+            step = open.step;
             origin = open.origin;
         }
         let mut fields = Fields::new();

@@ -101,20 +101,25 @@ fn lines(analysis: &Analysis<'_>) -> Vec<Line> {
     let changes = trace.retunes.iter().map(|one| Line {
         at_ms: ms(analysis.run.moment(one.at)),
         kind: "decision".into(),
-        text: decision(one),
+        text: decision(one, analysis.run.step_before(one)),
+    });
+    let outside = analysis.summary.outside.iter().map(|outside| Line {
+        at_ms: 0.0,
+        kind: "outside".into(),
+        text: format!("outside of all steps: {outside}"),
     });
     let notes = trace.notes.iter().map(|note| Line {
         at_ms: ms(analysis.run.moment(note.at)),
         kind: note.level.to_string(),
         text: described(note),
     });
-    let mut lines: Vec<Line> = changes.chain(notes).collect();
+    let mut lines: Vec<Line> = outside.chain(changes).chain(notes).collect();
     lines.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
     lines.truncate(MAX_LINES);
     lines
 }
 
-fn decision(retune: &crate::model::Retune) -> String {
+fn decision(retune: &crate::model::Retune, step: Option<u64>) -> String {
     let place = retune
         .subregion
         .map_or(String::new(), |one| format!(", subregion {one}"));
@@ -123,8 +128,9 @@ fn decision(retune: &crate::model::Retune) -> String {
         (None, Some(after)) => format!(" θ {after}:"),
         _ => String::new(),
     };
-    let (step, policy, reason) = (retune.step, &retune.policy, &retune.reason);
-    format!("step {step}{place}, {policy}:{change} {reason}")
+    let (policy, reason) = (&retune.policy, &retune.reason);
+    let step = points::named_step(step);
+    format!("{step}{place}, {policy}:{change} {reason}")
 }
 
 fn described(note: &Note) -> String {

@@ -19,14 +19,17 @@ pub(super) struct RatePoint {
     pairs_per_second: f64,
 }
 
+/// `step 3`, or that it is none.
+pub(super) fn named_step(step: Option<u64>) -> String {
+    step.map_or("outside of steps".to_owned(), |step| format!("step {step}"))
+}
+
 /// Rates of all subregions, or of all stages that say how many pairs they test.
 pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
     let trace = analysis.trace;
     let of_subregions = trace.subregions.iter().filter_map(|one| {
-        let name = format!(
-            "{} step {} subregion {}",
-            one.backend, one.step, one.subregion
-        );
+        let step = named_step(one.step);
+        let name = format!("{} {step} subregion {}", one.backend, one.subregion);
         rate(
             &one.backend,
             name,

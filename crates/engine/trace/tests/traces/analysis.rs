@@ -259,7 +259,7 @@ fn with_a_slow_step() -> Vec<Record> {
         ..Note::default()
     }));
     records.push(Record::Retune(Retune {
-        step: 5,
+        step: Some(5),
         reason: "the GPU backend was late".into(),
         ..Retune::default()
     }));
@@ -526,7 +526,7 @@ fn an_exploration_step_is_no_part_of_the_course() {
             ..Step::default()
         });
         let decision = Record::Retune(Retune {
-            step: number,
+            step: Some(number),
             exploration: number == 2,
             reason: "made".into(),
             ..Retune::default()

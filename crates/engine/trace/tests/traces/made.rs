@@ -73,7 +73,7 @@ pub(crate) fn span(name: &'static str, (id, parent): (u64, u64), time: Interval)
 /// Figures of a backend for a subregion; the work is in tested pairs.
 pub(crate) fn subregion(step: u64, number: u64, backend: &'static str, work: u64) -> Subregion {
     Subregion {
-        step,
+        step: Some(step),
         subregion: number,
         backend: backend.into(),
         points: work / 10,
@@ -168,7 +168,7 @@ pub(crate) fn hybrid_run(steps: u64) -> Vec<Record> {
             ],
         }));
         records.push(Record::Retune(Retune {
-            step: number,
+            step: Some(number),
             at: (start + 101) * 1_000_000,
             subregion: None,
             policy: "model".into(),

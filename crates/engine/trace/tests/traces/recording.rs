@@ -1,7 +1,7 @@
 //! What the layer writes, and what it does when it cannot.
 
 use nearfield_trace::{
-    Options, Trace,
+    Analysis, Options, Trace,
     model::{Interval, Phase, Theta, Value},
 };
 use std::{
@@ -91,6 +91,83 @@ fn a_step_within_a_step_is_a_stage() {
 }
 
 #[test]
+fn a_job_outside_of_steps_counts_in_none() {
+    let job = |work: u64| {
+        let _call = tracing::debug_span!(target: TARGET, "engine.find_neighbors").entered();
+        tracing::debug!(
+            name: "balance.subregion", target: TARGET, subregion = 0, backend = "cpu", points = 1,
+            cells = 1, work, compute_start = 0, compute_end = 100,
+        );
+        tracing::debug!(
+            name: "balance.retune", target: TARGET, policy = "model", reason = "nothing to do",
+        );
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    let steps = || {
+        job(1);
+        for step in 0..2u64 {
+            let _step = tracing::debug_span!(target: TARGET, "sph.step", step).entered();
+            job(10);
+        }
+        job(100);
+    };
+    let trace = recorded(options(), steps);
+    let found: Vec<_> = trace
+        .subregions
+        .iter()
+        .map(|one| (one.step, one.work))
+        .collect();
+    assert_eq!(
+        found,
+        [(None, 1), (Some(0), 10), (Some(1), 10), (None, 100)]
+    );
+    let after: Vec<_> = trace.retunes.iter().map(|one| one.step).collect();
+    assert_eq!(after, [None, Some(0), Some(1), None]);
+    let analysis = Analysis::of(&trace).unwrap();
+    let work: Vec<_> = analysis.rows.iter().map(|row| row.work).collect();
+    assert_eq!(work, [Some(10), Some(10)]);
+    let outside = analysis.summary.outside.as_ref().expect("two jobs");
+    assert_eq!((outside.subregions, outside.work), (2, 101));
+    assert!(
+        outside.stages["engine.find_neighbors"] >= 2.0,
+        "{outside:?}"
+    );
+    assert!(outside.backends["cpu"] > 0.0, "{outside:?}");
+    let text = analysis.summary.to_string();
+    assert!(text.contains("outside     engine.find_neighbors"), "{text}");
+    let mut chrome = Vec::new();
+    nearfield_trace::write_chrome(&analysis, &mut chrome).unwrap();
+    let chrome = String::from_utf8(chrome).unwrap();
+    assert_eq!(
+        chrome.matches(r#""pass":0,"step":null"#).count(),
+        2,
+        "{chrome}"
+    );
+    let mut report = Vec::new();
+    nearfield_trace::write_report(&analysis, &mut report).unwrap();
+    let report = String::from_utf8(report).unwrap();
+    assert!(report.contains("outside of all steps: engine.find_neighbors"));
+}
+
+#[test]
+fn jobs_of_a_program_that_marks_no_steps_count_in_those_of_its_calls() {
+    let trace = recorded(options(), || {
+        for work in [7u64, 8, 9] {
+            drop(tracing::debug_span!(target: TARGET, "engine.update").entered());
+            let _call = tracing::debug_span!(target: TARGET, "engine.find_neighbors").entered();
+            tracing::debug!(
+                name: "balance.subregion", target: TARGET, subregion = 0, backend = "cpu",
+                points = 1, cells = 1, work, compute_start = 0, compute_end = 100,
+            );
+        }
+    });
+    let analysis = Analysis::of(&trace).unwrap();
+    let work: Vec<_> = analysis.rows.iter().map(|row| row.work).collect();
+    assert_eq!(work, [Some(7), Some(8), Some(9)]);
+    assert_eq!(analysis.summary.outside, None);
+}
+
+#[test]
 fn times_of_subregions_count_from_the_step() {
     let trace = recorded(options(), || {
         let _step = tracing::debug_span!(target: TARGET, "sph.step", step = 5).entered();
@@ -119,7 +196,7 @@ fn times_of_subregions_count_from_the_step() {
     };
     assert_eq!(
         (gpu.step, gpu.subregion, &*gpu.backend, gpu.pass),
-        (5, 2, "gpu", 1)
+        (Some(5), 2, "gpu", 1)
     );
     assert_eq!(
         (gpu.points, gpu.cells, gpu.work, gpu.pairs),
@@ -137,7 +214,7 @@ fn times_of_subregions_count_from_the_step() {
     let retune = &trace.retunes[0];
     assert_eq!(
         (retune.step, retune.subregion, &*retune.policy),
-        (5, Some(2), "model")
+        (Some(5), Some(2), "model")
     );
     assert_eq!(
         (retune.theta_before, retune.theta),

@@ -27,6 +27,41 @@ fn full() -> Vec<Record> {
         stage.fields.insert(name.into(), value);
     }
     let theta = Some(Theta(f64::INFINITY));
+    let subregion = Subregion {
+        step: Some(1),
+        subregion: 2,
+        backend: "gpu".into(),
+        rank: Some(1),
+        pass: 1,
+        points: 3,
+        cells: 2,
+        work: 70,
+        pairs: Some(20),
+        bytes_up: 48,
+        bytes_down: 12,
+        upload: Some(at(1, 2)),
+        compute: Some(at(2, 3)),
+        download: Some(at(3, 4)),
+        exchange: Some(at(4, 5)),
+        clock_error: 700,
+        clock: Some(VIRTUAL.into()),
+        job: 3,
+        origin: Some(1),
+        theta: Some(Theta(12.5)),
+        theta_ties: Some(4),
+    };
+    let retune = Retune {
+        step: Some(1),
+        at: 9,
+        subregion: Some(2),
+        policy: "band".into(),
+        theta_before: Some(Theta(3.0)),
+        theta,
+        share_before: Some(0.0),
+        share: Some(1.0),
+        exploration: true,
+        reason: "the GPU is lost".into(),
+    };
     vec![
         Record::Span(stage.clone()),
         Record::Step(Step {
@@ -37,40 +72,15 @@ fn full() -> Vec<Record> {
             theta,
             share: Some(0.5),
         }),
-        Record::Subregion(Subregion {
-            step: 1,
-            subregion: 2,
-            backend: "gpu".into(),
-            rank: Some(1),
-            pass: 1,
-            points: 3,
-            cells: 2,
-            work: 70,
-            pairs: Some(20),
-            bytes_up: 48,
-            bytes_down: 12,
-            upload: Some(at(1, 2)),
-            compute: Some(at(2, 3)),
-            download: Some(at(3, 4)),
-            exchange: Some(at(4, 5)),
-            clock_error: 700,
-            clock: Some(VIRTUAL.into()),
-            job: 3,
-            origin: Some(1),
-            theta: Some(Theta(12.5)),
-            theta_ties: Some(4),
+        Record::Subregion(subregion.clone()),
+        Record::Retune(retune.clone()),
+        Record::Job(Subregion {
+            step: None,
+            ..subregion.clone()
         }),
-        Record::Retune(Retune {
-            step: 1,
-            at: 9,
-            subregion: Some(2),
-            policy: "band".into(),
-            theta_before: Some(Theta(3.0)),
-            theta,
-            share_before: Some(0.0),
-            share: Some(1.0),
-            exploration: true,
-            reason: "the GPU is lost".into(),
+        Record::JobRetune(Retune {
+            step: None,
+            ..retune.clone()
         }),
         Record::Occupancy(Occupancy {
             at: 3,

@@ -338,6 +338,12 @@ impl Accelerator for GpuSide {
         complete.get(set).is_some_and(|&complete| complete)
     }
 
+    fn holds_first(&self, sets: usize) -> bool {
+        let complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = complete.get(..sets);
+        first.is_some_and(|first| first.iter().all(|&complete| complete))
+    }
+
     fn outdate(&mut self) {
         self.state.get_mut().lattice = None;
     }
@@ -387,7 +393,7 @@ impl Accelerator for GpuSide {
         let Some(kernel) = work.kernel else { return 0 };
         let prepared = self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("engine.prepare").entered();
-            state.begin_sort_by(input, cells(input, &input.bounds()))?;
+            state.begin_sort_by(input, cells(input, &input.bounds))?;
             state
                 .staged
                 .fill(&state.backend, input.cpu, kernel.fields)?;

@@ -40,7 +40,7 @@ const MAX_CELLS: f64 = 20.0;
 impl State {
     /// The configuration to run: that of the engine's settings, or what the times so far speak for.
     fn configuration(&mut self, input: &StepInput<'_>) -> Configuration {
-        let (strategy, all) = (input.options.strategy, input.bounds());
+        let (strategy, all) = (input.options.strategy, input.bounds);
         if strategy != Strategy::Auto {
             return Configuration {
                 strategy,
@@ -98,8 +98,8 @@ impl State {
             per_radius: config.subdivision,
             along_x: match config.strategy {
                 Strategy::Flat if !given => {
-                    let extent = input.bounds().extent();
-                    Occupancy::new(input.points(), extent, edges).along_x(config.subdivision)
+                    let extent = input.bounds.extent();
+                    Occupancy::new(input.points, extent, edges).along_x(config.subdivision)
                 }
                 _ => 1,
             },
@@ -117,7 +117,7 @@ impl State {
         cells: GpuCells,
     ) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.begin_sort").entered();
-        let all = input.bounds();
+        let all = input.bounds;
         let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
         let lattice = match cells.lattice(radius, domain, &all) {
             Ok(lattice) => lattice,
@@ -133,9 +133,9 @@ impl State {
         let Some(lattice) = &self.lattice else {
             return Ok(());
         };
-        for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+        for (number, set) in self.sets.iter_mut().enumerate().take(input.sets.len()) {
             if set.order == Order::AsGiven {
-                let bounds = on_host.grid.bounds();
+                let bounds = input.sets.set(number).grid.bounds();
                 self.backend.begin_sort(&mut set.points, lattice, bounds)?;
                 set.order = Order::Begun;
             }
@@ -147,9 +147,9 @@ impl State {
     pub(super) fn finish_sort(&mut self, input: &StepInput<'_>) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.sort").entered();
         if let Some(lattice) = &self.lattice {
-            for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+            for (number, set) in self.sets.iter_mut().enumerate().take(input.sets.len()) {
                 if set.order == Order::Begun {
-                    let bounds = on_host.grid.bounds();
+                    let bounds = input.sets.set(number).grid.bounds();
                     self.backend.finish(&mut set.points, lattice, bounds)?;
                     set.order = Order::Sorted;
                 }
@@ -203,7 +203,7 @@ pub(super) fn cells(input: &StepInput<'_>, bounds: &Bounds) -> GpuCells {
     let strategy = input.options.strategy;
     match input.options.subdivision {
         0 | 1 => {
-            let (points, edges) = (input.points(), input.lattice.edges());
+            let (points, edges) = (input.points, input.lattice.edges());
             Occupancy::new(points, bounds.extent(), edges).cells(strategy)
         }
         given => GpuCells {
@@ -217,7 +217,7 @@ pub(super) fn cells(input: &StepInput<'_>, bounds: &Bounds) -> GpuCells {
 /// enough.
 fn occupancy(input: &StepInput<'_>, bounds: &Bounds) -> (Class, u32) {
     let cells = cells_of(bounds.extent(), input.lattice.edges());
-    let points = input.points();
+    let points = input.points;
     let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MAX_CELLS * points as f64;
     let finest = (2..=3).rev().find(affordable).unwrap_or(1);
     (Class::of(points, cells), finest)

@@ -38,6 +38,9 @@ pub(crate) struct Split {
 pub(crate) struct Shared {
     /// Plans and controllers.
     pub(crate) jobs: HashMap<Job, JobState>,
+    /// Whether the device has work in any job, if that was asked since the last one: of many sets
+    /// each is placed, and each has many jobs.
+    wants_device: Option<bool>,
     /// By target in the caller's order, whether the CPU backend has its result in this step.
     pub(crate) taken: Vec<AtomicBool>,
     /// Whether the last step has left none of them taken.
@@ -87,8 +90,12 @@ impl Split {
     /// Asked when positions are placed: a device that has no work in any job is not sent them, and
     /// the host sorts at once. True while a job is under way, since its plan cannot be looked at.
     pub(crate) fn wants_device(&self) -> bool {
-        self.try_lock().is_none_or(|shared| {
-            shared.jobs.is_empty() || shared.jobs.values().any(JobState::wants_device)
+        self.try_lock().is_none_or(|mut shared| {
+            let Shared {
+                jobs, wants_device, ..
+            } = &mut *shared;
+            let wants = || jobs.is_empty() || jobs.values().any(JobState::wants_device);
+            *wants_device.get_or_insert_with(wants)
         })
     }
 
@@ -107,16 +114,16 @@ impl Split {
     pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), Error> {
         self.settings.policy = policy;
         let shared = self.shared.get_mut();
-        let mut jobs = shared
-            .unwrap_or_else(PoisonError::into_inner)
-            .jobs
-            .values_mut();
+        let shared = shared.unwrap_or_else(PoisonError::into_inner);
+        shared.wants_device = None;
+        let mut jobs = shared.jobs.values_mut();
         jobs.try_for_each(|state| state.restart(policy).map_err(Error::from))
     }
 
     /// All sets are on another lattice now, to which no plan refers.
     pub(crate) fn drop_plans(&self) {
         if let Some(mut shared) = self.try_lock() {
+            shared.wants_device = None;
             shared.jobs.values_mut().for_each(JobState::drop_plan);
         }
     }
@@ -126,6 +133,7 @@ impl Shared {
     /// State of a job; made at its first step.
     pub(crate) fn state_of(&mut self, job: Job, policy: Policy) -> Result<&mut JobState, Error> {
         let count = self.jobs.len() + 1;
+        self.wants_device = None;
         (self.jobs.try_reserve(1))
             .map_err(|_| Shortage::of::<(Job, JobState)>(count, "what is known of a job"))?;
         Ok(match self.jobs.entry(job) {

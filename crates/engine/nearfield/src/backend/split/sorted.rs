@@ -44,12 +44,12 @@ pub(super) fn sets_of_share<'a>(
     let sets = [job.targets, job.sources];
     if sets
         .iter()
-        .any(|&set| input.sets[set].grid.made().is_some())
+        .any(|&set| input.sets.set(set).grid.made().is_some())
     {
         return input.pair(job);
     }
     for number in sets {
-        let set = input.sets[number];
+        let set = input.sets.set(number);
         let Some(positions) = set.grid.copied() else {
             return input.pair(job);
         };

@@ -219,6 +219,12 @@ impl VerletLists {
         self.engine.set_active(targets, sources, active)
     }
 
+    /// Switches all pairs of sets on or off, also those of sets that are added later; see
+    /// [`Engine::set_all_active`].
+    pub fn set_all_active(&mut self, active: bool) {
+        self.engine.set_all_active(active);
+    }
+
     /// Rebuilds the lists if [`needs_rebuild`](Self::needs_rebuild) says so; call it after the
     /// updates of every step. All active pairs of sets are rebuilt together; sets that have not
     /// moved are not sorted again.
@@ -252,9 +258,11 @@ impl VerletLists {
     ///
     /// Costs a few operations per pair of sets: displacements were measured by the updates.
     pub fn needs_rebuild(&self) -> bool {
-        let sets = self.sets.len();
-        (self.engine.pairs.iter().enumerate())
-            .any(|(at, pair)| pair.active && !(pair.current && self.holds(at / sets, at % sets)))
+        let mut active = self.engine.pairs.active(&self.engine.slots);
+        active.any(|([targets, sources], record)| {
+            let current = record.is_some_and(|pair| pair.current);
+            !(current && self.holds(targets as usize, sources as usize))
+        })
     }
 
     /// How far two points may have moved together since lists of `list_radius` were built, in the
@@ -312,10 +320,10 @@ impl VerletLists {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<&NeighborLists, Error> {
-        let at = self.engine.pair_index(targets, sources)?;
-        let pair = &self.engine.pairs[at];
-        if !pair.active {
-            let why = pair.missing();
+        let pair = self.engine.pair(targets, sources)?;
+        let pairs = &self.engine.pairs;
+        if !pairs.is_active(pair) {
+            let why = pairs.missing(pair);
             return Err(ErrorKind::NoLists {
                 targets,
                 sources,
@@ -324,19 +332,20 @@ impl VerletLists {
             .into());
         }
         let (a, b) = (targets.slot(), sources.slot());
-        if !pair.current || !self.holds(a, b) {
-            return Err(ErrorKind::NeedsRefresh {
+        let current = pairs.get(pair).filter(|record| record.current);
+        match current {
+            Some(record) if self.holds(a, b) => Ok(&record.lists),
+            _ => Err(ErrorKind::NeedsRefresh {
                 targets,
                 sources,
-                moved: match pair.current {
-                    true => self.sets.path(a).moved() + self.sets.path(b).moved(),
-                    false => f64::INFINITY,
+                moved: match current {
+                    Some(_) => self.sets.path(a).moved() + self.sets.path(b).moved(),
+                    None => f64::INFINITY,
                 },
                 allowed: self.room(a, b).max(0.0),
             }
-            .into());
+            .into()),
         }
-        Ok(&pair.lists)
     }
 
     /// Calls `visit` with target, source and geometry of every pair within the radius, on the

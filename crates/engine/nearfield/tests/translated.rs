@@ -7,6 +7,8 @@
 mod adaptive_radii;
 #[path = "common/functions.rs"]
 mod functions;
+#[path = "common/kinds.rs"]
+mod kinds;
 #[path = "common/with_text.rs"]
 mod with_text;
 
@@ -374,4 +376,14 @@ fn functions_are_as_accurate_as_stated() {
     functions::check_rust(200_000);
     let text = functions::compared(functions::ON_CPU, 200_000);
     text.as_cpp().unwrap();
+}
+
+#[test]
+fn meanings_that_depend_on_types_and_names_are_rusts() {
+    let kernel = kinds::Kinds {
+        seed: 0x1234_5678_9abc_def0,
+        place: 6,
+    };
+    let compared = Conformance::new(&kernel).pairs(200_000).as_cpp();
+    assert!(matches!(compared.unwrap(), 0 | 200_000));
 }

@@ -4,6 +4,7 @@
 use super::{GPU, assert_on_gpu, needs_gpu};
 use crate::{
     functions,
+    kinds::Kinds,
     with_text::{self, Visit},
 };
 use nearfield::kernels::Channels;
@@ -50,4 +51,14 @@ fn kernels_give_isolated_pairs_what_rust_gives_them() {
 fn functions_are_as_accurate_as_stated() {
     needs_gpu!();
     compare(functions::compared(functions::ON_GPU, 500_000));
+}
+
+#[test]
+fn meanings_that_depend_on_types_and_names_are_rusts() {
+    needs_gpu!();
+    let kernel = Kinds {
+        seed: 0x1234_5678_9abc_def0,
+        place: 6,
+    };
+    compare(Conformance::new(&kernel).pairs(200_000));
 }

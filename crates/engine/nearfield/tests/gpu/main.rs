@@ -5,6 +5,8 @@
 mod common;
 #[path = "../common/functions.rs"]
 mod functions;
+#[path = "../common/kinds.rs"]
+mod kinds;
 #[path = "../on_gpu/mod.rs"]
 mod on_gpu;
 #[path = "../common/with_text.rs"]

@@ -264,7 +264,7 @@ impl<'a, T: Real> Course<'a, T> {
         Ok(Self {
             args,
             first_step: simulation.steps(),
-            first: simulation.bodies().clone(),
+            first: simulation.bodies().rounded()?,
             energy,
             momentum: simulation.momentum(),
             moments: Vec::new(),

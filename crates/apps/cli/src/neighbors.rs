@@ -4,6 +4,7 @@ use crate::{
     bench::Backend,
     domain::DomainOptions,
     failure::Failure,
+    files,
     options::{EngineOptions, Precision, Radius, RadiusText, name},
     output::{self, milliseconds, milliseconds_of},
     precision::{self, Length},
@@ -94,6 +95,9 @@ struct Times {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
+    if let Some(path) = &args.output {
+        files::check_extension(path, "lists", &["npz"])?;
+    }
     // A bad radius or device is refused before a large file is read.
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;

@@ -72,8 +72,10 @@ pub fn files(args: &Args, plan: &mut Plan) {
 /// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
-    let (device, threads) = (args.device.device, args.threads);
-    Setup::new(args, 0, 1)?.run(|builder| builder.device(device).threads(threads).build())
+    Setup::new(args, 0, 1)?.run(|builder| {
+        let builder = builder.device(args.device.device).threads(args.threads);
+        builder.strategy(args.strategy).policy(args.policy).build()
+    })
 }
 
 /// A run that is about to begin, on one rank of any number: flags that make sense, the scene, and
@@ -416,6 +418,8 @@ impl Course {
             output_seconds: output.as_secs_f64(),
             device: running.device.to_string(),
             device_reason: running.reason,
+            strategy: running.strategy.map(|strategy| strategy.to_string()),
+            policy: running.policy.map(|policy| policy.to_string()),
             threads: running.threads,
             mass_kg: simulation.mass(),
             energy: energy_summary(&self.journal),

@@ -119,7 +119,10 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes are needed for {what}")]
+    #[error(
+        "out of memory: {bytes} bytes are needed for {what}; {}",
+        nearfield_grid::memory::REMEDY
+    )]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,

@@ -179,7 +179,10 @@ pub enum ErrorKind {
         bytes: usize,
     },
     /// The allocator refused.
-    #[error("out of memory: {bytes} bytes are needed for {what}")]
+    #[error(
+        "out of memory: {bytes} bytes are needed for {what}; {}",
+        crate::memory::REMEDY
+    )]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,

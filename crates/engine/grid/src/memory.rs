@@ -17,11 +17,15 @@
 
 use bytemuck::Zeroable;
 
+/// The remedy that every message about refused memory ends with.
+pub const REMEDY: &str = "raise the limit (ulimit -v, or that of a container), or ask for less: \
+                          fewer points, a smaller radius or grid";
+
 /// Memory that the system refused.
 ///
 /// Small and `Copy`, so that a worker can note it in its scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("out of memory: {bytes} bytes are needed for {what}")]
+#[error("out of memory: {bytes} bytes are needed for {what}; {REMEDY}")]
 pub struct Shortage {
     /// Bytes asked for.
     pub bytes: usize,

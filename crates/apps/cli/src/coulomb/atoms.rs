@@ -1,8 +1,12 @@
 //! Atoms and their charges from files.
 
 use crate::{failure::Failure, files::extension};
+use nearfield_grid::memory::{collected, copied};
 use nearfield_io::{Column, PointData, Table, read_points, read_table};
 use std::path::Path;
+
+const POSITIONS: &str = "positions of atoms";
+const CHARGES: &str = "charges of atoms";
 
 /// Positions and charges.
 pub(super) struct Atoms {
@@ -27,15 +31,16 @@ fn refused(path: &Path, message: impl std::fmt::Display) -> Failure {
 fn of_points(path: &Path, name: &str) -> Result<Atoms, Failure> {
     let cloud = read_points(path)?;
     let found = cloud.quantity(name).filter(|data| data.components() == 1);
-    let charges = found.map(PointData::to_doubles).ok_or_else(|| {
+    let charges = found.map(PointData::doubles).ok_or_else(|| {
         refused(
             path,
             format!("the points have no quantity {name}: name that of the charges by --charges"),
         )
     })?;
+    let charges = collected(charges, CHARGES)?;
     let positions = match cloud.positions_f64 {
         Some(positions) => positions,
-        None => cloud.positions.iter().map(|x| x.map(f64::from)).collect(),
+        None => collected(cloud.positions.iter().map(|x| x.map(f64::from)), POSITIONS)?,
     };
     Ok(Atoms { positions, charges })
 }
@@ -65,7 +70,7 @@ fn of_table(path: &Path, table: &Table, name: &str) -> Result<Atoms, Failure> {
     let [x, y, z, charges] = places.map(numbers);
     let (x, y, z) = (x?, y?, z?);
     Ok(Atoms {
-        positions: (0..x.len()).map(|n| [x[n], y[n], z[n]]).collect(),
-        charges: charges?.clone(),
+        positions: collected((0..x.len()).map(|n| [x[n], y[n], z[n]]), POSITIONS)?,
+        charges: copied(charges?, CHARGES)?,
     })
 }

@@ -1,9 +1,15 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
 use super::forces;
-use crate::{failure::Failure, files::GrowingTable, options, progress::progress_bar};
+use crate::{
+    failure::Failure,
+    files::{self, GrowingTable},
+    options,
+    progress::progress_bar,
+};
 use nearfield::Device;
 use nearfield_files::Plan;
+use nearfield_grid::memory::copied;
 use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -103,6 +109,18 @@ impl Args {
         });
     }
 
+    /// Refuses a format that forces are not written as, before anything is computed.
+    pub(super) fn check_output(&self) -> Result<(), Failure> {
+        match &self.output {
+            Some(path) if !self.moves() => files::check_extension(
+                path,
+                "forces of one configuration (--output is a folder with --steps)",
+                &["xyz", "extxyz", "csv"],
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether atoms move.
     pub(super) fn moves(&self) -> bool {
         self.steps.is_some()
@@ -197,7 +215,7 @@ impl Files {
     fn observe(&mut self, simulation: &mut Simulation, guard: &EnergyGuard) -> Result<(), Failure> {
         let seen = simulation.observe()?;
         guard.check(&seen)?;
-        let forces = simulation.forces()?.to_vec();
+        let forces = copied(simulation.forces()?, "forces on atoms")?;
         self.trajectory
             .frame_with_forces(simulation.system()?, seen.time, &forces)?;
         let Observation {

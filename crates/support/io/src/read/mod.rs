@@ -28,8 +28,8 @@ use crate::{
 /// The whole file is held in memory while it is read.
 ///
 /// # Errors
-/// When the extension is unknown, the file cannot be read, or its contents are truncated, wrong or
-/// of an unsupported kind. The message is one line that names the file and the place.
+/// When memory is short ([`ErrorKind::OutOfMemory`], with the bytes), the extension is unknown, the
+/// file cannot be read, or its contents are truncated, wrong or of an unsupported kind. The message is one line that names the file and the place.
 pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
     let path = path.as_ref();
     let format = match Format::from_path(path) {

@@ -5,6 +5,7 @@
 //! `symbol x y z`, or just `x y z`, and further columns are ignored. **Invariant others rely on:**
 //! the frame holds exactly the announced number of points.
 
+use nearfield_grid::memory::{Shortage, make_room_for_one};
 use std::collections::HashMap;
 
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 
 use super::open::check_text;
 use super::xyz_comment::{Column, Comment, Contents};
+
+const SPECIES: &str = "the kinds of points of a file";
 
 /// Reads the first frame.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
@@ -81,7 +84,7 @@ impl Frame {
         let quantities = columns.len();
         Ok(Self {
             columns,
-            positions: Positions::with_capacity(count),
+            positions: Positions::with_capacity(count)?,
             species: Species::default(),
             indices: HashMap::new(),
             reals: vec![Vec::new(); quantities],
@@ -102,8 +105,8 @@ impl Frame {
                 ..
             } = self.columns[index];
             match contents {
-                Contents::Position => self.positions.push(words.point(components)?),
-                Contents::Species => self.add_species(words.next("a symbol")?),
+                Contents::Position => self.positions.push(words.point(components)?)?,
+                Contents::Species => self.add_species(words.next("a symbol")?)?,
                 Contents::Real => words.extend(&mut self.reals[index], components)?,
                 Contents::Integer => words.extend(&mut self.integers[index], components)?,
                 Contents::Ignored => words.skip(components)?,
@@ -112,17 +115,25 @@ impl Frame {
         Ok(())
     }
 
-    fn add_species(&mut self, name: &[u8]) {
+    fn add_species(&mut self, name: &[u8]) -> Result<(), Shortage> {
         // Names that differ only in bytes that are no text are one name.
         let name = String::from_utf8_lossy(name);
         let index = self.indices.get(name.as_ref()).copied();
-        let index = index.unwrap_or_else(|| {
-            let index = self.species.names.len() as u32;
-            self.species.names.push(name.to_string());
-            self.indices.insert(name.into_owned(), index);
-            index
-        });
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let index = self.species.names.len() as u32;
+                make_room_for_one(&mut self.species.names, SPECIES)?;
+                let room = self.indices.try_reserve(1);
+                room.map_err(|_| Shortage::of::<(String, u32)>(self.indices.len() + 1, SPECIES))?;
+                self.species.names.push(name.to_string());
+                self.indices.insert(name.into_owned(), index);
+                index
+            }
+        };
+        make_room_for_one(&mut self.species.of_point, SPECIES)?;
         self.species.of_point.push(index);
+        Ok(())
     }
 
     fn finish(self, comment: &Comment) -> PointCloud {
@@ -204,6 +215,7 @@ impl<'a> Words<'a> {
     fn extend<T: std::str::FromStr>(&mut self, values: &mut Vec<T>, count: usize) -> Parsed<()> {
         for _ in 0..count {
             let word = self.next("a value")?;
+            make_room_for_one(values, "quantities of a file")?;
             values.push(parse(word).ok_or_else(|| self.not_a_number(word))?);
         }
         Ok(())

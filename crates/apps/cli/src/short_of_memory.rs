@@ -67,37 +67,37 @@ fn commands_that_memory_is_too_short_for_are_errors() {
     let folder = folder.path();
     fill(folder);
     for (line, times) in [
-        ("neighbors p.csv --radius 1.4 --output l.npz", 6),
-        ("neighbors p.csv --radius 1.4 --precision f64", 6),
-        ("lj a.xyz --cutoff 1.4 --output f.csv", 6),
+        ("neighbors p.csv --radius 1.4 --output l.npz", 4),
+        ("neighbors p.csv --radius 1.4 --precision f64", 4),
+        ("lj a.xyz --cutoff 1.4 --output f.csv", 4),
         (
             "lj a.xyz --cutoff 1.4 --precision f64 --steps 1 --output run --checkpoint 1",
-            8,
+            5,
         ),
         (
             "coulomb p.csv --grid 40,40,40 --spacing 1 --cutoff 2 --field --output u.vti",
-            6,
+            4,
         ),
         (
             "bench --points 4e4 --work lists --repetitions 1 --save-cloud c.npy",
-            3,
+            2,
         ),
         (
             "bench --points 4e4 --work force --repetitions 1 --order sorted",
-            6,
+            4,
         ),
         (
             "scaling --from 4e4 --to 4e4 --repetitions 1 --output s.png",
-            3,
+            2,
         ),
         (
             "tune uniform --points 4e4 --rows 4 --steps 4 --output tuned",
-            3,
+            2,
         ),
     ] {
         let refused = refusals(folder, line, GROWS);
         assert!(refused >= times, "{line} was refused {refused} times");
     }
     let refused = refusals(folder, "gravity b.csv --steps 1 --dt 1e-3", 8 * BODIES);
-    assert!(refused > 8, "gravity was refused {refused} times");
+    assert!(refused > 4, "gravity was refused {refused} times");
 }

@@ -374,7 +374,7 @@ fn atoms_in_one_place_and_steps_that_make_no_sense_are_named() {
     let error = Simulation::new(near, field.clone(), Options::default()).unwrap_err();
     let said = error.to_string();
     assert!(
-        said.contains("the nearest, atom 1, is 0.0000002") && said.contains("force on atom 0"),
+        said.contains("the nearest, atom 1, is 2.0000000") && said.contains("force on atom 0"),
         "{said}"
     );
     let apart = System::new(vec![[1.0; 3], [3.0; 3]], cell).unwrap();

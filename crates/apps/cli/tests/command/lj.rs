@@ -318,7 +318,7 @@ fn atoms_that_overlap_are_named_with_their_distance_and_long_steps_by_their_leng
         );
     }
     place.refuses(
-        "atom 2, is 0.000001 away; move",
+        "atom 2, is 1e-6 away; move",
         &words("lj near.xyz --cutoff 3 --precision f32"),
     );
     place.file("two.xyz", "2\n\nAr 0 0 0\nAr 1.1 0 0\n");

@@ -77,7 +77,7 @@ fn clouds_that_do_not_fit_are_refused_with_the_bytes() {
         for command in [
             "bench",
             "tune uniform",
-            "scaling --memory-mib 1e15 --from 5e9 --to",
+            "scaling --memory-mib 1000000000000000 --from 5e9 --to",
         ] {
             let line = format!("{command} {points}");
             let line = line.replace("bench ", "bench --points ");

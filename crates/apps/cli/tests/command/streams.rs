@@ -113,7 +113,7 @@ fn outputs_are_named_for_what_they_are() {
             ".npy or .vti",
         ),
         ("lj v.npy --cutoff 1 --output", ".xyz or .extxyz or .csv"),
-        ("scaling --to 1e3 --output", ".png"),
+        ("scaling --from 1e3 --to 1e3 --output", ".png"),
         ("trace report t.jsonl --output", ".html or .htm"),
     ] {
         for name in ["x.txt", "x"] {

@@ -29,7 +29,8 @@ use crate::{
 ///
 /// # Errors
 /// When memory is short ([`ErrorKind::OutOfMemory`], with the bytes), the extension is unknown, the
-/// file cannot be read, or its contents are truncated, wrong or of an unsupported kind. The message is one line that names the file and the place.
+/// file cannot be read, or its contents are truncated, wrong or of an unsupported kind. The
+/// message is one line that names the file and the place.
 pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
     let path = path.as_ref();
     let format = match Format::from_path(path) {

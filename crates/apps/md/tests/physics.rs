@@ -386,7 +386,8 @@ fn atoms_in_one_place_and_steps_that_make_no_sense_are_named() {
             .contains("time step is 0")
     );
     for long in [1e300, 1e60] {
-        let mut run = Simulation::new(apart.clone(), field.clone(), Options::default()).unwrap();
+        let pair = System::new(vec![[1.0; 3], [1.0, 1.0, 2.0]], cell).unwrap();
+        let mut run = Simulation::new(pair, field.clone(), Options::default()).unwrap();
         let said = run.step(long).unwrap_err().to_string();
         assert!(
             said.contains("at step 1 atom") && said.contains("is too long"),

@@ -259,8 +259,10 @@ fn frames_in_pieces_hold_what_whole_frames_hold() {
         args.run.pieces = true;
         args
     };
-    // Files that an earlier run has left.
+    // Files that an older run has left, and the one by which they are known.
     std::fs::create_dir(&pieces).unwrap();
+    let older = "nearfield run 1\nset command dam-break\nframes 10 vtp png rank.vtp\n";
+    std::fs::write(pieces.join(".nearfield-run"), older).unwrap();
     for name in ["frame_0009.png", "frame_0000.rank3.vtp", "frame_0001.vtp"] {
         std::fs::write(pieces.join(name), "").unwrap();
     }

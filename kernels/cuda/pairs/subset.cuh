@@ -5,137 +5,121 @@
 #define NEARFIELD_SUBSET
 namespace nf {
 
-// Integers that wrap around, shift by the lower five bits and give 0 where Rust panics: a division
-// by 0. Plain ints stand for indices and for literals whose type follows from the other operand.
-struct u32 {
-    unsigned bits;
-    u32() = default;
-    __forceinline__ constexpr u32(int value) : bits(static_cast<unsigned>(value)) {}
-    __forceinline__ constexpr u32(unsigned value) : bits(value) {}
-    __forceinline__ constexpr u32 operator~() const { return ~bits; }
-    __forceinline__ constexpr explicit operator int() const {
-        return bits > 0x7fffffffu ? 0x7fffffff : static_cast<int>(bits);
+// Integers as in a release build of Rust: they wrap around, shift by as many bits as fit their size,
+// and give 0 where Rust panics, which is a division by 0. The quotient of the least number and -1,
+// where Rust panics too, is the least number.
+template <class T> struct unsigned_of { typedef T type; };
+template <> struct unsigned_of<int> { typedef unsigned type; };
+template <> struct unsigned_of<long long> { typedef unsigned long long type; };
+
+template <class T>
+struct integer {
+    typedef typename unsigned_of<T>::type Bits;
+    static constexpr int SIZE = 8 * sizeof(T);
+    static constexpr bool SIGNED = T(-1) < T(0);
+    T value;
+    integer() = default;
+    __forceinline__ constexpr integer(T value) : value(value) {}
+    static __forceinline__ constexpr integer of(Bits bits) { return static_cast<T>(bits); }
+    __forceinline__ constexpr Bits bits() const { return static_cast<Bits>(value); }
+    __forceinline__ constexpr integer operator-() const { return of(Bits(0) - bits()); }
+    __forceinline__ constexpr integer operator~() const { return of(~bits()); }
+    friend __forceinline__ constexpr integer operator+(integer a, integer b) { return of(a.bits() + b.bits()); }
+    friend __forceinline__ constexpr integer operator-(integer a, integer b) { return of(a.bits() - b.bits()); }
+    friend __forceinline__ constexpr integer operator*(integer a, integer b) { return of(a.bits() * b.bits()); }
+    friend __forceinline__ constexpr integer operator/(integer a, integer b) {
+        return b.value == 0 ? integer(0) : SIGNED && b.value == T(-1) ? -a : integer(a.value / b.value);
     }
-    friend __forceinline__ constexpr u32 operator+(u32 a, u32 b) { return a.bits + b.bits; }
-    friend __forceinline__ constexpr u32 operator-(u32 a, u32 b) { return a.bits - b.bits; }
-    friend __forceinline__ constexpr u32 operator*(u32 a, u32 b) { return a.bits * b.bits; }
-    friend __forceinline__ constexpr u32 operator/(u32 a, u32 b) { return b.bits == 0 ? 0u : a.bits / b.bits; }
-    friend __forceinline__ constexpr u32 operator&(u32 a, u32 b) { return a.bits & b.bits; }
-    friend __forceinline__ constexpr u32 operator|(u32 a, u32 b) { return a.bits | b.bits; }
-    friend __forceinline__ constexpr u32 operator^(u32 a, u32 b) { return a.bits ^ b.bits; }
-    friend __forceinline__ constexpr bool operator==(u32 a, u32 b) { return a.bits == b.bits; }
-    friend __forceinline__ constexpr bool operator!=(u32 a, u32 b) { return a.bits != b.bits; }
-    friend __forceinline__ constexpr bool operator<(u32 a, u32 b) { return a.bits < b.bits; }
-    friend __forceinline__ constexpr bool operator<=(u32 a, u32 b) { return a.bits <= b.bits; }
-    friend __forceinline__ constexpr bool operator>(u32 a, u32 b) { return a.bits > b.bits; }
-    friend __forceinline__ constexpr bool operator>=(u32 a, u32 b) { return a.bits >= b.bits; }
-};
-
-struct i32 {
-    int value;
-    i32() = default;
-    __forceinline__ constexpr i32(int value) : value(value) {}
-    static __forceinline__ constexpr i32 of(unsigned bits) { return static_cast<int>(bits); }
-    __forceinline__ constexpr unsigned bits() const { return static_cast<unsigned>(value); }
-    __forceinline__ constexpr i32 operator-() const { return of(0u - bits()); }
-    __forceinline__ constexpr i32 operator~() const { return ~value; }
-    __forceinline__ constexpr explicit operator int() const { return value; }
-    friend __forceinline__ constexpr i32 operator+(i32 a, i32 b) { return of(a.bits() + b.bits()); }
-    friend __forceinline__ constexpr i32 operator-(i32 a, i32 b) { return of(a.bits() - b.bits()); }
-    friend __forceinline__ constexpr i32 operator*(i32 a, i32 b) { return of(a.bits() * b.bits()); }
-    friend __forceinline__ constexpr i32 operator/(i32 a, i32 b) {
-        return b.value == 0 ? i32(0) : b.value == -1 ? -a : i32(a.value / b.value);
+    friend __forceinline__ constexpr integer operator%(integer a, integer b) {
+        return b.value == 0 || (SIGNED && b.value == T(-1)) ? integer(0) : integer(a.value % b.value);
     }
-    friend __forceinline__ constexpr i32 operator&(i32 a, i32 b) { return a.value & b.value; }
-    friend __forceinline__ constexpr i32 operator|(i32 a, i32 b) { return a.value | b.value; }
-    friend __forceinline__ constexpr i32 operator^(i32 a, i32 b) { return a.value ^ b.value; }
-    friend __forceinline__ constexpr bool operator==(i32 a, i32 b) { return a.value == b.value; }
-    friend __forceinline__ constexpr bool operator!=(i32 a, i32 b) { return a.value != b.value; }
-    friend __forceinline__ constexpr bool operator<(i32 a, i32 b) { return a.value < b.value; }
-    friend __forceinline__ constexpr bool operator<=(i32 a, i32 b) { return a.value <= b.value; }
-    friend __forceinline__ constexpr bool operator>(i32 a, i32 b) { return a.value > b.value; }
-    friend __forceinline__ constexpr bool operator>=(i32 a, i32 b) { return a.value >= b.value; }
+    friend __forceinline__ constexpr integer operator&(integer a, integer b) { return of(a.bits() & b.bits()); }
+    friend __forceinline__ constexpr integer operator|(integer a, integer b) { return of(a.bits() | b.bits()); }
+    friend __forceinline__ constexpr integer operator^(integer a, integer b) { return of(a.bits() ^ b.bits()); }
+    friend __forceinline__ constexpr bool operator==(integer a, integer b) { return a.value == b.value; }
+    friend __forceinline__ constexpr bool operator!=(integer a, integer b) { return a.value != b.value; }
+    friend __forceinline__ constexpr bool operator<(integer a, integer b) { return a.value < b.value; }
+    friend __forceinline__ constexpr bool operator<=(integer a, integer b) { return a.value <= b.value; }
+    friend __forceinline__ constexpr bool operator>(integer a, integer b) { return a.value > b.value; }
+    friend __forceinline__ constexpr bool operator>=(integer a, integer b) { return a.value >= b.value; }
+    __forceinline__ integer& operator+=(integer b) { return *this = *this + b; }
+    __forceinline__ integer& operator-=(integer b) { return *this = *this - b; }
+    __forceinline__ integer& operator*=(integer b) { return *this = *this * b; }
+    __forceinline__ integer& operator/=(integer b) { return *this = *this / b; }
+    __forceinline__ integer& operator%=(integer b) { return *this = *this % b; }
+    __forceinline__ integer& operator&=(integer b) { return *this = *this & b; }
+    __forceinline__ integer& operator|=(integer b) { return *this = *this | b; }
+    __forceinline__ integer& operator^=(integer b) { return *this = *this ^ b; }
+    template <class N>
+    __forceinline__ integer& operator<<=(N n) { return *this = *this << n; }
+    template <class N>
+    __forceinline__ integer& operator>>=(N n) { return *this = *this >> n; }
 };
+typedef integer<unsigned> u32;
+typedef integer<int> i32;
+typedef integer<unsigned long long> u64;
+typedef integer<long long> i64;
+typedef u64 usize;
+typedef i64 isize;
 
-// The number of places is of any integer type, as in Rust.
-__forceinline__ constexpr int places(int n) { return n & 31; }
-__forceinline__ constexpr int places(u32 n) { return static_cast<int>(n.bits & 31u); }
-__forceinline__ constexpr int places(i32 n) { return n.value & 31; }
-template <class N>
-__forceinline__ constexpr u32 operator<<(u32 a, N n) { return a.bits << places(n); }
-template <class N>
-__forceinline__ constexpr u32 operator>>(u32 a, N n) { return a.bits >> places(n); }
-template <class N>
-__forceinline__ constexpr i32 operator<<(i32 a, N n) { return i32::of(a.bits() << places(n)); }
-template <class N>
-__forceinline__ constexpr i32 operator>>(i32 a, N n) { return a.value >> places(n); }
+// The number of places is of any integer type, as in Rust; so is a plain number.
+template <class T>
+__forceinline__ constexpr integer<T> operator<<(integer<T> a, int n) {
+    return integer<T>::of(a.bits() << (n & (integer<T>::SIZE - 1)));
+}
+template <class T>
+__forceinline__ constexpr integer<T> operator>>(integer<T> a, int n) {
+    return static_cast<T>(a.value >> (n & (integer<T>::SIZE - 1)));
+}
+template <class T, class N>
+__forceinline__ constexpr integer<T> operator<<(integer<T> a, integer<N> n) {
+    return a << static_cast<int>(n.bits());
+}
+template <class T, class N>
+__forceinline__ constexpr integer<T> operator>>(integer<T> a, integer<N> n) {
+    return a >> static_cast<int>(n.bits());
+}
 
-#define NF_ASSIGN(T)                                                                      \
-    __forceinline__ T& operator+=(T& a, T b) { return a = a + b; }                        \
-    __forceinline__ T& operator-=(T& a, T b) { return a = a - b; }                        \
-    __forceinline__ T& operator*=(T& a, T b) { return a = a * b; }                        \
-    __forceinline__ T& operator/=(T& a, T b) { return a = a / b; }
-#define NF_ASSIGN_BITS(T)                                                                 \
-    __forceinline__ T& operator&=(T& a, T b) { return a = a & b; }                        \
-    __forceinline__ T& operator|=(T& a, T b) { return a = a | b; }                        \
-    __forceinline__ T& operator^=(T& a, T b) { return a = a ^ b; }                        \
-    template <class N>                                                                    \
-    __forceinline__ T& operator<<=(T& a, N n) { return a = a << n; }                      \
-    template <class N>                                                                    \
-    __forceinline__ T& operator>>=(T& a, N n) { return a = a >> n; }
-NF_ASSIGN(u32)
-NF_ASSIGN(i32)
-NF_ASSIGN_BITS(u32)
-NF_ASSIGN_BITS(i32)
-#undef NF_ASSIGN
-#undef NF_ASSIGN_BITS
+// The steps of a range, and the number of a step as a counter.
+template <class T>
+__forceinline__ constexpr unsigned long long steps(integer<T> from, integer<T> to, bool closed) {
+    return from.value > to.value || (!closed && from.value == to.value)
+        ? 0
+        : static_cast<unsigned long long>((to - from).bits()) + (closed ? 1 : 0);
+}
+template <class I>
+__forceinline__ constexpr I wrapped(unsigned long long step) { return I::of(static_cast<typename I::Bits>(step)); }
 
 __forceinline__ float rem(float a, float b) { return fmodf(a, b); }
-__forceinline__ constexpr u32 rem(u32 a, u32 b) { return b.bits == 0 ? 0u : a.bits % b.bits; }
-__forceinline__ constexpr i32 rem(i32 a, i32 b) {
-    return b.value == 0 || b.value == -1 ? i32(0) : i32(a.value % b.value);
-}
-__forceinline__ constexpr int rem(int a, int b) { return b == 0 ? 0 : a % b; }
-__forceinline__ constexpr bool inverted(bool a) { return !a; }
-__forceinline__ constexpr u32 inverted(u32 a) { return ~a; }
-__forceinline__ constexpr i32 inverted(i32 a) { return ~a; }
-__forceinline__ constexpr bool both(bool a, bool b) { return a && b; }
-__forceinline__ constexpr u32 both(u32 a, u32 b) { return a & b; }
-__forceinline__ constexpr i32 both(i32 a, i32 b) { return a & b; }
-__forceinline__ constexpr bool either(bool a, bool b) { return a || b; }
-__forceinline__ constexpr u32 either(u32 a, u32 b) { return a | b; }
-__forceinline__ constexpr i32 either(i32 a, i32 b) { return a | b; }
-__forceinline__ constexpr bool differ(bool a, bool b) { return a != b; }
-__forceinline__ constexpr u32 differ(u32 a, u32 b) { return a ^ b; }
-__forceinline__ constexpr i32 differ(i32 a, i32 b) { return a ^ b; }
 
-// Conversions. Those of f32 saturate, and NaN becomes 0.
-__forceinline__ constexpr float to_f32(float x) { return x; }
-__forceinline__ constexpr float to_f32(int x) { return static_cast<float>(x); }
-__forceinline__ constexpr float to_f32(u32 x) { return static_cast<float>(x.bits); }
-__forceinline__ constexpr float to_f32(i32 x) { return static_cast<float>(x.value); }
-__forceinline__ i32 to_i32(float x) { return __float2int_rz(x); }
-__forceinline__ constexpr i32 to_i32(int x) { return x; }
-__forceinline__ constexpr i32 to_i32(bool x) { return x ? 1 : 0; }
-__forceinline__ constexpr i32 to_i32(u32 x) { return i32::of(x.bits); }
-__forceinline__ constexpr i32 to_i32(i32 x) { return x; }
-__forceinline__ u32 to_u32(float x) { return __float2uint_rz(x); }
-__forceinline__ constexpr u32 to_u32(int x) { return x; }
-__forceinline__ constexpr u32 to_u32(bool x) { return x ? 1 : 0; }
-__forceinline__ constexpr u32 to_u32(u32 x) { return x; }
-__forceinline__ constexpr u32 to_u32(i32 x) { return x.bits(); }
-// Indices: what lies beyond any array may be changed.
-__forceinline__ int to_index(float x) {
-    const int whole = __float2int_rz(x);
-    return whole < 0 ? 0 : whole;
+// Conversions. Those of f32 saturate, and NaN becomes 0; those of integers keep the lower bits.
+template <class T>
+__forceinline__ constexpr float to_f32(integer<T> x) { return static_cast<float>(x.value); }
+__forceinline__ constexpr float to_f32(bool x) { return x ? 1.0f : 0.0f; }
+template <class I, class T>
+__forceinline__ constexpr I converted(integer<T> x) {
+    return I::of(static_cast<typename I::Bits>(static_cast<decltype(I::value)>(x.value)));
 }
-__forceinline__ constexpr int to_index(int x) { return x; }
-__forceinline__ constexpr int to_index(bool x) { return x ? 1 : 0; }
-__forceinline__ constexpr int to_index(u32 x) { return static_cast<int>(x); }
-__forceinline__ constexpr int to_index(i32 x) { return x.value < 0 ? 0x7fffffff : x.value; }
+__forceinline__ u32 saturated(float x, u32) { return __float2uint_rz(x); }
+__forceinline__ i32 saturated(float x, i32) { return __float2int_rz(x); }
+// Those of 64 bits give the largest number for NaN.
+__forceinline__ u64 saturated(float x, u64) { return x > 0.0f ? __float2ull_rz(x) : 0ull; }
+__forceinline__ i64 saturated(float x, i64) { return x == x ? __float2ll_rz(x) : 0ll; }
+#define NF_CONVERSIONS(name, type)                                                          \
+    template <class T>                                                                      \
+    __forceinline__ constexpr type name(integer<T> x) { return converted<type>(x); }        \
+    __forceinline__ constexpr type name(bool x) { return x ? type(1) : type(0); }           \
+    __forceinline__ type name(float x) { return saturated(x, type(0)); }
+NF_CONVERSIONS(to_u32, u32)
+NF_CONVERSIONS(to_i32, i32)
+NF_CONVERSIONS(to_u64, u64)
+NF_CONVERSIONS(to_i64, i64)
+NF_CONVERSIONS(to_usize, usize)
+NF_CONVERSIONS(to_isize, isize)
+#undef NF_CONVERSIONS
 
 __forceinline__ u32 to_bits(float x) { return __float_as_uint(x); }
-__forceinline__ float from_bits(u32 x) { return __uint_as_float(x.bits); }
+__forceinline__ float from_bits(u32 x) { return __uint_as_float(x.value); }
 
 // Functions of f32. The first ones are exact or rounded correctly.
 __forceinline__ float sqrt(float x) { return sqrtf(x); }
@@ -185,38 +169,55 @@ __forceinline__ float atan2(float y, float x) { return atan2f(y, x); }
 __forceinline__ float powf(float x, float y) { return ::powf(x, y); }
 
 // Functions of integers.
-__forceinline__ constexpr int min(int a, int b) { return b < a ? b : a; }
-__forceinline__ constexpr int max(int a, int b) { return b > a ? b : a; }
-__forceinline__ constexpr u32 min(u32 a, u32 b) { return b < a ? b : a; }
-__forceinline__ constexpr u32 max(u32 a, u32 b) { return b > a ? b : a; }
-__forceinline__ constexpr i32 min(i32 a, i32 b) { return b < a ? b : a; }
-__forceinline__ constexpr i32 max(i32 a, i32 b) { return b > a ? b : a; }
-__forceinline__ constexpr u32 clamp(u32 x, u32 low, u32 high) { return min(max(x, low), high); }
-__forceinline__ constexpr i32 clamp(i32 x, i32 low, i32 high) { return min(max(x, low), high); }
-__forceinline__ constexpr i32 abs(i32 x) { return x < 0 ? -x : x; }
-__forceinline__ constexpr i32 signum(i32 x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
-__forceinline__ constexpr u32 abs_diff(u32 a, u32 b) { return a < b ? b - a : a - b; }
-__forceinline__ constexpr u32 abs_diff(i32 a, i32 b) {
-    return a < b ? u32(b.bits() - a.bits()) : u32(a.bits() - b.bits());
+#define NF_OF_INTEGER template <class T> __forceinline__ constexpr
+NF_OF_INTEGER integer<T> min(integer<T> a, integer<T> b) { return b < a ? b : a; }
+NF_OF_INTEGER integer<T> max(integer<T> a, integer<T> b) { return b > a ? b : a; }
+NF_OF_INTEGER integer<T> clamp(integer<T> x, integer<T> low, integer<T> high) { return min(max(x, low), high); }
+NF_OF_INTEGER integer<T> abs(integer<T> x) { return x.value < 0 ? -x : x; }
+NF_OF_INTEGER integer<T> signum(integer<T> x) { return T(x.value > 0 ? 1 : x.value < 0 ? -1 : 0); }
+NF_OF_INTEGER integer<typename integer<T>::Bits> abs_diff(integer<T> a, integer<T> b) {
+    return a < b ? (b - a).bits() : (a - b).bits();
 }
-__forceinline__ u32 mul_high(u32 a, u32 b) { return __umulhi(a.bits, b.bits); }
-template <class T>
-__forceinline__ constexpr T wrapping_add(T a, T b) { return a + b; }
-template <class T>
-__forceinline__ constexpr T wrapping_sub(T a, T b) { return a - b; }
-template <class T>
-__forceinline__ constexpr T wrapping_mul(T a, T b) { return a * b; }
-template <class T>
-__forceinline__ constexpr T wrapping_add(T a, int b) { return a + b; }
-template <class T>
-__forceinline__ constexpr T wrapping_sub(T a, int b) { return a - b; }
-template <class T>
-__forceinline__ constexpr T wrapping_mul(T a, int b) { return a * b; }
+NF_OF_INTEGER integer<T> wrapping_neg(integer<T> x) { return integer<T>::of(typename integer<T>::Bits(0) - x.bits()); }
+NF_OF_INTEGER integer<T> pow(integer<T> x, u32 exponent) {
+    integer<T> power = T(1);
+    for (unsigned left = exponent.value; left != 0; left >>= 1) {
+        if (left & 1) power *= x;
+        x *= x;
+    }
+    return power;
+}
+NF_OF_INTEGER integer<T> rotate_left(integer<T> x, u32 n) {
+    const int by = static_cast<int>(n.value % integer<T>::SIZE);
+    return by == 0 ? x : integer<T>::of((x.bits() << by) | (x.bits() >> (integer<T>::SIZE - by)));
+}
+NF_OF_INTEGER integer<T> rotate_right(integer<T> x, u32 n) {
+    return rotate_left(x, u32(integer<T>::SIZE - n.value % integer<T>::SIZE));
+}
+NF_OF_INTEGER u32 count_ones(integer<T> x) {
+    unsigned count = 0;
+    for (typename integer<T>::Bits left = x.bits(); left != 0; left &= left - 1) count++;
+    return count;
+}
+NF_OF_INTEGER u32 trailing_zeros(integer<T> x) {
+    const typename integer<T>::Bits lowest = x.bits() & (typename integer<T>::Bits(0) - x.bits());
+    return lowest == 0 ? u32(integer<T>::SIZE) : count_ones(integer<typename integer<T>::Bits>(lowest - 1));
+}
+NF_OF_INTEGER u32 leading_zeros(integer<T> x) {
+    unsigned count = 0;
+    for (typename integer<T>::Bits bit = typename integer<T>::Bits(1) << (integer<T>::SIZE - 1); bit != 0; bit >>= 1) {
+        if (x.bits() & bit) return count;
+        count++;
+    }
+    return count;
+}
+#undef NF_OF_INTEGER
+__forceinline__ u32 mul_high(u32 a, u32 b) { return __umulhi(a.value, b.value); }
 
 // An index that is out of bounds, where Rust panics, is that of the last element.
-__forceinline__ constexpr int within(int index, int length) {
-    const unsigned at = static_cast<unsigned>(index), last = static_cast<unsigned>(length - 1);
-    return static_cast<int>(at < last ? at : last);
+__forceinline__ constexpr int within(usize index, int length) {
+    const unsigned long long last = static_cast<unsigned long long>(length - 1);
+    return static_cast<int>(index.value < last ? index.value : last);
 }
 
 // Comparisons as Rust derives them: the first parts that differ decide, and equal numbers where
@@ -245,8 +246,8 @@ __forceinline__ constexpr int within(int index, int length) {
 template <class T, int N>
 struct array {
     T values[N];
-    __forceinline__ constexpr T& operator[](int index) { return values[within(index, N)]; }
-    __forceinline__ constexpr const T& operator[](int index) const { return values[within(index, N)]; }
+    __forceinline__ constexpr T& operator[](usize index) { return values[within(index, N)]; }
+    __forceinline__ constexpr const T& operator[](usize index) const { return values[within(index, N)]; }
     __forceinline__ constexpr const T* begin() const { return values; }
     __forceinline__ constexpr const T* end() const { return values + N; }
     template <class F>
@@ -258,11 +259,6 @@ struct array {
     }
     NF_COMPARED(array)
 };
-
-template <class T, class... Rest>
-__forceinline__ constexpr array<T, 1 + sizeof...(Rest)> make_array(T first, Rest... rest) {
-    return {{first, T(rest)...}};
-}
 
 template <int N, class T>
 __forceinline__ constexpr array<T, N> repeat(T value) {
@@ -306,19 +302,16 @@ struct tuple<A, B, C, D, E, F> {
     NF_DECIDED(tuple, NF_OR(_0, NF_OR(_1, NF_OR(_2, NF_OR(_3, NF_OR(_4, NF_OR(_5, NF_of(0, 0))))))))
 };
 
-template <class... T>
-__forceinline__ constexpr tuple<T...> make_tuple(T... parts) { return {parts...}; }
-
 struct Vec3 {
     static constexpr int AXES = 3;
     float x, y, z;
-    __forceinline__ constexpr float operator[](int axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
+    __forceinline__ constexpr float operator[](usize axis) const { return axis.value == 0 ? x : axis.value == 1 ? y : z; }
     __forceinline__ constexpr Vec3 operator-() const { return {-x, -y, -z}; }
 };
 struct Vec2 {
     static constexpr int AXES = 2;
     float x, y;
-    __forceinline__ constexpr float operator[](int axis) const { return axis == 0 ? x : y; }
+    __forceinline__ constexpr float operator[](usize axis) const { return axis.value == 0 ? x : y; }
     __forceinline__ constexpr Vec2 operator-() const { return {-x, -y}; }
 };
 #define NF_VECTOR(op)                                                                                        \
@@ -339,9 +332,20 @@ NF_VECTOR(/)
 #undef NF_VECTOR
 __forceinline__ constexpr array<float, 2> to_array(Vec2 a) { return {{a.x, a.y}}; }
 __forceinline__ constexpr float dot(Vec2 a, Vec2 b) { return a.x * b.x + a.y * b.y; }
-__forceinline__ constexpr Vec3 splat(float x) { return {x, x, x}; }
-__forceinline__ constexpr Vec3 to_vec3(array<float, 3> a) { return {a.values[0], a.values[1], a.values[2]}; }
-__forceinline__ constexpr Vec3 to_vec3(Vec3 a) { return a; }
+template <class V>
+__forceinline__ constexpr V splat(float x);
+template <>
+__forceinline__ constexpr Vec2 splat<Vec2>(float x) { return {x, x}; }
+template <>
+__forceinline__ constexpr Vec3 splat<Vec3>(float x) { return {x, x, x}; }
+template <class V>
+__forceinline__ constexpr V to_vector(array<float, 2> a) { return {a.values[0], a.values[1]}; }
+template <class V>
+__forceinline__ constexpr V to_vector(array<float, 3> a) { return {a.values[0], a.values[1], a.values[2]}; }
+template <class V>
+__forceinline__ constexpr V to_vector(tuple<float, float> a) { return {a._0, a._1}; }
+template <class V>
+__forceinline__ constexpr V to_vector(tuple<float, float, float> a) { return {a._0, a._1, a._2}; }
 __forceinline__ constexpr array<float, 3> to_array(Vec3 a) { return {{a.x, a.y, a.z}}; }
 __forceinline__ constexpr float dot(Vec3 a, Vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 __forceinline__ constexpr Vec3 cross(Vec3 a, Vec3 b) {
@@ -439,8 +443,8 @@ __forceinline__ constexpr auto zip(const array<A, N>& a, const array<B, M>& b) {
 }
 template <class T, int N>
 __forceinline__ constexpr auto enumerate(const array<T, N>& from) {
-    array<tuple<int, T>, N> to{};
-    for (int k = 0; k < N; k++) to.values[k] = {k, from.values[k]};
+    array<tuple<usize, T>, N> to{};
+    for (int k = 0; k < N; k++) to.values[k] = {usize(k), from.values[k]};
     return to;
 }
 template <class T, int N>

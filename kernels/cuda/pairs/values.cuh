@@ -4,31 +4,35 @@
 namespace nf {
 
 // Values as they lie in uniforms and channels, one float or its bits per number.
+// Structs know theirs.
 template <class T>
-struct layout;
+struct layout {
+    static constexpr int COUNT = T::COUNT;
+    static __forceinline__ T read(const float* at) { return T::read(at); }
+    static __forceinline__ void write(float* at, const T& value) { T::write(at, value); }
+};
 template <>
 struct layout<float> {
     static constexpr int COUNT = 1;
     static __forceinline__ float read(const float* at) { return at[0]; }
     static __forceinline__ void write(float* at, float value) { at[0] = value; }
 };
-template <>
-struct layout<u32> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ u32 read(const float* at) { return __float_as_uint(at[0]); }
-    static __forceinline__ void write(float* at, u32 value) { at[0] = __uint_as_float(value.bits); }
-};
-template <>
-struct layout<i32> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ i32 read(const float* at) { return i32::of(__float_as_uint(at[0])); }
-    static __forceinline__ void write(float* at, i32 value) { at[0] = __uint_as_float(value.bits()); }
-};
-template <>
-struct layout<int> {
-    static constexpr int COUNT = 1;
-    static __forceinline__ int read(const float* at) { return static_cast<int>(__float_as_uint(at[0])); }
-    static __forceinline__ void write(float* at, int value) { at[0] = __uint_as_float(static_cast<unsigned>(value)); }
+template <class I>
+struct layout<integer<I>> {
+    typedef typename integer<I>::Bits Bits;
+    static constexpr int COUNT = sizeof(I) / 4;
+    static __forceinline__ integer<I> read(const float* at) {
+        Bits bits = __float_as_uint(at[0]);
+        if (COUNT == 2) bits |= static_cast<Bits>(static_cast<unsigned long long>(__float_as_uint(at[COUNT - 1])) << 32);
+        return integer<I>::of(bits);
+    }
+    static __forceinline__ void write(float* at, integer<I> value) {
+        at[0] = __uint_as_float(static_cast<unsigned>(value.bits()));
+        if (COUNT == 2) {
+            const unsigned long long bits = value.bits();
+            at[COUNT - 1] = __uint_as_float(static_cast<unsigned>(bits >> 32));
+        }
+    }
 };
 template <>
 struct layout<bool> {
@@ -159,7 +163,7 @@ struct table;
 template <class T, int N>
 struct table<array<T, N>> {
     const float* at;
-    __forceinline__ T operator[](int index) const { return layout<T>::read(at + within(index, N) * layout<T>::COUNT); }
+    __forceinline__ T operator[](usize index) const { return layout<T>::read(at + within(index, N) * layout<T>::COUNT); }
 };
 
 // The pair as the kernel sees it.

@@ -113,9 +113,20 @@ impl DomainOptions {
     /// The boundaries asked for, or else those of the file; `None` when everything is open.
     ///
     /// # Errors
-    /// When axes are to be periodic but no box is known.
+    /// When axes are to be periodic, by the flags or by the file, but no box is known.
     pub(crate) fn boundaries(&self, cloud: &PointCloud) -> Result<Option<Boundaries>, Failure> {
-        self.of(cloud.simulation_box.as_ref(), cloud.dimensions)
+        let found = self.of(cloud.simulation_box.as_ref(), cloud.dimensions)?;
+        match cloud.periodic_without_box {
+            // Neither a box nor `--periodic ""` is given.
+            Some(axes) if axes != [false; 3] && self.cell.is_none() && self.periodic.is_none() => {
+                let flags = axes.map(|axis| if axis { "T" } else { "F" }).join(" ");
+                Err(Failure::Wrong(format!(
+                    "the file says pbc=\"{flags}\" and has no Lattice: give --box LX,LY,LZ, or \
+                     --periodic \"\" to take all axes as open"
+                )))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// As [`boundaries`](Self::boundaries), for points that come with this box and number

@@ -65,6 +65,11 @@ impl Failure {
         |source| nearfield_md::Error::from(nearfield_md::ErrorKind::Io { path, source }).into()
     }
 
+    /// That of files that are not those of a run: no wrong usage, as a clash is.
+    pub(crate) fn of_run(error: nearfield_files::Error) -> Self {
+        Self::Wrong(error.to_string())
+    }
+
     /// The exit code: 2 for flags that cannot be meant, 1 for runs that failed.
     pub(crate) fn code(&self) -> u8 {
         match self {

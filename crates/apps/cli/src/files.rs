@@ -1,10 +1,11 @@
 //! Files that commands read and write: clouds by name, frames, and tables that grow during a run.
 
 use crate::failure::Failure;
-use nearfield_files::{NewFile, Plan};
+use nearfield_files::{GrowingFile, Grown, Plan, Run, checksum};
+use nearfield_grid::memory::collected;
 use std::{
-    io::{self, BufWriter, Write},
-    path::Path,
+    io::{self, Write},
+    path::{Path, PathBuf},
 };
 
 /// Adds a cloud that is the name of a file.
@@ -42,22 +43,81 @@ pub(crate) fn check_extension(path: &Path, what: &str, known: &[&str]) -> Result
 /// A table that grows by lines while a run goes on. It replaces the one that is there when its
 /// first line behind the header is written.
 #[derive(Debug)]
-pub(crate) struct GrowingTable(BufWriter<NewFile>);
+pub(crate) struct GrowingTable(GrowingFile);
 
 impl GrowingTable {
-    /// Begins a table, or goes on with the one that is there.
-    pub(crate) fn open(path: &Path, header: &str, follow: bool) -> io::Result<Self> {
-        if follow {
-            return Ok(Self(BufWriter::new(NewFile::append(path)?)));
-        }
-        let mut file = BufWriter::new(NewFile::create(path)?);
-        writeln!(file, "{header}")?;
+    /// Begins a table in a new file.
+    pub(crate) fn create(mut file: GrowingFile, header: &str) -> Result<Self, Failure> {
+        let begun = writeln!(file, "{header}");
+        begun.map_err(|error| unwritable(file.path(), &error))?;
         Ok(Self(file))
     }
 
-    pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
-        writeln!(self.0, "{line}")?;
-        self.0.flush()?;
-        self.0.get_mut().settle()
+    /// Goes on with the table of a file.
+    pub(crate) fn go_on(file: GrowingFile) -> Self {
+        Self(file)
     }
+
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        let written = writeln!(self.0, "{line}").and_then(|()| self.0.complete());
+        written.map_err(|error| unwritable(self.0.path(), &error))
+    }
+
+    /// How far the table has grown, for a checkpoint.
+    pub(crate) fn grown(&mut self) -> Result<Grown, Failure> {
+        let grown = self.0.grown();
+        grown.map_err(|error| unwritable(self.0.path(), &error))
+    }
+}
+
+/// Tells inputs apart by their numbers.
+pub(crate) fn sum_of(numbers: impl Iterator<Item = f64>) -> Result<String, Failure> {
+    let bytes: Vec<u8> = collected(
+        numbers.flat_map(f64::to_le_bytes),
+        "a checksum of the input",
+    )?;
+    Ok(format!("{:016x}", checksum(&bytes)))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::Wrong(format!("{}: cannot write: {error}", path.display()))
+}
+
+/// Whether the run `here` goes on with the files of its checkpoint in this folder: false where it
+/// goes on without its older files, in a new one.
+pub(crate) fn goes_on(
+    folder: &Path,
+    here: &Run,
+    checkpoint: &Path,
+    there: &Run,
+) -> Result<bool, Failure> {
+    let found = there.grew_in(folder).map_err(Failure::of_run)?;
+    match there.difference(here).filter(|_| found) {
+        Some(difference) => Err(Failure::Wrong(format!(
+            "{}: {difference}: give the flags of its run, or name another --output than {}",
+            checkpoint.display(),
+            folder.display()
+        ))),
+        None => Ok(found),
+    }
+}
+
+/// Removes what killed runs have left of a checkpoint, whether or not this run writes one.
+pub(crate) fn remove_leftovers(checkpoint: PathBuf) {
+    let mut plan = Plan::default();
+    plan.write("--checkpoint", checkpoint);
+    plan.remove_leftovers();
+}
+
+/// Opens a file that grows where the checkpoint of a run left it, or a new one.
+pub(crate) fn open_growing(
+    folder: &Path,
+    name: &str,
+    before: Option<&Run>,
+) -> Result<GrowingFile, Failure> {
+    let opened = match before.and_then(|run| run.grown_file(name)) {
+        Some(grown) => GrowingFile::go_on(folder, grown),
+        None => GrowingFile::create(folder.join(name)),
+    };
+    opened.map_err(|error| unwritable(&folder.join(name), &error))
 }

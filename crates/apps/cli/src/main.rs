@@ -16,8 +16,10 @@ mod failure;
 mod files;
 mod gravity;
 mod info;
+mod input;
 mod kernels;
 mod lj;
+mod near_radius;
 mod neighbors;
 mod options;
 mod output;
@@ -150,7 +152,8 @@ fn run(command: &Command) -> Result<(), Failure> {
     done
 }
 
-/// Refuses outputs that are inputs, and files that are named for two outputs.
+/// Refuses outputs that are inputs, and files that are named for two outputs; removes what killed
+/// runs have left of them.
 fn check_files(command: &Command) -> Result<(), Failure> {
     let mut plan = Plan::default();
     match &command.task {
@@ -171,7 +174,9 @@ fn check_files(command: &Command) -> Result<(), Failure> {
         (Task::DamBreak(_), _) | (_, None) => {}
         (_, Some(trace)) => plan.write("--trace", trace),
     }
-    Ok(plan.check()?)
+    plan.check()?;
+    plan.remove_leftovers();
+    Ok(())
 }
 
 fn perform(task: &Task) -> Result<(), Failure> {

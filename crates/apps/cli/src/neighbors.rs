@@ -5,6 +5,8 @@ use crate::{
     domain::DomainOptions,
     failure::Failure,
     files,
+    input::{self, FrameOption},
+    near_radius,
     options::{EngineOptions, Precision, Radius, RadiusText, name},
     output::{self, milliseconds, milliseconds_of},
     precision::{self, Length},
@@ -30,6 +32,8 @@ pub(crate) struct Args {
     /// more than a thousandth of the radius, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
+    #[command(flatten)]
+    frame: FrameOption,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -59,6 +63,8 @@ struct Summary {
     radius: Radius,
     precision: Precision,
     pairs: u64,
+    /// Pairs that a hair decides, `None` where they could not be counted.
+    pairs_near_radius: Option<u64>,
     min: u32,
     mean: f64,
     max: u32,
@@ -101,7 +107,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A bad radius or device is refused before a large file is read.
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;
-    let cloud = nearfield_io::read_points(&args.file)?;
+    let cloud = args.frame.read(&args.file)?;
+    input::tell_unused(&args.file, input::names(&cloud), &[], &[]);
     let length = Length {
         name: "radius",
         value: args.radius.double(),
@@ -109,7 +116,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let precision = precision::choose(args.precision, cloud.positions_f64.as_deref(), length);
     let radius = args.radius.to(precision);
     let mut builder = args.engine.engine(radius);
-    if let Some(boundaries) = args.domain.boundaries(&cloud)? {
+    let boundaries = args.domain.boundaries(&cloud)?;
+    if let Some(boundaries) = boundaries {
         builder = boundaries.set(builder);
     }
     let mut engine = builder.build()?;
@@ -134,7 +142,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
-    let summary = summarize(radius, precision, &report, times, lists)?;
+    let mut summary = summarize(radius, precision, &report, times, lists)?;
+    summary.pairs_near_radius =
+        near_radius::tell(engine, points, args.radius.double(), summary.pairs, || {
+            let positions = cloud.positions_f64.as_ref()?;
+            let mut exact = args
+                .engine
+                .engine(args.radius.to(Precision::F64))
+                .device(Device::Cpu);
+            if let Some(boundaries) = boundaries {
+                exact = boundaries.set(exact);
+            }
+            Some((exact, positions))
+        });
     output::print(args.json, &summary, || {
         [
             format!("points      {}", HumanCount(summary.points as u64)),
@@ -175,6 +195,7 @@ fn summarize(
         radius,
         precision,
         pairs: lists.pairs(),
+        pairs_near_radius: None,
         min: counts.iter().copied().min().unwrap_or(0),
         mean: lists.pairs() as f64 / lists.len().max(1) as f64,
         max,

@@ -126,6 +126,9 @@ pub enum ErrorKind {
         /// The message of the operating system.
         reason: String,
     },
+    /// The output directory has files that are not those of this run.
+    #[error(transparent)]
+    Folder(#[from] nearfield_files::Error),
     /// A checkpoint is that of another run.
     #[error("checkpoint {}: {reason}: give the flags of its run", path.display())]
     Restart {

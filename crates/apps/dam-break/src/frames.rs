@@ -22,10 +22,11 @@ use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
 use rayon::ThreadPool;
 
+use nearfield_files::RunFolder;
 use nearfield_grid::memory::{Shortage, with_room};
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
-use crate::names::{is_of_frames, remove, stem};
+use crate::names::stem;
 use crate::picture::{Animation, Brush, Frame, Up, View};
 use crate::scene::Scene;
 use crate::units::Units;
@@ -90,10 +91,11 @@ type Outcome = Result<(), Error>;
 
 impl Frames {
     /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on.
-    /// Frames of an earlier run in the directory are removed when frame 0 is there; those before
+    /// The files of an older run in the `folder` are removed when frame 0 is there; frames before
     /// `first` must be, and are taken into the animation.
     pub(crate) fn create(
         directory: &Path,
+        folder: RunFolder,
         scene: &Scene,
         threads: usize,
         first: usize,
@@ -107,6 +109,7 @@ impl Frames {
             .map_err(|error| refused(error.to_string()))?;
         let writer = Writer {
             directory: directory.to_owned(),
+            folder,
             scene: scene.clone(),
             strip: Mutex::default(),
             drawn: AtomicUsize::new(0),
@@ -119,6 +122,9 @@ impl Frames {
             })?;
             let small = thumbnail(&picture.into_rgb8(), ANIMATION.0, ANIMATION.1);
             writer.strip().add(index, small, &writer.animation())?;
+        }
+        if first > 0 {
+            writer.folder.go_on(first)?;
         }
         let (writer, pool) = (Arc::new(writer), Arc::new(pool));
         let (waiting, frames) = crossbeam_channel::unbounded();
@@ -140,6 +146,11 @@ impl Frames {
             unfinished: 0,
             results,
         })
+    }
+
+    /// Removes the files of an older run.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        self.writer.begin()
     }
 
     /// Hands in the next frame.
@@ -205,6 +216,8 @@ fn max_unfinished(bytes: usize) -> usize {
 /// State that the writing threads share.
 struct Writer {
     directory: PathBuf,
+    /// Whose files are in the directory.
+    folder: RunFolder,
     scene: Scene,
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
@@ -222,6 +235,13 @@ impl Writer {
 
     fn strip(&self) -> MutexGuard<'_, Strip> {
         self.strip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the files of an older run, but not the walls and frame 0, which are there.
+    fn begin(&self) -> Result<(), Error> {
+        let first = ["vtp", "png"].map(|extension| format!("{}.{extension}", stem(0)));
+        let kept = |name: &str| name == "wall.vtp" || first.iter().any(|own| name == own);
+        Ok(self.folder.begin(kept)?)
     }
 
     /// Writes frames until no more can come, alone or, where there are few, with all threads of
@@ -275,7 +295,7 @@ impl Writer {
         particles?;
         let small = small?;
         if index == 0 {
-            remove_earlier(&self.directory)?;
+            self.begin()?;
         }
         self.strip().add(index, small, &self.animation())
     }
@@ -329,16 +349,6 @@ fn save(picture: &RgbImage, path: &Path) -> Result<(), Error> {
     nearfield_files::write(path, bytes.into_inner()).map_err(|error| Error::output(path, error))
 }
 
-/// Removes the frames of an earlier run, which might have had more of them or pieces, but not frame
-/// 0, which is there.
-fn remove_earlier(directory: &Path) -> Result<(), Error> {
-    let kept = ["vtp", "png"].map(|extension| format!("{}.{extension}", stem(0)));
-    remove(directory, |name| {
-        let left = is_of_frames(name) || name == "wall.pvtp";
-        left && kept.iter().all(|kept| name != kept)
-    })
-}
-
 /// The picture of a moment.
 fn draw(scene: &Scene, moment: &Moment, brush: &mut Brush) -> RgbImage {
     let _span = tracing::debug_span!("beside.draw").entered();
@@ -382,6 +392,8 @@ mod tests {
     use image::codecs::gif::GifDecoder;
 
     use super::*;
+    use crate::names::with_files;
+    use nearfield_files::Run;
     use nearfield_sph::Simulation;
 
     fn column() -> Scene {
@@ -391,6 +403,15 @@ mod tests {
     fn simulation() -> Simulation {
         let builder = column().builder(column().spacing_for(128)).unwrap();
         builder.threads(1).build().unwrap()
+    }
+
+    fn folder(directory: &Path, frames: usize) -> RunFolder {
+        let run = with_files(Run::new("dam-break"), frames, false);
+        RunFolder::open(directory, run).unwrap()
+    }
+
+    fn frames_in(directory: &Path, threads: usize) -> Frames {
+        Frames::create(directory, folder(directory, 99), &column(), threads, 0).unwrap()
     }
 
     /// The present moment, which is there once `gate` is closed.
@@ -406,7 +427,7 @@ mod tests {
     fn frames_stand_in_order_whatever_order_they_are_done_in() {
         let directory = tempfile::tempdir().unwrap();
         let mut simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 3, 0).unwrap();
+        let mut frames = frames_in(directory.path(), 3);
         frames.push(simulation.moment().unwrap()).unwrap();
         // Pushing does not wait for frame 1, which is done after the last.
         let (open, gate) = bounded(0);
@@ -451,7 +472,7 @@ mod tests {
     fn an_error_of_a_writer_reaches_the_run_with_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 2, 0).unwrap();
+        let mut frames = frames_in(directory.path(), 2);
         frames.push(simulation.moment().unwrap()).unwrap();
         frames.settle(0).unwrap();
         std::fs::create_dir(directory.path().join("frame_0001.vtp")).unwrap();
@@ -475,7 +496,7 @@ mod tests {
     #[test]
     fn a_writer_that_panics_fails_the_run_and_does_not_hang_it() {
         let directory = tempfile::tempdir().unwrap();
-        let mut frames = Frames::create(directory.path(), &column(), 1, 0).unwrap();
+        let mut frames = frames_in(directory.path(), 1);
         let panics = PendingMoment::new(128, || panic!("a mistake"));
         frames.push(panics).unwrap();
         let error = frames.push(simulation().moment().unwrap()).unwrap_err();
@@ -492,7 +513,7 @@ mod tests {
         assert_eq!(frames_of(50_000_000), MIN_UNFINISHED);
         let directory = tempfile::tempdir().unwrap();
         let simulation = simulation();
-        let mut frames = Frames::create(directory.path(), &column(), 1, 0).unwrap();
+        let mut frames = frames_in(directory.path(), 1);
         frames.push(simulation.moment().unwrap()).unwrap();
         let large = || {
             let moment = simulation.moment().unwrap().wait().unwrap();
@@ -506,33 +527,32 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_of_an_earlier_run_are_removed() {
+    fn only_files_of_an_older_run_are_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let kept = [
-            "frame_0000.vtp",
-            "wall.vtp",
-            "frame_12.png",
-            "frame_0001.txt",
-            "my_frame_0001.vtp",
-            "frame_00x1.png",
-        ];
-        let frames = [
-            "frame_0001.vtp",
-            "frame_0047.png",
-            "frame_12345.vtp",
-            "frame_0000.pvtp",
-            "frame_0000.rank1.vtp",
-            "wall.rank0.vtp",
-        ];
-        for name in kept.iter().chain(&frames) {
-            std::fs::write(directory.path().join(name), "").unwrap();
-        }
-        remove_earlier(directory.path()).unwrap();
-        assert!(kept.iter().all(|name| directory.path().join(name).exists()));
-        assert!(
-            !frames
-                .iter()
-                .any(|name| directory.path().join(name).exists())
-        );
+        let at = |name: &str| directory.path().join(name);
+        let foreign = ["frame_12.png", "frame_0001.txt", "my_frame_0001.vtp"];
+        foreign
+            .iter()
+            .for_each(|name| std::fs::write(at(name), "").unwrap());
+        let simulation = simulation();
+        let write = |frames: usize| {
+            let folder = folder(directory.path(), frames);
+            let mut to = Frames::create(directory.path(), folder, &column(), 1, 0).unwrap();
+            for _ in 0..frames {
+                to.push(simulation.moment().unwrap()).unwrap();
+            }
+            to.finish().unwrap();
+        };
+        write(4);
+        let own = ["energy.csv", "summary.json"];
+        own.iter()
+            .for_each(|name| std::fs::write(at(name), "").unwrap());
+        write(2);
+        assert!(foreign.iter().all(|name| at(name).exists()));
+        assert!(!own.iter().any(|name| at(name).exists()));
+        assert!(at("frame_0001.png").exists() && !at("frame_0002.vtp").exists());
+        std::fs::write(at("frame_0003.png"), "").unwrap();
+        let run = with_files(Run::new("dam-break"), 2, false);
+        assert!(RunFolder::open(directory.path(), run).is_err());
     }
 }

@@ -1,10 +1,6 @@
 //! Names of the files of frames and walls, whole and in pieces.
 
-use std::path::Path;
-
-use nearfield_files::is_frame;
-
-use crate::Error;
+use nearfield_files::{Run, is_frame};
 
 /// Extensions of the files of a frame.
 const FRAME: [&str; 3] = ["vtp", "png", "pvtp"];
@@ -30,7 +26,7 @@ pub(crate) fn rank_of_piece(name: &str) -> Option<usize> {
 }
 
 /// Whether a run writes files of this name, in pieces or not.
-pub(crate) fn is_of_frames(name: &str) -> bool {
+fn is_of_frames(name: &str) -> bool {
     is_frame(name, &FRAME) || rank_of_piece(name).is_some()
 }
 
@@ -39,17 +35,43 @@ pub(crate) fn stem(index: usize) -> String {
     format!("frame_{index:04}")
 }
 
-/// Removes files of a directory by their names.
-pub(crate) fn remove(directory: &Path, which: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let unlisted = |error| Error::output(directory, error);
-    for entry in std::fs::read_dir(directory).map_err(unlisted)? {
-        let path = entry.map_err(unlisted)?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if which(name.unwrap_or_default()) {
-            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
-        }
+/// Files that a run writes beside its frames, whole or in pieces.
+const FILES: [&str; 8] = [
+    "dam_break.gif",
+    "energy.csv",
+    "front.csv",
+    "front.png",
+    "lost_particle.vtp",
+    "probes.csv",
+    "summary.json",
+    "wall.vtp",
+];
+
+/// As [`FILES`], in pieces.
+const FILES_IN_PIECES: [&str; 8] = [
+    "energy.csv",
+    "front.csv",
+    "front.png",
+    "lost_particle.vtp",
+    "probes.csv",
+    "summary.json",
+    "wall.pvtp",
+    "wall.rank.vtp",
+];
+
+/// Whether a run writes a file of this name, in pieces or not.
+pub(crate) fn is_of_run(name: &str) -> bool {
+    is_of_frames(name) || FILES.contains(&name) || FILES_IN_PIECES.contains(&name)
+}
+
+/// Says which files a run with this number of frames writes.
+pub(crate) fn with_files(run: Run, frames: usize, pieces: bool) -> Run {
+    if pieces {
+        run.frames(frames, &["pvtp", "rank.vtp"])
+            .writes(&FILES_IN_PIECES)
+    } else {
+        run.frames(frames, &["vtp", "png"]).writes(&FILES)
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@
 
 use std::path::Path;
 
+use nearfield_files::{Run, checksum};
 use nearfield_sph::Checkpoint;
 
 use crate::journal::{Journal, NUMBERS};
+use crate::names::with_files;
 use crate::probes::Readings;
 use crate::scene::Scene;
 use crate::{Error, ErrorKind};
@@ -27,16 +29,23 @@ pub(crate) struct Flags {
 impl Flags {
     /// Those of a run of `scene` with this number of frames that ends after `end` seconds.
     pub(crate) fn of(scene: &Scene, frames: usize, end: f64) -> Self {
-        // FNV-1a, over a text that has all numbers of the scene in full.
-        let text = format!("{scene:?}");
-        let checksum = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
         Self {
             frames: frames as u64,
             end,
-            checksum,
+            // The text has all numbers of the scene in full.
+            checksum: checksum(format!("{scene:?}").as_bytes()),
         }
+    }
+
+    /// The run with these flags and particles at this spacing, for its folder.
+    pub(crate) fn run(self, spacing: f64, pieces: bool) -> Run {
+        let run = Run::new("dam-break")
+            .set("scene", format_args!("{:016x}", self.checksum))
+            .set("spacing", spacing)
+            .set("end", self.end)
+            .set("frames", self.frames)
+            .set("pieces", pieces);
+        with_files(run, self.frames as usize, pieces)
     }
 
     /// The difference to the flags of a checkpoint whose next frame is `next`.

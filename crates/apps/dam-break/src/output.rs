@@ -1,5 +1,7 @@
 //! Where the moments of a run go: whole into files and pictures of rank 0, or in pieces.
 
+use std::path::Path;
+
 use nearfield_sph::Simulation;
 
 use crate::Error;
@@ -15,15 +17,29 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Writes the walls.
+    /// Writes the walls as they are when a run begins; where it goes on, they are there already.
     pub(crate) fn write_walls(
         &self,
         simulation: &Simulation,
-        directory: &std::path::Path,
+        directory: &Path,
+        goes_on: bool,
     ) -> Result<(), Error> {
         match self {
-            Self::Whole(_) => Ok(simulation.write_walls(&directory.join("wall.vtp"))?),
-            Self::Pieces(pieces) => pieces.write_walls(simulation),
+            Self::Whole(_) => {
+                let path = directory.join("wall.vtp");
+                let there = goes_on && path.exists();
+                Ok(simulation.write_walls((!there).then_some(&path))?)
+            }
+            Self::Pieces(pieces) => pieces.write_walls(simulation, goes_on),
+        }
+    }
+
+    /// Removes the files of an older run, where this one writes no frame with which that is done.
+    pub(crate) fn begin_without_frames(&self) -> Result<(), Error> {
+        match self {
+            Self::Whole(Some(frames)) => frames.begin(),
+            Self::Whole(None) => Ok(()),
+            Self::Pieces(pieces) => pieces.begin(),
         }
     }
 

@@ -9,14 +9,17 @@
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use nearfield_files::RunFolder;
 use nearfield_sph::{Moment, Simulation};
 
-use crate::names::{WALL, is_of_frames, piece, rank_of_piece, remove, stem};
+use crate::names::{WALL, piece, rank_of_piece, stem};
 use crate::{Error, ErrorKind};
 
 /// Frames of one run in pieces, of one rank.
 pub(crate) struct Pieces {
     directory: PathBuf,
+    /// Of rank 0: whose files are in the directory.
+    folder: Option<RunFolder>,
     rank: usize,
     ranks: usize,
     /// Frames handed in.
@@ -26,14 +29,17 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Frames in this directory from number `first` on, whose earlier ones have to be there.
+    /// Frames in this directory from number `first` on, whose earlier ones have to be there. Rank 0
+    /// has its `folder`.
     pub(crate) fn create(
         directory: &Path,
+        folder: Option<RunFolder>,
         [rank, ranks]: [usize; 2],
         first: usize,
     ) -> Result<Self, Error> {
         let pieces = Self {
             directory: directory.to_owned(),
+            folder,
             rank,
             ranks,
             count: first,
@@ -46,16 +52,22 @@ impl Pieces {
                 return Err(ErrorKind::Earlier { path, reason }.into());
             }
         }
+        if let Some(folder) = pieces.folder.as_ref().filter(|_| first > 0) {
+            folder.go_on(first)?;
+        }
         Ok(pieces)
     }
 
-    /// Writes the walls of all ranks. Collective.
-    pub(crate) fn write_walls(&self, simulation: &Simulation) -> Result<(), Error> {
-        let own = self.directory.join(piece(WALL, self.rank));
-        simulation.write_wall_piece(&own)?;
+    /// Writes the walls of all ranks, unless the run `goes_on` and they are there. Collective.
+    pub(crate) fn write_walls(&self, simulation: &Simulation, goes_on: bool) -> Result<(), Error> {
+        let joined = self.directory.join(format!("{WALL}.pvtp"));
+        let there = goes_on && joined.exists();
+        if !there {
+            let own = self.directory.join(piece(WALL, self.rank));
+            simulation.write_wall_piece(&own)?;
+        }
         simulation.meet()?;
-        if self.rank == 0 {
-            let joined = self.directory.join(format!("{WALL}.pvtp"));
+        if self.rank == 0 && !there {
             simulation.write_parallel_walls(&joined, &self.names(WALL))?;
         }
         Ok(())
@@ -104,9 +116,7 @@ impl Pieces {
             moment.write_parallel(&self.joined(index), &self.names(&stem(index)))?;
         }
         if index == 0 {
-            if self.rank == 0 {
-                self.remove_earlier()?;
-            }
+            self.begin()?;
             // No rank begins the next frame before.
             simulation.meet()?;
         }
@@ -132,21 +142,22 @@ impl Pieces {
         (0..self.ranks).map(|rank| piece(stem, rank)).collect()
     }
 
-    /// Removes what an earlier run has left: its frames, but not those of frame 0, which is there,
-    /// and files that a run in pieces does not write.
-    fn remove_earlier(&self) -> Result<(), Error> {
+    /// Removes what an older run has left, but not the walls and the pieces of frame 0, which are
+    /// there.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
         let first = stem(0);
-        remove(&self.directory, |name| {
-            let of_this = match rank_of_piece(name) {
-                Some(rank) => {
-                    let early = name.starts_with(&first) || name.starts_with(WALL);
-                    early && rank < self.ranks
-                }
-                None => name == format!("{first}.pvtp"),
-            };
-            let other = ["dam_break.gif", "wall.vtp"].contains(&name);
-            other || (is_of_frames(name) && !of_this)
-        })
+        Ok(folder.begin(|name| match rank_of_piece(name) {
+            Some(rank) => {
+                let early = name.starts_with(&first) || name.starts_with(WALL);
+                early && rank < self.ranks
+            }
+            None => [&first, WALL]
+                .iter()
+                .any(|stem| name == format!("{stem}.pvtp")),
+        })?)
     }
 }
 
@@ -162,48 +173,63 @@ impl Drop for Pieces {
 
 #[cfg(test)]
 mod tests {
+    use nearfield_files::Run;
+
     use super::*;
+    use crate::names::with_files;
 
     #[test]
-    fn only_what_an_earlier_run_has_left_is_removed() {
+    fn only_what_an_older_run_has_left_is_removed() {
         let home = tempfile::tempdir().unwrap();
+        let folder = |pieces: bool| {
+            let run = with_files(Run::new("dam-break"), 4, pieces);
+            RunFolder::open(home.path(), run).unwrap()
+        };
         let kept = [
             "frame_0000.pvtp",
             "frame_0000.rank0.vtp",
             "frame_0000.rank1.vtp",
             "wall.rank1.vtp",
             "wall.pvtp",
-            "front.csv",
             "my_frame_0001.vtp",
         ];
-        let left = [
-            "frame_0000.vtp",
-            "frame_0000.rank2.vtp",
-            "frame_0001.rank0.vtp",
-            "frame_0001.pvtp",
-            "frame_0003.png",
-            "wall.vtp",
-            "wall.rank2.vtp",
-            "dam_break.gif",
+        let [whole, in_pieces] = [
+            [
+                "frame_0000.vtp",
+                "frame_0003.png",
+                "wall.vtp",
+                "dam_break.gif",
+            ],
+            [
+                "frame_0000.rank2.vtp",
+                "frame_0001.rank0.vtp",
+                "wall.rank2.vtp",
+                "front.csv",
+            ],
         ];
-        for name in kept.iter().chain(&left) {
-            std::fs::write(home.path().join(name), "").unwrap();
-        }
-        let pieces = Pieces::create(home.path(), [0, 2], 0).unwrap();
-        pieces.remove_earlier().unwrap();
+        let write = |names: &[&str]| {
+            (names.iter()).for_each(|name| std::fs::write(home.path().join(name), "").unwrap());
+        };
         let there = |name: &&str| home.path().join(name).exists();
-        assert!(kept.iter().all(there) && !left.iter().any(there));
+        for (left, pieces) in [(whole, false), (in_pieces, true)] {
+            folder(pieces).begin(|_| false).unwrap();
+            write(&kept);
+            write(&left);
+            let pieces = Pieces::create(home.path(), Some(folder(true)), [0, 2], 0).unwrap();
+            pieces.begin().unwrap();
+            assert!(kept.iter().all(there) && !left.iter().any(there));
+        }
     }
 
     #[test]
     fn a_run_goes_on_where_its_frames_are() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("frame_0000.pvtp"), "").unwrap();
-        assert!(Pieces::create(home.path(), [0, 2], 1).is_ok());
-        let error = Pieces::create(home.path(), [0, 2], 2).err().unwrap();
+        assert!(Pieces::create(home.path(), None, [0, 2], 1).is_ok());
+        let error = Pieces::create(home.path(), None, [0, 2], 2).err().unwrap();
         assert!(error.to_string().contains("frame_0001.pvtp"), "{error}");
         assert!(
-            Pieces::create(home.path(), [1, 2], 2).is_ok(),
+            Pieces::create(home.path(), None, [1, 2], 2).is_ok(),
             "rank 0 looks"
         );
     }

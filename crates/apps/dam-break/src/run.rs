@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use nearfield::Device;
-use nearfield_files::Plan;
+use nearfield_files::{Plan, RunFolder};
 use nearfield_sph::{Checkpoint, Simulation, SimulationBuilder};
 use nearfield_trace::Recording;
 
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::args::Args;
 use crate::frames::Frames;
 use crate::journal::Journal;
-use crate::names::is_of_frames;
+use crate::names::is_of_run;
 use crate::notes::{self, Flags};
 use crate::output::Output;
 use crate::picture::front_plot;
@@ -29,19 +29,6 @@ use crate::units::Units;
 /// far wall and shoots up.
 const LAST_T: f64 = 5.0;
 
-/// Files that a run writes beside its frames.
-const FILES: [&str; 9] = [
-    "dam_break.gif",
-    "energy.csv",
-    "front.csv",
-    "front.png",
-    "lost_particle.vtp",
-    "probes.csv",
-    "summary.json",
-    "wall.pvtp",
-    "wall.vtp",
-];
-
 /// Adds the files that a run with these flags reads and writes.
 pub fn files(args: &Args, plan: &mut Plan) {
     plan.print_json(args.json);
@@ -52,14 +39,13 @@ pub fn files(args: &Args, plan: &mut Plan) {
         plan.read(restart);
     }
     if let Some(checkpoint) = &args.checkpoint {
-        plan.write("--checkpoint", checkpoint);
+        // The checkpoint of --restart has been read when the next one replaces it.
+        plan.write_after("--checkpoint", checkpoint, args.restart.as_deref());
     }
     if let Some(trace) = &args.trace {
         plan.write("--trace", trace);
     }
-    plan.write_into("--output", &args.output, |name| {
-        FILES.contains(&name) || is_of_frames(name)
-    });
+    plan.write_into("--output", &args.output, is_of_run);
 }
 
 /// Simulates the dam break that `args` describe and writes all files.
@@ -95,6 +81,8 @@ pub struct Setup<'a> {
     readings: Option<Readings>,
     /// The state to go on from, and the first frame that is not there yet.
     resumed: Option<(Checkpoint, usize)>,
+    /// Of rank 0: whose files are in the directory of the output.
+    folder: Option<RunFolder>,
     rank: usize,
     ranks: usize,
 }
@@ -149,9 +137,11 @@ impl<'a> Setup<'a> {
             let next = notes::restore(path, &checkpoint, flags, &mut journal, &mut readings)?;
             resumed = Some((checkpoint, next));
         }
+        let mut folder = None;
         if rank == 0 {
-            nearfield_files::make_folder(&args.output)
-                .map_err(|error| Error::output(&args.output, error))?;
+            plan.remove_leftovers();
+            let run = flags.run(spacing, args.pieces);
+            folder = Some(RunFolder::open(&args.output, run)?);
         }
         Ok(Self {
             args,
@@ -163,6 +153,7 @@ impl<'a> Setup<'a> {
             journal,
             readings,
             resumed,
+            folder,
             rank,
             ranks,
         })
@@ -190,19 +181,22 @@ impl<'a> Setup<'a> {
             first = Some(next);
             builder = builder.resume(checkpoint);
         }
+        let mut folder = self.folder;
         let evidence = args.output.join("lost_particle.vtp");
         let mut simulation = build(builder.evidence(evidence))?;
         let course = || {
             let (directory, from) = (&args.output, first.unwrap_or(0));
             let frames = if args.pieces {
-                Output::Pieces(Pieces::create(directory, [self.rank, self.ranks], from)?)
+                let place = [self.rank, self.ranks];
+                Output::Pieces(Pieces::create(directory, folder.take(), place, from)?)
             } else {
                 let writers = writers(args.threads, simulation.running().device);
+                let frames = folder.take();
                 let frames =
-                    (self.rank == 0).then(|| Frames::create(directory, &scene, writers, from));
+                    frames.map(|folder| Frames::create(directory, folder, &scene, writers, from));
                 Output::Whole(frames.transpose()?)
             };
-            frames.write_walls(&simulation, directory)?;
+            frames.write_walls(&simulation, directory, first.is_some())?;
             Ok(Course {
                 flags: Flags::of(&scene, args.frame_count(), self.end),
                 journal: self.journal,
@@ -294,6 +288,8 @@ impl Course {
             if frames > 0 {
                 self.hand_in(simulation)?;
                 self.save(simulation, args, 1)?;
+            } else {
+                self.frames.begin_without_frames()?;
             }
         }
         for frame in self.first.unwrap_or(1)..frames {
@@ -548,11 +544,14 @@ mod tests {
         let walls = scene::tank(plane, inside, Top::Closed, 4, config.spacing).unwrap();
         let scene = Simulation::builder(config).fluid(&fluid).walls(&walls);
         let mut simulation = scene.threads(1).build().unwrap();
+        let flags = Flags::of(&column, 0, 1.0);
+        let folder = RunFolder::open(&args.output, flags.run(1.0, false)).unwrap();
+        let frames = Frames::create(&args.output, folder, &column, 1, 0).unwrap();
         let course = Course {
             journal: Journal::new(&column, 1.0),
             readings: None,
-            frames: Output::Whole(Some(Frames::create(&args.output, &column, 1, 0).unwrap())),
-            flags: Flags::of(&column, 0, 1.0),
+            frames: Output::Whole(Some(frames)),
+            flags,
             first: None,
             scene: column,
             bar: progress_bar(0),

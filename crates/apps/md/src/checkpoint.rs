@@ -1,17 +1,18 @@
 //! Runs on disk, to go on from.
 //!
-//! A file holds the line `nearfield-md checkpoint 1`, then numbers, little endian: atoms and kinds
-//! (u64), steps (u64), time, energy and virial (f64), the axes that are periodic (3 × u8) and the
-//! box vectors (9 × f64), whether there are charges (u8), the mass of every kind (f64); then for
-//! all atoms positions (3 × f64), velocities (3 × f64), forces (3 × f32), kinds (u32), numbers in
-//! the input (u32), and charges (f32) where there are any. Nothing follows.
+//! A file holds the line `nearfield-md checkpoint 2`, then numbers, little endian: atoms, kinds,
+//! steps, and bytes of the program's own notes (4 × u64), those bytes, time, energy and virial
+//! (f64), the axes that are periodic (3 × u8) and the box vectors (9 × f64), whether there are
+//! charges (u8), the mass of every kind (f64); then for all atoms positions (3 × f64), velocities
+//! (3 × f64), forces (3 × f32), kinds (u32), numbers in the input (u32), and charges (f32) where
+//! there are any. Nothing follows.
 
 use crate::{Cell, Error, ErrorKind, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
 use nearfield_grid::memory::{Shortage, make_room, zeroed};
 use std::{io::Write, path::Path};
 
-const MAGIC: &[u8] = b"nearfield-md checkpoint 1\n";
+const MAGIC: &[u8] = b"nearfield-md checkpoint 2\n";
 
 /// A run at one moment; see [`Simulation::checkpoint`](crate::Simulation::checkpoint).
 #[derive(Debug, Clone, PartialEq)]
@@ -21,9 +22,22 @@ pub struct Checkpoint {
     pub(crate) now: Evaluation,
     pub(crate) step: u64,
     pub(crate) time: f64,
+    pub(crate) notes: Vec<u8>,
 }
 
 impl Checkpoint {
+    /// The same with these notes, bytes of the program's own.
+    #[must_use]
+    pub fn with_notes(mut self, notes: Vec<u8>) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// The notes that the program gave.
+    pub fn notes(&self) -> &[u8] {
+        &self.notes
+    }
+
     /// The atoms.
     pub fn system(&self) -> &System {
         &self.system
@@ -66,9 +80,9 @@ impl Checkpoint {
                 message,
             })
         };
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| {
-            refuse("this is no checkpoint of this version of nearfield-md".into())
-        })?;
+        let rest = bytes
+            .strip_prefix(MAGIC)
+            .ok_or_else(|| refuse(nearfield_files::not_this_format(&bytes, MAGIC)))?;
         match parse(rest) {
             Ok(checkpoint) => checkpoint.map_err(|error| refuse(error.to_string())),
             Err(Refused::Memory(shortage)) => Err(shortage.into()),
@@ -83,11 +97,17 @@ impl Checkpoint {
         let system = &self.system;
         let mut bytes = Vec::new();
         let per_atom = 6 * size_of::<f64>() + 6 * size_of::<u32>();
-        let len = MAGIC.len() + 200 + 8 * system.masses.len() + per_atom * system.len();
+        let len = MAGIC.len()
+            + 200
+            + self.notes.len()
+            + 8 * system.masses.len()
+            + per_atom * system.len();
         make_room(&mut bytes, len, "a checkpoint")?;
         bytes.extend_from_slice(MAGIC);
-        let numbers = [system.len() as u64, system.masses.len() as u64, self.step];
-        put(&mut bytes, &numbers);
+        let counts = [system.len(), system.masses.len()].map(|count| count as u64);
+        put(&mut bytes, &counts);
+        put(&mut bytes, &[self.step, self.notes.len() as u64]);
+        bytes.extend_from_slice(&self.notes);
         put(&mut bytes, &[self.time, self.now.energy, self.now.virial]);
         let vectors = system.cell.vectors();
         put(
@@ -139,12 +159,13 @@ fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, Refu
 /// The checkpoint that the numbers of a file make.
 fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
     let rest = &mut rest;
-    let counts = take::<u64>(rest, 3)?;
-    let [atoms, kinds, step] = counts[..] else {
+    let counts = take::<u64>(rest, 4)?;
+    let [atoms, kinds, step, notes] = counts[..] else {
         return Err(Refused::Counts);
     };
     let count = |count| usize::try_from(count).map_err(|_| Refused::Counts);
     let (atoms, kinds) = (count(atoms)?, count(kinds)?);
+    let notes = take(rest, count(notes)?)?;
     let state = take::<f64>(rest, 3)?;
     let periodic = take::<u8>(rest, 3)?;
     let vectors = take::<[f64; 3]>(rest, 3)?;
@@ -177,6 +198,7 @@ fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
             },
             step,
             time: state[0],
+            notes,
         })
     };
     Ok(make())
@@ -203,6 +225,7 @@ mod tests {
             },
             step: 1 << 40,
             time: 0.1,
+            notes: b"odd".to_vec(),
         }
     }
 
@@ -230,6 +253,11 @@ mod tests {
         };
         let whole = checkpoint().bytes().unwrap();
         assert!(refused(b"x,y,z\n").contains("no checkpoint"));
+        let older = refused(b"nearfield-md checkpoint 1\n\0\0");
+        assert!(
+            older.contains("checkpoint 1, and this program reads"),
+            "{older}"
+        );
         for len in [MAGIC.len(), MAGIC.len() + 20, whole.len() - 1] {
             assert!(refused(&whole[..len]).contains("not what its counts ask for"));
         }

@@ -3,6 +3,7 @@
 use crate::{Cell, Error, ErrorKind, System};
 use nearfield::kernels::{Coefficients, MAX_TYPES};
 use nearfield_grid::memory::with_room;
+use nearfield_io::parse_number;
 use std::path::Path;
 
 /// Lines that say something, with their numbers. They are looked for as they are needed: a list of
@@ -46,8 +47,8 @@ impl<'a> Lines<'a> {
     }
 
     fn number(&self, line: usize, word: &str) -> Result<f64, Error> {
-        let found = word.parse();
-        found.map_err(|_| self.refuse(line, format!("'{word}' is not a number")))
+        let found = parse_number(word);
+        found.ok_or_else(|| self.refuse(line, format!("'{word}' is not a number")))
     }
 }
 
@@ -149,8 +150,11 @@ impl FieldFile {
         let mut found = Self::default();
         for (number, line) in lines.iter() {
             let words: Vec<_> = line.split_whitespace().take(MAX_WORDS).collect();
-            let is_number =
-                |at: usize| words.get(at).is_none_or(|word| word.parse::<f64>().is_ok());
+            let is_number = |at: usize| {
+                words
+                    .get(at)
+                    .is_none_or(|word| parse_number::<f64>(word).is_some())
+            };
             match (words.len(), is_number(1)) {
                 (3..=5, true) => found.add(&lines, number, &words)?,
                 (4, false) => found.add_pair(&lines, number, &words)?,
@@ -240,7 +244,8 @@ mod tests {
     #[test]
     fn a_configuration_has_a_box_a_count_and_as_many_lines() {
         let read = |text| with_file(text, |path| read_nist(path));
-        let system = read(" 1.0 2.0 3.0\n 2\n 1 0.1 0.2 0.3\n 2 -1e0 0 0\n\n").unwrap();
+        let text = "\u{feff} 1.0 2.0D0 3.0\r\n 2\n 1 0.1 0.2 3.0D-01\n 2 -1e0 0 0\n\n";
+        let system = read(text).unwrap();
         assert_eq!(system.positions(), [[0.1, 0.2, 0.3], [-1.0, 0.0, 0.0]]);
         assert_eq!(system.cell().volume(), Some(6.0));
         for (text, message) in [

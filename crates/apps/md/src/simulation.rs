@@ -323,6 +323,7 @@ impl Simulation {
             now,
             step: self.step,
             time: self.time,
+            notes: Vec::new(),
         })
     }
 }

@@ -1,41 +1,56 @@
 //! Frames of a run as extended XYZ, which most viewers read.
 
 use crate::{Error, ErrorKind, System};
-use nearfield_files::NewFile;
+use nearfield_files::{GrowingFile, Grown};
 use nearfield_grid::memory::{Shortage, collected};
 use std::{
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::Path,
 };
 
 /// A file that frames are appended to: positions as they move on, velocities, and the number of
 /// every atom, in the order of those numbers.
 #[derive(Debug)]
 pub struct Trajectory {
-    path: PathBuf,
-    file: BufWriter<NewFile>,
+    file: GrowingFile,
     names: Vec<String>,
+    masses: bool,
 }
 
 impl Trajectory {
     /// A file whose frames name kinds of atoms like this. It replaces the one that is there as soon
-    /// as its first frame is complete, unless frames are to `follow` those that are there.
+    /// as its first frame is complete.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
-    pub fn open(path: impl AsRef<Path>, names: Vec<String>, follow: bool) -> Result<Self, Error> {
+    pub fn create(path: impl AsRef<Path>, names: Vec<String>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let file = if follow {
-            NewFile::append(path)
-        } else {
-            NewFile::create(path)
-        };
-        let file = file.map_err(Error::io(path))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
+        let file = GrowingFile::create(path).map_err(Error::io(path))?;
+        Ok(Self::over(file, names))
+    }
+
+    /// As [`create`](Self::create), in a file that may have frames already.
+    pub fn over(file: GrowingFile, names: Vec<String>) -> Self {
+        Self {
+            file,
             names,
-        })
+            masses: false,
+        }
+    }
+
+    /// How far the file has grown, for a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn grown(&mut self) -> Result<Grown, Error> {
+        let grown = self.file.grown();
+        grown.map_err(Error::io(self.file.path()))
+    }
+
+    /// The same with a column of masses, unless all are 1, for runs that start from a frame.
+    pub fn with_masses(mut self) -> Self {
+        self.masses = true;
+        self
     }
 
     /// Appends a frame.
@@ -45,7 +60,7 @@ impl Trajectory {
     pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
         let order = by_number(system)?;
         let written = self.write(system, &order, time, None);
-        written.map_err(Error::io(&self.path))
+        written.map_err(Error::io(self.file.path()))
     }
 
     /// Appends a frame with the forces on the atoms, in the order of the system.
@@ -69,7 +84,7 @@ impl Trajectory {
         }
         let order = by_number(system)?;
         let written = self.write(system, &order, time, Some(forces));
-        written.map_err(Error::io(&self.path))
+        written.map_err(Error::io(self.file.path()))
     }
 
     fn write(
@@ -97,9 +112,11 @@ impl Trajectory {
             )?;
         }
         let more = if forces.is_some() { ":forces:R:3" } else { "" };
+        let has_masses = self.masses && system.masses.iter().any(|&mass| mass != 1.0);
+        let masses = if has_masses { ":mass:R:1" } else { "" };
         writeln!(
             file,
-            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more} Time={time}"
+            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more}{masses} Time={time}"
         )?;
         for &atom in order {
             let atom = atom as usize;
@@ -110,13 +127,15 @@ impl Trajectory {
                 None => write!(file, "T{kind}")?,
             }
             write!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
-            match forces.map(|forces| forces[atom]) {
-                Some([x, y, z]) => writeln!(file, " {x} {y} {z}")?,
-                None => writeln!(file)?,
+            if let Some([x, y, z]) = forces.map(|forces| forces[atom]) {
+                write!(file, " {x} {y} {z}")?;
             }
+            if has_masses {
+                write!(file, " {}", system.mass(atom))?;
+            }
+            writeln!(file)?;
         }
-        file.flush()?;
-        file.get_mut().settle()
+        file.complete()
     }
 }
 

@@ -26,7 +26,7 @@ fn frames_and_checkpoints_that_memory_is_too_short_for_are_errors() {
     let system = System::new(positions, Cell::cube(1.1 * f64::from(SIDE)).unwrap()).unwrap();
 
     let path = folder.path().join("run.xyz");
-    let mut trajectory = Trajectory::open(&path, vec!["Ar".to_owned()], false).unwrap();
+    let mut trajectory = Trajectory::create(&path, vec!["Ar".to_owned()]).unwrap();
     trajectory.frame(&system, 0.0).unwrap();
     let one = fs::read(&path).unwrap();
     let error = MEMORY.while_short(GROWS, 0, || trajectory.frame(&system, 1.0));

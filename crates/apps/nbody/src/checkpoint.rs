@@ -1,36 +1,43 @@
 //! Checkpoints: all of a run that is needed to go on with the same bits.
 //!
 //! A file begins with the eight bytes of [`MAGIC`], a version and the bytes of a number (4 or 8) as
-//! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator as
-//! `u64`; then masses, positions and velocities, and a checksum (FNV-1a, 64 bits) of everything
-//! before it. All is little-endian.
+//! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator and the
+//! bytes of the program's own notes as `u64`; then masses, positions and velocities, the notes, and
+//! a checksum (FNV-1a, 64 bits) of everything before it. All is little-endian.
 
 use crate::{Bodies, Error, ErrorKind, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use nearfield::all_pairs::Real;
+use nearfield_files::{NewFile, checksum};
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room};
-use std::path::Path;
+use std::{io::Write, path::Path};
 
 const MAGIC: &[u8; 8] = b"NF-BODY\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the bodies.
-const HEADER: usize = 56;
+const HEADER: usize = 64;
 
 impl<T: Real> Simulation<T> {
-    /// Writes a checkpoint. The file appears complete or not at all.
+    /// Writes a checkpoint with `notes`, bytes of the program's own. The file appears complete or
+    /// not at all.
     ///
     /// # Errors
     /// [`ErrorKind::Checkpoint`], and memory that is short.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        nearfield_files::write(path, self.bytes()?)
-            .map_err(|error| refused(path, format!("it cannot be written: {error}")))
+    pub fn save(&self, path: impl AsRef<Path>, notes: &[u8]) -> Result<(), Error> {
+        let (path, bytes) = (path.as_ref(), self.bytes(notes)?);
+        let written = || {
+            let mut file = NewFile::create(path)?;
+            file.write_all(&bytes)?;
+            file.sync()?;
+            file.finish()
+        };
+        written().map_err(|error| refused(path, format!("it cannot be written: {error}")))
     }
 
-    fn bytes(&self) -> Result<Vec<u8>, Shortage> {
+    fn bytes(&self, notes: &[u8]) -> Result<Vec<u8>, Shortage> {
         let (bodies, options) = (self.bodies(), self.options());
         let mut bytes = Vec::new();
-        let len = HEADER + bodies.len() * 7 * size_of::<T>() + size_of::<u64>();
+        let len = HEADER + bodies.len() * 7 * size_of::<T>() + notes.len() + size_of::<u64>();
         make_room(&mut bytes, len, "a checkpoint")?;
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
@@ -40,6 +47,7 @@ impl<T: Real> Simulation<T> {
         bytes.extend(options.time_step.to_le_bytes());
         bytes.extend(options.softening.to_le_bytes());
         bytes.extend((options.integrator as u64).to_le_bytes());
+        bytes.extend((notes.len() as u64).to_le_bytes());
         let arrays = [
             &bodies.masses[..],
             bodies.positions.as_flattened(),
@@ -50,17 +58,18 @@ impl<T: Real> Simulation<T> {
             bytes.extend_from_slice(cast_slice(array));
             little_endian(&mut bytes[begin..], size_of::<T>());
         }
+        bytes.extend(notes);
         bytes.extend(checksum(&bytes).to_le_bytes());
         Ok(bytes)
     }
 
-    /// Goes on from a checkpoint. Its time step, softening and integrator replace those of
-    /// `options`.
+    /// Goes on from a checkpoint, and returns the notes in it. Its time step, softening and
+    /// integrator replace those of `options`.
     ///
     /// # Errors
     /// [`ErrorKind::Checkpoint`] when the file cannot be read, is damaged or of another precision,
     /// and those of [`Simulation::new`].
-    pub fn restore(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+    pub fn restore(path: impl AsRef<Path>, options: Options) -> Result<(Self, Vec<u8>), Error> {
         let path = path.as_ref();
         let bytes = nearfield_files::read(path)
             .map_err(|error| refused(path, format!("it cannot be read: {error}")))?;
@@ -71,7 +80,7 @@ impl<T: Real> Simulation<T> {
             integrator: found.integrator,
             ..options
         };
-        Self::at(found.bodies, options, found.steps)
+        Ok((Self::at(found.bodies, options, found.steps)?, found.notes))
     }
 }
 
@@ -87,6 +96,7 @@ struct Found<T> {
     time_step: f64,
     softening: f64,
     integrator: Integrator,
+    notes: Vec<u8>,
 }
 
 fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
@@ -100,7 +110,8 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
     let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
     if word(8) != VERSION {
         return Err(format!(
-            "it is of version {}, this program reads {VERSION}",
+            "it is of version {} of the format, and this program reads version {VERSION}: go on \
+             with the program that wrote it",
             word(8)
         ));
     }
@@ -113,9 +124,11 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
         ));
     }
     let count = usize::try_from(long(24)).unwrap_or(usize::MAX);
-    let needed = count
-        .checked_mul(7 * size)
-        .and_then(|bytes| bytes.checked_add(8));
+    let needed = count.checked_mul(7 * size).and_then(|bytes| {
+        bytes
+            .checked_add(usize::try_from(long(56)).ok()?)?
+            .checked_add(8)
+    });
     if needed != Some(rest.len()) {
         let (found, bodies) = (bytes.len(), long(24));
         return Err(format!(
@@ -131,6 +144,7 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
         1 => Integrator::SymplecticEuler,
         other => return Err(format!("it names integrator {other}, which there is not")),
     };
+    let (data, notes) = data.split_at(7 * count * size);
     let short = |shortage: Shortage| shortage.to_string();
     let what = "bodies of a checkpoint";
     let mut numbers = filled(7 * count, T::default(), what).map_err(short)?;
@@ -151,6 +165,7 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
         time_step: f64::from_bits(long(32)),
         softening: f64::from_bits(long(40)),
         integrator,
+        notes: copied(notes, what).map_err(short)?,
     })
 }
 
@@ -159,11 +174,4 @@ fn little_endian(bytes: &mut [u8], size: usize) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
-}
-
-/// FNV-1a (Fowler, Noll and Vo).
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }

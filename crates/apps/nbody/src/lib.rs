@@ -40,6 +40,6 @@ pub use bodies::Bodies;
 pub use error::{Error, ErrorKind};
 pub use integrator::{Integrator, ParseIntegratorError};
 pub use picture::{Moment, draw};
-pub use read::read_bodies;
+pub use read::{BodiesFile, read_bodies, read_bodies_file};
 pub use simulation::{Energy, Options, Simulation};
 pub use snapshot::write_snapshot;

@@ -23,22 +23,39 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 /// [`ErrorKind::File`] and [`ErrorKind::Missing`], which name the file, the place and the mistake,
 /// such as a number that is not finite or a negative mass.
 pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
+    Ok(read_bodies_file(path)?.bodies)
+}
+
+/// Bodies, and what else their file has.
+#[derive(Debug, Clone)]
+pub struct BodiesFile {
+    /// The bodies.
+    pub bodies: Bodies<f64>,
+    /// Names of the columns or quantities that say nothing of them.
+    pub unused: Vec<String>,
+}
+
+/// Reads bodies as [`read_bodies`] does, and names the columns that are not used.
+///
+/// # Errors
+/// As [`read_bodies`].
+pub fn read_bodies_file(path: impl AsRef<Path>) -> Result<BodiesFile, Error> {
     let path = path.as_ref();
     let extension = path.extension().and_then(|extension| extension.to_str());
     let vtk = extension
         .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
-    let (bodies, table) = if vtk {
+    let (found, table) = if vtk {
         (of_points(path)?, None)
     } else {
         let table = read_table(path)?;
         (of_table(path, &table)?, Some(table))
     };
-    bodies.check().map_err(|error| {
+    found.bodies.check().map_err(|error| {
         let line = table.and_then(|table| Some(table.line(error.body()?)));
         let line = line.map_or(String::new(), |line| format!("line {line}: "));
         missing(path, format!("{line}{error}"))
     })?;
-    Ok(bodies)
+    Ok(found)
 }
 
 fn missing(path: &Path, message: impl Into<String>) -> Error {
@@ -46,7 +63,7 @@ fn missing(path: &Path, message: impl Into<String>) -> Error {
     ErrorKind::Missing { path, message }.into()
 }
 
-fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
+fn of_points(path: &Path) -> Result<BodiesFile, Error> {
     let cloud = read_points(path)?;
     let wanted = |name: &str, components: usize| {
         let found = cloud
@@ -60,7 +77,10 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
         })
     };
     let (masses, velocities) = (wanted("mass", 1)?, wanted("velocity", 3)?);
-    Ok(Bodies {
+    let others = cloud.data.iter().map(PointData::name);
+    let others = others.filter(|name| !["mass", "velocity", "position"].contains(name));
+    let unused = others.map(str::to_owned).collect();
+    let bodies = Bodies {
         masses: collected(masses.doubles(), BODIES)?,
         velocities: triples(velocities)?,
         // Columns of a snapshot of a run in f64 beside its points.
@@ -72,7 +92,8 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
                 collected(single.map(|x| x.map(f64::from)), BODIES)?
             }
         },
-    })
+    };
+    Ok(BodiesFile { bodies, unused })
 }
 
 fn triples(data: &PointData<'_>) -> Result<Vec<[f64; 3]>, Shortage> {
@@ -82,7 +103,7 @@ fn triples(data: &PointData<'_>) -> Result<Vec<[f64; 3]>, Shortage> {
     collected(triples, BODIES)
 }
 
-fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
+fn of_table(path: &Path, table: &Table) -> Result<BodiesFile, Error> {
     let mass = MASS.iter().find_map(|name| table.place(name));
     let places: Vec<usize> = match (table.names().is_empty(), table.columns().len()) {
         (true, width @ (7 | 8)) => (width - 7..width).collect(),
@@ -122,9 +143,13 @@ fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
         };
         collected((0..columns[0].len()).map(row), BODIES)
     };
-    Ok(Bodies {
+    let bodies = Bodies {
         masses: copied(columns[0], BODIES)?,
         positions: vectors(1)?,
         velocities: vectors(4)?,
-    })
+    };
+    let others = table.names().iter().enumerate();
+    let others = others.filter(|(place, name)| !places.contains(place) && !name.is_empty());
+    let unused = others.map(|(_, name)| name.clone()).collect();
+    Ok(BodiesFile { bodies, unused })
 }

@@ -103,10 +103,10 @@ fn a_restored_run_goes_on_with_the_same_bits() {
         };
         let mut straight = Simulation::new(bodies.clone(), options).unwrap();
         straight.run(7).unwrap();
-        straight.save(&path).unwrap();
+        straight.save(&path, b"notes").unwrap();
         straight.run(13).unwrap();
         let other = Options::default();
-        let mut restored = Simulation::<f64>::restore(
+        let (mut restored, notes) = Simulation::<f64>::restore(
             &path,
             Options {
                 device: Device::Cpu,
@@ -115,6 +115,7 @@ fn a_restored_run_goes_on_with_the_same_bits() {
         )
         .unwrap();
         assert_eq!((restored.steps(), restored.options()), (7, &options));
+        assert_eq!(notes, b"notes");
         restored.run(13).unwrap();
         assert_eq!(restored.bodies(), straight.bodies());
         assert_eq!(restored.steps(), 20);
@@ -129,6 +130,10 @@ fn a_restored_run_goes_on_with_the_same_bits() {
     std::fs::write(&path, &bytes[..900]).unwrap();
     let error = Simulation::<f64>::restore(&path, options(1.0)).unwrap_err();
     assert!(error.to_string().contains("cut off"), "{error}");
+    bytes[8] = 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = Simulation::<f64>::restore(&path, options(1.0)).unwrap_err();
+    assert!(error.to_string().contains("version 1"), "{error}");
 }
 
 #[test]

@@ -48,8 +48,8 @@ fn snapshots_and_checkpoints_that_memory_is_too_short_for_are_errors() {
 
     let path = folder.path().join("run.checkpoint");
     fs::write(&path, "old").unwrap();
-    let error = MEMORY.while_short(GROWS, 0, || run.save(&path));
+    let error = MEMORY.while_short(GROWS, 0, || run.save(&path, b""));
     assert!(error.is_err(), "saving was never short of memory");
     assert_eq!(fs::read(&path).unwrap(), b"old", "what was there stays");
-    MEMORY.squeeze(GROWS, SAID, || run.save(&path));
+    MEMORY.squeeze(GROWS, SAID, || run.save(&path, b""));
 }

@@ -59,12 +59,10 @@ pub(crate) trait Body: Send + Sync {
         self.moment(config, step, time)
     }
 
-    /// Hands all fluid to `take`, with the number of particles before; on ranks by ids, on rank 0
-    /// only, in parts of a limited size.
-    fn hand_over(&self, config: &Config, take: Take<'_>) -> Result<(), Error> {
-        let moment = self.moment(config, 0, 0.0)?.wait()?;
-        take(0, &moment.into_fluid())
-    }
+    /// Hands all fluid to `take`, with the number of particles before, and with the forces where
+    /// they are in the memory of the host; on ranks by ids, on rank 0 only, in parts of a limited
+    /// size.
+    fn hand_over(&self, config: &Config, take: Take<'_>) -> Result<(), Error>;
 
     /// Waits until all ranks have made this call.
     fn meet(&self) -> Result<(), Error> {

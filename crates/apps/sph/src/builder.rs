@@ -394,22 +394,20 @@ impl SimulationBuilder {
             return Err(refused.into());
         }
         let resumed = self.resumed.take();
-        let (fluid, past) = match resumed {
+        let (fluid, forces, past) = match resumed {
             Some(checkpoint) => {
                 checkpoint.check(&self.config, self.fluid.count)?;
-                let Checkpoint {
-                    fluid,
-                    ledger,
-                    step,
-                    time,
-                    ..
-                } = checkpoint;
-                (fluid, Some((ledger, (step, time))))
+                let past = checkpoint.past();
+                (checkpoint.fluid, checkpoint.forces, Some(past))
             }
-            None => (self.particles()?, None),
+            None => (self.particles()?, None, None),
         };
         let walls = self.walls;
-        let matter = Matter { fluid, walls };
+        let matter = Matter {
+            fluid,
+            walls,
+            forces,
+        };
         let (body, momentum) = body(&self.config, matter, &self.wall_ids.ids)?;
         let (ledger, since) = match past {
             Some(past) => past,

@@ -1,10 +1,15 @@
 //! Runs on disk, to go on from, on any number of ranks.
 //!
-//! A file holds the line `nearfield-sph checkpoint 1`, then numbers, little endian: particles,
-//! steps, and bytes of the caller's own (3 × u64); time, and the sums of the budgets (14 × f64);
-//! spacing, smoothing, density and sound speed (4 × f32); the caller's bytes; then for all
-//! particles positions (3 × f32), velocities (3 × f32), compressions (f32) and ids (u64). Nothing
+//! A file holds the line `nearfield-sph checkpoint 2`, then numbers, little endian: particles,
+//! steps, bytes of the caller's own, and 1 if it holds forces or 0 (4 × u64); time, and the sums of
+//! the budgets (14 × f64); spacing, smoothing, density and sound speed (4 × f32); the caller's
+//! bytes; then for all particles positions (3 × f32), velocities (3 × f32), compressions (f32),
+//! the forces by fluid and by walls where it holds them (2 × 4 × f32), and ids (u64). Nothing
 //! follows. A rank reads its share of the particles only.
+//!
+//! A step ends with forces at its last positions, but with the friction of velocities in its
+//! middle. The next step begins with these forces, so they are kept: evaluated anew they would be
+//! others.
 
 use std::{
     fs::File,
@@ -14,23 +19,33 @@ use std::{
 
 use glam::Vec3;
 use nearfield_files::NewFile;
-use nearfield_grid::memory::{copied, zeroed};
+use nearfield_grid::memory::{collected, copied, zeroed};
 
-use crate::{Config, Error, ErrorKind, Moment, budget::Ledger, particles::Particles};
+use crate::{
+    Config, Error, ErrorKind,
+    budget::Ledger,
+    particles::{Forces, Particles},
+};
 
-const MAGIC: &[u8] = b"nearfield-sph checkpoint 1\n";
+const MAGIC: &[u8] = b"nearfield-sph checkpoint 2\n";
 
 /// Bytes of the numbers before the caller's own.
-const HEADER: usize = 3 * 8 + 14 * 8 + 4 * 4;
+const HEADER: usize = 4 * 8 + 14 * 8 + 4 * 4;
 
 /// Largest number of steps that a run can have done: centuries at any speed.
 const MAX_STEPS: u64 = 1 << 53;
 
-/// Bytes of a particle.
-const PARTICLE: u64 = WIDTHS[0] + WIDTHS[1] + WIDTHS[2] + WIDTHS[3];
-
 /// Bytes of a particle in each column.
-const WIDTHS: [u64; 4] = [12, 12, 4, 8];
+const WIDTHS: [u64; 6] = [12, 12, 4, 16, 16, 8];
+
+/// The columns of a file, by whether it holds forces: their places in [`WIDTHS`].
+const COLUMNS: [&[usize]; 2] = [&[0, 1, 2, 5], &[0, 1, 2, 3, 4, 5]];
+
+/// Bytes of a particle in a file.
+fn bytes_of_particle(forces: bool) -> u64 {
+    let columns = COLUMNS[usize::from(forces)].iter();
+    columns.map(|&column| WIDTHS[column]).sum()
+}
 
 /// A run at one moment; see [`Simulation::checkpoint`](crate::Simulation::checkpoint) and
 /// [`SimulationBuilder::resume`](crate::SimulationBuilder::resume).
@@ -38,13 +53,9 @@ const WIDTHS: [u64; 4] = [12, 12, 4, 8];
 pub struct Checkpoint {
     /// Those of this rank.
     pub(crate) fluid: Particles,
-    /// Particles of all ranks.
-    count: u64,
-    pub(crate) step: u64,
-    pub(crate) time: f64,
-    pub(crate) ledger: Ledger,
-    /// Spacing, smoothing, density and sound speed.
-    numerics: [f32; 4],
+    /// On the fluid of this rank; none where they are to be evaluated.
+    pub(crate) forces: Option<Forces>,
+    head: Head,
     notes: Vec<u8>,
 }
 
@@ -59,30 +70,30 @@ fn numerics(config: &Config) -> [f32; 4] {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(moment: Moment, ledger: Ledger) -> Self {
-        let (step, time, numerics) = (moment.steps(), moment.time(), numerics(moment.config()));
-        let fluid = moment.into_fluid();
+    pub(crate) fn new(head: Head, fluid: Particles, forces: Option<Forces>) -> Self {
         Self {
-            count: fluid.len() as u64,
             fluid,
-            step,
-            time,
-            ledger,
-            numerics,
+            forces,
+            head,
             notes: Vec::new(),
         }
+    }
+
+    /// The budgets, and the steps and the time since the start.
+    pub(crate) fn past(&self) -> (Ledger, (u64, f64)) {
+        (self.head.ledger, (self.head.step, self.head.time))
     }
 
     /// Steps since the start.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.step
+        self.head.step
     }
 
     /// Simulated time, seconds.
     #[must_use]
     pub fn time(&self) -> f64 {
-        self.time
+        self.head.time
     }
 
     /// Particles that this rank has read, or, on rank 0, was given to write.
@@ -99,12 +110,12 @@ impl Checkpoint {
 
     /// Refuses a checkpoint of another run.
     pub(crate) fn check(&self, config: &Config, particles: u64) -> Result<(), Error> {
-        if self.count != particles || self.numerics != numerics(config) {
-            let [spacing, ..] = self.numerics;
+        if self.head.count != particles || self.head.numerics != numerics(config) {
+            let [spacing, ..] = self.head.numerics;
             return Err(Error::elsewhere(format!(
                 "the checkpoint is that of another run: it has {} particles at a spacing of \
                  {spacing} m, and this run {particles} at {} m; give the flags of its run",
-                self.count, config.spacing
+                self.head.count, config.spacing
             )));
         }
         Ok(())
@@ -116,15 +127,8 @@ impl Checkpoint {
     /// # Errors
     /// When it cannot be written; what was there before is then unchanged.
     pub fn write(&self, path: &Path, notes: &[u8]) -> Result<(), Error> {
-        let head = Head {
-            count: self.count,
-            step: self.step,
-            time: self.time,
-            ledger: self.ledger,
-            numerics: self.numerics,
-        };
-        let mut file = Writer::create(path, &head, notes)?;
-        file.put(0, &self.fluid)?;
+        let mut file = Writer::create(path, &self.head, notes)?;
+        file.put(0, &self.fluid, self.forces.as_ref())?;
         file.finish()
     }
 
@@ -139,7 +143,7 @@ impl Checkpoint {
             return Err(Error::no_such_rank(rank));
         }
         let file = File::open(path).map_err(|source| unusable(path, &source))?;
-        match parse(file, rank as u64, ranks as u64) {
+        match parse(file, [rank, ranks].map(|rank| rank as u64)) {
             Ok(checkpoint) => checkpoint,
             Err(source) => Err(unusable(path, &nearfield_files::of_a_file(path, source))),
         }
@@ -147,11 +151,14 @@ impl Checkpoint {
 }
 
 /// The numbers of a file before its particles, but for the caller's bytes.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
+    /// Particles of all ranks.
     count: u64,
     step: u64,
     time: f64,
     ledger: Ledger,
+    /// Spacing, smoothing, density and sound speed.
     numerics: [f32; 4],
 }
 
@@ -187,7 +194,8 @@ impl<'a> Writer<'a> {
         let begun = || {
             let mut file = NewFile::create_seekable(path)?;
             file.write_all(MAGIC)?;
-            let counts = [head.count, head.step, notes.len() as u64];
+            // Forces come with the first particles, or not at all.
+            let counts = [head.count, head.step, notes.len() as u64, 0];
             file.write_all(bytemuck::cast_slice(&counts))?;
             file.write_all(&head.time.to_le_bytes())?;
             file.write_all(bytemuck::cast_slice(&head.ledger.numbers()))?;
@@ -203,23 +211,43 @@ impl<'a> Writer<'a> {
         begun().map_err(|source| unusable(path, &source))
     }
 
-    /// Writes the particles that come behind the first `before`.
+    /// Writes the particles that come behind the first `before`. Either all come with forces, or
+    /// none.
     ///
     /// # Errors
-    /// When they cannot be written.
-    pub(crate) fn put(&mut self, before: u64, fluid: &Particles) -> Result<(), Error> {
-        let columns: [&[u8]; 4] = [
+    /// When they cannot be written, and when memory is short.
+    pub(crate) fn put(
+        &mut self,
+        before: u64,
+        fluid: &Particles,
+        forces: Option<&Forces>,
+    ) -> Result<(), Error> {
+        let flat = |pairs: &[(Vec3, f32)]| {
+            let numbers = pairs.iter().map(|(v, s)| [v.x, v.y, v.z, *s]);
+            collected(numbers, "forces in a checkpoint")
+        };
+        let of_fluid = flat(forces.map_or(&[], |forces| &forces.fluid))?;
+        let of_walls = flat(forces.map_or(&[], |forces| &forces.walls))?;
+        let columns: [&[u8]; 6] = [
             bytemuck::cast_slice(&fluid.position),
             bytemuck::cast_slice(&fluid.velocity),
             bytemuck::cast_slice(&fluid.compression),
+            bytemuck::cast_slice(&of_fluid),
+            bytemuck::cast_slice(&of_walls),
             bytemuck::cast_slice(&fluid.id),
         ];
+        let holds = forces.is_some();
+        let flag = (MAGIC.len() as u64 + 24, u64::from(holds).to_le_bytes());
+        let mut parts = vec![(flag.0, &flag.1[..])];
         let mut at = self.begin;
-        for (width, bytes) in WIDTHS.into_iter().zip(columns) {
-            let place = SeekFrom::Start(at + before * width);
+        for &column in COLUMNS[usize::from(holds)] {
+            parts.push((at + before * WIDTHS[column], columns[column]));
+            at += self.count * WIDTHS[column];
+        }
+        for (place, bytes) in parts {
+            let place = SeekFrom::Start(place);
             let written = (self.file.seek(place)).and_then(|_| self.file.write_all(bytes));
             written.map_err(|source| unusable(self.path, &source))?;
-            at += self.count * width;
         }
         Ok(())
     }
@@ -249,8 +277,15 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 }
 
 /// Refuses particles that no run has: the share from number `first` on, of `count`.
-fn check(fluid: &Particles, mut ids: Vec<u64>, first: u64, count: u64) -> io::Result<()> {
-    if let Some(bad) = (0..fluid.len()).find(|&i| !fluid.is_finite(i)) {
+fn check(
+    (fluid, forces): (&Particles, Option<&Forces>),
+    mut ids: Vec<u64>,
+    first: u64,
+    count: u64,
+) -> io::Result<()> {
+    let is_finite =
+        |i: usize| fluid.is_finite(i) && forces.is_none_or(|forces| forces.is_finite(i));
+    if let Some(bad) = (0..fluid.len()).find(|&i| !is_finite(i)) {
         let number = first + bad as u64;
         return Err(invalid(format!("its particle {number} is not finite")));
     }
@@ -268,25 +303,25 @@ fn check(fluid: &Particles, mut ids: Vec<u64>, first: u64, count: u64) -> io::Re
     }
 }
 
-/// The share of a rank of the file's particles. Memory that is short is the inner error.
-fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint, Error>> {
+/// The numbers of a file before the caller's bytes, the number of those, and whether it holds
+/// forces.
+fn read_head(file: &mut File) -> io::Result<(Head, u64, bool)> {
     let len = file.metadata()?.len();
-    let mut magic = [0; MAGIC.len()];
-    let mut header = [0; HEADER];
-    let whole = (file.read_exact(&mut magic)).and_then(|()| file.read_exact(&mut header));
-    if whole.is_err() || magic != MAGIC {
-        return Err(invalid(
-            "this is no checkpoint of this version of nearfield-sph",
-        ));
-    }
+    let mut start = Vec::new();
+    let expected = MAGIC.len() + HEADER;
+    (&*file).take(expected as u64).read_to_end(&mut start)?;
+    let header = start.strip_prefix(MAGIC);
+    let Some(header) = header.filter(|header| header.len() == HEADER) else {
+        return Err(invalid(nearfield_files::not_this_format(&start, MAGIC)));
+    };
     let words = header.as_chunks::<8>().0;
-    let [count, step, notes] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
-    let numbers: [f64; 14] = std::array::from_fn(|at| f64::from_le_bytes(words[3 + at]));
-    let singles = header[17 * 8..].as_chunks::<4>().0;
-    let begin = (MAGIC.len() + HEADER) as u64;
-    let expected = (count.checked_mul(PARTICLE))
-        .and_then(|bytes| bytes.checked_add(notes)?.checked_add(begin));
-    if expected != Some(len) {
+    let [count, step, notes, forces] = [0, 1, 2, 3].map(|at| u64::from_le_bytes(words[at]));
+    let numbers: [f64; 14] = std::array::from_fn(|at| f64::from_le_bytes(words[4 + at]));
+    let singles = header[18 * 8..].as_chunks::<4>().0;
+    let of_particle = bytes_of_particle(forces == 1);
+    let needed = (count.checked_mul(of_particle))
+        .and_then(|bytes| bytes.checked_add(notes)?.checked_add(expected as u64));
+    if needed != Some(len) || forces > 1 {
         return Err(invalid(format!(
             "its {len} bytes are not those of {count} particles and {notes} more bytes"
         )));
@@ -299,47 +334,79 @@ fn parse(mut file: File, rank: u64, ranks: u64) -> io::Result<Result<Checkpoint,
         let reason = format!("no run has done {step} steps at {time} s");
         return Err(invalid(reason));
     }
+    let head = Head {
+        count,
+        step,
+        time,
+        ledger: Ledger::of(ledger),
+        numerics: std::array::from_fn(|at| f32::from_le_bytes(singles[at])),
+    };
+    Ok((head, notes, forces == 1))
+}
+
+/// The share of a rank of the file's particles. Memory that is short is the inner error.
+fn parse(mut file: File, [rank, ranks]: [u64; 2]) -> io::Result<Result<Checkpoint, Error>> {
+    let (head, notes, holds) = read_head(&mut file)?;
+    let count = head.count;
     let cut = |rank: u64| (u128::from(count) * u128::from(rank) / u128::from(ranks)) as u64;
     let (first, mine) = (cut(rank), (cut(rank + 1) - cut(rank)) as usize);
-    let mut at = begin + notes;
+    let begin = (MAGIC.len() + HEADER) as u64;
+    const WHAT: &str = "particles of a checkpoint";
+    let with_forces = if holds { mine } else { 0 };
     let arrays = || {
-        const WHAT: &str = "particles of a checkpoint";
         let fluid = Particles {
             position: zeroed(mine, WHAT)?,
             velocity: zeroed(mine, WHAT)?,
             compression: zeroed(mine, WHAT)?,
             id: zeroed(mine, WHAT)?,
         };
-        Ok::<_, Error>((fluid, zeroed::<u8>(notes as usize, WHAT)?))
+        let forces = [
+            zeroed::<[f32; 4]>(with_forces, WHAT)?,
+            zeroed(with_forces, WHAT)?,
+        ];
+        Ok::<_, Error>((fluid, forces, zeroed::<u8>(notes as usize, WHAT)?))
     };
-    let (mut fluid, mut notes) = match arrays() {
+    let (mut fluid, mut flat, mut bytes) = match arrays() {
         Ok(arrays) => arrays,
         Err(short) => return Ok(Err(short)),
     };
+    let [of_fluid, of_walls] = &mut flat;
     let columns = [
         bytemuck::cast_slice_mut::<Vec3, u8>(&mut fluid.position),
         bytemuck::cast_slice_mut(&mut fluid.velocity),
         bytemuck::cast_slice_mut(&mut fluid.compression),
+        bytemuck::cast_slice_mut(of_fluid),
+        bytemuck::cast_slice_mut(of_walls),
         bytemuck::cast_slice_mut(&mut fluid.id),
     ];
-    for (width, into) in WIDTHS.into_iter().zip(columns) {
-        file.seek(SeekFrom::Start(at + first * width))?;
-        file.read_exact(into)?;
-        at += count * width;
+    let mut at = begin + notes;
+    for &column in COLUMNS[usize::from(holds)] {
+        file.seek(SeekFrom::Start(at + first * WIDTHS[column]))?;
+        file.read_exact(columns[column])?;
+        at += count * WIDTHS[column];
     }
     file.seek(SeekFrom::Start(begin))?;
-    file.read_exact(&mut notes)?;
-    match copied(&fluid.id, "ids of a checkpoint") {
-        Ok(ids) => check(&fluid, ids, first, count)?,
-        Err(short) => return Ok(Err(short.into())),
-    }
+    file.read_exact(&mut bytes)?;
+    let made = || {
+        let pairs = |flat: &[[f32; 4]]| {
+            let pairs = flat.iter().map(|&[x, y, z, s]| (Vec3::new(x, y, z), s));
+            collected(pairs, WHAT)
+        };
+        let forces = Forces {
+            fluid: pairs(&flat[0])?,
+            walls: pairs(&flat[1])?,
+        };
+        Ok::<_, Error>((holds.then_some(forces), copied(&fluid.id, WHAT)?))
+    };
+    let (forces, ids) = match made() {
+        Ok(made) => made,
+        Err(short) => return Ok(Err(short)),
+    };
+    check((&fluid, forces.as_ref()), ids, first, count)?;
     Ok(Ok(Checkpoint {
         fluid,
-        count,
-        step,
-        time,
-        ledger: Ledger::of(ledger),
-        numerics: std::array::from_fn(|at| f32::from_le_bytes(singles[at])),
-        notes,
+        forces,
+        head,
+        notes: bytes,
     }))
 }

@@ -15,7 +15,7 @@ use crate::{
     guard::{Inspected, Lost, Watch},
     matter::Matter,
     neighborhood::{Accumulator, Column, Neighborhood, Set, Spread},
-    particles::{Particles, Take},
+    particles::{Forces, Particles, Take},
     parts::{AT_A_TIME, KickOfPart, added, blank, compress, of_all},
     passes::{Passes, Rates},
     probes::{ProbeSums, Probes},
@@ -138,7 +138,8 @@ fn press<N: Neighborhood>(near: &N, walls: &mut Walls, extrapolated: &[(f32, f32
 }
 
 impl<N: Neighborhood> HostBody<N> {
-    /// Places this rank's share of the particles, and evaluates the first forces.
+    /// Places this rank's share of the particles, and evaluates the first forces, or takes those of
+    /// a checkpoint: these are of velocities in the middle of its last step.
     pub(crate) fn new(
         config: &Config,
         near: N,
@@ -152,17 +153,27 @@ impl<N: Neighborhood> HostBody<N> {
             results: Results::default(),
             counts: [0; 2],
         };
-        let Matter { fluid, walls } = &mut body.matter;
+        let mut forces = body.matter.forces.take();
+        let Matter { fluid, walls, .. } = &mut body.matter;
         let mut all = [fluid.len() as u64, walls.len() as u64];
         body.near.count_together(&mut all)?;
         body.counts = all.map(|count| count as usize);
         let ids = copied(&fluid.id, "numbers of particles")?;
-        body.near.place(Set::Fluid, &ids, fluid.arrays())?;
+        let mut arrays = fluid.arrays();
+        let columns = forces.as_mut().map(Forces::columns);
+        arrays.columns.extend(columns.into_iter().flatten());
+        body.near.place(Set::Fluid, &ids, arrays)?;
         body.near.place(Set::Walls, wall_ids, walls.arrays())?;
         body.results.fit(&body.matter)?;
         let compressions = &body.matter.fluid.compression;
         body.pressed.follow(config.water_state(), compressions)?;
-        body.evaluate_forces(config)?;
+        body.press_walls(config)?;
+        match forces {
+            Some(Forces { fluid, walls }) => {
+                (body.results.forces, body.results.wall_forces) = (fluid, walls);
+            }
+            None => body.evaluate_forces(config)?,
+        }
         Ok(body)
     }
 
@@ -245,7 +256,7 @@ impl<N: Neighborhood> HostBody<N> {
     /// Tells the neighbourhood where the particles are; some may have come from other ranks then,
     /// and their forces are not known.
     fn follow(&mut self) -> Result<(), Error> {
-        let Matter { fluid, walls } = &mut self.matter;
+        let Matter { fluid, walls, .. } = &mut self.matter;
         self.near.follow(fluid.arrays(), walls.arrays())?;
         self.results.fit(&self.matter)
     }
@@ -298,7 +309,10 @@ impl<N: Neighborhood> HostBody<N> {
         let (first, []) = self.together(first, [])?;
         self.follow()?;
         let compressed = self.compress(config, dt)?;
+        let span = tracing::debug_span!("sph.forces").entered();
+        self.press_walls(config)?;
         self.evaluate_forces(config)?;
+        drop(span);
         then.drift = None;
         let second = self.kick(config, 0.5 * dt, then);
         let (second, [diffused, work]) = self.together(second, compressed)?;
@@ -309,16 +323,22 @@ impl<N: Neighborhood> HostBody<N> {
         })
     }
 
-    /// Gives the walls their pressure and evaluates all forces at the present positions. The
-    /// pressures of the fluid are those of its compressions already.
-    fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
-        let _span = tracing::debug_span!("sph.forces").entered();
+    /// Gives the walls the pressure of the fluid at the present positions.
+    fn press_walls(&mut self, config: &Config) -> Result<(), Error> {
         let (passes, water) = (Passes::of(config), config.water_state());
         let (near, results, matter) = (&mut self.near, &mut self.results, &mut self.matter);
         let (kernel, of) = (passes.extrapolation(), [Set::Walls, Set::Fluid]);
         let compression = &matter.fluid.compression;
         near.traverse(&kernel, of, (), compression, &mut results.extrapolated)?;
         press(near, &mut matter.walls, &results.extrapolated, water);
+        Ok(())
+    }
+
+    /// Evaluates all forces at the present positions. The pressures of the fluid are those of its
+    /// compressions already, and those of the walls follow them.
+    fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
+        let passes = Passes::of(config);
+        let (near, results, matter) = (&mut self.near, &mut self.results, &mut self.matter);
         let pressed = (
             &matter.fluid.velocity[..],
             &self.pressed.volume[..],
@@ -436,11 +456,22 @@ impl<N: Neighborhood> Body for HostBody<N> {
     }
 
     fn hand_over(&self, _: &Config, take: Take<'_>) -> Result<(), Error> {
+        let Results {
+            forces,
+            wall_forces,
+            ..
+        } = &self.results;
         if self.near.ranks() == 1 {
-            return take(0, &self.matter.fluid);
+            const WHAT: &str = "a copy of the forces";
+            let forces = Forces {
+                fluid: copied(forces, WHAT)?,
+                walls: copied(wall_forces, WHAT)?,
+            };
+            return take(0, &self.matter.fluid, Some(&forces));
         }
         let ranks = [self.near.rank(), self.near.ranks()];
-        (self.matter.fluid).in_parts(self.counts[0], ranks, take, |ids, part| {
+        let forces = Some([&forces[..], &wall_forces[..]]);
+        (self.matter.fluid).in_parts(forces, self.counts[0], ranks, take, |ids, part| {
             self.near.gather(Set::Fluid, Some(ids), part)
         })
     }

@@ -1,10 +1,15 @@
 //! Fluid and walls together, as they are handed from the builder to wherever they will live.
 
-use crate::{particles::Particles, walls::Walls};
+use crate::{
+    particles::{Forces, Particles},
+    walls::Walls,
+};
 
 /// All particles of a simulation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matter {
     pub(crate) fluid: Particles,
     pub(crate) walls: Walls,
+    /// Those of a checkpoint; none where they are to be evaluated.
+    pub(crate) forces: Option<Forces>,
 }

@@ -6,19 +6,49 @@
 use std::ops::Range;
 
 use glam::Vec3;
-use nearfield_grid::memory::{copied, with_room};
+use nearfield_grid::memory::{collected, copied, make_room, with_room};
 
 use crate::{
     Error,
     neighborhood::{Arrays, Column},
 };
 
-/// Takes a part of the fluid; the number is that of the particles before it.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, &Particles) -> Result<(), Error>;
+/// Takes a part of the fluid, with the forces on it where they are known; the number is that of the
+/// particles before it.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, &Particles, Option<&Forces>) -> Result<(), Error>;
 
 /// Maximum number of particles that come to rank 0 at once where not all have to: 9 MB of them, and
 /// no more than a rank has on average.
 const MAX_PART: usize = 1 << 18;
+
+/// Forces on the fluid, by the fluid and by the walls, in the order of its particles.
+///
+/// They are part of the state: the friction in them is that of velocities in the middle of a step,
+/// which are not kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forces {
+    pub(crate) fluid: Vec<(Vec3, f32)>,
+    pub(crate) walls: Vec<(Vec3, f32)>,
+}
+
+impl Forces {
+    /// Adds those of further particles.
+    fn append(&mut self, part: &Self) -> Result<(), Error> {
+        append(&mut self.fluid, &part.fluid)?;
+        append(&mut self.walls, &part.walls)
+    }
+
+    /// Whether every number of entry `index` is finite.
+    pub(crate) fn is_finite(&self, index: usize) -> bool {
+        let of = |(vector, number): (Vec3, f32)| vector.is_finite() && number.is_finite();
+        of(self.fluid[index]) && of(self.walls[index])
+    }
+
+    /// Both arrays, as a neighbourhood takes them.
+    pub(crate) fn columns(&mut self) -> [Column<'_>; 2] {
+        [&mut self.fluid, &mut self.walls].map(Column::Pairs)
+    }
+}
 
 /// The state of the fluid.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +63,32 @@ pub(crate) struct Particles {
     pub(crate) id: Vec<u64>,
 }
 
+/// Adds values, if there is memory for them.
+fn append<T: Copy>(to: &mut Vec<T>, values: &[T]) -> Result<(), Error> {
+    make_room(to, to.len() + values.len(), "a copy of the particles")?;
+    to.extend_from_slice(values);
+    Ok(())
+}
+
 impl Particles {
+    /// Adds copies of further particles, and of the forces on them to `forces`, where those of all
+    /// are known.
+    pub(crate) fn append(
+        &mut self,
+        part: &Self,
+        forces: &mut Option<Forces>,
+        of_part: Option<&Forces>,
+    ) -> Result<(), Error> {
+        append(&mut self.position, &part.position)?;
+        append(&mut self.velocity, &part.velocity)?;
+        append(&mut self.compression, &part.compression)?;
+        append(&mut self.id, &part.id)?;
+        match of_part {
+            Some(of_part) => forces.get_or_insert_default().append(of_part),
+            None => Ok(()),
+        }
+    }
+
     /// A copy, if there is memory for one.
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         const WHAT: &str = "a copy of the particles";
@@ -45,10 +100,15 @@ impl Particles {
         })
     }
 
+    /// Where those with these ids are.
+    fn places(&self, ids: &Range<u64>) -> impl Iterator<Item = usize> + Clone {
+        (0..self.len()).filter(move |&at| ids.contains(&self.id[at]))
+    }
+
     /// Copies of those with these ids, if there is memory for them.
     pub(crate) fn with_ids(&self, ids: &Range<u64>) -> Result<Self, Error> {
         const WHAT: &str = "a part of the particles";
-        let places = || (0..self.len()).filter(move |&at| ids.contains(&self.id[at]));
+        let places = || self.places(ids);
         let len = places().count();
         let mut part = Self {
             position: with_room(len, WHAT)?,
@@ -86,10 +146,12 @@ impl Particles {
         (&self.velocity, &self.compression)
     }
 
-    /// Hands all particles of all ranks to `take`, on rank 0, by ranges of ids; there are `all` of
-    /// them, and these are those of a rank. `gather` brings some, which have these ids, to rank 0.
+    /// Hands all particles of all ranks to `take`, on rank 0, by ranges of ids, with the `forces`
+    /// on them; there are `all` of them, and these are those of a rank. `gather` brings some, which
+    /// have these ids, to rank 0.
     pub(crate) fn in_parts(
         &self,
+        forces: Option<[&[(Vec3, f32)]; 2]>,
         all: usize,
         [rank, ranks]: [usize; 2],
         take: Take<'_>,
@@ -100,9 +162,23 @@ impl Particles {
             let ids = first as u64..all.min(first + most) as u64;
             let mut part = self.with_ids(&ids)?;
             let found = copied(&part.id, "ids of particles")?;
-            gather(&found, part.arrays())?;
+            let of_part = |forces: &[(Vec3, f32)]| {
+                let places = self.places(&ids).map(|at| forces[at]);
+                collected(places, "forces on a part of the particles")
+            };
+            let mut forces = match forces {
+                Some([fluid, walls]) => Some(Forces {
+                    fluid: of_part(fluid)?,
+                    walls: of_part(walls)?,
+                }),
+                None => None,
+            };
+            let mut arrays = part.arrays();
+            let columns = forces.as_mut().map(Forces::columns);
+            arrays.columns.extend(columns.into_iter().flatten());
+            gather(&found, arrays)?;
             if rank == 0 {
-                take(ids.start, &part)?;
+                take(ids.start, &part, forces.as_ref())?;
             }
         }
         Ok(())

@@ -22,6 +22,7 @@ use crate::checkpoint::{self, Checkpoint, Head};
 use crate::guard::Watch;
 use crate::moment::PendingMoment;
 use crate::neighborhood::Spread;
+use crate::particles::Particles;
 use crate::probes::{Probes, Readings};
 use crate::running::Running;
 use crate::time_step::stable_step;
@@ -349,14 +350,25 @@ impl Simulation {
     }
 
     /// The run as it is now, to go on from; on ranks, on rank 0 only, and without particles on
-    /// others. A simulation on one engine or on a GPU may go on with other bits in its sums, one on
-    /// ranks in deterministic mode has the same.
+    /// others. On ranks in deterministic mode the run goes on with the same bits, on any number of
+    /// ranks. On one engine it goes on with the same forces, but may add later ones in another
+    /// order; on a GPU it evaluates the forces anew.
     ///
     /// # Errors
     /// When there is no memory for the copy, the GPU fails, or a rank is lost.
     pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
-        let moment = self.moment()?.wait()?;
-        Ok(Checkpoint::new(moment, self.ledger))
+        let head = self.head();
+        let (mut fluid, mut forces) = (Particles::default(), None);
+        self.body.hand_over(&self.config, &mut |_, part, of_part| {
+            fluid.append(part, &mut forces, of_part)
+        })?;
+        Ok(Checkpoint::new(head, fluid, forces))
+    }
+
+    /// The numbers of a checkpoint before its particles.
+    fn head(&self) -> Head {
+        let now = (self.step, self.time);
+        Head::new(&self.config, self.len(), now, self.ledger)
     }
 
     /// Writes the checkpoint that [`checkpoint`](Self::checkpoint) returns, with `notes` of the
@@ -367,13 +379,14 @@ impl Simulation {
     /// As [`checkpoint`](Self::checkpoint), and when the file cannot be written. On ranks that
     /// concerns rank 0 alone, which has to [give up](Self::give_up).
     pub fn write_checkpoint(&self, path: &Path, notes: &[u8]) -> Result<(), Error> {
-        let now = (self.step, self.time);
-        let head = Head::new(&self.config, self.len(), now, self.ledger);
+        let head = self.head();
         let file = (self.rank() == 0).then(|| checkpoint::Writer::create(path, &head, notes));
         let mut file = file.transpose()?;
-        self.body.hand_over(&self.config, &mut |before, part| {
-            file.as_mut().map_or(Ok(()), |file| file.put(before, part))
-        })?;
+        self.body
+            .hand_over(&self.config, &mut |before, part, forces| {
+                file.as_mut()
+                    .map_or(Ok(()), |file| file.put(before, part, forces))
+            })?;
         file.map_or(Ok(()), checkpoint::Writer::finish)
     }
 
@@ -407,16 +420,16 @@ impl Simulation {
     }
 
     /// Writes the wall particles as VTK PolyData (`.vtp`) with their
-    /// `roughness` and extrapolated `pressure`.
+    /// `roughness` and extrapolated `pressure`. Without a path, this rank helps others to write.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
+    pub fn write_walls(&self, path: Option<&Path>) -> Result<(), Error> {
         let walls = self.body.gathered_walls()?;
-        if self.rank() != 0 {
-            return Ok(());
+        match path {
+            Some(path) if self.rank() == 0 => Ok(self.file_of(&walls)?.write(path)?),
+            _ => Ok(()),
         }
-        Ok(self.file_of(&walls)?.write(path)?)
     }
 
     /// As [`write_walls`](Self::write_walls), those of this rank alone. Not collective.

@@ -465,15 +465,17 @@ fn a_run_goes_on_from_a_checkpoint_and_damaged_ones_are_refused() {
         bytes[place..place + with.len()].copy_from_slice(with);
         refused(&bytes)
     };
-    let header = b"nearfield-sph checkpoint 1\n".len();
+    let header = b"nearfield-sph checkpoint 2\n".len();
     for count in [u64::MAX, 1 << 62, 199, 0] {
         assert!(at(header, &count.to_le_bytes()).contains("bytes are not those"));
     }
-    assert!(at(header + 24, &f64::NAN.to_le_bytes()).contains("not finite"));
+    assert!(at(header + 32, &f64::NAN.to_le_bytes()).contains("not finite"));
     let last = bytes.len() - 8;
     assert!(at(last, &u64::MAX.to_le_bytes()).contains("it has the id"));
     let other = bytes[last - 8..last].to_vec();
     assert!(at(last, &other).contains("two of its particles"));
+    assert!(at(header - 2, b"1").contains("checkpoint 1, and this program reads"));
+    assert!(at(header + 24, &[2]).contains("bytes are not those"));
     let foot = last - 200 * 12;
     assert!(at(foot, &f32::NAN.to_le_bytes()).contains("is not finite"));
 }

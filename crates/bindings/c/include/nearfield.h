@@ -262,7 +262,8 @@ typedef struct nf_engine nf_engine;
 typedef struct nf_query nf_query;
 
 /*
- Some targets with all their neighbours, lent for one call of an nf_batch_function.
+ Some targets with all their neighbours, lent for one call of an nf_batch_function. Displacements
+ and squares are float, also of an engine in f64, which rounds them after it has decided pairs.
  */
 typedef struct {
   /*
@@ -961,6 +962,8 @@ nf_status nf_count_neighbors(const nf_engine *engine,
 
  The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
  masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
+ The kernel computes in float, also in an engine in f64, which rounds distances for it after it
+ has decided pairs in double.
 
  `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one
  behind the other.
@@ -986,7 +989,8 @@ nf_status nf_sph_density(const nf_engine *engine,
  `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
 
  Accelerations have three numbers also for points in a plane. `deliver` is an nf_deliver. A
- support larger than the search radius is refused.
+ support larger than the search radius is refused. The kernel computes in float, as that of
+ nf_sph_density().
 
  # Safety
  The fields hold as many points as they say, `acceleration` three numbers for each of `len`
@@ -1098,8 +1102,10 @@ nf_status nf_query_lists(const nf_query *query, nf_lists *lists);
 nf_status nf_query_free(nf_query *query);
 
 /*
- The text of the last failure on this thread, "" before the first: valid until the next failure
- on this thread. Never null.
+ The text of the last failure on this thread, "" before the first, of at most 4095 bytes: a
+ longer one is cut, and whole in nf_engine_error() and its like. Never null. The pointer is the
+ same for as long as the thread runs; the next failure on this thread writes its text there, so
+ copy a text that is to stay.
  */
 const char *nf_last_error(void);
 

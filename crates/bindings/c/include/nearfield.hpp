@@ -471,6 +471,9 @@ public:
         return Policy::done(status, lists(raw));
     }
 
+    /* Of a set in itself. */
+    result<lists> neighbors(std::uint32_t set) const { return neighbors(set, set); }
+
     /* The neighbours of one point; refused when the lists are out of date. */
     result<span<const std::uint32_t>> neighbors_of(const lists &of, std::size_t point) const {
         const std::uint32_t *first = nullptr;
@@ -492,6 +495,8 @@ public:
         }
         return Policy::done(status, std::move(copy));
     }
+
+    result<csr> to_csr(std::uint32_t set) const { return to_csr(set, set); }
 
     /* Any number of threads may do this at the same time. */
     template <class T> result<query_result> query(positions<T> at, std::uint32_t sources) const {
@@ -517,6 +522,11 @@ public:
                                  span<std::uint32_t> counts) const {
         return Policy::done(
             nf_count_neighbors(handle_, targets, sources, counts.data(), counts.size()));
+    }
+
+    /* Of a set in itself. */
+    result<void> count_neighbors(std::uint32_t set, span<std::uint32_t> counts) const {
+        return count_neighbors(set, set, counts);
     }
 
     /* With dimensions of 2 the kernel is normalised for points in a plane. */

@@ -8,7 +8,8 @@ use crate::{
 use nearfield::lists::PairBatch;
 use std::{ffi::c_void, ops::ControlFlow};
 
-/// Some targets with all their neighbours, lent for one call of an nf_batch_function.
+/// Some targets with all their neighbours, lent for one call of an nf_batch_function. Displacements
+/// and squares are float, also of an engine in f64, which rounds them after it has decided pairs.
 #[repr(C)]
 #[derive(Debug)]
 pub struct NfBatch {

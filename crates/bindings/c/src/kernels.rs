@@ -88,6 +88,8 @@ pub unsafe extern "C" fn nf_count_neighbors(
 ///
 /// The kernel is normalised for `dimensions`: 3, or 2 for points in a plane, whose densities are
 /// masses per area. `deliver` is an nf_deliver. A support larger than the search radius is refused.
+/// The kernel computes in float, also in an engine in f64, which rounds distances for it after it
+/// has decided pairs in double.
 ///
 /// `mass_stride` is the bytes from one mass to the next, a multiple of 4; 0 where they lie one
 /// behind the other.
@@ -141,7 +143,8 @@ pub unsafe extern "C" fn nf_sph_density(
 /// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
 ///
 /// Accelerations have three numbers also for points in a plane. `deliver` is an nf_deliver. A
-/// support larger than the search radius is refused.
+/// support larger than the search radius is refused. The kernel computes in float, as that of
+/// nf_sph_density().
 ///
 /// # Safety
 /// The fields hold as many points as they say, `acceleration` three numbers for each of `len`

@@ -1,7 +1,7 @@
 //! What calls return, and the texts of failures.
 
 use std::{
-    cell::RefCell,
+    cell::UnsafeCell,
     ffi::{CString, c_char},
 };
 
@@ -102,16 +102,34 @@ impl From<nearfield::Error> for Failure {
     }
 }
 
+/// Bytes of the buffer that [`nf_last_error`] returns, the NUL included.
+const MAX_TEXT: usize = 4096;
+
 thread_local! {
-    /// Of the last call on this thread that failed.
-    static LAST: RefCell<CString> = RefCell::default();
+    /// Text of the last call on this thread that failed. It stays where it is for as long as the
+    /// thread runs, and needs no destructor, so that programs can keep the pointer.
+    static LAST: UnsafeCell<[u8; MAX_TEXT]> = const { UnsafeCell::new([0; MAX_TEXT]) };
 }
 
-/// Keeps the text of a failure for [`nf_last_error`].
+/// Keeps the text of a failure for [`nf_last_error`], cut where it is too long for the buffer.
 pub(crate) fn remember(text: &str) {
-    // A thread that is ending, where an owner is freed by a destructor, has no place for it any
-    // more.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = to_c(text));
+    const CUT: &str = " [...]";
+    let text = text.split('\0').next().unwrap_or_default();
+    let (text, cut) = if text.len() < MAX_TEXT {
+        (text, "")
+    } else {
+        (
+            &text[..text.floor_char_boundary(MAX_TEXT - 1 - CUT.len())],
+            CUT,
+        )
+    };
+    let bytes = text.bytes().chain(cut.bytes());
+    let place = LAST.with(UnsafeCell::get).cast::<u8>();
+    for (at, byte) in bytes.chain([0]).enumerate() {
+        // SAFETY: the text, the mark and the NUL are at most `MAX_TEXT` bytes; the buffer is this
+        // thread's, and no reference to it is ever made.
+        unsafe { place.add(at).write(byte) };
+    }
 }
 
 /// The text, up to a NUL should there be one.
@@ -120,12 +138,13 @@ pub(crate) fn to_c(text: &str) -> CString {
     CString::new(&text[..end]).unwrap_or_default()
 }
 
-/// The text of the last failure on this thread, "" before the first: valid until the next failure
-/// on this thread. Never null.
+/// The text of the last failure on this thread, "" before the first, of at most 4095 bytes: a
+/// longer one is cut, and whole in nf_engine_error() and its like. Never null. The pointer is the
+/// same for as long as the thread runs; the next failure on this thread writes its text there, so
+/// copy a text that is to stay.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_last_error() -> *const c_char {
-    LAST.try_with(|last| last.borrow().as_ptr())
-        .unwrap_or(c"".as_ptr())
+    LAST.with(UnsafeCell::get).cast_const().cast()
 }
 
 /// A status in words, for messages; never null.

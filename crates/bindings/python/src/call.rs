@@ -1,9 +1,13 @@
-//! The way from Python into the engine: other threads run meanwhile, and no panic comes back.
+//! The way from Python into the engine: other threads run meanwhile, Ctrl-C ends the call, and no
+//! panic comes back.
 
+use nearfield::Engine;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use std::{
     any::Any,
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
     sync::{RwLock, TryLockError},
 };
 
@@ -20,6 +24,37 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
             message(panic.as_ref())
         )))
     })
+}
+
+/// Does work while other Python threads run. Python's handlers of signals run about every 50 ms, as
+/// they do between its own instructions; where one raises, as that of Ctrl-C does, the work ends
+/// early, and the exception comes back beside whatever the work has returned.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send,
+) -> (T, PyResult<()>) {
+    py.detach(|| {
+        let raised = Rc::new(Cell::new(None));
+        let to = raised.clone();
+        let check = move || {
+            let handled = Python::attach(|py| py.check_signals());
+            let ends = handled.is_err();
+            to.set(handled.err());
+            ends
+        };
+        let done = Engine::interruptible(check, work);
+        (done, raised.take().map_or(Ok(()), Err))
+    })
+}
+
+/// As [`detached`], for work whose result is of no use after an exception.
+pub(crate) fn detached_or<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let (done, handled) = detached(py, work);
+    handled?;
+    done
 }
 
 /// Reads a thing beside others who do no more than that.

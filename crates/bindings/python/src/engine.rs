@@ -1,10 +1,12 @@
 //! The engine, and the one call that makes, asks and drops one.
 
 use crate::{
-    call::{guarded, read, write},
+    call::{detached, detached_or, guarded, read, write},
+    domain::{Domain, Given},
     errors::{raise, set_named},
+    lists::room,
     neighbors::PyNeighbors,
-    points::{Points, Room, values},
+    points::{Points, Room, field, values},
     settings::Settings,
 };
 use nearfield::{
@@ -26,10 +28,18 @@ const REMEMBERED: usize = 8;
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
 /// vectors (rows) along which the domain repeats, all 0 for an open axis; the others may point
-/// anywhere. device: "auto", "cpu", "gpu", "gpu:1" or "hybrid". precision: "f32" or "f64" (on the
-/// CPU, takes both types of arrays). half: lists hold every pair of a set once. sorted: lists are
-/// in ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads:
-/// 0 for one per core. memory_limit: bytes that lists may take.
+/// anywhere. Points with two coordinates take two lengths, or two vectors of two numbers, and none
+/// along z. cell, pbc: a box in the place of that, as ASE keeps it (``cell=atoms.cell,
+/// pbc=atoms.pbc``): lengths or vectors, and True, False or one of them for every axis, whether the
+/// domain repeats there; a vector that is 0 serves an open axis only. device: "auto", "cpu", "gpu",
+/// "gpu:1" or "hybrid". precision: "f32" or "f64" (on the CPU, takes both types of arrays). half:
+/// lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
+/// itself those with a lexicographically positive image vector; lists between two sets are full.
+/// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are no
+/// neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
+///
+/// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
+/// and tensors on the host serve too: whole numbers and lists take the engine's precision.
 ///
 /// Errors name the argument and the numbers: TypeError for arrays of another type and for counts
 /// that are not whole, ValueError for shapes, coordinates, masked arrays with masked entries and
@@ -42,10 +52,15 @@ const REMEMBERED: usize = 8;
 /// changes it, or finds lists, others meet a RuntimeError, and so does a thread that would change
 /// it while others ask. Arrays are copied when a call begins: what other threads write to them
 /// later changes nothing.
+///
+/// Ctrl-C ends a search, count or sum on the CPU within moments by a KeyboardInterrupt. The engine
+/// has its last good points then, and lists that were being found are found by the next call.
 #[pyclass(name = "Engine", module = "nearfield", frozen)]
 pub(crate) struct PyEngine {
     /// Of the engine.
     threads: usize,
+    precision: Precision,
+    domain: Domain,
     state: RwLock<State>,
     held: Mutex<Held>,
 }
@@ -71,12 +86,15 @@ struct Held {
 #[pymethods]
 impl PyEngine {
     #[new]
-    #[pyo3(signature = (radius, *, r#box=None, device="auto", precision="f32", half=false,
-                        sorted=false, strict=false, threads=0, memory_limit=None))]
+    #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, device="auto",
+                        precision="f32", half=false, sorted=false, strict=false, threads=0,
+                        memory_limit=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         radius: f64,
         r#box: Option<&Bound<'_, PyAny>>,
+        cell: Option<&Bound<'_, PyAny>>,
+        pbc: Option<&Bound<'_, PyAny>>,
         device: &str,
         precision: &str,
         half: bool,
@@ -94,9 +112,10 @@ impl PyEngine {
                 )));
             }
         };
+        let domain = Given { r#box, cell, pbc }.read()?;
         let settings = Settings {
             radius,
-            domain: r#box,
+            domain,
             device,
             precision,
             half,
@@ -112,6 +131,8 @@ impl PyEngine {
         };
         Ok(Self {
             threads: state.engine.report().threads,
+            precision,
+            domain,
             state: RwLock::new(state),
             held: Mutex::default(),
         })
@@ -132,11 +153,17 @@ impl PyEngine {
     /// engine's precision is "f64", and returns its number. It searches all sets and is searched by
     /// all, itself included. Points are copied once.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let points = Points::of(points)?;
+        let points = self.given(points)?;
         write(&self.state, |state| {
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
-            let id = py.detach(|| engine.add_point_set(positions).map_err(raise))?;
+            let (added, handled) = detached(py, || engine.add_point_set(positions).map_err(raise));
+            let id = added?;
+            if let Err(raised) = handled {
+                // The caller does not learn its number.
+                engine.remove_point_set(id).map_err(raise)?;
+                return Err(raised);
+            }
             let number = id.number() as usize;
             flat.insert(number, points.are_flat());
             Ok(number)
@@ -146,12 +173,12 @@ impl PyEngine {
     /// Gives a set new points, an array as for add_points(), of any number; its lists are out of
     /// date. Refused points leave it as it was.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
-        let points = Points::of(points)?;
+        let points = self.given(points)?;
         write(&self.state, |state| {
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let id = set_named(set, |set| engine.point_set(set))?;
-            let updated = py.detach(|| {
+            let (updated, handled) = detached(py, || {
                 let updated = engine.update(id, positions);
                 updated.map_err(raise)
             });
@@ -160,7 +187,7 @@ impl PyEngine {
             }
             // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
             self.retire(involving(set));
-            updated
+            handled.and(updated)
         })
     }
 
@@ -231,15 +258,17 @@ impl PyEngine {
         self.change(py, |_| true, |state| state.engine.find_neighbors())
     }
 
-    /// The neighbours of every point of one set in another, found now if they were not yet.
-    /// RuntimeError where the one does not search in the other (set_active()).
-    #[pyo3(signature = (targets=0, sources=0))]
+    /// The neighbours of every point of one set in another, by default in the set itself, found now
+    /// if they were not yet. RuntimeError where the one does not search in the other
+    /// (set_active()).
+    #[pyo3(signature = (targets=0, sources=None))]
     fn neighbors(
         &self,
         py: Python<'_>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
     ) -> PyResult<Py<PyNeighbors>> {
+        let sources = sources.unwrap_or(targets);
         if let Some(lists) = self.current(py, [targets, sources]) {
             return Ok(lists);
         }
@@ -250,7 +279,7 @@ impl PyEngine {
                 return Ok(lists);
             }
             let engine = &mut state.engine;
-            let lists = py.detach(|| {
+            let lists = detached_or(py, || {
                 if engine.neighbors(t, s).is_err() && engine.is_active(t, s).map_err(raise)? {
                     engine.find_neighbors().map_err(raise)?;
                 }
@@ -272,7 +301,7 @@ impl PyEngine {
         positions: &Bound<'_, PyAny>,
         sources: usize,
     ) -> PyResult<PyNeighbors> {
-        let points = Points::of(positions)?;
+        let points = self.given(positions)?;
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
         let sources = self.set(sources)?;
@@ -283,38 +312,43 @@ impl PyEngine {
         Ok(PyNeighbors { lists })
     }
 
-    /// Number of neighbours of every point of one set in another, without lists; shape (n,),
-    /// uint32.
-    #[pyo3(signature = (targets=0, sources=0))]
+    /// Number of neighbours of every point of one set in another, by default in the set itself,
+    /// without lists; shape (n,), uint32: convert by ``astype(int)`` before you subtract.
+    #[pyo3(signature = (targets=0, sources=None))]
     fn count_neighbors<'py>(
         &self,
         py: Python<'py>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let sources = sources.unwrap_or(targets);
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let counts = self.work(py, |engine| engine.count_neighbors(t, s).map_err(raise))?;
         Ok(counts.into_pyarray(py))
     }
 
-    /// Mass density of every point of one set by the neighbours in another, its own mass left out:
-    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32, in mass per
-    /// volume, or per area in two dimensions.
+    /// Mass density of every point of one set by the neighbours in another, by default in the set
+    /// itself, its own mass left out: the sum of m W(d) with the C2 kernel of Wendland (1995);
+    /// shape (n,), float32, in mass per volume, or per area in two dimensions.
     ///
-    /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default,
-    /// which it may not exceed. dimensions: 2 or 3, which the kernel is normalised for; by default
-    /// 2 where both sets were given as arrays of shape (n, 2), and 3 where neither was; ValueError
-    /// where one was.
-    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=None))]
+    /// The kernel computes in single precision, also in an engine of precision "f64": there pairs
+    /// are decided in double, then distances and masses are rounded to float32.
+    ///
+    /// mass: one per source, shape (m,), float32, or float64 where the engine's precision is "f64".
+    /// support: of the kernel, the radius by default, which it may not exceed. dimensions: 2 or 3,
+    /// which the kernel is normalised for; by default 2 where both sets were given as arrays of
+    /// shape (n, 2), and 3 where neither was; ValueError where one was.
+    #[pyo3(signature = (mass, targets=0, sources=None, *, support=None, dimensions=None))]
     fn sph_density<'py>(
         &self,
         py: Python<'py>,
         mass: &Bound<'py, PyAny>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
         support: Option<f64>,
         dimensions: Option<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let sources = sources.unwrap_or(targets);
         let support = match support {
             Some(support) => support,
             None => self.ask(|engine| Ok(engine.radius()))?,
@@ -324,7 +358,7 @@ impl PyEngine {
             Ok([targets, sources].map(flat))
         })?;
         let kernel = density_kernel(support, dimensions, flat)?;
-        let mass = values::<f32>(mass, self.threads, "mass")?;
+        let mass = field(mass, self.threads, "mass", self.precision)?;
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let density = self.work(py, |engine| {
             let fields = &mass;
@@ -334,13 +368,18 @@ impl PyEngine {
         Ok(density.into_pyarray(py))
     }
 
-    /// The order that makes a set local in memory, shape (n,), uint32: use ``array[order]`` for all
+    /// The order that makes a set local in memory, shape (n,), int64: use ``array[order]`` for all
     /// arrays of the set, and update it, every few dozen steps.
     #[pyo3(signature = (set=0))]
-    fn z_sort<'py>(&self, py: Python<'py>, set: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn z_sort<'py>(&self, py: Python<'py>, set: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let set = self.set(set)?;
-        let order = self.work(py, |engine| engine.z_sort(set).map_err(raise))?;
-        Ok(PyArray1::from_slice(py, order.order()))
+        let order = self.work(py, |engine| {
+            let order = engine.z_sort(set).map_err(raise)?;
+            let mut indices = room(order.order().len(), "the order of points")?;
+            indices.extend(order.order().iter().copied().map(i64::from));
+            Ok(indices)
+        })?;
+        Ok(order.into_pyarray(py))
     }
 
     /// The report of the last step: the device and the reason for it, milliseconds of each stage,
@@ -352,16 +391,24 @@ impl PyEngine {
 
     fn __repr__(&self) -> PyResult<String> {
         self.ask(|engine| {
-            Ok(format!(
-                "<nearfield.Engine of {} sets, radius {}>",
-                engine.point_sets(),
-                engine.radius()
-            ))
+            let sets = match engine.point_sets() {
+                1 => "1 set".to_owned(),
+                sets => format!("{sets} sets"),
+            };
+            let radius = engine.radius();
+            Ok(format!("<nearfield.Engine of {sets}, radius {radius}>"))
         })
     }
 }
 
 impl PyEngine {
+    /// Points that suit the engine.
+    fn given<'py>(&self, points: &Bound<'py, PyAny>) -> PyResult<Points<'py>> {
+        let points = Points::of(points, Some(self.precision))?;
+        self.domain.suits(points.are_flat())?;
+        Ok(points)
+    }
+
     /// The set with this number.
     fn set(&self, number: usize) -> PyResult<PointSetId> {
         self.ask(|engine| set_named(number, |number| engine.point_set(number)))
@@ -380,7 +427,7 @@ impl PyEngine {
     ) -> PyResult<T> {
         read(&self.state, |state| {
             let engine = &state.engine;
-            py.detach(|| work(engine))
+            detached_or(py, || work(engine))
         })
     }
 
@@ -393,9 +440,9 @@ impl PyEngine {
         work: impl FnOnce(&mut State) -> Result<T, nearfield::Error> + Send,
     ) -> PyResult<T> {
         write(&self.state, |state| {
-            let done = py.detach(|| work(state).map_err(raise));
+            let (done, handled) = detached(py, || work(state).map_err(raise));
             self.retire(which);
-            done
+            handled.and(done)
         })
     }
 
@@ -485,14 +532,17 @@ pub(crate) fn density_kernel(
 /// The neighbours of every point within a radius.
 ///
 /// points: an array of shape (n, 3) or (n, 2) of float32 (searched in single precision) or float64
-/// (in double). radius: in the unit of the coordinates. box: three lengths, 0 where an axis is
-/// open, or three vectors (rows) along which the domain repeats, all 0 for an open axis; the others
-/// may point anywhere. device: "auto", "cpu", "gpu" or "hybrid". half: every pair once. sorted:
-/// lists in ascending order. strict: pairs exactly as far apart as the radius are no neighbours.
-/// threads: 0 for one per core. Errors are those of Engine.
+/// (in double). Whole numbers, nested lists and tensors on the host serve too; whole numbers and
+/// lists are searched in double precision. radius: in the unit of the coordinates. box: three
+/// lengths, 0 where an axis is open, or three vectors (rows) along which the domain repeats, all 0
+/// for an open axis; the others may point anywhere; two of either for points with two coordinates.
+/// cell, pbc: a box in the place of that, as ASE keeps it; see Engine. device: "auto", "cpu", "gpu"
+/// or "hybrid". half: every pair once, i < j, in the list of i; see Engine. sorted: lists in
+/// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads: 0
+/// for one per core. Errors and Ctrl-C are those of Engine.
 #[pyfunction]
-#[pyo3(signature = (points, radius, r#box=None, device="auto", *, half=false, sorted=false,
-                    strict=false, threads=0))]
+#[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
+                    sorted=false, strict=false, threads=0))]
 #[allow(clippy::too_many_arguments)] // they are Python's keywords
 pub(crate) fn neighbors(
     py: Python<'_>,
@@ -500,15 +550,19 @@ pub(crate) fn neighbors(
     radius: f64,
     r#box: Option<&Bound<'_, PyAny>>,
     device: &str,
+    cell: Option<&Bound<'_, PyAny>>,
+    pbc: Option<&Bound<'_, PyAny>>,
     half: bool,
     sorted: bool,
     strict: bool,
     threads: usize,
 ) -> PyResult<PyNeighbors> {
-    let points = Points::of(points)?;
+    let points = Points::of(points, None)?;
+    let domain = Given { r#box, cell, pbc }.read()?;
+    domain.suits(points.are_flat())?;
     let settings = Settings {
         radius,
-        domain: r#box,
+        domain,
         device,
         precision: points.precision(),
         half,
@@ -525,7 +579,7 @@ pub(crate) fn neighbors(
             1
         };
         let positions = points.copied(&mut room, threads)?;
-        let lists = py.detach(|| {
+        let lists = detached_or(py, || {
             let set = engine.add_point_set(positions).map_err(raise)?;
             engine.find_neighbors().map_err(raise)?;
             let lists = engine.take_neighbors(set, set, NeighborLists::default());

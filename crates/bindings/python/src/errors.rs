@@ -1,6 +1,6 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::{Error, ErrorKind, PointSetId, device::GpuErrorKind};
+use nearfield::{Error, ErrorKind, PointSetId, device::GpuErrorKind, error::grid};
 use pyo3::{
     PyErr, PyResult,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},
@@ -33,6 +33,15 @@ pub(crate) fn raise(error: Error) -> PyErr {
             "{what} would take {needed} bytes, but memory_limit is {limit}: raise it, ask for some \
              positions at a time by query(), or do without lists (count_neighbors(), sph_density())"
         )),
+        // In the words of this interface too, in which a type is not a precision.
+        ErrorKind::Positions { source, .. } | ErrorKind::Query(source)
+            if matches!(source.kind(), grid::ErrorKind::Precision) =>
+        {
+            PyValueError::new_err(
+                "the points are float64, but the engine works in float32 and would have to round \
+                 them: make it with precision=\"f64\", or convert them by astype(numpy.float32)",
+            )
+        }
         ErrorKind::ListTooLong { .. } => PyMemoryError::new_err(text),
         ErrorKind::UnknownPointSet { .. }
         | ErrorKind::RemovedPointSet { .. }

@@ -8,8 +8,10 @@
 
 mod call;
 mod device;
+mod domain;
 mod engine;
 mod errors;
+mod lists;
 mod neighbors;
 mod points;
 mod settings;

@@ -1,5 +1,9 @@
 //! Numbers of the caller, as the engine reads them: copies of arrays.
 //!
+//! Lists and tensors on the host become NumPy arrays first ([`as_array`]). Whole numbers
+//! and numbers of lists have no precision of their own and take that of the engine; whole numbers
+//! that it cannot hold are refused.
+//!
 //! While the engine works other Python threads run, and may write to any array. Rust promises
 //! itself that borrowed memory stays as it is, so nothing is borrowed: every number is read once,
 //! while the thread is attached to Python, by loads that another thread may race with. A change by
@@ -10,7 +14,7 @@
 use nearfield::{Positions, Precision};
 use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{
-    exceptions::{PyMemoryError, PyTypeError, PyValueError},
+    exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError},
     prelude::*,
     types::PyDict,
 };
@@ -76,25 +80,21 @@ pub(crate) struct Points<'py> {
 }
 
 impl<'py> Points<'py> {
-    /// The array that `object` is; brought into a layout that can be read, if it is not.
-    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let array = object.cast::<PyUntypedArray>().map_err(|_| {
-            PyTypeError::new_err("points must be a NumPy array of float32 or float64")
-        })?;
-        columns(array)?;
-        check_unmasked(array, "points")?;
-        let precision = if holds::<f32>(array)? {
-            Precision::Single
-        } else if holds::<f64>(array)? {
-            Precision::Double
+    /// The points that `object` holds, brought into a layout that can be read. Whole numbers and
+    /// numbers of lists become those of `precision`, in double where there is none.
+    pub(crate) fn of(object: &Bound<'py, PyAny>, precision: Option<Precision>) -> PyResult<Self> {
+        let array = as_array(object, "points", precision.unwrap_or(Precision::Double))?;
+        columns(&array)?;
+        let (array, precision) = if holds::<f32>(&array)? {
+            (readable::<f32>(&array)?, Precision::Single)
+        } else if holds::<f64>(&array)? {
+            (readable::<f64>(&array)?, Precision::Double)
         } else {
-            return Err(PyTypeError::new_err(
-                "points must be of type float32 or float64: convert by astype",
-            ));
-        };
-        let array = match precision {
-            Precision::Single => readable::<f32>(array)?,
-            Precision::Double => readable::<f64>(array)?,
+            return Err(PyTypeError::new_err(format!(
+                "points must be of type float32 or float64, or whole numbers, not {}: convert by \
+                 astype",
+                array.dtype()
+            )));
         };
         let shape = columns(&array)?;
         Ok(Self {
@@ -134,6 +134,100 @@ impl<'py> Points<'py> {
             }
         }
     }
+}
+
+/// A copy of the values of a field in single precision, which kernels compute in. An engine in
+/// double precision takes float64 too, and rounds it; numbers that float32 cannot hold are refused.
+pub(crate) fn field(
+    object: &Bound<'_, PyAny>,
+    threads: usize,
+    what: &str,
+    precision: Precision,
+) -> PyResult<Vec<f32>> {
+    let array = as_array(object, what, precision)?;
+    if precision == Precision::Single || !holds::<f64>(&array)? {
+        return values::<f32>(&array, threads, what);
+    }
+    let given = values::<f64>(&array, threads, what)?;
+    let mut rounded = Vec::new();
+    let room = rounded.try_reserve_exact(given.len());
+    room.map_err(|_| PyMemoryError::new_err(format!("{what}: no memory for a copy")))?;
+    rounded.extend(given.iter().map(|&value| value as f32));
+    match (0..given.len()).find(|&k| given[k].is_finite() && !rounded[k].is_finite()) {
+        None => Ok(rounded),
+        Some(k) => Err(PyValueError::new_err(format!(
+            "{what}: value {k} is {:e}, which float32 cannot hold, and kernels compute in it",
+            given[k]
+        ))),
+    }
+}
+
+/// The array that an object is, or that NumPy makes of it: of a list, or of a tensor on the host.
+/// Whole numbers, and numbers of lists, become those of `precision`.
+fn as_array<'py>(
+    object: &Bound<'py, PyAny>,
+    what: &str,
+    precision: Precision,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = object.py();
+    let (array, is_typed) = match object.cast::<PyUntypedArray>() {
+        Ok(array) => {
+            check_unmasked(array, what)?;
+            (array.clone(), true)
+        }
+        Err(_) => {
+            let numpy = py.import("numpy")?;
+            let [array, dlpack] = ["__array__", "__dlpack__"].map(|name| object.hasattr(name));
+            let (array, dlpack) = (array?, dlpack?);
+            let by = if dlpack && !array {
+                "from_dlpack"
+            } else {
+                "asarray"
+            };
+            let wrong = |why: &dyn std::fmt::Display| {
+                PyTypeError::new_err(format!(
+                    "{what} must be an array, a list of numbers or a tensor on the host (arrays on \
+                     a GPU are for DeviceEngine): {why}"
+                ))
+            };
+            let made = numpy.call_method1(by, (object,)).map_err(|error| {
+                match error.is_instance_of::<PyException>(py) {
+                    true => wrong(&error),
+                    false => error,
+                }
+            })?;
+            let made = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
+            if !matches!(made.dtype().kind(), b'f' | b'i' | b'u' | b'b') {
+                return Err(wrong(&object.get_type()));
+            }
+            (made, array || dlpack)
+        }
+    };
+    let kind = array.dtype().kind();
+    let whole = matches!(kind, b'i' | b'u');
+    // Numbers of a list come as float64, those of float32 in a list as float32.
+    let unsaid = !is_typed && kind == b'f';
+    let (name, digits) = match precision {
+        Precision::Single => ("float32", f32::MANTISSA_DIGITS),
+        Precision::Double => ("float64", f64::MANTISSA_DIGITS),
+    };
+    if whole && array.shape().iter().all(|&len| len > 0) {
+        let bound = 1i128 << digits;
+        for extreme in ["min", "max"] {
+            let number: i128 = array.call_method0(extreme)?.extract()?;
+            if !(-bound..=bound).contains(&number) {
+                return Err(PyValueError::new_err(format!(
+                    "{what}: {number} is beyond the whole numbers that {name} holds, up to \
+                     2^{digits}; convert by astype, or use precision=\"f64\""
+                )));
+            }
+        }
+    }
+    if !whole && !(unsaid && precision == Precision::Single) {
+        return Ok(array);
+    }
+    let converted = array.call_method1("astype", (name,))?;
+    converted.cast_into().map_err(PyErr::from)
 }
 
 /// A copy of an array of one axis, called `what` in messages.

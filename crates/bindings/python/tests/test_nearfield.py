@@ -66,7 +66,7 @@ def test_periodic_neighbours_are_those_of_matscipy(box):
     i, j = neighbour_list("ij", cutoff=0.2, positions=points, cell=full, pbc=periodic)
     expected = sorted(zip(i.tolist(), j.tolist()))
     offsets, indices = nearfield.neighbors(points, 0.2, box=box).csr()
-    first = np.repeat(np.arange(len(points)), np.diff(offsets).astype(np.int64))
+    first = np.repeat(np.arange(len(points)), np.diff(offsets))
     assert sorted(zip(first.tolist(), indices.tolist())) == expected
 
 
@@ -74,6 +74,7 @@ def test_csr_is_what_scipy_takes():
     points = cloud()
     lists = nearfield.neighbors(points, 0.1, sorted=True)
     offsets, indices = lists.csr()
+    assert offsets.dtype == indices.dtype == np.int64
     matrix = csr_array((np.ones(lists.pairs), indices, offsets), shape=(len(points),) * 2)
     assert (matrix != matrix.T).nnz == 0
     assert matrix.has_sorted_indices
@@ -245,10 +246,12 @@ def test_errors_name_the_culprit():
         nearfield.neighbors(points, -1.0)
     with pytest.raises(ValueError, match=r"\(n, 3\)"):
         nearfield.neighbors(np.zeros((4, 5), dtype=np.float32), 0.1)
-    with pytest.raises(TypeError, match="float32 or float64"):
-        nearfield.neighbors(np.zeros((4, 3), dtype=np.int32), 0.1)
-    with pytest.raises(TypeError, match="NumPy"):
-        nearfield.neighbors([[0, 0, 0]], 0.1)
+    for wrong in (np.zeros((4, 3), dtype=bool), np.zeros((4, 3), np.float16)):
+        with pytest.raises(TypeError, match="float32 or float64"):
+            nearfield.neighbors(wrong, 0.1)
+    for wrong in ([[0, 0, 0], [1, 2]], [["a", "b", "c"]], None, object()):
+        with pytest.raises((TypeError, ValueError), match="points"):
+            nearfield.neighbors(wrong, 0.1)
     with pytest.raises(ValueError, match="three lengths"):
         nearfield.neighbors(points, 0.1, box=(1, 2))
     with pytest.raises(ValueError, match="unknown device"):
@@ -256,7 +259,7 @@ def test_errors_name_the_culprit():
     with pytest.raises(RuntimeError, match="gpu:99"):
         nearfield.neighbors(points, 0.1, device="gpu:99")
     engine = nearfield.Engine(0.1, memory_limit=1000)
-    with pytest.raises(ValueError, match="f64"):
+    with pytest.raises(ValueError, match='precision="f64"'):
         engine.add_points(points.astype(np.float64))
     engine.add_points(points)
     with pytest.raises(IndexError, match="point set 3"):
@@ -367,8 +370,11 @@ def test_sets_and_lists_beyond_their_number_are_index_errors():
     for place in (2**63, -MAX, 10**400):
         with pytest.raises((IndexError, OverflowError)):
             lists[place]
-    for place in (1.0, "0", slice(0, 2), None):
+    for place in (1.0, "0", None, [0.5], [[0, 1]]):
         with pytest.raises(TypeError):
+            lists[place]
+    for place in ([0, 10], np.array([-11]), np.ones(9, bool), [2**63]):
+        with pytest.raises(IndexError):
             lists[place]
 
 
@@ -384,8 +390,15 @@ def test_settings_that_cannot_be_are_refused_by_name():
         ((1e-300, 1, 1), "1e-300"),
         (((1, 0, 0), (1, 0, 0), (0, 0, 1)), "box"),
         (((np.nan, 0, 0), (0, 1, 0), (0, 0, 1)), "box"),
-        ((1, 1), "three lengths"),
+        ((1,), "three lengths"),
         ((1, 1, 1, 1), "three lengths"),
+        (np.ones((2, 3)), "three lengths"),
+        (((1, 0), (0, 1), (1, 1)), "three lengths"),
+        (np.zeros((3, 3)), "leave it out"),
+        ((False, True, True), "not booleans"),
+        (np.array([True, True, False]), "not booleans"),
+        ((np.True_, 1.0, 1.0), "not booleans"),
+        (((1, 0, 0), (0, True, 0), (0, 0, 1)), "not booleans"),
         ("111", "three lengths"),
         (3.0, "three lengths"),
         ((10**400, 1, 1), "three lengths"),
@@ -478,4 +491,6 @@ def test_the_report_says_what_ran():
     lists = engine.neighbors()
     report = engine.report()
     assert report["device"] == "cpu" and report["sets"][0]["points"] == len(lists)
-    assert repr(engine).startswith("<nearfield.Engine of 1 sets")
+    assert repr(engine).startswith("<nearfield.Engine of 1 set, radius 0.1")
+    engine.add_points(cloud(10, dtype=np.float32))
+    assert repr(engine).startswith("<nearfield.Engine of 2 sets")

@@ -177,7 +177,7 @@ def test_arrays_of_other_types_are_refused_by_name():
     points = cloud(10)
     for wrong in (
         points.astype(np.float16),
-        points.astype(int),
+        points.astype(bool),
         points.astype(np.longdouble),
         points.astype(complex),
         points.astype(object),
@@ -185,16 +185,16 @@ def test_arrays_of_other_types_are_refused_by_name():
     ):
         with pytest.raises(TypeError, match="points must be of type float32 or float64"):
             nearfield.neighbors(wrong, 0.1)
-    for wrong in (points.tolist(), None, "points", memoryview(points)):
-        with pytest.raises(TypeError, match="points must be a NumPy array"):
+    for wrong in (None, "points", iter(points), {"x": 1.0}):
+        with pytest.raises(TypeError, match="points must be an array, a list of numbers"):
             nearfield.neighbors(wrong, 0.1)
     for wrong in (points[:, :1], points.ravel(), points[None], np.zeros((), np.float32)):
         with pytest.raises(ValueError, match="points must have the shape"):
             nearfield.neighbors(wrong, 0.1)
     engine = nearfield.Engine(0.1)
     engine.add_points(points.astype(np.float32))
-    for wrong in (np.ones(10), np.ones(10, int), [1.0] * 10, None):
-        with pytest.raises(TypeError, match="mass must be a NumPy array of float32"):
+    for wrong in (np.ones(10), ["1"] * 10, None):
+        with pytest.raises(TypeError, match="mass must be an? "):
             engine.sph_density(wrong)
     with pytest.raises(ValueError, match=r"mass must have the shape \(n,\)"):
         engine.sph_density(np.ones((10, 1), np.float32))

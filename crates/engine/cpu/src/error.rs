@@ -118,6 +118,18 @@ pub enum ErrorKind {
         /// The rule asked for.
         rule: RadiusRule,
     },
+    /// Rows that are no lists.
+    ///
+    /// From [`NeighborLists::from_csr`](crate::NeighborLists::from_csr), whose rows may come from a
+    /// file.
+    #[error(
+        "the offsets of lists must start with 0, never fall, and end with {pairs}, the number of \
+         indices"
+    )]
+    Csr {
+        /// Number of indices.
+        pairs: u64,
+    },
     /// The allocator refused.
     #[error(
         "out of memory: {bytes} bytes are needed for {what}; {}",
@@ -153,6 +165,12 @@ pub enum ErrorKind {
         /// Boxes by which the source is moved.
         boxes: i64,
     },
+    /// The caller ended the call early.
+    ///
+    /// As when memory is short, outputs that the call was writing are not to be used, and the sets
+    /// are as they were.
+    #[error("the call was ended early, as its caller asked")]
+    Interrupted,
     /// The worker threads could not be started.
     #[error(
         "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to take what there is"

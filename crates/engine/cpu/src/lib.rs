@@ -70,7 +70,7 @@ pub use contract::Image;
 pub use error::{Error, ErrorKind};
 pub use kernels::fields::{Fields, Output};
 pub use lists::{
-    geometry::{NeighborPair, PairGeometry},
+    geometry::{NeighborPair, PairArrays, PairGeometry},
     joint::{JointLists, ShareOfLists},
     measured::{ListRows, MeasuredLists},
     neighbor_lists::{ListOrder, NeighborLists},

@@ -33,6 +33,7 @@
 //! | `grid` | the sorted set, its cells and candidates, parts of it by brick |
 //! | `memory` | allocations that can fail without ending the process |
 //! | `parallel`, `process`, `shared` | loops on a pool, values per process, disjoint writes |
+//! | `interrupt` | calls that end early when their caller asks |
 //!
 //! # Invariants
 //!
@@ -44,6 +45,7 @@ mod domain;
 mod error;
 mod grid;
 mod input;
+mod interrupt;
 mod lattice;
 pub mod memory;
 pub mod parallel;
@@ -64,10 +66,11 @@ pub use grid::{
 };
 pub use input::{
     bounds::Bounds,
-    positions::Positions,
+    positions::{IntoPositions, Positions},
     radius::{Precision, Radius},
     value::Value,
 };
+pub use interrupt::{Stop, interruptible};
 pub use lattice::{
     CellsWithin, Lattice,
     axis::{AxisScale, Cell},

@@ -61,7 +61,7 @@ pub fn alone<R>(work: impl FnOnce() -> R) -> R {
 /// Does `work` on the workers of `pool`; on the calling thread, with all loops in it, without one.
 pub fn within<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Send) -> R {
     match pool {
-        Some(pool) => pool.install(work),
+        Some(pool) => crate::interrupt::install(pool, work),
         None => alone(work),
     }
 }

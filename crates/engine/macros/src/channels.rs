@@ -1,6 +1,6 @@
 //! `#[derive(Channels)]`.
 
-use crate::{arguments::Arguments, translate::allowed};
+use crate::arguments::Arguments;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{
@@ -63,21 +63,23 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
 /// The struct on a GPU: its declaration, its numbers, and constants of it.
 fn device_value(krate: &Path, name: &Ident, names: &[&Ident], tys: &[&Type]) -> TokenStream {
     let shown = name.to_string();
-    let members: Vec<String> = names
+    let fields: Vec<String> = names
         .iter()
-        .map(|name| allowed(&name.to_string()))
+        .map(|name| name.to_string().trim_start_matches("r#").to_owned())
         .collect();
     quote! {
+        impl #krate::__device::Bare for #name {
+            type Bare = Self;
+        }
+
         impl #krate::__device::DeviceValue for #name {
             const NUMBERS: usize = 0 #(+ <#tys as #krate::__device::DeviceValue>::NUMBERS)*;
 
-            fn name(types: &mut #krate::__device::Types) -> ::std::string::String {
-                let fields = [#((#members, <#tys as #krate::__device::DeviceValue>::name(types))),*];
-                types.declare(
-                    ::core::concat!(::core::module_path!(), "::", #shown, ":", ::core::line!(), ":", ::core::column!()),
-                    #shown,
-                    &fields,
-                )
+            fn ty(types: &mut #krate::__device::Types) -> #krate::__device::Type {
+                let fields = ::std::vec![
+                    #((#fields, <#tys as #krate::__device::DeviceValue>::ty(types))),*
+                ];
+                types.declare::<Self>(#shown, fields)
             }
 
             fn uniforms(self, to: &mut ::std::vec::Vec<f32>) {

@@ -1,89 +1,156 @@
-//! The Rust code that assembles a translated function's text at run time.
+//! The Rust code that writes a function's text at run time, from its tree and the types of its
+//! twin.
 
-use crate::translate::{Piece, Translated, UseKind};
+use crate::lower::{Lowered, UseKind, located};
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-
-/// The identity of a function among all functions of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
-    /// Its place in the program.
-    Place,
-    /// That, for a function of the kernel itself, which shares uniforms with its others.
-    Kernel,
-    /// That, and the address of the hidden method of a potential, which is another one for every
-    /// type of a generic potential.
-    Evaluate,
-}
+use quote::{format_ident, quote, quote_spanned};
 
 /// An expression of type `Method` that adds the function to `device`. `shown` is what the function
-/// is called in a comment, and `name` in the text.
+/// is called in a comment, and `name` in the text. A function of the kernel itself `shares` its
+/// uniforms with the others.
 pub(crate) fn assembly(
-    translated: &Translated,
+    lowered: &Lowered,
     name: &str,
     shown: &str,
-    identity: Identity,
+    shares: bool,
     krate: &syn::Path,
 ) -> TokenStream {
-    let shares = identity == Identity::Kernel;
-    let uses = translated.uses.iter().map(|used| {
-        let (name, value) = (&used.name, &used.value);
-        let key = if shares {
-            value.to_string()
-        } else {
-            String::new()
-        };
-        match used.kind {
-            UseKind::Field => quote! { function.field(device, #name, #key, #value); },
-            UseKind::Table => quote! { function.table(device, #name, #key, #value); },
-            UseKind::Method => {
-                let variable = format_ident!("{name}");
-                if shares {
-                    quote! { let #variable = device.shared(#key, |device| #value); }
-                } else {
-                    quote! { let #variable = #value; }
-                }
-            }
-        }
-    });
-    let constants = translated.constants.iter().map(|(name, path)| {
-        quote! { function.constant(device, #name, #path); }
-    });
-    let pieces = translated.pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => quote! { function.text(#text); },
-        Piece::Name => quote! {
-            let name = function.name().to_owned();
-            function.text(&name);
-        },
-        Piece::Declarations => quote! { function.declarations(); },
-        Piece::Hole(expression) => {
-            quote! {
-                let part = #expression;
-                function.text(&part);
-            }
-        }
-    });
-    let comment = format!("// {shown}\n");
-    let place = quote! {
-        ::core::concat!(::core::module_path!(), "::", #shown, ":", ::core::line!(), ":", ::core::column!())
-    };
-    let begun = match identity {
-        Identity::Place => quote! { device.begin(#place, #name) },
-        Identity::Kernel => quote! { device.begin_of_kernel(#place, #name) },
-        Identity::Evaluate => quote! {{
-            let written: fn(&Self, &mut #krate::__device::Device) -> #krate::__device::Method =
-                Self::__nearfield_device_evaluate;
-            device.begin_generic(#place, written as usize, #name)
-        }},
-    };
+    let uses = uses(lowered, shares, krate);
+    let written = written(lowered, krate);
     quote! {{
-        let mut function = #begun;
+        let mut function = device.begin(
+            // The type of a closure tells all functions apart, and all instances of generic ones.
+            #krate::__device::identity(&|| ()),
+            #name,
+            ::core::concat!(::core::module_path!(), "::", #shown),
+            #shares,
+        );
         #(#uses)*
         if function.wanted() {
-            #(#constants)*
-            function.text(#comment);
-            #(#pieces)*
+            #written
         }
         device.end(function)
     }}
+}
+
+/// Statements that add the uniforms and the methods of `self`, in their order.
+fn uses<'l>(
+    lowered: &'l Lowered,
+    shares: bool,
+    krate: &'l syn::Path,
+) -> impl Iterator<Item = TokenStream> + 'l {
+    lowered.uses.iter().map(move |used| {
+        let (name, value) = (&used.name, &used.value);
+        let key = match shares {
+            true => value.to_string(),
+            false => String::new(),
+        };
+        let added = match used.kind {
+            UseKind::Field => quote! { function.field(device, #name, #key, #value); },
+            UseKind::Table => quote! { function.table(device, #name, #key, #value); },
+            UseKind::Method if shares => quote! {
+                let method = device.shared(#key, |device| #value);
+                function.method(method);
+            },
+            UseKind::Method => quote! {
+                let method = #value;
+                function.method(method);
+            },
+        };
+        under(&used.cfg, &added, &quote! { function.no_use(); }, krate)
+    })
+}
+
+/// Statements that hand over the tree, the types, the constants and the functions called, and write
+/// the text.
+fn written(lowered: &Lowered, krate: &syn::Path) -> TokenStream {
+    let (twin, tree, checks) = (&lowered.twin, &lowered.tree, &lowered.checks);
+    let slots = lowered.slots.iter().map(|slot| {
+        let (cfg, ident) = (&slot.cfg, &slot.ident);
+        quote_spanned! { slot.span => #cfg let #ident = #krate::__device::slot(); }
+    });
+    let types = lowered.slots.iter().map(|slot| {
+        let (cfg, ident) = (&slot.cfg, &slot.ident);
+        let none = quote! { #krate::__device::undescribed };
+        let krate = located(krate, slot.span);
+        let described = quote_spanned! { slot.span => #krate::__device::described({ &#ident }) };
+        match (slot.described, cfg.is_empty()) {
+            (false, _) => none,
+            (true, true) => described,
+            (true, false) => {
+                let without = negated(cfg);
+                quote! { { #cfg { #described } #without { #none } } }
+            }
+        }
+    });
+    let constants = lowered.constants.iter().map(|constant| {
+        let (name, value) = (&constant.name, &constant.value);
+        let added = quote! { function.constant(device, #name, #value); };
+        under(
+            &constant.cfg,
+            &added,
+            &quote! { function.no_constant(); },
+            krate,
+        )
+    });
+    let callees = &lowered.callees;
+    quote! {
+        static BODY: #krate::__device::tree::Body = {
+            use #krate::__device::tree::*;
+            #tree
+        };
+        #(#slots)*
+        #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery)]
+        let _ = #twin;
+        #[allow(unused_braces)]
+        {
+            #(#checks)*
+            function.types(device, &[#(#types),*]);
+        }
+        #(#constants)*
+        #(
+            let callee = #callees;
+            function.callee(callee);
+        )*
+        function.write(&BODY);
+    }
+}
+
+/// A statement under a condition, and another where it does not hold, so that numbers stay.
+fn under(
+    cfg: &TokenStream,
+    statement: &TokenStream,
+    otherwise: &TokenStream,
+    _: &syn::Path,
+) -> TokenStream {
+    if cfg.is_empty() {
+        return statement.clone();
+    }
+    let without = negated(cfg);
+    quote! { #cfg { #statement } #without { #otherwise } }
+}
+
+/// `#[cfg(not(…))]` of `#[cfg(…)]`.
+fn negated(cfg: &TokenStream) -> TokenStream {
+    let attribute: syn::Result<Vec<syn::Attribute>> =
+        syn::parse::Parser::parse2(syn::Attribute::parse_outer, cfg.clone());
+    let conditions = attribute.into_iter().flatten().filter_map(|attribute| {
+        let list = attribute.meta.require_list().ok()?;
+        Some(list.tokens.clone())
+    });
+    quote! { #[cfg(not(all(#(#conditions),*)))] }
+}
+
+/// A name for a function of a kernel or a potential.
+pub(crate) fn name_of(ty: &syn::Type, function: &syn::Ident) -> String {
+    format_ident!("{}_{}", type_name(ty), function).to_string()
+}
+
+/// The last name of a type.
+pub(crate) fn type_name(ty: &syn::Type) -> String {
+    match ty {
+        syn::Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    }
+    .unwrap_or_else(|| "kernel".to_owned())
 }

@@ -14,7 +14,7 @@ mod channels;
 mod emit;
 mod function;
 mod kernel;
-mod translate;
+mod lower;
 
 use proc_macro::TokenStream;
 use syn::Error;

@@ -466,6 +466,15 @@ impl Error {
         &self.0
     }
 
+    /// Whether the caller ended the call early, by
+    /// [`Engine::interruptible`](crate::Engine::interruptible).
+    pub fn is_interrupted(&self) -> bool {
+        let ErrorKind::Cpu(source) = self.kind() else {
+            return false;
+        };
+        matches!(source.kind(), cpu::ErrorKind::Interrupted)
+    }
+
     /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible. A
     /// [memory limit](crate::Builder::memory_limit) that was set is no shortage, and answers false.
     pub fn is_out_of_memory(&self) -> bool {

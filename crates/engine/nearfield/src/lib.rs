@@ -156,7 +156,7 @@ pub use hardware::Device;
 /// ```
 pub use nearfield_cpu::NeighborLists;
 pub use nearfield_cpu::{ListOrder, RadiusRule};
-pub use nearfield_grid::{Permutation, Positions, Precision};
+pub use nearfield_grid::{IntoPositions, Permutation, Positions, Precision};
 pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce, pair_fn, pair_kernel};
 pub use point_set_id::PointSetId;
 
@@ -222,7 +222,8 @@ pub mod lists {
     //! Forms in which neighbours are handed out, beside [`NeighborLists`](crate::NeighborLists).
     //!
     //! * [`VerletLists`] serve for many steps of slow points; [`Refresh`] says what a step did.
-    //! * [`PairGeometry`] has displacements, distances and images beside the indices of lists.
+    //! * [`PairGeometry`] has displacements, distances and images beside the indices of lists, in
+    //!   the precision of the engine ([`PairArrays`]).
     //! * [`ListChunks`] hands lists out that are larger than memory allows, one [`ListChunk`] at a
     //!   time, and [`PairBatch`] pairs without lists.
     //! * [`QueryScratch`] is memory of queries, and has the lists of the last one.
@@ -234,7 +235,7 @@ pub mod lists {
         query::QueryScratch,
         verlet::{Refresh, VerletLists},
     };
-    pub use nearfield_cpu::{NeighborPair, PairGeometry};
+    pub use nearfield_cpu::{NeighborPair, PairArrays, PairGeometry};
     pub use nearfield_grid::Csr;
 }
 
@@ -265,6 +266,7 @@ pub mod prelude {
     pub use crate::{
         Device, Engine, Error, ErrorKind, ListKind, ListOrder, NeighborLists, Pair, PairKernel,
         Permutation, PointSetId, Positions, Precision, RadiusRule, Reduce, all_pairs::AllPairs,
+        kernels::Channels,
     };
 }
 

@@ -73,8 +73,12 @@ fn structs_are_read_from_one_array_per_field_and_given_back() {
 #[test]
 fn the_text_is_for_reading() {
     let text = cuda_source(&Collision { radius: 1.0 }).unwrap();
-    assert!(text.contains("const auto overlap = ::overlap(self_radius, nf::sqrt(pair.d2));"));
-    assert!(text.contains("nf::array<float, 3> velocity;"));
+    assert!(
+        text.contains(
+            "const float overlap_ = translated::overlap_(self_radius, nf::sqrt(pair_.d2));"
+        )
+    );
+    assert!(text.contains("nf::array<float, 3> velocity_;"));
 }
 
 /// A suspended grain.

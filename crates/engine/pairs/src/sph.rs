@@ -9,6 +9,9 @@
 //! Both kernels are symmetric: the value of W, and the magnitude of the force, are the same for
 //! both points of a pair.
 //!
+//! Kernels compute in `f32`, also in an engine in `f64`, which decides pairs in double precision
+//! and then rounds displacements and squared distances.
+//!
 //! Roots and quotients are the fast forms of a GPU, off by one or two units in the last place, and
 //! the sums of products there are rounded once.
 

@@ -1,8 +1,9 @@
-//! Why outputs of a run are refused.
+//! Why outputs of a run are refused, and why a run cannot go on.
 
 use std::path::PathBuf;
 
-/// An output would replace an input or another output; [`kind`](Self::kind) tells the causes apart.
+/// An output would replace an input or another output, or files are not those of a run;
+/// [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(ErrorKind);
@@ -96,5 +97,13 @@ pub enum ErrorKind {
         flag: String,
         /// The output.
         path: PathBuf,
+    },
+    /// A file or folder is not what a run needs to begin or to go on.
+    #[error("{}: {reason}", path.display())]
+    Run {
+        /// The file or folder.
+        path: PathBuf,
+        /// The fault, and the remedy.
+        reason: String,
     },
 }

@@ -47,7 +47,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     })
 }
 
-/// The contents of a text file.
+/// The contents of a text file, without the mark that some editors put before UTF-8.
 ///
 /// # Errors
 /// As [`read`], and [`io::ErrorKind::InvalidData`] for a file that is no text in UTF-8.
@@ -60,7 +60,7 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     if let Some(what) = not_text(&bytes) {
         return Err(refuse(what));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let line = 1
             + (error
                 .as_bytes()
@@ -70,6 +70,12 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
             .count();
         let message = format!("line {line} is not text in UTF-8");
         io::Error::new(io::ErrorKind::InvalidData, message)
+    });
+    text.map(|mut text| {
+        if text.starts_with('\u{feff}') {
+            text.drain(..'\u{feff}'.len_utf8());
+        }
+        text
     })
 }
 
@@ -141,7 +147,10 @@ mod tests {
         }
         for text in ["", "1,2\n", "\u{feff}x,y\n", "\u{fc}ber"] {
             fs::write(&path, text).unwrap();
-            assert_eq!(read_text(&path).unwrap(), text);
+            assert_eq!(
+                read_text(&path).unwrap(),
+                text.trim_start_matches('\u{feff}')
+            );
         }
     }
 }

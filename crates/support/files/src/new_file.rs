@@ -11,6 +11,10 @@ use tempfile::NamedTempFile;
 
 /// Longest name of a file that its temporary name contains, bytes; systems allow 255 in all.
 const MAX_NAME: usize = 200;
+/// Letters and digits at random in a temporary name.
+pub(crate) const RANDOM: usize = 6;
+/// The end of a temporary name.
+pub(crate) const SUFFIX: &str = ".tmp";
 
 /// A file that is being written. It takes the place of its path at [`finish`](Self::finish), or
 /// earlier at [`settle`](Self::settle); dropped before, it is removed, and what was there before
@@ -93,13 +97,16 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Goes on at the end of a file, or begins one: what is there stays, so nothing is renamed.
+    /// Goes on with a file behind its first `len` bytes; what follows them is cut off. Nothing is
+    /// renamed.
     ///
     /// # Errors
     /// What the system says.
-    pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn cut(path: impl AsRef<Path>, len: u64) -> io::Result<Self> {
         let path = path.as_ref();
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(len)?;
+        file.seek(SeekFrom::End(0))?;
         Ok(Self::in_place(path, file))
     }
 
@@ -119,6 +126,8 @@ impl NewFile {
         match std::mem::replace(&mut self.state, State::Failed) {
             State::Beside(file) => {
                 let file = file.persist(&self.target).map_err(|error| error.error)?;
+                // It is no leftover any more, whatever happens to this process.
+                let _ = file.unlock();
                 self.state = State::InPlace(file);
                 Ok(())
             }
@@ -150,6 +159,7 @@ impl NewFile {
     pub fn sync(&self) -> io::Result<()> {
         match &self.state {
             State::Beside(file) => file.as_file().sync_all(),
+            State::InPlace(file) if file.metadata()?.is_file() => file.sync_all(),
             _ => Ok(()),
         }
     }
@@ -240,11 +250,14 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
         _ => prefix.push("nearfield"),
     }
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp");
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
     // Temporary files are private by default; this one is to be as readable as any other.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder(target))
+    let file = builder.tempfile_in(folder(target))?;
+    // The lock says that a process is writing it. Where there are no locks, nothing is removed.
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -288,10 +301,10 @@ mod tests {
         file.write_all(b", two").unwrap();
         drop(file);
         assert_eq!(fs::read_to_string(&path).unwrap(), "one, two");
-        let mut file = NewFile::append(&path).unwrap();
+        let mut file = NewFile::cut(&path, 3).unwrap();
         file.write_all(b", three").unwrap();
         file.finish().unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one, two, three");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one, three");
         assert_eq!(names(directory.path()), ["frames"]);
     }
 

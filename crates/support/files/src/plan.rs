@@ -2,6 +2,7 @@
 
 use crate::{
     Error, ErrorKind,
+    leftovers::remove_leftovers,
     place::{Identity, Node, folder, is_standard_output, resolve},
 };
 use std::{
@@ -31,6 +32,8 @@ pub struct Plan {
 struct Output {
     flag: String,
     path: PathBuf,
+    /// The input that may be the same file.
+    after: Option<PathBuf>,
 }
 
 /// A folder that files are written into, and which ones.
@@ -60,9 +63,21 @@ impl Plan {
 
     /// Adds a file that is written; `flag` is how messages call it.
     pub fn write(&mut self, flag: impl Into<String>, path: impl Into<PathBuf>) {
+        self.write_after(flag, path, None);
+    }
+
+    /// Adds a file that is written after the input `read` was read in full, which it may replace:
+    /// a checkpoint that a run goes on from, and the next one.
+    pub fn write_after(
+        &mut self,
+        flag: impl Into<String>,
+        path: impl Into<PathBuf>,
+        read: Option<&Path>,
+    ) {
         self.outputs.push(Output {
             flag: flag.into(),
             path: path.into(),
+            after: read.map(Path::to_owned),
         });
     }
 
@@ -101,7 +116,9 @@ impl Plan {
                 continue;
             };
             let same = |path: &Path| Identity::of(path).as_ref() == Some(&identity);
-            if let Some(input) = self.inputs.iter().find(|input| same(input)) {
+            let spared = |input: &PathBuf| output.after.as_ref() == Some(input);
+            let clash = |input: &&PathBuf| same(input) && !spared(input);
+            if let Some(input) = self.inputs.iter().find(clash) {
                 return Err(output.clashes(input));
             }
             if let Some(other) = self.outputs[..place].iter().find(|other| same(&other.path)) {
@@ -115,6 +132,20 @@ impl Plan {
         self.folders
             .iter()
             .try_for_each(|folder| self.check_folder(folder))
+    }
+
+    /// Removes what killed runs have left of the outputs: files under temporary names that no
+    /// process is writing. A file that cannot be looked at or removed stays.
+    pub fn remove_leftovers(&self) {
+        for Output { path, .. } in &self.outputs {
+            let path = resolve(path);
+            remove_leftovers(folder(&path), |name| {
+                path.file_name() == Some(name.as_ref())
+            });
+        }
+        for into in &self.folders {
+            remove_leftovers(&into.path, &into.writes);
+        }
     }
 
     fn check_folder(&self, into: &Folder) -> Result<(), Error> {
@@ -179,6 +210,22 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checkpoint_may_replace_the_one_that_was_read_and_nothing_else_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("state"), "").unwrap();
+        let plan = |other: &str| {
+            let mut plan = Plan::default();
+            plan.read(at("state"));
+            plan.write_after("--checkpoint", at("./state"), Some(&at("state")));
+            plan.write("--trace", at(other));
+            plan.check()
+        };
+        plan("trace").unwrap();
+        assert!(plan("state").is_err());
+    }
 
     fn refused(plan: &Plan, text: &str) -> Error {
         let error = plan.check().unwrap_err();

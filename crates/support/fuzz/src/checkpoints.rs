@@ -3,6 +3,7 @@
 
 use crate::{files::with_file, message::check_line, tables::check_system};
 use nearfield::{Device, all_pairs::Real};
+use nearfield_files::checksum;
 use nearfield_md::Checkpoint;
 use nearfield_nbody::{Options, Simulation};
 use nearfield_sph::Checkpoint as Fluid;
@@ -84,7 +85,7 @@ fn restore<T: Real>(bytes: &[u8]) {
         "bodies.checkpoint",
         bytes,
         |path| match Simulation::<T>::restore(path, options) {
-            Ok(simulation) => {
+            Ok((simulation, _)) => {
                 let bodies = simulation.bodies();
                 assert_eq!(bodies.positions.len(), bodies.masses.len());
                 assert_eq!(bodies.velocities.len(), bodies.masses.len());
@@ -92,11 +93,4 @@ fn restore<T: Real>(bytes: &[u8]) {
             Err(error) => check_line(&error.to_string()),
         },
     );
-}
-
-/// FNV-1a, as the format asks for.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }

@@ -7,9 +7,9 @@
 pub mod capi;
 pub mod capsules;
 pub mod checkpoints;
+pub mod comments;
 pub mod engine;
 mod files;
-pub mod kernels;
 mod message;
 pub mod readers;
 pub mod tables;
@@ -27,6 +27,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("npy", |bytes| readers::read(bytes, Format::Npy)),
     ("csv", |bytes| readers::read(bytes, Format::Csv)),
     ("xyz", |bytes| readers::read(bytes, Format::Xyz)),
+    ("comment", comments::read),
     ("vtk", |bytes| readers::read(bytes, Format::LegacyVtk)),
     ("vtk_xml", |bytes| readers::read(bytes, Format::XmlVtk)),
     ("ply", |bytes| readers::read(bytes, Format::Ply)),
@@ -37,7 +38,6 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("capsules", |bytes| with(bytes, &capsules::check)),
     ("capi", |bytes| with(bytes, &capi::run)),
     ("engine", |bytes| with(bytes, &engine::run)),
-    ("kernels", kernels::check),
 ];
 
 /// The target of this name.
@@ -66,7 +66,6 @@ pub fn describe(name: &str, bytes: &[u8]) -> String {
         "capsules" => format!("{:#?}", capsules::Given::arbitrary_take_rest(rest())),
         "capi" => format!("{:#?}", capi::Session::arbitrary_take_rest(rest())),
         "engine" => format!("{:#?}", engine::Session::arbitrary_take_rest(rest())),
-        "kernels" => kernels::describe(bytes),
         _ => bytes.escape_ascii().to_string(),
     }
 }

@@ -124,12 +124,6 @@ fn give(name: &'static str, origin: &str, bytes: &[u8]) {
 fn replay(name: &'static str) {
     let inputs = known(name);
     let count = env::var("NEARFIELD_FUZZ_CHANGED").map_or(400, |count| count.parse().unwrap());
-    // Both compilers run for an input of this target.
-    let count = if name == "kernels" {
-        6.min(count)
-    } else {
-        count
-    };
     let (alive, news) = mpsc::channel();
     let work = thread::spawn(move || {
         for (path, bytes) in &inputs {
@@ -184,6 +178,7 @@ targets!(
     npy,
     csv,
     xyz,
+    comment,
     vtk,
     vtk_xml,
     ply,
@@ -193,6 +188,5 @@ targets!(
     texts,
     capsules,
     capi,
-    engine,
-    kernels
+    engine
 );

@@ -4,6 +4,7 @@
 //! quantity of a [`PointCloud`] have the same number of points.
 
 use nearfield_grid::memory::{Shortage, make_room, make_room_for_one, with_room};
+use std::str::FromStr;
 
 use crate::{
     number::{Number, Numbers},
@@ -25,6 +26,9 @@ pub struct PointCloud {
     pub dimensions: Dimensions,
     /// The simulation box, where the format has one (extended XYZ).
     pub simulation_box: Option<SimulationBox>,
+    /// The axes that a file without a box says are periodic (`pbc` without `Lattice`). Searching
+    /// such points in the open misses pairs, so give a box or refuse them.
+    pub periodic_without_box: Option<[bool; 3]>,
     /// The time of the frame, where the file states one (`TimeValue` in VTK, `Time` in extended
     /// XYZ).
     pub time: Option<f64>,
@@ -32,6 +36,61 @@ pub struct PointCloud {
     pub species: Option<Species>,
     /// Further quantities per point (VTK and extended XYZ; other formats' are left out).
     pub data: Vec<PointData<'static>>,
+    /// The frame that this is, and how many the file has.
+    pub frames: Frames,
+    /// Names of the file's columns that are not among the data: those of CSV and PLY beside the
+    /// coordinates, and those of extended XYZ that hold text or flags.
+    pub unread: Vec<String>,
+    /// Sentences for people: what the reader took for granted since the file does not say it, and
+    /// what it left out.
+    pub notes: Vec<String>,
+}
+
+/// Which frame of a file of several to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// This one, counted from 1.
+    Number(usize),
+    /// The last complete one.
+    Last,
+}
+
+impl Frame {
+    /// The first.
+    pub const FIRST: Self = Self::Number(1);
+}
+
+impl FromStr for Frame {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("last", _) => Ok(Self::Last),
+            (_, Ok(number)) if number > 0 => Ok(Self::Number(number)),
+            _ => Err("a frame is a number, counted from 1, or last".to_owned()),
+        }
+    }
+}
+
+/// Which frame points are of, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
+    /// The frame, counted from 1.
+    pub number: usize,
+    /// Complete frames of the file.
+    pub count: usize,
+    /// Whether the file ends within one more.
+    pub cut_off: bool,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self {
+            number: 1,
+            count: 1,
+            cut_off: false,
+        }
+    }
 }
 
 impl PointCloud {

@@ -7,6 +7,7 @@ use nearfield_grid::memory::with_room;
 
 use crate::{
     error::{Fault, Parsed, Place, quoted},
+    number::parse_number,
     point_data::Values,
     raw::Scalar,
 };
@@ -188,9 +189,9 @@ pub(crate) fn not_a_number(text: &[u8]) -> String {
     format!("{} is not a number of the type expected here", quoted(text))
 }
 
-/// Reads ASCII text as any type with a text form.
+/// Reads ASCII text as any type with a text form; numbers as [`parse_number`] does.
 pub(crate) fn parse<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    parse_number(std::str::from_utf8(text).ok()?)
 }
 
 #[cfg(test)]

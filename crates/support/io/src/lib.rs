@@ -20,7 +20,7 @@
 //! | --- | --- | --- |
 //! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3 of f4 |
 //! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma, semicolon, tab or blanks; `#` begins a comment | `x,y,z` |
-//! | `.xyz`, `.extxyz` | first frame; `Lattice`, `pbc`, `Properties` and `Time` of the comment | – |
+//! | `.xyz`, `.extxyz` | any one frame ([`read_frame`]); `Lattice`, `pbc`, `Properties` and `Time` of the comment ([`extxyz`]); without `Properties` rows of `species x y z` or `x y z` | – |
 //! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
 //! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
 //! | `.ply` | text and both binary encodings, any scalar type | – |
@@ -33,6 +33,10 @@
 //! - Positions are the file's values rounded once to `f32`; where that loses something,
 //!   [`PointCloud::positions_f64`] has them in double precision. NaN and infinite values are passed
 //!   on: the engine that takes the points refuses them by index.
+//! - Text may begin with a byte order mark, end its lines in either way, and write exponents with a
+//!   D.
+//! - What a file has and a reader does not hand over is named in [`PointCloud::unread`] and
+//!   [`PointCloud::notes`].
 //! - Readers neither panic nor take memory that a file merely announces: a header with 10¹² points
 //!   before ten bytes of data is refused. A truncated file is refused wherever its format can tell.
 //! - An [`Error`] is one line that names the file, the place and the offending text.
@@ -44,6 +48,7 @@ mod cloud;
 mod cursor;
 mod error;
 mod extension;
+pub mod extxyz;
 mod format;
 mod number;
 mod point_data;
@@ -51,11 +56,14 @@ mod raw;
 mod read;
 mod write;
 
-pub use cloud::{Dimensions, PointCloud, SimulationBox, Species};
+pub use cloud::{Dimensions, Frame, Frames, PointCloud, SimulationBox, Species};
 pub use error::{Error, ErrorKind, Place};
 pub use format::Format;
+pub use number::parse_number;
 pub use point_data::{PointData, Values};
-pub use read::{Column, Table, parse_points, parse_table, read_points, read_table};
+pub use read::{
+    Column, Table, parse_frame, parse_points, parse_table, read_frame, read_points, read_table,
+};
 pub use write::{
     VtpWriter, write_array, write_csr_npz, write_csv, write_npy, write_points, write_vti, write_vtp,
 };

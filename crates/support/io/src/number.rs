@@ -3,6 +3,8 @@
 //! **Invariant others rely on:** [`Number::single`] is the file's value rounded once to `f32`,
 //! whatever its type; going through `f64` first could round twice.
 
+use std::str::FromStr;
+
 /// One number of a file in both precisions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number {
@@ -26,14 +28,37 @@ impl Number {
     /// Reads a decimal number; `nan` and `inf` are numbers too.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
-        let double: f64 = text.parse().ok()?;
+        let double: f64 = parse_number(text)?;
         let single = if rounding_twice_may_differ(double) {
-            text.parse().ok()?
+            parse_number(text)?
         } else {
             double as f32
         };
         Some(Self { single, double })
     }
+}
+
+/// Reads a number, also one whose exponent has a D instead of an E, as Fortran writes numbers in
+/// double precision.
+///
+/// ```
+/// assert_eq!(nearfield_io::parse_number("-1.25D+01"), Some(-12.5));
+/// assert_eq!(nearfield_io::parse_number::<f64>("1D"), None);
+/// ```
+pub fn parse_number<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok().or_else(|| {
+        let at = text.find(['d', 'D'])?;
+        let exponent = text[at + 1..].strip_prefix(['+', '-']);
+        let digits = exponent.unwrap_or(&text[at + 1..]);
+        // Only what is a number otherwise is copied.
+        let is_number = text[..at].parse::<f64>().is_ok_and(f64::is_finite)
+            && !text[..at].contains(['e', 'E'])
+            && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number
+            .then(|| format!("{}e{}", &text[..at], &text[at + 1..]))?
+            .parse()
+            .ok()
+    })
 }
 
 /// Whether `f64` → `f32` could hit a tie that the decimal number itself is not: the case when the
@@ -65,6 +90,28 @@ pub(crate) trait Numbers {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn exponents_may_have_a_d() {
+        for (text, value) in [
+            ("1.0D+00", 1.0),
+            ("-2d-1", -0.2),
+            (".5D1", 5.0),
+            ("8.6D-02", 0.086),
+        ] {
+            let number = Number::parse(text.as_bytes()).unwrap();
+            assert_eq!(
+                (number.double, number.single),
+                (value, value as f32),
+                "{text}"
+            );
+        }
+        for text in [
+            "d", "1d", "1dd1", "1e1d1", "1d1.5", "infd1", "0x1d1", "1d+", "d1", "1d1e1",
+        ] {
+            assert_eq!(Number::parse(text.as_bytes()), None, "{text}");
+        }
+    }
 
     proptest! {
         #[test]

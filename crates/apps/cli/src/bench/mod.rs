@@ -20,6 +20,7 @@ use crate::{
     domain::DomainOptions,
     failure::Failure,
     files,
+    input::{self, FrameOption},
     options::{self, EngineOptions, Precision, Radius},
     output,
     precision::{self, Length},
@@ -59,6 +60,8 @@ pub(crate) struct Args {
     /// Repetitions before those; what learns from times has then settled
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     warmup: u32,
+    #[command(flatten)]
+    frame: FrameOption,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -128,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     // A comparison that this build lacks is refused before anything takes time.
     args.compare.then(|| comparing(1)).transpose()?;
-    let cloud = load(&args.cloud, args.points)?;
+    let cloud = load(&args.cloud, args.points, args.frame)?;
     let mut builder = args.engine.engine(match args.precision {
         Precision::F32 => Radius::Single(radius),
         Precision::F64 => Radius::Double(f64::from(radius)),
@@ -187,14 +190,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The points of a named cloud, or those of a file and the box that it states.
-pub(crate) fn load(cloud: &str, points: usize) -> Result<PointCloud, Failure> {
+pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<PointCloud, Failure> {
     match cloud.parse::<Cloud>() {
+        Ok(_) if frame.frame.is_some() => Err(Failure::Wrong(format!(
+            "--frame is for files, and {cloud} is a named cloud"
+        ))),
         Ok(named) => Ok(PointCloud {
             positions: draw(named, points)?,
             ..PointCloud::default()
         }),
         Err(unknown) if !Path::new(cloud).exists() => Err(unknown.into()),
-        Err(_) => Ok(nearfield_io::read_points(Path::new(cloud))?),
+        Err(_) => {
+            let path = Path::new(cloud);
+            let found = frame.read(path)?;
+            input::tell_unused(path, input::names(&found), &[], &[]);
+            Ok(found)
+        }
     }
 }
 

@@ -1,8 +1,13 @@
 //! Atoms and their charges from files.
 
-use crate::{failure::Failure, files::extension};
+use crate::{
+    failure::Failure,
+    files::extension,
+    input::{self, CHARGE, FrameOption},
+    output::tell,
+};
 use nearfield_grid::memory::{collected, copied};
-use nearfield_io::{Column, PointData, Table, read_points, read_table};
+use nearfield_io::{Column, Frame, Table, read_table};
 use std::path::Path;
 
 const POSITIONS: &str = "positions of atoms";
@@ -14,30 +19,50 @@ pub(super) struct Atoms {
     pub(super) charges: Vec<f64>,
 }
 
-/// Reads atoms. Particle files have the charges as the quantity `charges`; text files as the column
-/// of that name, or as the fourth column where columns have no names.
-pub(super) fn read(path: &Path, charges: &str) -> Result<Atoms, Failure> {
+/// Reads atoms. Particle files have the charges as a quantity of the name `charges`, or, where none
+/// is given, of one that charges usually have; text files as a column of such a name, or as the
+/// fourth column where columns have no names.
+pub(super) fn read(
+    path: &Path,
+    charges: Option<&str>,
+    frame: FrameOption,
+) -> Result<Atoms, Failure> {
+    let given: Vec<&str> = charges.into_iter().collect();
+    let charges = if given.is_empty() { CHARGE } else { &given };
     if ["xyz", "extxyz", "vtk", "vtp", "vtu"].contains(&extension(path).as_str()) {
-        of_points(path, charges)
-    } else {
-        of_table(path, &read_table(path)?, charges)
+        return of_points(path, charges, frame);
     }
+    if let Some(Frame::Number(2..)) = frame.frame {
+        return Err(refused(path, "a table has one frame"));
+    }
+    of_table(path, &read_table(path)?, charges)
 }
 
 fn refused(path: &Path, message: impl std::fmt::Display) -> Failure {
     Failure::Wrong(format!("{}: {message}", path.display()))
 }
 
-fn of_points(path: &Path, name: &str) -> Result<Atoms, Failure> {
-    let cloud = read_points(path)?;
-    let found = cloud.quantity(name).filter(|data| data.components() == 1);
-    let charges = found.map(PointData::doubles).ok_or_else(|| {
-        refused(
-            path,
-            format!("the points have no quantity {name}: name that of the charges by --charges"),
-        )
-    })?;
-    let charges = collected(charges, CHARGES)?;
+fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, Failure> {
+    let cloud = frame.read(path)?;
+    let found = input::quantity(&cloud, names).filter(|data| data.components() == 1);
+    let Some(found) = found else {
+        let names = names.join(", ");
+        let message =
+            format!("the points have no quantity {names}: name that of the charges by --charges");
+        return Err(refused(path, message));
+    };
+    let charges = collected(found.doubles(), CHARGES)?;
+    input::tell_unused(path, input::names(&cloud), &[found.name()], CHARGE);
+    let axes = cloud.simulation_box.map(|cell| cell.periodic);
+    if axes
+        .or(cloud.periodic_without_box)
+        .is_some_and(|axes| axes != [false; 3])
+    {
+        let path = path.display();
+        tell(format_args!(
+            "{path}: its periodic box is not used: atoms count where they are"
+        ));
+    }
     let positions = match cloud.positions_f64 {
         Some(positions) => positions,
         None => collected(cloud.positions.iter().map(|x| x.map(f64::from)), POSITIONS)?,
@@ -45,7 +70,7 @@ fn of_points(path: &Path, name: &str) -> Result<Atoms, Failure> {
     Ok(Atoms { positions, charges })
 }
 
-fn of_table(path: &Path, table: &Table, name: &str) -> Result<Atoms, Failure> {
+fn of_table(path: &Path, table: &Table, charges: &[&str]) -> Result<Atoms, Failure> {
     let place = |name: &str| {
         table
             .place(name)
@@ -58,8 +83,24 @@ fn of_table(path: &Path, table: &Table, name: &str) -> Result<Atoms, Failure> {
                 format!("{width} columns without names: 4 are needed, x, y, z and the charge");
             return Err(refused(path, message));
         }
-        (false, _) => [place("x")?, place("y")?, place("z")?, place(name)?],
+        (false, _) => {
+            let charge = charges.iter().find_map(|name| table.place(name));
+            let missing = || refused(path, format!("there is no column {}", charges.join(", ")));
+            [
+                place("x")?,
+                place("y")?,
+                place("z")?,
+                charge.ok_or_else(missing)?,
+            ]
+        }
     };
+    let used = places.map(|place| table.names().get(place).map_or("", String::as_str));
+    input::tell_unused(
+        path,
+        table.names().iter().map(String::as_str),
+        &used,
+        CHARGE,
+    );
     let numbers = |place: usize| match &table.columns()[place] {
         Column::Numbers(numbers) => Ok(numbers),
         Column::Text { line, text } => Err(refused(

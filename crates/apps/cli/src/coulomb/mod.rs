@@ -6,6 +6,7 @@ mod cutoff;
 use crate::{
     failure::Failure,
     files::{self, extension},
+    input::FrameOption,
     options::{Precision, Radius, RadiusText},
     output::{self, milliseconds},
     precision::{self, Length},
@@ -46,9 +47,12 @@ pub(crate) struct Args {
     /// Only atoms within this distance of a grid point count for it
     #[arg(long, value_name = "R")]
     cutoff: Option<RadiusText>,
-    /// Name of the column or quantity of charges
-    #[arg(long, value_name = "NAME", default_value = "charge")]
-    charges: String,
+    /// Name of the column or quantity of charges [default: the first of charge, charges, q and
+    /// initial_charges]
+    #[arg(long, value_name = "NAME")]
+    charges: Option<String>,
+    #[command(flatten)]
+    frame: FrameOption,
     /// Softening length; 0 for none: atoms at the very place of a grid point then add nothing to it
     #[arg(long, value_name = "E", default_value_t = 0.0)]
     softening: f64,
@@ -145,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         files::check_extension(path, "potentials", &["npy", "vti"])?;
     }
     let begin = Instant::now();
-    let atoms = atoms::read(&args.atoms, &args.charges)?;
+    let atoms = atoms::read(&args.atoms, args.charges.as_deref(), args.frame)?;
     let grid = SampleGrid {
         dims: args.grid,
         spacing: args.spacing,

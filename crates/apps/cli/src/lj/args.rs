@@ -3,13 +3,16 @@
 use super::run;
 use crate::{
     domain::DomainOptions,
-    options::{EngineOptions, Precision},
+    failure::Failure,
+    files::sum_of,
+    input::FrameOption,
+    options::{EngineOptions, Precision, name},
     precision::{self, Length},
 };
 use nearfield::kernels::{Mixing, Screening, Truncation};
-use nearfield_files::Plan;
+use nearfield_files::{Plan, Run, checksum};
 use nearfield_grid::memory::{Shortage, collected};
-use nearfield_md::{Options, System};
+use nearfield_md::{FieldFile, Options, Simulation, System};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -41,8 +44,8 @@ pub(crate) struct Args {
     /// How coefficients of unlike atoms follow from those of like ones
     #[arg(long, value_enum, default_value_t = Rule::LorentzBerthelot)]
     pub(super) mixing: Rule,
-    /// Let charges act within the cut-off: those of the file's column charge, charges or q, or else
-    /// of the coefficients
+    /// Let charges act within the cut-off: those of the file's column charge, charges, q or
+    /// initial_charges, or else of the coefficients
     #[arg(long)]
     pub(super) charges: bool,
     /// Treatment of the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
@@ -56,6 +59,8 @@ pub(crate) struct Args {
     /// where f32 would move an atom by more than a thousandth of the cut-off, else f32]
     #[arg(long, value_enum)]
     pub(super) precision: Option<Precision>,
+    #[command(flatten)]
+    pub(super) frame: FrameOption,
     #[command(flatten)]
     pub(super) domain: DomainOptions,
     #[command(flatten)]
@@ -145,6 +150,36 @@ impl Args {
             value: self.cutoff,
         };
         Ok(precision::choose(self.precision, Some(&inside), cutoff))
+    }
+
+    /// The run by its settings; that of a checkpoint adds its input.
+    pub(super) fn describe(
+        &self,
+        precision: Precision,
+        coefficients: &FieldFile,
+        simulation: &mut Simulation,
+        before: Option<&Run>,
+    ) -> Result<Run, Failure> {
+        let known = checksum(format!("{coefficients:?}").as_bytes());
+        let mut run = Run::new("lj")
+            .set("cutoff", self.cutoff)
+            .set("shift", name(self.shift))
+            .set("precision", name(precision))
+            .set("coefficients", format_args!("{known:016x}"))
+            .set("mixing", name(self.mixing));
+        if self.charges {
+            run = run
+                .set("coulomb", format_args!("{:?}", self.coulomb))
+                .set("coulomb-constant", self.coulomb_constant);
+        }
+        let skin = self.run.skin(self.cutoff, self.engine.device);
+        run = self.run.settings(run, skin);
+        if let Some(before) = before {
+            return Ok(run.after(before));
+        }
+        let system = simulation.system()?;
+        let vectors = system.positions().iter().chain(system.velocities());
+        Ok(run.set("atoms", sum_of(vectors.flatten().copied())?))
     }
 
     pub(super) fn options(&self, precision: Precision) -> Options {

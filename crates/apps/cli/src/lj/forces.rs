@@ -13,7 +13,7 @@ pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Re
     match extension(path).as_str() {
         "extxyz" | "xyz" => {
             let forces = copied(run.forces()?, FORCES)?;
-            let mut file = Trajectory::open(path, names, false)?;
+            let mut file = Trajectory::create(path, names)?;
             Ok(file.frame_with_forces(run.system()?, 0.0, &forces)?)
         }
         "csv" => write_table(path, run, &names),

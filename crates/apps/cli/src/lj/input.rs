@@ -1,19 +1,14 @@
 //! What `nearfield lj` is given: atoms, and how they act on each other.
 
-use super::args::Args;
-use crate::{domain::Boundaries, failure::Failure, files::extension};
+use super::{args::Args, columns::Columns};
+use crate::{domain::Boundaries, failure::Failure, files::extension, input::CHARGE};
 use nearfield::kernels::{Coefficients, CutoffCoulomb, LennardJones};
 use nearfield_grid::memory::{collected, copied, filled};
-use nearfield_io::{Column, Dimensions, PointCloud, Table};
+use nearfield_io::{Dimensions, Frame, PointCloud};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
 use std::path::Path;
 
 const ATOMS: &str = "the atoms of a file";
-
-/// Names under which files have charges.
-const CHARGES: [&str; 3] = ["charge", "charges", "q"];
-/// Names under which files have velocities.
-const VELOCITIES: [&str; 4] = ["velo", "vel", "velocity", "velocities"];
 
 /// The coefficients of the file or of the command line.
 pub(super) fn coefficients(args: &Args) -> Result<FieldFile, Failure> {
@@ -70,13 +65,18 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
 
 fn no_charges(path: &Path) -> Failure {
     Failure::Wrong(format!(
-        "--charges: {} has no column or quantity charge, charges or q, and no kind of its atoms has \
-         a charge by --coefficients: give either, or leave out --charges",
-        path.display()
+        "--charges: {} has no column or quantity {}, and no kind of its atoms has a charge by \
+         --coefficients: give either, or leave out --charges",
+        path.display(),
+        CHARGE.join(", ")
     ))
 }
 
 fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
+    if let Some(Frame::Number(2..)) = args.frame.frame {
+        let message = format!("{}: a .txt of the NIST form has one frame", path.display());
+        return Err(Failure::Wrong(message));
+    }
     let system = read_nist(path)?;
     match args.domain.of(None, Dimensions::Three)? {
         None => Ok(system),
@@ -88,7 +88,7 @@ fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
 }
 
 fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System, Failure> {
-    let cloud = nearfield_io::read_points(path)?;
+    let cloud = args.frame.read(path)?;
     let boundaries = args.domain.boundaries(&cloud)?;
     let cell = boundaries.map_or(Ok(Cell::OPEN), cell)?;
     let positions = match &cloud.positions_f64 {
@@ -96,48 +96,20 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
         None => collected(cloud.positions.iter().map(|at| at.map(f64::from)), ATOMS)?,
     };
     let types = types(args, path, &cloud, coefficients)?;
-    let system = System::new(positions, cell)?;
-    let mut system = system.with_types(types, coefficients.masses.clone())?;
-    if args.charges && extension(path) == "csv" {
-        let table = nearfield_io::read_table(path)?;
-        let place = CHARGES.iter().find_map(|name| table.place(name));
-        if let Some(place) = place {
-            system = system.with_charges(of_column(path, &table, place)?)?;
-        }
+    let mut columns = Columns::new(path, &cloud)?;
+    let masses = columns.masses(coefficients, &types)?;
+    // Checks the masses, by which momenta are divided.
+    let mut system = System::new(positions, cell)?.with_types(types, masses.clone())?;
+    if let Some(velocities) = columns.velocities(&masses, system.types())? {
+        system = system.with_velocities(velocities)?;
     }
-    if let Some(charges) = find(&cloud, &CHARGES).filter(|_| args.charges) {
-        let charges = charges.scalars_of().ok_or_else(|| {
-            let path = path.display();
-            Failure::Wrong(format!(
-                "--charges: {path} has not one number a point as charge, charges or q"
-            ))
-        })?;
-        system = system.with_charges(collected(charges, ATOMS)?)?;
+    if args.charges
+        && let Some(charges) = columns.charges()?
+    {
+        system = system.with_charges(charges)?;
     }
-    if let Some(velocities) = find(&cloud, &VELOCITIES).and_then(|data| data.vectors_of()) {
-        let velocities = velocities.map(|v| v.map(f64::from));
-        system = system.with_velocities(collected(velocities, ATOMS)?)?;
-    }
+    columns.tell(args.charges);
     Ok(system)
-}
-
-/// Charges of a table, whose points are read without its other columns.
-fn of_column(path: &Path, table: &Table, place: usize) -> Result<Vec<f32>, Failure> {
-    match &table.columns()[place] {
-        Column::Numbers(charges) => {
-            let single = charges.iter().map(|&charge| charge as f32);
-            Ok(collected(single, ATOMS)?)
-        }
-        Column::Text { line, text } => Err(Failure::Wrong(format!(
-            "{}, line {line}, column {}: the charge {text} is not a number",
-            path.display(),
-            place + 1
-        ))),
-    }
-}
-
-fn find<'a>(cloud: &'a PointCloud, names: &[&str]) -> Option<&'a nearfield_io::PointData<'static>> {
-    names.iter().find_map(|name| cloud.quantity(name))
 }
 
 /// The kind of every atom by its name.

@@ -2,6 +2,7 @@
 //! runs.
 
 mod args;
+mod columns;
 mod forces;
 mod input;
 mod run;
@@ -15,9 +16,11 @@ use crate::{
 };
 use args::Shift;
 use indicatif::HumanCount;
+use nearfield_files::Run;
 use nearfield_md::{Checkpoint, Simulation};
+use run::Runs;
 use serde::Serialize;
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -39,9 +42,11 @@ struct Summary {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.run.check_output()?;
     let coefficients = input::coefficients(args)?;
+    let mut before = None;
     let (precision, mut run) = match &args.run.restart {
         Some(path) => {
             let checkpoint = Checkpoint::read(path)?;
+            before = Some(run_before(&checkpoint, path)?);
             let precision = args.precision_for(checkpoint.system())?;
             let (field, options) = (input::field(args, &coefficients)?, args.options(precision));
             (precision, Simulation::resume(checkpoint, field, options)?)
@@ -55,7 +60,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let begin = Instant::now();
     let depth = (coefficients.types.iter()).fold(0.0, |most: f64, of| most.max(of.epsilon));
-    let done = args.run.run(&mut run, coefficients.names, depth)?;
+    let runs = Runs {
+        here: args.describe(precision, &coefficients, &mut run, before.as_ref())?,
+        before,
+    };
+    let done = args.run.run(&mut run, coefficients.names, depth, runs)?;
     let seen = run.look()?;
     let beyond = run.long_range()?;
     let summary = Summary {
@@ -73,6 +82,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         milliseconds: milliseconds(begin),
     };
     output::print(args.json, &summary, || summary.lines())
+}
+
+/// The run that wrote a checkpoint.
+fn run_before(checkpoint: &Checkpoint, path: &Path) -> Result<Run, Failure> {
+    let text = str::from_utf8(checkpoint.notes()).map_err(|error| error.to_string());
+    let run = text.and_then(Run::parse);
+    run.map_err(|reason| {
+        let path = path.display();
+        Failure::Wrong(format!(
+            "checkpoint {path}: its notes are not those of nearfield lj: {reason}"
+        ))
+    })
 }
 
 impl Summary {

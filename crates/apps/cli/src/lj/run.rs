@@ -3,12 +3,12 @@
 use super::forces;
 use crate::{
     failure::Failure,
-    files::{self, GrowingTable},
+    files::{self, GrowingTable, goes_on, open_growing, remove_leftovers},
     options,
     progress::progress_bar,
 };
 use nearfield::Device;
-use nearfield_files::Plan;
+use nearfield_files::{Plan, Run};
 use nearfield_grid::memory::copied;
 use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
 use serde::Serialize;
@@ -42,14 +42,21 @@ pub(crate) struct Args {
     /// Steps between checkpoints, which go to run.checkpoint in the folder of the output
     #[arg(long, value_name = "N", value_parser = options::steps, requires_all = ["output", "steps"])]
     checkpoint: Option<u64>,
-    /// Go on from a checkpoint, with the other flags as they were; frames are appended
-    #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]
+    /// Go on from a checkpoint, with the other flags as they were: where its files are, from its
+    /// moment on; in a new folder, with files of their own
+    #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "frame", "temperature"])]
     pub(super) restart: Option<PathBuf>,
     /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv
     /// and run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or
     /// .csv
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
+}
+
+/// The run by its settings, and that of the checkpoint which it goes on from.
+pub(super) struct Runs {
+    pub(super) here: Run,
+    pub(super) before: Option<Run>,
 }
 
 /// How a run went.
@@ -71,6 +78,7 @@ pub(super) struct Summary {
 /// Files that a run writes.
 struct Files {
     folder: PathBuf,
+    run: Run,
     trajectory: Trajectory,
     observations: GrowingTable,
 }
@@ -136,12 +144,23 @@ impl Args {
         }
     }
 
+    /// Adds the settings that decide how atoms move.
+    pub(super) fn settings(&self, run: Run, skin: f32) -> Run {
+        let run = run.set("dt", self.dt).set("every", self.every);
+        let run = run.set("skin", skin);
+        match self.temperature {
+            Some(temperature) => run.set("temperature", temperature).set("seed", self.seed),
+            None => run,
+        }
+    }
+
     /// Runs the steps that are asked for; `None` where there are none.
     pub(super) fn run(
         &self,
         simulation: &mut Simulation,
         names: Vec<String>,
         depth: f64,
+        of: Runs,
     ) -> Result<Option<Summary>, Failure> {
         let Some(steps) = self.steps else {
             if let Some(path) = &self.output {
@@ -151,12 +170,13 @@ impl Args {
         };
         // Blown-up moments are not written: what is there stays good.
         let guard = EnergyGuard::new(&simulation.look()?, simulation.atoms(), depth);
-        let follow = self.restart.is_some();
+        let before = self.restart.as_deref().zip(of.before.as_ref());
+        let begins = before.is_none();
         let mut files = match &self.output {
-            Some(folder) => Some(Files::open(folder, names, follow)?),
+            Some(folder) => Some(Files::open(folder, names, of.here, before)?),
             None => None,
         };
-        if let Some(files) = files.as_mut().filter(|_| !follow) {
+        if let Some(files) = files.as_mut().filter(|_| begins) {
             files.observe(simulation, &guard)?;
         }
         let bar = progress_bar(steps);
@@ -175,10 +195,9 @@ impl Args {
             let due = self
                 .checkpoint
                 .is_some_and(|every| simulation.steps().is_multiple_of(every));
-            if let Some(files) = files.as_ref().filter(|_| due) {
+            if let Some(files) = files.as_mut().filter(|_| due) {
                 guard.check(&simulation.look()?)?;
-                let path = files.folder.join(CHECKPOINT);
-                simulation.checkpoint()?.write(path)?;
+                files.save(simulation)?;
             }
         }
         bar.finish_and_clear();
@@ -199,17 +218,39 @@ impl Args {
 }
 
 impl Files {
-    fn open(folder: &Path, names: Vec<String>, follow: bool) -> Result<Self, Failure> {
+    /// Those of a run that begins, or that goes on from a checkpoint of the run `before`.
+    fn open(
+        folder: &Path,
+        names: Vec<String>,
+        run: Run,
+        before: Option<(&Path, &Run)>,
+    ) -> Result<Self, Failure> {
         nearfield_files::make_folder(folder).map_err(Failure::atoms(folder))?;
-        let table = folder.join(OBSERVATIONS);
+        remove_leftovers(folder.join(CHECKPOINT));
+        let there = match before {
+            Some((path, before)) => goes_on(folder, &run, path, before)?.then_some(before),
+            None => None,
+        };
+        let trajectory = open_growing(folder, TRAJECTORY, there)?;
+        let table = open_growing(folder, OBSERVATIONS, there)?;
         let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
-        let observations =
-            GrowingTable::open(&table, header, follow).map_err(Failure::atoms(&table))?;
         Ok(Self {
-            trajectory: Trajectory::open(folder.join(TRAJECTORY), names, follow)?,
+            trajectory: Trajectory::over(trajectory, names).with_masses(),
             folder: folder.to_owned(),
-            observations,
+            run,
+            observations: match there {
+                Some(_) => GrowingTable::go_on(table),
+                None => GrowingTable::create(table, header)?,
+            },
         })
+    }
+
+    /// Writes a checkpoint. All frames and observations are on the disk before.
+    fn save(&mut self, simulation: &mut Simulation) -> Result<(), Failure> {
+        let grown = [self.trajectory.grown()?, self.observations.grown()?];
+        let notes = self.run.clone().grown(grown).to_text();
+        let checkpoint = simulation.checkpoint()?.with_notes(notes.into_bytes());
+        Ok(checkpoint.write(self.folder.join(CHECKPOINT))?)
     }
 
     fn observe(&mut self, simulation: &mut Simulation, guard: &EnergyGuard) -> Result<(), Failure> {
@@ -231,8 +272,7 @@ impl Files {
         let line = format!(
             "{step},{time},{potential},{kinetic},{total},{temperature},{virial},{px},{py},{pz}"
         );
-        let written = self.observations.line(&line);
-        written.map_err(Failure::atoms(&self.folder.join(OBSERVATIONS)))
+        self.observations.line(&line)
     }
 }
 

@@ -16,7 +16,9 @@ use crate::{
     bench::{self, Work},
     domain::DomainOptions,
     failure::Failure,
-    files, options, output,
+    files,
+    input::FrameOption,
+    options, output,
 };
 use nearfield::{
     Device,
@@ -96,6 +98,8 @@ pub(crate) struct Args {
     /// Worker threads of the CPU backend of hybrid; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
+    #[command(flatten)]
+    frame: FrameOption,
     #[command(flatten)]
     domain: DomainOptions,
     /// Instead of one machine, check policy model on N random emulated ones (GPUs of 0.05 to 50
@@ -186,7 +190,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reads or makes the points.
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
-    let points = bench::load(cloud, args.points)?;
+    let points = bench::load(cloud, args.points, args.frame)?;
     if points.positions.is_empty() {
         return Err(Failure::Wrong(format!(
             "{cloud} holds no points: there is nothing to divide"

@@ -3,10 +3,13 @@
 mod bench;
 mod files;
 mod gpu;
+mod input;
 mod lj;
 mod memory;
 mod nbody;
 mod neighbors;
+#[cfg(unix)]
+mod resume;
 mod scene;
 #[cfg(unix)]
 mod streams;

@@ -92,11 +92,11 @@ impl<N: DeviceNeighborhood + 'static> Body for DeviceBody<N> {
         let (rank, ranks) = (self.rank(), self.near().ranks());
         if ranks == 1 {
             let moment = self.moment(config, 0, 0.0)?.wait()?;
-            return take(0, &moment.into_fluid());
+            return take(0, &moment.into_fluid(), None);
         }
         let fluid = self.depart().and_then(land);
         let fluid = self.own(fluid)?;
-        fluid.in_parts(self.all[0], [rank, ranks], take, |ids, part| {
+        fluid.in_parts(None, self.all[0], [rank, ranks], take, |ids, part| {
             self.near().gather(Set::Fluid, Some(ids), part)
         })
     }

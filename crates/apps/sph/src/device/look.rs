@@ -59,6 +59,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
                 pressure: still.clone().map(|one| one[1]).collect(),
                 roughness: still.map(|one| one[2]).collect(),
             },
+            forces: None,
         })
     }
 }

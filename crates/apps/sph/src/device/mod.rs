@@ -102,7 +102,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         matter: Matter,
         wall_ids: &[u64],
     ) -> Result<Self, Error> {
-        let Matter { fluid, walls } = &matter;
+        let Matter { fluid, walls, .. } = &matter;
         let mut all = [fluid.len() as f64, walls.len() as f64];
         near.together(&mut all, &mut [])?;
         let all = all.map(|count| count as usize);

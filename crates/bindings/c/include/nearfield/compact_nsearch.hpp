@@ -7,9 +7,10 @@
  * Their conventions are kept where they differ from Nearfield's: points are neighbours when they
  * are strictly closer than the radius, positions are not copied when sets are added but read
  * whenever neighbours are searched, sets that are not dynamic are read again only after z_sort(),
- * set_radius() or set_active(), and lists of inactive pairs are empty. The order inside a list is
- * unspecified there and here. Coordinates are double where USE_DOUBLE is defined, as there, else
- * float. Failures are thrown as nearfield::error.
+ * set_radius() or set_active(), and lists of inactive pairs are empty. A copy of a PointSet owns
+ * the lists that were found for it. The order inside a list is unspecified there and here.
+ * Coordinates are double where USE_DOUBLE is defined, as there, else float. Failures are thrown as
+ * nearfield::error.
  *
  * Threads may ask for the neighbours of single points and positions at the same time, for instance
  * in a loop of OpenMP, and read the lists that were found. No other call may run beside them.
@@ -23,7 +24,10 @@
 #include "../nearfield.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #ifndef NEARFIELD_COMPACT_NSEARCH_DEVICE
 #define NEARFIELD_COMPACT_NSEARCH_DEVICE "auto"
@@ -62,6 +66,64 @@ private:
     std::size_t size_;
 };
 
+namespace detail {
+
+/* Lists of a pair of sets: a view of the engine's, or, of a copy, memory of its own, because the
+ * next search writes over the engine's. */
+class SetLists {
+public:
+    SetLists() = default;
+    explicit SetLists(const nf_lists &view) noexcept : raw_(view) {}
+    SetLists(SetLists &&other) noexcept
+        : raw_(std::exchange(other.raw_, nf_lists())), own_(std::move(other.own_)) {}
+    SetLists &operator=(SetLists &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(own_, other.own_);
+        return *this;
+    }
+
+    SetLists(const SetLists &other) : raw_(other.raw_), own_(other.own_) {
+        if (own_ || raw_.points == 0) {
+            return;
+        }
+        const auto own = std::make_shared<Own>();
+        own->indices.reserve(static_cast<std::size_t>(raw_.pairs));
+        own->start.reserve(raw_.points);
+        own->count.assign(raw_.count, raw_.count + raw_.points);
+        for (std::size_t i = 0; i < raw_.points; ++i) {
+            own->start.push_back(own->indices.size());
+            const std::uint32_t *first = raw_.indices + raw_.start[i];
+            own->indices.insert(own->indices.end(), first, first + raw_.count[i]);
+        }
+        raw_.start = own->start.data();
+        raw_.count = own->count.data();
+        raw_.indices = own->indices.data();
+        own_ = own;
+    }
+
+    SetLists &operator=(const SetLists &other) {
+        if (this != &other) {
+            *this = SetLists(other);
+        }
+        return *this;
+    }
+
+    const nf_lists &raw() const noexcept { return raw_; }
+
+private:
+    struct Own {
+        std::vector<std::uint64_t> start;
+        std::vector<std::uint32_t> count;
+        std::vector<std::uint32_t> indices;
+    };
+
+    nf_lists raw_ = {};
+    /* Not changed once it is there, so copies of copies share it. */
+    std::shared_ptr<const Own> own_;
+};
+
+} // namespace detail
+
 template <class Number> class BasicNeighborhoodSearch;
 
 /* A set of points of the caller, and what was found for it. */
@@ -72,26 +134,28 @@ public:
         if (point_set >= lists_.size()) {
             return 0;
         }
-        const nf_lists &lists = lists_[point_set];
+        const nf_lists &lists = lists_[point_set].raw();
         return i < lists.points ? lists.count[i] : 0;
     }
 
     /* Index of the kth neighbour of point i in another set; k must be below n_neighbors(). */
     unsigned int neighbor(unsigned int point_set, unsigned int i, unsigned int k) const noexcept {
-        const nf_lists &lists = lists_[point_set];
+        const nf_lists &lists = lists_[point_set].raw();
         return lists.indices[lists.start[i] + k];
     }
 
     /* All neighbours of point i in another set. */
     NeighborList neighbor_list(unsigned int point_set, unsigned int i) const noexcept {
-        if (point_set >= lists_.size() || i >= lists_[point_set].points) {
+        if (point_set >= lists_.size() || i >= lists_[point_set].raw().points) {
             return {nullptr, 0};
         }
-        const nf_lists &lists = lists_[point_set];
+        const nf_lists &lists = lists_[point_set].raw();
         return {lists.indices + lists.start[i], lists.count[i]};
     }
 
     std::size_t n_points() const noexcept { return n_; }
+    /* The array of the caller's that the points are read from. */
+    const Number *GetPoints() const noexcept { return x_; }
     bool is_dynamic() const noexcept { return dynamic_; }
     void set_dynamic(bool dynamic) noexcept { dynamic_ = dynamic; }
     void *get_user_data() const noexcept { return user_data_; }
@@ -122,7 +186,7 @@ private:
     /* Not read since it was added, resized or sorted. */
     bool changed_ = true;
     /* By the number of the other set; empty ones for those that are not searched. */
-    std::vector<nf_lists> lists_;
+    std::vector<detail::SetLists> lists_;
     std::vector<std::uint32_t> order_;
     /* Whether there is an order. */
     bool is_sorted_ = false;
@@ -188,14 +252,15 @@ public:
         }
         /* The old ones are written over, also by a search that fails. */
         for (PointSet &set : sets_) {
-            std::fill(set.lists_.begin(), set.lists_.end(), nf_lists());
+            std::fill(set.lists_.begin(), set.lists_.end(), detail::SetLists());
         }
         engine_.find_neighbors();
         for (unsigned int targets = 0; targets < sets_.size(); ++targets) {
             for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
-                nf_lists &lists = sets_[targets].lists_[sources];
-                lists = is_active(targets, sources) ? engine_.neighbors(targets, sources).raw()
-                                                    : nf_lists();
+                if (is_active(targets, sources)) {
+                    sets_[targets].lists_[sources] =
+                        detail::SetLists(engine_.neighbors(targets, sources).raw());
+                }
             }
         }
     }
@@ -235,13 +300,14 @@ public:
     /* Reads the points of all dynamic sets, and of others that have to be read. */
     void update_point_sets() {
         for (unsigned int i = 0; i < sets_.size(); ++i) {
-            PointSet &set = sets_[i];
-            if (set.dynamic_ || set.changed_) {
-                engine_.update(i, positions<Number>(set.x_, set.n_));
-                set.changed_ = false;
+            if (sets_[i].dynamic_ || sets_[i].changed_) {
+                read(i);
             }
         }
     }
+
+    /* Reads the points of one set, which may be one that is not dynamic. */
+    void update_point_set(int i) { read(known(static_cast<unsigned int>(i))); }
 
     /* Nothing is left to do for it here: set_active() takes effect at once. */
     void update_activation_table() {}
@@ -301,6 +367,12 @@ public:
     nearfield::engine &engine() { return engine_; }
 
 private:
+    void read(unsigned int i) {
+        PointSet &set = sets_[i];
+        engine_.update(i, positions<Number>(set.x_, set.n_));
+        set.changed_ = false;
+    }
+
     void reread() {
         for (PointSet &set : sets_) {
             set.changed_ = true;

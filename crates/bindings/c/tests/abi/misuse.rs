@@ -550,6 +550,31 @@ fn queries_and_sums_run_side_by_side_on_one_engine() {
     );
 }
 
+#[test]
+fn the_last_error_stays_in_one_place_and_is_cut_there() {
+    let place = nf_last_error();
+    // SAFETY: the place is the text of the last failure for as long as the thread runs.
+    let text = || {
+        unsafe { CStr::from_ptr(place) }
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(text(), "");
+    for name in ["one", &"long".repeat(1000), &"ä".repeat(2000), "two"] {
+        let name = std::ffi::CString::new(name).unwrap();
+        let mut options = options(1.0);
+        options.device = name.as_ptr();
+        let mut engine = ptr::null_mut();
+        // SAFETY: the options and the place are there.
+        let status = unsafe { nf_engine_new(&options, &mut engine) };
+        assert_eq!((status, nf_last_error()), (NfStatus::BadArgument, place));
+        let found = text();
+        let whole = found.contains(name.to_str().unwrap());
+        assert!(whole || (found.ends_with(" [...]") && found.len() > 4080 && found.len() < 4096));
+    }
+}
+
 /// Frees what is no engine when its thread ends.
 struct FreesAtTheEnd;
 
@@ -557,7 +582,7 @@ impl Drop for FreesAtTheEnd {
     fn drop(&mut self) {
         assert_eq!(nf_engine_free(5 as *mut NfEngine), NfStatus::BadHandle);
         // SAFETY: never null.
-        assert!(unsafe { CStr::from_ptr(nf_last_error()) }.is_empty());
+        assert!(!unsafe { CStr::from_ptr(nf_last_error()) }.is_empty());
     }
 }
 
@@ -568,7 +593,7 @@ thread_local! {
 #[test]
 fn a_call_that_fails_while_its_thread_ends_returns() {
     let ended = std::thread::spawn(|| {
-        // Made before the place of the thread's error text, and so gone after it.
+        // Made before there is an error text, whose place is there to the end.
         AT_THE_END.with(|_| ());
         assert_eq!(nf_engine_free(5 as *mut NfEngine), NfStatus::BadHandle);
     });

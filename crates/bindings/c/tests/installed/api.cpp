@@ -110,6 +110,18 @@ int main() {
         thread.join();
     }
 
+    // With one argument a set searches itself, whatever its number.
+    {
+        nearfield::engine two(nearfield::options(1.5));
+        two.add_points(std::vector<std::array<float, 3>>(3));
+        const auto second = two.add_points(points);
+        two.find_neighbors();
+        std::vector<std::uint32_t> counts(points.size());
+        two.count_neighbors(second, counts);
+        expect(counts[555] == 18 && two.neighbors(second)[555].size() == 18, "the set itself");
+        expect(two.to_csr(second).indices == two.to_csr(second, second).indices, "and as a copy");
+    }
+
     // Points and sets leave; a removed set is refused by name, and its number is not given again.
     std::vector<std::array<float, 3>> kept;
     std::vector<std::uint8_t> keep(points.size());

@@ -69,7 +69,75 @@ static void compare(NeighborhoodSearch &search, const std::vector<const Points *
     }
 }
 
+// A copy of a set owns its lists: it keeps them through later searches, and when the search is gone.
+static void check_copies() {
+    Points points = cloud(400, 7);
+    std::vector<nearfield::compact_nsearch::PointSet> copies;
+    std::vector<std::vector<unsigned int>> expected;
+    {
+        NeighborhoodSearch search(Real(1.0));
+        const unsigned int set = search.add_point_set(points[0].data(), points.size());
+        search.find_neighbors();
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            expected.push_back(near(points[i], points, Real(1.0), long(i)));
+        }
+        const auto copy = search.point_set(set);
+        copies = search.point_sets();
+        copies.push_back(copy);
+        copies.push_back(copies[0]);
+        expect(copy.GetPoints() == points[0].data(), "a set knows its array");
+        // Far more points, so that the engine's memory is another; then a search that fails.
+        Points more = cloud(20000, 8);
+        search.resize_point_set(set, more[0].data(), more.size());
+        search.find_neighbors();
+        more[3][1] = std::numeric_limits<Real>::infinity();
+        try {
+            search.find_neighbors();
+            expect(false, "infinity is refused");
+        } catch (const nearfield::error &) {
+        }
+        copies.push_back(search.point_set(set));
+        copies.pop_back();
+        // A copy takes the place of the set.
+        search.resize_point_set(set, points[0].data(), points.size());
+        search.point_set(set) = copies[1];
+        search.find_neighbors();
+        expect(search.point_set(set).n_neighbors(set, 5) == expected[5].size(), "found anew");
+    }
+    copies.erase(copies.begin());
+    expect(copies.size() == 2, "two copies are left");
+    for (const auto &copy : copies) {
+        for (unsigned int i = 0; i < points.size(); ++i) {
+            const auto list = copy.neighbor_list(0, i);
+            std::vector<unsigned int> found(list.begin(), list.end());
+            std::sort(found.begin(), found.end());
+            expect(found == expected[i], "a copy keeps its lists");
+        }
+    }
+}
+
+// One set is read by itself, also one that is not dynamic.
+static void check_one_set() {
+    Points wall = cloud(300, 9);
+    NeighborhoodSearch search(Real(1.0));
+    const unsigned int set = search.add_point_set(wall[0].data(), wall.size(), false);
+    search.find_neighbors();
+    const Points moved = cloud(300, 10);
+    std::copy(moved.begin(), moved.end(), wall.begin());
+    search.update_point_set(int(set));
+    search.find_neighbors(false);
+    compare(search, {&wall});
+    try {
+        search.update_point_set(7);
+        expect(false, "there is no such set");
+    } catch (const nearfield::error &error) {
+        expect(error.status() == NF_STATUS_UNKNOWN_POINT_SET, "a set that is not there is refused");
+    }
+}
+
 int main() {
+    check_copies();
+    check_one_set();
     Points fluid = cloud(700, 1), wall = cloud(300, 2);
     NeighborhoodSearch search(Real(1.0), true);
     int data = 0;

@@ -50,6 +50,14 @@ int main(void) {
     EXPECT(nf_neighbors_of(engine, &lists, 1, &neighbors, &count), NF_STATUS_OUT_OF_DATE);
     EXPECT(nf_set_radius(engine, -0.25), NF_STATUS_SETUP);
 
+    /* The usual way to print a failure, in whichever order the arguments are evaluated. */
+    char line[300];
+    snprintf(line, sizeof line, "%d (%s)", (int)nf_set_radius(engine, -0.5), nf_last_error());
+    if (strncmp(line, "5 (", 3) != 0 || strstr(line, "radius") == NULL) {
+        fprintf(stderr, "%s\n", line);
+        return 1;
+    }
+
     char text[200];
     size_t needed = 0;
     EXPECT(nf_engine_error(engine, text, sizeof text, &needed), NF_STATUS_OK);

@@ -6,8 +6,10 @@
 array([1], dtype=uint32)
 
 The library is unit-free: the radius and the box are in the unit of the coordinates. A point is a
-neighbour of another when their distance is at most the radius; only a point itself is left out.
-Coordinates of type float32 are searched in single, of type float64 in double precision.
+neighbour of another when their distance is at most the radius (``strict=True``: less, as in ASE and
+matscipy); only a point itself is left out. Half lists hold the pair of i < j in the list of i alone.
+Coordinates of type float32 are searched in single, of type float64, whole numbers and lists in double
+precision.
 
 Arrays that are on a GPU stay there with ``DeviceEngine``.
 """

@@ -1,4 +1,4 @@
-from typing import Any, Literal, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Iterator, Literal, Optional, Protocol, Sequence, Tuple, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -7,7 +7,10 @@ from typing_extensions import TypeVar
 __version__: str
 
 Box = Union[Sequence[float], ArrayLike]
-Points = Union[NDArray[np.float32], NDArray[np.float64]]
+# True, False, or one of them for every axis.
+Pbc = Union[bool, Sequence[bool], NDArray[np.bool_]]
+# Arrays of float32, float64 or whole numbers, nested lists, tensors on the host.
+Points = ArrayLike
 
 class SpeaksDLPack(Protocol):
     """An array on a GPU that is handed over by DLPack."""
@@ -30,6 +33,7 @@ class Neighbors:
     ``start[i]`` on, by their index in the set that was searched, once per periodic image.
     """
 
+    def __new__(cls, offsets: ArrayLike, indices: ArrayLike) -> "Neighbors": ...
     @property
     def start(self) -> NDArray[np.uint64]: ...
     @property
@@ -38,9 +42,17 @@ class Neighbors:
     def indices(self) -> NDArray[np.uint32]: ...
     @property
     def pairs(self) -> int: ...
-    def csr(self) -> Tuple[NDArray[np.uint64], NDArray[np.uint32]]: ...
+    def csr(self) -> Tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def edge_index(self) -> NDArray[np.int64]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, point: int) -> NDArray[np.uint32]: ...
+    @overload
+    def __getitem__(self, points: int) -> NDArray[np.uint32]: ...
+    @overload
+    def __getitem__(
+        self, points: Union[slice, Sequence[int], Sequence[bool], NDArray[Any]]
+    ) -> "Neighbors": ...
+    def __iter__(self) -> Iterator[NDArray[np.uint32]]: ...
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[np.object_]: ...
 
 class Engine:
     """Point sets that search each other within a radius."""
@@ -50,6 +62,8 @@ class Engine:
         radius: float,
         *,
         box: Optional[Box] = None,
+        cell: Optional[Box] = None,
+        pbc: Optional[Pbc] = None,
         device: str = "auto",
         precision: Literal["f32", "f64"] = "f32",
         half: bool = False,
@@ -71,19 +85,21 @@ class Engine:
     def set_active(self, targets: int, sources: int, active: bool) -> None: ...
     def is_active(self, targets: int, sources: int) -> bool: ...
     def find_neighbors(self) -> None: ...
-    def neighbors(self, targets: int = 0, sources: int = 0) -> Neighbors: ...
+    def neighbors(self, targets: int = 0, sources: Optional[int] = None) -> Neighbors: ...
     def query(self, positions: Points, sources: int = 0) -> Neighbors: ...
-    def count_neighbors(self, targets: int = 0, sources: int = 0) -> NDArray[np.uint32]: ...
+    def count_neighbors(
+        self, targets: int = 0, sources: Optional[int] = None
+    ) -> NDArray[np.uint32]: ...
     def sph_density(
         self,
-        mass: NDArray[np.float32],
+        mass: ArrayLike,
         targets: int = 0,
-        sources: int = 0,
+        sources: Optional[int] = None,
         *,
         support: Optional[float] = None,
         dimensions: Optional[int] = None,
     ) -> NDArray[np.float32]: ...
-    def z_sort(self, set: int = 0) -> NDArray[np.uint32]: ...
+    def z_sort(self, set: int = 0) -> NDArray[np.int64]: ...
     def report(self) -> dict[str, Any]: ...
 
 class DeviceArray:
@@ -130,6 +146,8 @@ class DeviceEngine:
         radius: float,
         *,
         box: Optional[Box] = None,
+        cell: Optional[Box] = None,
+        pbc: Optional[Pbc] = None,
         gpu: int = 0,
         stream: Optional[int] = None,
         half: bool = False,
@@ -148,16 +166,16 @@ class DeviceEngine:
     def finish(self) -> bool: ...
     def points(self, set: int) -> int: ...
     def __len__(self) -> int: ...
-    def neighbors(self, targets: int = 0, sources: int = 0) -> DeviceNeighbors: ...
+    def neighbors(self, targets: int = 0, sources: Optional[int] = None) -> DeviceNeighbors: ...
     def count_neighbors(
-        self, targets: int = 0, sources: int = 0, *, out: Optional[Out] = None
+        self, targets: int = 0, sources: Optional[int] = None, *, out: Optional[Out] = None
     ) -> Out: ...
     def z_sort(self, set: int = 0, *, out: Optional[Out] = None) -> Out: ...
     def sph_density(
         self,
         mass: OnDevice,
         targets: int = 0,
-        sources: int = 0,
+        sources: Optional[int] = None,
         *,
         support: Optional[float] = None,
         dimensions: int = 3,
@@ -168,7 +186,7 @@ class DeviceEngine:
         self,
         text: str,
         targets: int = 0,
-        sources: int = 0,
+        sources: Optional[int] = None,
         *,
         target_field: Optional[OnDevice] = None,
         source_field: Optional[OnDevice] = None,
@@ -187,6 +205,8 @@ def neighbors(
     box: Optional[Box] = None,
     device: str = "auto",
     *,
+    cell: Optional[Box] = None,
+    pbc: Optional[Pbc] = None,
     half: bool = False,
     sorted: bool = False,
     strict: bool = False,

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     call::guarded,
+    domain::{self, Axes},
     engine::{density_kernel, involving},
     errors::raise,
-    settings::Domain,
 };
 use nearfield::{
     ListKind, PointSetId, Reduce,
@@ -25,11 +25,13 @@ use std::{mem, sync::Arc};
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
-/// vectors that do not lean along open axes. gpu: its number, from 0. stream: on which everything
-/// is done: 1 or None for the default stream, on which CuPy and PyTorch work unless told otherwise,
-/// or the address of a CUstream of the GPU's primary context, which must stay for as long as the
-/// engine and its arrays. half: lists hold every pair of a set once. subdivision: cells per radius,
-/// 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are expected to stay in.
+/// vectors that do not lean along open axes. cell, pbc: a box in the place of that, as for Engine.
+/// gpu: its number, from 0. stream: on which everything is done: 1 or None for the default stream,
+/// on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the GPU's
+/// primary context, which must stay for as long as the engine and its arrays. half: lists hold
+/// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
+/// with a lexicographically positive image vector. subdivision: cells per radius, 1 to 8; 0
+/// chooses. within: a box ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -54,13 +56,15 @@ pub(crate) struct PyDeviceEngine {
 #[pymethods]
 impl PyDeviceEngine {
     #[new]
-    #[pyo3(signature = (radius, *, r#box=None, gpu=0, stream=None, half=false, subdivision=0,
-                        within=None))]
+    #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
+                        half=false, subdivision=0, within=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
         radius: f64,
         r#box: Option<&Bound<'_, PyAny>>,
+        cell: Option<&Bound<'_, PyAny>>,
+        pbc: Option<&Bound<'_, PyAny>>,
         gpu: u32,
         stream: Option<i64>,
         half: bool,
@@ -70,10 +74,12 @@ impl PyDeviceEngine {
         let radius = radius as f32;
         let stream = StreamNumber::of_engine(stream)?;
         let mut builder = DeviceEngine::builder(radius).subdivision(subdivision);
-        builder = match r#box.map(Domain::of).transpose()? {
-            None => builder,
-            Some(Domain::Lengths(lengths)) => builder.periodic(lengths),
-            Some(Domain::Vectors(vectors)) => builder.box_vectors(vectors),
+        let domain = domain::Given { r#box, cell, pbc }.read()?;
+        // Points of a GPU have three coordinates.
+        domain.suits(false)?;
+        builder = match domain.axes() {
+            Axes::Lengths(lengths) => builder.periodic(lengths),
+            Axes::Vectors(vectors) => builder.box_vectors(vectors),
         };
         if half {
             builder = builder.lists(ListKind::Half);
@@ -154,15 +160,17 @@ impl PyDeviceEngine {
         Ok(valid)
     }
 
-    /// The neighbours of every point of one set in another, as arrays of the GPU that are valid
-    /// until one of the sets is updated. Waits for the device the first time.
-    #[pyo3(signature = (targets=0, sources=0))]
+    /// The neighbours of every point of one set in another, by default in the set itself, as arrays
+    /// of the GPU that are valid until one of the sets is updated. Waits for the device the first
+    /// time.
+    #[pyo3(signature = (targets=0, sources=None))]
     fn neighbors(
         &self,
         py: Python<'_>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
     ) -> PyResult<PyDeviceNeighbors> {
+        let sources = sources.unwrap_or(targets);
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
             state.lists(&self.shared, [targets, sources])
         })?;
@@ -174,18 +182,20 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Number of neighbours of every point of one set in another; shape (n,), uint32.
+    /// Number of neighbours of every point of one set in another, by default in the set itself;
+    /// shape (n,), uint32.
     ///
     /// out: an array of that shape and type to write instead of a new one, which is then returned;
     /// it must not share memory with what is read.
-    #[pyo3(signature = (targets=0, sources=0, *, out=None))]
+    #[pyo3(signature = (targets=0, sources=None, *, out=None))]
     fn count_neighbors(
         &self,
         py: Python<'_>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        let sources = sources.unwrap_or(targets);
         let outlet = Outlet::new(out, Dtype::U32, vec![self.points(targets)?]);
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let work = |engine: &DeviceEngine, _: &[Given], results: &Results| {
@@ -213,14 +223,14 @@ impl PyDeviceEngine {
         self.shared.deliver(py, Vec::new(), outlet, work)
     }
 
-    /// Mass density of every point of one set by the neighbours in another, its own mass left out:
-    /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32, in mass per
-    /// volume, or per area in two dimensions.
+    /// Mass density of every point of one set by the neighbours in another, by default in the set
+    /// itself, its own mass left out: the sum of m W(d) with the C2 kernel of Wendland (1995);
+    /// shape (n,), float32, in mass per volume, or per area in two dimensions.
     ///
     /// mass: one per source, shape (m,). support: of the kernel, the radius by default, which it
     /// may not exceed. dimensions: 2 or 3, which the kernel is normalised for. out: as for
     /// count_neighbors(). add: whether to add to what is in it.
-    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=3, out=None,
+    #[pyo3(signature = (mass, targets=0, sources=None, *, support=None, dimensions=3, out=None,
                         add=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn sph_density(
@@ -228,12 +238,13 @@ impl PyDeviceEngine {
         py: Python<'_>,
         mass: &Bound<'_, PyAny>,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
         support: Option<f64>,
         dimensions: u32,
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
     ) -> PyResult<Py<PyAny>> {
+        let sources = sources.unwrap_or(targets);
         let kernel = density_kernel(
             support.unwrap_or(self.radius.into()),
             Some(dimensions),
@@ -252,8 +263,8 @@ impl PyDeviceEngine {
         self.shared.deliver(py, vec![mass], outlet, work)
     }
 
-    /// Combines what a function of yours gives for every pair of neighbours; shape (n,) for one
-    /// output, else (n, outputs), float32.
+    /// Combines what a function of yours gives for every pair of neighbours of one set in another,
+    /// by default in the set itself; shape (n,) for one output, else (n, outputs), float32.
     ///
     /// text: CUDA C++ that defines ``void pair(const float* uniform, const Pair& pair, const float*
     /// target, const float* source, float* result)``, where ``pair.d[3]`` leads from the target to
@@ -267,7 +278,7 @@ impl PyDeviceEngine {
     /// channels and uniform only below the number of parameters, write all numbers of result and
     /// nothing else, and end for every pair. An access to other memory may end the use of CUDA in
     /// the process.
-    #[pyo3(signature = (text, targets=0, sources=0, *, target_field=None, source_field=None,
+    #[pyo3(signature = (text, targets=0, sources=None, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
                         add=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
@@ -276,7 +287,7 @@ impl PyDeviceEngine {
         py: Python<'_>,
         text: String,
         targets: usize,
-        sources: usize,
+        sources: Option<usize>,
         target_field: Option<&Bound<'_, PyAny>>,
         source_field: Option<&Bound<'_, PyAny>>,
         uniforms: Vec<f32>,
@@ -286,6 +297,7 @@ impl PyDeviceEngine {
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
     ) -> PyResult<Py<PyAny>> {
+        let sources = sources.unwrap_or(targets);
         if !(1..=16).contains(&outputs) {
             return Err(PyValueError::new_err(format!(
                 "outputs is 1 to 16, not {outputs}"

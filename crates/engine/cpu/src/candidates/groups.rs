@@ -36,6 +36,7 @@
 use super::{
     arrays::{Candidates, Filled},
     gather::{Gather, SeenThrough, gather, put_shifts},
+    mixed::MixedRest,
     mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode},
     piece::{Pieces, SeenImage},
     pieces::{Collecting, Images},
@@ -135,14 +136,6 @@ pub(crate) struct Groups<'a> {
     mixed: Option<MixedRest>,
 }
 
-/// Targets that see the candidates that were gathered for their cell through other images.
-struct MixedRest {
-    /// The targets.
-    slots: Range<usize>,
-    /// Number of the first among the candidates.
-    itself: Option<usize>,
-}
-
 /// A cell, or several of a row, with targets.
 struct CellTargets {
     /// The first cell.
@@ -234,11 +227,14 @@ impl<'a> Groups<'a> {
     }
 
     /// Gathers the candidates of the next group into `scratch`. None when there are no more groups,
-    /// or when memory was refused, which `scratch` then says.
+    /// or when memory was refused or the job ends early, which `scratch` then says.
     ///
     /// Not generic and not inlined, so that it is compiled here and not with every kernel.
     #[inline(never)]
     pub(crate) fn next(&mut self, level: SimdLevel, scratch: &mut Scratch) -> Option<Group> {
+        if scratch.is_stopped() {
+            return None;
+        }
         let mut next = None;
         let task = NextGroup {
             groups: self,

@@ -54,6 +54,15 @@ use std::ops::Range;
 /// Changes of the box, from a candidate of a run to the next, up to which runs are cut into pieces.
 const FEW: usize = 12;
 
+/// Targets that see the candidates that were gathered for their cell through other images, group
+/// after group.
+pub(super) struct MixedRest {
+    /// The targets, sorted.
+    pub(super) slots: Range<usize>,
+    /// Number of the first among the candidates, where targets are candidates.
+    pub(super) itself: Option<usize>,
+}
+
 impl Walk<'_> {
     /// Returns true if the runs had to be cut into many pieces.
     pub(crate) fn is_mixed(&self, runs: &[Run]) -> bool {

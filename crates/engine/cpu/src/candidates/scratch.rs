@@ -11,7 +11,7 @@
 
 use super::{aligned::Aligned, arrays::Candidates, piece::Pieces};
 use crate::{kernels::window::PageTable, stored::listed::Listed};
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::{Stop, memory::Shortage};
 
 /// Buffers of one worker, reused for every group.
 #[derive(Debug, Default)]
@@ -39,9 +39,33 @@ pub(crate) struct Scratch {
     /// Memory that was refused. The task then ended early and its results are of no use; the pool
     /// looks here after every task and fails the call.
     pub(crate) failed: Option<Shortage>,
+    /// Whether the task is to end early.
+    pub(crate) stop: Stop,
+    /// Groups that were gathered, counted to look at the clock every sixteenth time.
+    groups: u32,
 }
 
+/// Groups from one look at the clock to the next. A group of a target that sees very many images
+/// takes a millisecond, most take a microsecond.
+const GROUPS_PER_LOOK: u32 = 16;
+
 impl Scratch {
+    /// Returns true if the task is to end early. Called for every group: most calls load a flag,
+    /// some read the clock too, for where the calling thread is the worker. It has then failed, as
+    /// if memory were short; the pool returns
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) for it.
+    pub(crate) fn is_stopped(&mut self) -> bool {
+        self.groups = self.groups.wrapping_add(1);
+        let stopped = match self.groups % GROUPS_PER_LOOK {
+            0 => self.stop.is_asked_now(),
+            _ => self.stop.is_asked(),
+        };
+        if stopped {
+            self.failed = Some(Shortage::of::<u8>(0, "a job that was ended early"));
+        }
+        stopped
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.candidates.bytes()

@@ -8,9 +8,21 @@
 //!
 //! # Memory
 //!
-//! A pair takes 32 bytes: the index, three components, the squared distance and three image
-//! counts. The bytes are known after the counting pass and before anything is allocated, so a
-//! limit can be checked by [`PairGeometry::bytes_after`].
+//! A pair takes 32 bytes, in double precision 48: the index, three components, the squared distance
+//! and three image counts. The bytes are known after the counting pass and before anything is
+//! allocated, so a limit can be checked by [`PairGeometry::bytes_after`].
+//!
+//! # Double precision
+//!
+//! The vector loops hand geometry on in `f32`, for kernels. In double precision it is computed once
+//! more here, by the operations of the contract that decided the pair, from the positions as given
+//! and the image that was found. Sources are found in sorted order by a table of four bytes per
+//! source, which is made for the call. Compared with the search this costs little: a pair takes a
+//! random read of its source and some 20 operations.
+//!
+//! Geometry is held in one precision, that of the search, so an `f64` search takes 48 bytes per
+//! pair and not 80. [`PairArrays`] tells which; [`NeighborPair`] has `f64` for both, because it
+//! holds every `f32` as it is.
 //!
 //! # Order
 //!
@@ -30,7 +42,7 @@ use super::{
 };
 use crate::{
     candidates::walk::Walk,
-    contract::Image,
+    contract::{Image, difference_f64, squared_f64},
     error::{Error, ErrorKind},
     sets::{
         PairOfSets,
@@ -39,8 +51,8 @@ use crate::{
     simd::with_level,
 };
 use nearfield_grid::{
-    SharedMut,
-    memory::{Shortage, make_room},
+    DoublePoints, Precision, SharedMut,
+    memory::{Shortage, make_room, zeroed},
 };
 use nearfield_pairs::{ListKind, Pair};
 use std::{
@@ -56,12 +68,42 @@ use std::{
 pub struct PairGeometry {
     /// The lists.
     lists: NeighborLists,
-    /// Displacement of every entry.
-    displacement: Vec<[f32; 3]>,
-    /// Squared distance of every entry.
-    distance_squared: Vec<f32>,
+    /// Displacements and squares of a search in `f32`.
+    single: Arrays<f32>,
+    /// Those of a search in `f64`.
+    double: Arrays<f64>,
+    /// Which of the two were written.
+    precision: Precision,
     /// Image of every entry.
     image: Vec<[i32; 3]>,
+}
+
+/// Displacement and squared distance of every entry; empty in the other precision, whose memory is
+/// given back so that a limit holds for what is there.
+#[derive(Debug, Default)]
+struct Arrays<T> {
+    displacement: Vec<[T; 3]>,
+    distance_squared: Vec<T>,
+}
+
+/// Displacements and squared distances in the precision of the search; both are parallel to the
+/// lists' storage and in the unit of the coordinates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PairArrays<'a> {
+    /// Of a search in `f32`.
+    Single {
+        /// From target to source, fl(fl(x_j − x_i) + S) per axis.
+        displacement: &'a [[f32; 3]],
+        /// At most fl(r·r).
+        distance_squared: &'a [f32],
+    },
+    /// Of a search in `f64`.
+    Double {
+        /// From target to source, fl(fl(x_j − x_i) + S) per axis.
+        displacement: &'a [[f64; 3]],
+        /// At most fl(r·r).
+        distance_squared: &'a [f64],
+    },
 }
 
 /// A neighbour and the image that it was found through.
@@ -71,14 +113,51 @@ pub struct NeighborPair {
     pub index: u32,
     /// By how many box lengths the source is moved along each axis; zero on open axes.
     pub image: [i32; 3],
-    /// Displacement from the target to that image of the source, and its square.
-    pub pair: Pair,
+    /// Displacement from the target to that image of the source. `f64` holds the values of a search
+    /// in either precision as they are.
+    pub d: [f64; 3],
+    /// Squared length of `d`, computed in the precision of the search.
+    pub d2: f64,
 }
 
 impl NeighborPair {
     /// Distance between target and source, in the unit of the coordinates.
-    pub fn distance(&self) -> f32 {
-        self.pair.d2.sqrt()
+    ///
+    /// The root is taken in `f64`, also of a square in `f32`, so it is the nearest `f64` to the
+    /// root of [`d2`](Self::d2) in either precision.
+    pub fn distance(&self) -> f64 {
+        self.d2.sqrt()
+    }
+
+    /// The pair as kernels take it: rounded to `f32`, where the search was in `f64`.
+    ///
+    /// Displacement and square are rounded each by itself, as
+    /// [`PairsOfImage`](crate::PairsOfImage) has them.
+    pub fn pair(&self) -> Pair {
+        Pair {
+            d: self.d.map(|d| d as f32),
+            d2: self.d2 as f32,
+        }
+    }
+}
+
+impl<T: Clone + Default> Arrays<T> {
+    /// Makes both arrays `len` long.
+    fn resize(&mut self, len: usize) -> Result<(), Error> {
+        resize(&mut self.displacement, len)?;
+        resize(&mut self.distance_squared, len)
+    }
+
+    fn bytes(&self) -> u64 {
+        let numbers = 3 * self.displacement.capacity() + self.distance_squared.capacity();
+        (size_of::<T>() * numbers) as u64
+    }
+
+    /// As [`PairGeometry::bytes_after`].
+    fn bytes_after(&self, pairs: u64) -> u64 {
+        let max = |held: usize| pairs.max(held as u64);
+        let numbers = 3 * max(self.displacement.capacity()) + max(self.distance_squared.capacity());
+        size_of::<T>() as u64 * numbers
     }
 }
 
@@ -88,16 +167,20 @@ impl PairGeometry {
         &self.lists
     }
 
-    /// Displacement from target to source, fl(fl(x_j − x_i) + S) per axis (in double precision
-    /// rounded to `f32`), in the unit of the coordinates; parallel to the lists' storage.
-    pub fn displacements(&self) -> &[[f32; 3]] {
-        &self.displacement
-    }
-
-    /// Squared distance, at most fl(r·r) (in double precision both rounded to `f32`); parallel to
-    /// the lists' storage.
-    pub fn distances_squared(&self) -> &[f32] {
-        &self.distance_squared
+    /// Displacements and squared distances, in the precision of the search.
+    ///
+    /// For programs that hand whole arrays on; [`of`](Self::of) reads either.
+    pub fn arrays(&self) -> PairArrays<'_> {
+        match self.precision {
+            Precision::Single => PairArrays::Single {
+                displacement: &self.single.displacement,
+                distance_squared: &self.single.distance_squared,
+            },
+            Precision::Double => PairArrays::Double {
+                displacement: &self.double.displacement,
+                distance_squared: &self.double.distance_squared,
+            },
+        }
     }
 
     /// Image of the source: by how many box lengths it is moved along each axis, zero on open axes;
@@ -112,39 +195,60 @@ impl PairGeometry {
     /// When there is no target `i`, as indexing a slice does.
     pub fn of(&self, i: usize) -> impl ExactSizeIterator<Item = NeighborPair> {
         let begin = self.lists.starts()[i] as usize;
-        (begin..begin + self.lists.count(i)).map(|at| NeighborPair {
-            index: self.lists.storage()[at],
-            image: self.image[at],
-            pair: Pair {
-                d: self.displacement[at],
-                d2: self.distance_squared[at],
-            },
+        (begin..begin + self.lists.count(i)).map(|at| {
+            let (d, d2) = match self.arrays() {
+                PairArrays::Single {
+                    displacement,
+                    distance_squared,
+                } => (displacement[at].map(f64::from), distance_squared[at].into()),
+                PairArrays::Double {
+                    displacement,
+                    distance_squared,
+                } => (displacement[at], distance_squared[at]),
+            };
+            let (index, image) = (self.lists.storage()[at], self.image[at]);
+            NeighborPair {
+                index,
+                image,
+                d,
+                d2,
+            }
         })
     }
 
     /// Bytes held, room kept for the next time included.
     pub fn bytes(&self) -> usize {
         self.lists.bytes()
-            + size_of::<[f32; 3]>() * self.displacement.capacity()
-            + size_of::<f32>() * self.distance_squared.capacity()
+            + (self.single.bytes() + self.double.bytes()) as usize
             + size_of::<[i32; 3]>() * self.image.capacity()
     }
 
-    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written: the larger
-    /// of the bytes needed and the bytes held already.
-    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
-        let max = |held: usize| pairs.max(held as u64);
+    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written in a
+    /// precision: the larger of the bytes needed and the bytes held already.
+    pub fn bytes_after(&self, targets: usize, pairs: u64, precision: Precision) -> u64 {
         self.lists.bytes_after(targets, pairs)
-            + size_of::<[f32; 3]>() as u64 * max(self.displacement.capacity())
-            + size_of::<f32>() as u64 * max(self.distance_squared.capacity())
-            + size_of::<[i32; 3]>() as u64 * max(self.image.capacity())
+            + match precision {
+                Precision::Single => self.single.bytes_after(pairs),
+                Precision::Double => self.double.bytes_after(pairs),
+            }
+            + size_of::<[i32; 3]>() as u64 * pairs.max(self.image.capacity() as u64)
     }
 
-    /// Makes every array as long as the lists' storage.
-    fn resize(&mut self) -> Result<(), Error> {
+    /// Makes every array of a precision as long as the lists' storage, and gives back those of the
+    /// other.
+    fn resize(&mut self, precision: Precision) -> Result<(), Error> {
         let len = self.lists.storage().len();
-        resize(&mut self.displacement, len)?;
-        resize(&mut self.distance_squared, len)?;
+        self.precision = precision;
+        match precision {
+            Precision::Single => {
+                self.double = Arrays::default();
+                self.single.resize(len)?;
+            }
+            Precision::Double => {
+                self.single = Arrays::default();
+                self.double.resize(len)?;
+            }
+        }
         resize(&mut self.image, len)
     }
 }
@@ -173,7 +277,12 @@ impl MeasuredLists<'_> {
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
         self.lay_out(&mut geometry.lists)?;
-        geometry.resize()?;
+        let precision = match (self.sets().targets.points().double()).is_some() {
+            true => Precision::Double,
+            false => Precision::Single,
+        };
+        geometry.resize(precision)?;
+        let double = InDouble::of(self.sets(), &mut geometry.double)?;
         let LaidOut {
             starts,
             counts,
@@ -186,8 +295,9 @@ impl MeasuredLists<'_> {
             starts,
             counts,
             indices: SharedMut::new(indices),
-            displacement: SharedMut::new(&mut geometry.displacement),
-            distance_squared: SharedMut::new(&mut geometry.distance_squared),
+            displacement: SharedMut::new(&mut geometry.single.displacement),
+            distance_squared: SharedMut::new(&mut geometry.single.distance_squared),
+            double,
             image: SharedMut::new(&mut geometry.image),
             far: OnceLock::new(),
         };
@@ -196,6 +306,7 @@ impl MeasuredLists<'_> {
         backend.for_each_task(self.lengths().len(), &|slots, scratch| {
             let mut writer = Writer {
                 shared: &shared,
+                slot: 0,
                 target: 0,
                 list: 0..0,
                 found: Vec::new(),
@@ -235,20 +346,71 @@ struct Shared<'a> {
     counts: &'a [u32],
     /// Where indices go.
     indices: SharedMut<'a, u32>,
-    /// Where displacements go.
+    /// Where displacements of a search in `f32` go.
     displacement: SharedMut<'a, [f32; 3]>,
-    /// Where squared distances go.
+    /// Where its squared distances go.
     distance_squared: SharedMut<'a, f32>,
+    /// A search in `f64`.
+    double: Option<InDouble<'a>>,
     /// Where images go.
     image: SharedMut<'a, [i32; 3]>,
     /// A pair whose image has no 32-bit counts.
     far: OnceLock<Error>,
 }
 
+/// The input of geometry in `f64`, and where the results go.
+struct InDouble<'a> {
+    /// The sets.
+    sets: PairOfSets<'a>,
+    /// Positions of targets and sources as given.
+    points: [&'a DoublePoints; 2],
+    /// Place of every source in sorted order.
+    slots: Vec<u32>,
+    /// Where displacements go.
+    displacement: SharedMut<'a, [f64; 3]>,
+    /// Where squared distances go.
+    distance_squared: SharedMut<'a, f64>,
+}
+
+impl<'a> InDouble<'a> {
+    /// None of a search in `f32`.
+    fn of(sets: PairOfSets<'a>, to: &'a mut Arrays<f64>) -> Result<Option<Self>, Error> {
+        let [targets, sources] = [sets.targets, sets.sources].map(|grid| grid.points().double());
+        let (Some(targets), Some(sources)) = (targets, sources) else {
+            return Ok(None);
+        };
+        let points = sets.sources.points();
+        // Vectors read beyond the last point.
+        let index = &points.index()[..points.len()];
+        let mut slots = zeroed(index.len(), WHAT)?;
+        for (slot, &source) in index.iter().enumerate() {
+            slots[source as usize] = slot as u32;
+        }
+        Ok(Some(Self {
+            sets,
+            points: [targets, sources],
+            slots,
+            displacement: SharedMut::new(&mut to.displacement),
+            distance_squared: SharedMut::new(&mut to.distance_squared),
+        }))
+    }
+
+    /// Displacement and squared distance of a pair, by the contract.
+    fn pair(&self, target_slot: usize, source: u32, image: Image) -> ([f64; 3], f64) {
+        let [targets, sources] = self.points;
+        let shift = (self.sets.sources.lattice().domain()).image_vector_f64(image);
+        let source = sources.position(self.slots[source as usize] as usize);
+        let d = difference_f64(targets.position(target_slot), source, shift);
+        (d, squared_f64(d))
+    }
+}
+
 /// Writes the pairs of one target after the other.
 struct Writer<'a> {
     /// The job.
     shared: &'a Shared<'a>,
+    /// The target's place in sorted order.
+    slot: usize,
     /// The target's index.
     target: u32,
     /// Entries of its list that are yet to be written.
@@ -262,6 +424,7 @@ struct Writer<'a> {
 impl VisitPairs for Writer<'_> {
     fn target(&mut self, slot: usize) -> ControlFlow<()> {
         self.finish();
+        self.slot = slot;
         self.target = self.shared.sets.targets.points().index()[slot];
         self.list = self.shared.list(self.target as usize);
         if self.shared.order == ListOrder::Ascending
@@ -275,7 +438,7 @@ impl VisitPairs for Writer<'_> {
 
     fn pairs(&mut self, pairs: PairsOfImage<'_>) {
         let shared = self.shared;
-        if !shared.half && shared.order == ListOrder::Unspecified {
+        if !shared.half && shared.order == ListOrder::Unspecified && shared.double.is_none() {
             let source = pairs.sources.first().copied().unwrap_or_default();
             let image = shared.narrowed(pairs.image, self.target, source);
             let begin = self.list.start;
@@ -289,7 +452,16 @@ impl VisitPairs for Writer<'_> {
                 continue;
             }
             let image = shared.narrowed(pairs.image, self.target, index);
-            let neighbor = NeighborPair { index, image, pair };
+            let (d, d2) = match &shared.double {
+                Some(double) => double.pair(self.slot, index, pairs.image),
+                None => (pair.d.map(f64::from), pair.d2.into()),
+            };
+            let neighbor = NeighborPair {
+                index,
+                image,
+                d,
+                d2,
+            };
             if shared.order == ListOrder::Ascending {
                 if self.found.len() < self.list.len() {
                     self.found.push(neighbor);
@@ -380,9 +552,18 @@ impl Shared<'_> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             self.indices.write(at, neighbor.index);
-            self.displacement.write(at, neighbor.pair.d);
-            self.distance_squared.write(at, neighbor.pair.d2);
             self.image.write(at, neighbor.image);
+            match &self.double {
+                Some(double) => {
+                    double.displacement.write(at, neighbor.d);
+                    double.distance_squared.write(at, neighbor.d2);
+                }
+                None => {
+                    let pair = neighbor.pair();
+                    self.displacement.write(at, pair.d);
+                    self.distance_squared.write(at, pair.d2);
+                }
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ use super::{
     writer::{Block, Bookkeeping, ListWriter, Moved, Room, entries, out_of_memory, written},
 };
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     pool::{CpuBackend, workers::Workers},
     simd::{level::SimdLevel, sort::SortEach, with_level},
 };
@@ -209,6 +209,36 @@ impl NeighborLists {
                 });
         });
         Ok(Csr { offsets, indices })
+    }
+
+    /// The lists of a copy that [`to_csr`](Self::to_csr) made, perhaps in another process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Csr`] if the offsets do not start with 0, fall, or end elsewhere than the
+    /// indices; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    pub fn from_csr(csr: Csr) -> Result<Self, Error> {
+        let Csr {
+            offsets: mut start,
+            indices,
+        } = csr;
+        let mut count = with_room(start.len(), "neighbour lists")?;
+        let lengths = start.windows(2).map_while(|row| {
+            let length = row[1].checked_sub(row[0])?;
+            u32::try_from(length).ok()
+        });
+        count.extend(lengths);
+        let pairs = indices.len() as u64;
+        let whole = start.first() == Some(&0) && start.pop() == Some(pairs);
+        if !whole || count.len() != start.len() {
+            return Err(ErrorKind::Csr { pairs }.into());
+        }
+        Ok(Self {
+            start: start.into(),
+            count: count.into(),
+            indices: indices.into(),
+            pairs,
+            ..Self::default()
+        })
     }
 
     /// Brings every list into [`ListOrder::Ascending`]. The contents of lists of another backend

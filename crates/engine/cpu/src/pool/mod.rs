@@ -27,7 +27,7 @@ use crate::{
     kernels::{repeats::Repeats, window::WindowSums},
     simd::level::SimdLevel,
 };
-use nearfield_grid::parallel;
+use nearfield_grid::{Stop, parallel};
 use rayon::ThreadPool;
 use std::sync::{Arc, MutexGuard, Weak};
 use workers::{Crew, Workers};
@@ -128,13 +128,13 @@ impl CpuBackend {
         work: impl FnOnce() -> B + Send,
     ) -> (A, B) {
         let _guard = self.crew().enter_beside();
-        let stage = tracing::Span::current();
+        let (stage, stop) = (tracing::Span::current(), Stop::current());
         let Some(pool) = self.workers.pool_beside() else {
             return (other(), parallel::alone(work));
         };
         let mut done = None;
         let others = pool.in_place_scope(|scope| {
-            scope.spawn(|_| done = Some(stage.in_scope(work)));
+            scope.spawn(|_| done = Some(stop.scope(|| stage.in_scope(work))));
             other()
         });
         match done {

@@ -3,7 +3,8 @@
 //! Tasks are taken one by one, because some hold much more work than others, and of a share most
 //! hold none. Their bounds depend on the number of targets alone, so sums do not depend on the
 //! number of threads. A task that is refused memory notes it in its scratch; the tasks that follow
-//! are then skipped, and the call fails with the bytes.
+//! are then skipped, and the call fails with the bytes. So does a call that its caller
+//! [ends early](nearfield_grid::interruptible), which tasks notice between groups of targets.
 //!
 //! # Why 1,024 targets
 //!
@@ -12,8 +13,12 @@
 //! taking it costs nothing. Cells that are cut by the end of a task are gathered twice.
 
 use super::{CpuBackend, workers::Crew};
-use crate::{candidates::scratch::Scratch, error::Error};
+use crate::{
+    candidates::scratch::Scratch,
+    error::{Error, ErrorKind},
+};
 use nearfield_grid::{
+    Stop,
     memory::{Shortage, with_room},
     parallel::PoolLoops,
 };
@@ -29,16 +34,16 @@ impl CpuBackend {
     /// function is not compiled again for every kernel.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a task [says
-    /// so](Scratch::failed); some tasks are then not done.
-    /// [`ErrorKind::Threads`](crate::ErrorKind::Threads) if the system does not start the threads
+    /// [`ErrorKind::OutOfMemory`] where a task [says so](Scratch::failed), and
+    /// [`ErrorKind::Interrupted`]; some tasks are then not done.
+    /// [`ErrorKind::Threads`] if the system does not start the threads
     /// that were asked for; no task is done then.
     pub(crate) fn for_each_task(
         &self,
         len: usize,
         task: &(dyn Fn(Range<usize>, &mut Scratch) + Sync),
     ) -> Result<(), Error> {
-        let (refused, tasks) = (Refused::default(), len.div_ceil(TASK));
+        let (refused, tasks) = (Refused::new(), len.div_ceil(TASK));
         self.workers.install_tasks(tasks, len, |crew| {
             let tasks = (0..tasks).into_par_iter().with_max_len(1);
             tasks.run(|number| {
@@ -60,7 +65,7 @@ impl CpuBackend {
         size: usize,
         task: &(dyn Fn(Range<usize>, &mut Scratch) -> R + Sync),
     ) -> Result<Vec<R>, Error> {
-        let (refused, tasks) = (Refused::default(), len.div_ceil(size));
+        let (refused, tasks) = (Refused::new(), len.div_ceil(size));
         let mut results = with_room(tasks, "the results of tasks")?;
         self.workers.install_tasks(tasks, len, |crew| {
             (0..tasks)
@@ -77,42 +82,49 @@ impl CpuBackend {
     }
 }
 
-/// The first memory that was refused to a task.
-#[derive(Default)]
-struct Refused(OnceLock<Shortage>);
+/// Why a job ends early: the first memory that was refused to a task, or its caller.
+///
+/// One per job, on the stack of the call; tasks share it.
+struct Refused {
+    /// The first memory that was refused.
+    memory: OnceLock<Shortage>,
+    /// The flag of the call that began the job, which may be another than that of the worker.
+    stop: Stop,
+}
 
 impl Refused {
-    /// Does a task, unless memory was refused to another one. None where it was.
+    /// For a job of the call that this thread works for.
+    fn new() -> Self {
+        Self {
+            memory: OnceLock::new(),
+            stop: Stop::current(),
+        }
+    }
+
+    /// Does a task, unless the job ends early. None where it does.
     fn with_scratch<R>(&self, crew: &Crew, task: impl FnOnce(&mut Scratch) -> R) -> Option<R> {
-        if self.is_known() {
+        if self.memory.get().is_some() || self.stop.is_asked_now() {
             return None;
         }
         let mut scratch = crew.scratch().pop().unwrap_or_default();
+        scratch.stop = self.stop.clone();
         let result = task(&mut scratch);
         if let Some(shortage) = scratch.failed.take() {
-            // The memory of this scratch is given back rather than kept: others may need it.
-            self.set(shortage);
+            // The memory of this scratch is given back rather than kept: others may need it. Later
+            // shortages are dropped.
+            let _ = self.memory.set(shortage);
             return None;
         }
+        scratch.stop = Stop::default();
         crew.scratch().push(scratch);
         Some(result)
     }
 
-    /// Returns true if memory was refused.
-    fn is_known(&self) -> bool {
-        self.0.get().is_some()
-    }
-
-    /// Remembers the first refusal.
-    fn set(&self, shortage: Shortage) {
-        // Later shortages are dropped.
-        let _ = self.0.set(shortage);
-    }
-
-    /// The refusal as an error.
+    /// The reason as an error.
     fn into_result(self) -> Result<(), Error> {
-        self.0
-            .into_inner()
-            .map_or(Ok(()), |short| Err(short.into()))
+        if self.stop.is_asked() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        (self.memory.into_inner()).map_or(Ok(()), |short| Err(short.into()))
     }
 }

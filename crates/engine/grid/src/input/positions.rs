@@ -282,6 +282,26 @@ from_slices! {
     f64: PackedDouble DVec3, PlanarDouble DVec2;
 }
 
+/// What positions of points are read from: slices, arrays and vectors of three or two coordinates,
+/// and [`Positions`] themselves.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no positions of points",
+    note = "positions are a slice, an array or a vector of [f32; 3], [f32; 2], glam vectors or the same in f64",
+    note = "positions inside your own structs are read by `Positions::strided`"
+)]
+pub trait IntoPositions<'a> {
+    /// The positions.
+    fn into_positions(self) -> Positions<'a>;
+}
+
+// Errors name this trait, not the conversions behind it.
+#[diagnostic::do_not_recommend]
+impl<'a, T: Into<Positions<'a>>> IntoPositions<'a> for T {
+    fn into_positions(self) -> Positions<'a> {
+        self.into()
+    }
+}
+
 impl<'a, T, const N: usize> From<&'a [T; N]> for Positions<'a>
 where
     Positions<'a>: From<&'a [T]>,

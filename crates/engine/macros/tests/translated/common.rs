@@ -139,10 +139,9 @@ impl Case {
         let text = text.strip_prefix(nearfield_kernels::pairs::SUBSET);
         let text = text.expect("a prelude");
         let text = format!(
-            "namespace in_{name} {{\n{}\n}}\nextern \"C\" void entry_{name}(const float* in, float* out) {{\n\
+            "namespace in_{name} {{\n{text}\n}}\nextern \"C\" void entry_{name}(const float* in, float* out) {{\n\
              const auto a = nf::read<{arguments}>(in); (void)a;\n\
              nf::write(out, in_{name}::{called}({}));\n}}\n",
-            within(name, text),
             passed.join(", ")
         );
         let compare = move |compiled: Compiled| {
@@ -172,29 +171,6 @@ impl Case {
             compare: Box::new(compare),
         }
     }
-}
-
-/// Functions are called by `::name`; in a namespace they are called by that.
-fn within(name: &str, text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("::") {
-        let before = rest[..at].chars().last();
-        let global = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-        out.push_str(&rest[..at]);
-        let behind = &rest[at + 2..];
-        let built_in = ["fast_", "__", "nf::"]
-            .iter()
-            .any(|own| behind.starts_with(own));
-        if global && !built_in {
-            out.push_str(&format!("in_{name}::"));
-        } else {
-            out.push_str("::");
-        }
-        rest = behind;
-    }
-    out.push_str(rest);
-    out
 }
 
 /// Parts of a tuple type at its outermost level.
@@ -300,3 +276,28 @@ pub(crate) fn check(cases: &[Case]) {
         (case.compare)(*compiled);
     }
 }
+
+/// Functions of a user, each with the closeness that is asked for, and `cases()` of them.
+macro_rules! cases {
+    ($(
+        $close:expr;
+        fn $name:ident($($argument:ident: $ty:ty),*) -> $result:ty { $($body:tt)* }
+    )*) => {
+        $(
+            #[pair_fn(crate = nearfield_pairs)]
+            #[allow(clippy::all, unused_parens, reason = "they are what users may write")]
+            fn $name($($argument: $ty),*) -> $result { $($body)* }
+        )*
+
+        fn cases() -> Vec<$crate::common::Case> {
+            vec![$(
+                $crate::common::Case::new::<$name, ($($ty,)*), $result>(
+                    stringify!($name),
+                    $close,
+                    |($($argument,)*)| $name($($argument),*),
+                )
+            ),*]
+        }
+    };
+}
+pub(crate) use cases;

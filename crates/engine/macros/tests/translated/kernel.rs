@@ -216,12 +216,7 @@ impl<const BOTH: bool> PairKernel for Shares<BOTH> {
 }
 
 /// Values that are often equal.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Channels)]
-#[channels(crate = nearfield_pairs)]
-struct Signs {
-    other: (f32, [f32; 2], f32, u32, i32),
-    last: f32,
-}
+type Signs = ((f32, [f32; 2], f32, u32, i32), f32);
 
 #[pair_fn(crate = nearfield_pairs)]
 fn signs([a, b, c, d]: [f32; 4]) -> Signs {
@@ -232,13 +227,10 @@ fn signs([a, b, c, d]: [f32; 4]) -> Signs {
         c.signum() as u32,
         b.signum() as i32,
     );
-    Signs {
-        other: many,
-        last: d.signum(),
-    }
+    (many, d.signum())
 }
 
-/// Which comparisons of structs, tuples and arrays hold.
+/// Which comparisons of tuples and arrays hold.
 struct Comparisons;
 
 #[pair_kernel(crate = nearfield_pairs)]
@@ -250,7 +242,7 @@ impl PairKernel for Comparisons {
     fn pair(&self, _: Pair, a: [f32; 4], b: [f32; 4]) -> ([f32; 6], f32) {
         let (a, b) = (signs(a), signs(b));
         let whole = [a == b, a != b, a < b, a <= b, a > b, a >= b];
-        let parts = a.other < b.other || a.other.1 >= b.other.1;
+        let parts = a.0 < b.0 || a.0.1 >= b.0.1;
         (
             whole.map(|holds| if holds { 1.0 } else { 0.0 }),
             f32::from(parts),
@@ -310,7 +302,7 @@ fn the_functions_for_one_point_and_for_both_share_their_uniforms() {
         .windows(3)
         .filter(|three| *three == [0.5, -2.0, 3.0]);
     assert_eq!(rates.count(), 1, "{:?}", parts.uniforms);
-    assert_eq!(parts.text.matches("float overlap(").count(), 1);
+    assert_eq!(parts.text.matches("float overlap_(").count(), 1);
     assert_eq!(parts.symmetric.as_deref(), Some("symmetric"));
     let with = |both: Option<Cuda>| both.unwrap().into_parts().symmetric.is_some();
     assert!(with(Shares::<true>.cuda()) && !with(Shares::<false>.cuda()));
@@ -332,15 +324,15 @@ fn a_kernel_that_changes_has_the_same_text_and_other_uniforms() {
 fn texts_keep_the_users_names() {
     let text = cuda_source(&contact()).unwrap();
     for part in [
-        "const float distance = nf::max(nf::sqrt(pair.d2), FLOOR);",
-        "const float FLOOR = 1e-6f;",
-        "const auto pressure = self_stiffness * (a.density / b.density);",
-        "struct Body {",
-        "    nf::array<float, 3> velocity;",
+        "const float distance_ = nf::max(nf::sqrt(pair_.d2), FLOOR_);",
+        "const float FLOOR_ = 1e-6f;",
+        "const float pressure_ = self_stiffness * (a_.density_ / b_.density_);",
+        "struct Body_ {",
+        "    nf::array<float, 3> velocity_;",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert_eq!(text.matches("float squared(").count(), 1);
+    assert_eq!(text.matches("float squared_(").count(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sixty functions that exercise the subset: their texts, compiled as C++, give what Rust gives, to
 //! the bit, for random and extreme arguments. All of them compile for the GPU too.
 
-use super::common::{self, Case, Close, check};
+use super::common::{self, Close, cases, check};
 use glam::{Vec2, Vec3};
 use nearfield_gpu::{Arch, Program};
 use nearfield_pairs::{
@@ -40,29 +40,6 @@ impl Wall {
     fn above(z: f32) -> f32 {
         (z - Self::HEIGHT).max(0.0)
     }
-}
-
-macro_rules! cases {
-    ($(
-        $close:expr;
-        fn $name:ident($($argument:ident: $ty:ty),*) -> $result:ty { $($body:tt)* }
-    )*) => {
-        $(
-            #[pair_fn(crate = nearfield_pairs)]
-            #[allow(clippy::all, unused_parens, reason = "they are what users may write")]
-            fn $name($($argument: $ty),*) -> $result { $($body)* }
-        )*
-
-        fn cases() -> Vec<Case> {
-            vec![$(
-                Case::new::<$name, ($($ty,)*), $result>(
-                    stringify!($name),
-                    $close,
-                    |($($argument,)*)| $name($($argument),*),
-                )
-            ),*]
-        }
-    };
 }
 
 cases! {

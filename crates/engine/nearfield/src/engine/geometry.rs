@@ -22,11 +22,11 @@ impl Engine {
     /// Writes the neighbours of every point of `targets` among `sources` together with the
     /// displacement, the squared distance and the periodic image of each pair.
     ///
-    /// In an `f64` engine displacements and squares are rounded to `f32` once pairs are decided.
+    /// Displacements and squared distances are in the engine's precision.
     ///
     /// Lists are full or half and in the order that the engine was built with. They are written
     /// anew and kept in `geometry` alone, whose memory is reused; the pair of sets need not be
-    /// active. A pair takes 32 bytes, which
+    /// active. A pair takes 32 bytes (48 in `f64`), which
     /// [`Builder::memory_limit`](crate::Builder::memory_limit) bounds too.
     ///
     /// ```
@@ -37,7 +37,7 @@ impl Engine {
     /// engine.pair_geometry(atoms, atoms, &mut geometry)?;
     /// let neighbor = geometry.of(0).next().expect("the other atom is near across the face");
     /// assert_eq!((neighbor.index, neighbor.image), (1, [-1, 0, 0]));
-    /// assert_eq!(neighbor.pair.d, [-0.5, 0.0, 0.0]);
+    /// assert_eq!(neighbor.d, [-0.5, 0.0, 0.0]);
     /// assert_eq!(neighbor.distance(), 0.5);
     /// # Ok::<(), nearfield::Error>(())
     /// ```
@@ -66,13 +66,15 @@ impl Engine {
         let of = self.pair_of_sets(targets, sources)?;
         let lists = self.backend.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {
-            let (points, pairs) = (lists.lengths().len(), lists.pairs());
+            let bytes = |geometry: &PairGeometry| {
+                geometry.bytes_after(lists.lengths().len(), lists.pairs(), self.precision())
+            };
             within(
                 limit,
                 "the geometry of pairs",
-                PairGeometry::default().bytes_after(points, pairs),
+                bytes(&PairGeometry::default()),
             )?;
-            if geometry.bytes_after(points, pairs) > limit {
+            if bytes(geometry) > limit {
                 *geometry = PairGeometry::default();
             }
         }

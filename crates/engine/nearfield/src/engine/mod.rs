@@ -12,6 +12,7 @@
 //! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
 //! | `jobs`, `auto`, `report` | where a job runs, and the record of it |
+//! | `interrupt` | calls that end early |
 //! | `radii` | radii of single points |
 //! | `all_pairs` | sums without a radius; these need no engine |
 //!
@@ -30,6 +31,7 @@ pub(crate) mod batches;
 pub(crate) mod builder;
 pub(crate) mod chunks;
 mod geometry;
+mod interrupt;
 pub(crate) mod jobs;
 mod lists;
 mod placing;

@@ -7,8 +7,8 @@ use crate::common::{
 };
 use crate::conformance::{lists, whatever_threads_and_simd};
 use nearfield::{
-    Builder, Error, ErrorKind, Pair, Precision,
-    lists::{PairGeometry, Refresh, VerletLists},
+    Builder, Error, ErrorKind, Precision,
+    lists::{PairArrays, PairGeometry, Refresh, VerletLists},
     prelude::*,
 };
 use nearfield_testkit::{
@@ -23,7 +23,7 @@ fn builder(radius: f64) -> Builder {
 }
 
 #[test]
-fn geometry_is_the_contracts_rounded_once() {
+fn geometry_is_the_contracts_in_double_precision() {
     for (case, neighbors) in Runner::in_double(Level::Quick).with_neighbors() {
         let settings = builder_for(case, Settings::default()).list_order(ListOrder::Ascending);
         let engine = settings.build().unwrap();
@@ -47,19 +47,39 @@ fn geometry_is_the_contracts_rounded_once() {
                     case.sources()[neighbor.index as usize],
                 );
                 let problem = case.problem();
-                let d = problem.displacement(from, to, neighbor.image);
                 nearfield::lists::NeighborPair {
                     index: neighbor.index,
                     image: crate::geometry::narrowed(neighbor.image),
-                    pair: Pair {
-                        d: d.map(|d| d as f32),
-                        d2: problem.distance_squared(from, to, neighbor.image) as f32,
-                    },
+                    d: problem.displacement(from, to, neighbor.image),
+                    d2: problem.distance_squared(from, to, neighbor.image),
                 }
             };
             let expected: Vec<_> = expected.iter().map(of).collect();
             assert_eq!(found, expected, "{}: {target}", case.name);
         }
+    }
+}
+
+#[test]
+fn memory_of_geometry_is_that_of_the_precision_and_serves_both() {
+    let points = |x: f64| [[0.0, 0.0, 0.0], [x, 0.0, 0.0]];
+    let (mut geometry, near) = (PairGeometry::default(), 1.0 + 2f64.powi(-30));
+    for (precision, bytes) in [(Precision::Double, 48), (Precision::Single, 32)].repeat(2) {
+        let needed = 12 * 2 + bytes * 2;
+        let builder = Engine::builder(1.5).precision(precision);
+        let mut engine = builder.memory_limit(needed).build().unwrap();
+        let set = match precision {
+            Precision::Double => engine.add_point_set(&points(near)).unwrap(),
+            Precision::Single => {
+                (engine.add_point_set(&points(near).map(|at| at.map(|x| x as f32)))).unwrap()
+            }
+        };
+        engine.pair_geometry(set, set, &mut geometry).unwrap();
+        assert_eq!(geometry.bytes() as u64, needed, "{precision}");
+        let double = matches!(geometry.arrays(), PairArrays::Double { .. });
+        assert_eq!(double, precision == Precision::Double);
+        let distance = geometry.of(0).next().unwrap().distance();
+        assert_eq!(distance == near, double, "{distance}");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{Settings, builder_for, fill, levels_in_turn};
 use nearfield::{
     Engine, Error, ErrorKind, ListOrder,
-    lists::{NeighborPair, PairGeometry},
+    lists::{NeighborPair, PairArrays, PairGeometry},
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},
@@ -42,7 +42,8 @@ fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> Nei
     NeighborPair {
         index: neighbor.index,
         image: narrowed(neighbor.image),
-        pair: nearfield::Pair { d, d2 },
+        d: d.map(f64::from),
+        d2: d2.into(),
     }
 }
 
@@ -104,10 +105,7 @@ fn a_source_stands_once_per_image_in_a_box_smaller_than_the_radius() {
         .unwrap();
     let mut geometry = PairGeometry::default();
     engine.pair_geometry(set, set, &mut geometry).unwrap();
-    let of_first: Vec<_> = geometry
-        .of(0)
-        .map(|n| (n.index, n.image[0], n.pair.d))
-        .collect();
+    let of_first: Vec<_> = geometry.of(0).map(|n| (n.index, n.image[0], n.d)).collect();
     let expected = [
         (0, -1, [-0.75, 0.0, 0.0]),
         (0, 1, [0.75, 0.0, 0.0]),
@@ -128,17 +126,26 @@ fn the_arrays_are_parallel_to_the_lists() {
     let found = geometry(&case, Settings::default(), ListOrder::Unspecified).unwrap();
     let lists = found.lists();
     let storage = lists.storage().len();
-    assert_eq!(found.displacements().len(), storage);
-    assert_eq!(found.distances_squared().len(), storage);
     assert_eq!(found.images().len(), storage);
+    let PairArrays::Single {
+        displacement,
+        distance_squared,
+    } = found.arrays()
+    else {
+        panic!("the engine is in single precision");
+    };
+    assert_eq!(
+        (displacement.len(), distance_squared.len()),
+        (storage, storage)
+    );
     for i in 0..lists.len() {
         let begin = lists.starts()[i] as usize;
         for (k, (neighbor, &index)) in found.of(i).zip(lists.of(i)).enumerate() {
             assert_eq!(neighbor.index, index);
-            assert_eq!(neighbor.pair.d, found.displacements()[begin + k]);
-            assert_eq!(neighbor.pair.d2, found.distances_squared()[begin + k]);
+            assert_eq!(neighbor.pair().d, displacement[begin + k]);
+            assert_eq!(neighbor.pair().d2, distance_squared[begin + k]);
             assert_eq!(neighbor.image, found.images()[begin + k]);
-            assert_eq!(neighbor.distance(), neighbor.pair.d2.sqrt());
+            assert_eq!(neighbor.distance(), neighbor.d2.sqrt());
         }
     }
 }

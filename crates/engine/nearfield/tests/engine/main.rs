@@ -11,6 +11,7 @@ mod fields;
 mod geometry;
 mod hybrid;
 mod indices;
+mod interrupt;
 mod list_order;
 mod memory_limit;
 mod nested;

@@ -1,9 +1,10 @@
 //! The CUDA text of functions that the macros of `nearfield-macros` translate.
 //!
-//! A macro sees the tokens of one function and no types. It writes a text with holes: names of
-//! types, names of the functions called, values of constants. Code that it writes beside the
-//! function fills them in at run time, where the compiler knows the types: [`Device`] collects the
-//! functions that a kernel calls, each once and before its callers, and the structs that they use.
+//! A macro sees the tokens of one function and no types. Beside the function it writes a twin of it,
+//! which never runs and whose types the compiler infers ([`Slot`]), and the function as constant
+//! data (module [`tree`]). From both, module `write` makes the text at run time. [`Device`] collects
+//! the functions that a kernel calls, each once and before its callers, and the structs that they
+//! use.
 //!
 //! Fields of `self` are uniforms. A function of a kernel reads them through the pointer `uniform`,
 //! those of a method of a field from where they begin.
@@ -11,15 +12,15 @@
 //! The code for a kernel with one field, `radius`, which calls `squared`, has this shape:
 //!
 //! ```text
-//! let mut function = device.begin_of_kernel("crate::Kernel::pair:1:1", "Kernel_pair");
+//! let mut function = device.begin(identity(&|| ()), "Kernel_pair", "crate::Kernel::pair", true);
 //! function.field(device, "self_radius", "self.radius", self.radius); // a uniform, in every call
 //! if function.wanted() {                                   // the text, in the first call only
-//!     function.text("__forceinline__ float ");
-//!     …                                                    // name, parameters, declarations
-//!     function.text("    return ::");
-//!     let part = <squared as DeviceFunction>::device(device);
-//!     function.text(&part);                                // adds `squared` before this function
-//!     function.text("(self_radius);\n}\n");
+//!     static BODY: Body = …;                               // the tree
+//!     let slot0 = slot(); …                                // types that the compiler infers
+//!     let _ = |pair: Pair, …| { … squared(probe(&slot3, self.radius)) … };  // from the twin
+//!     function.types(device, &[described(&slot0), …]);
+//!     function.callee(<squared as DeviceFunction>::device(device)); // adds `squared` before it
+//!     function.write(&BODY);
 //! }
 //! device.end(function)
 //! ```
@@ -29,50 +30,48 @@
 //! room once.
 //!
 //! A step that changes a field thus costs a few moves of numbers. A text is made once per process
-//! and type of kernel. It is found again by the address of the code that writes it, because a
+//! and type of kernel. It is found again by the type of the closure that writes it, because a
 //! static variable in a generic function would be one for all types.
 //!
-//! **Invariant:** texts come from the translator. It writes no loops but those over constant ranges
-//! and arrays, indices that are checked, and pointers nowhere, so the conditions of
-//! [`Cuda::new`](crate::Cuda::new) hold for every text.
+//! **Invariant:** texts come from trees that the macros have checked. They have no loops but those
+//! over ranges of constants and loop variables and over arrays, indices that are checked, and
+//! pointers nowhere, so the conditions of [`Cuda::new`](crate::Cuda::new) hold for every text.
 
 pub mod fast;
+mod slot;
+pub mod tree;
+mod types;
 mod value;
+mod write;
 
-pub use value::{DeviceTable, DeviceValue, Types};
+pub use slot::{
+    Bare, Operand, Slot, assigned_by_index, converted, described, has, indexed, method, operand,
+    pinned, probe, see, shown, slot, undescribed,
+};
+pub use types::{Type, Types};
+pub use value::{DeviceTable, DeviceValue};
 
 pub use crate::{Cuda, Field, FieldsOf};
+/// The vectors that kernels compute with, for programs that are compiled against this library.
+pub use glam;
 
 use crate::{Channels, PairKernel};
 use nearfield_kernels::pairs;
 use std::{
+    any::TypeId,
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::{PoisonError, RwLock},
 };
-
-/// Names that the text around a kernel has: a function of the user's gets another one.
-const RESERVED: [&str; 13] = [
-    "pair",
-    "symmetric",
-    "Pair",
-    "fast_sqrt",
-    "fast_rsqrt",
-    "fast_recip",
-    "fast_mul_add",
-    "fast_saturate",
-    "potential",
-    "nf",
-    "visit",
-    "main",
-    "combined",
-];
+use types::{NAMESPACE, as_name};
+use write::Used;
 
 /// A function that has a text, under the name of the function: the macro `pair_fn` writes it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no text for the GPU",
-    note = "mark the function with #[pair_fn]"
+    message = "this function has no text for the GPU",
+    label = "kernels call functions with a text",
+    note = "mark the function with #[nearfield::pair_fn]"
 )]
 pub trait DeviceFunction {
     /// Adds the function and returns its name in the text.
@@ -98,9 +97,9 @@ pub struct Device {
     /// Functions that are complete, callees before callers.
     functions: Vec<Done>,
     /// Names of all functions that have begun.
-    names: Vec<String>,
-    /// Functions that have begun and not ended, by identity.
-    open: Vec<Identity>,
+    names: BTreeSet<String>,
+    /// Functions that have begun and not ended.
+    open: Vec<TypeId>,
     /// There is no text: a function calls itself, which no GPU kernel here may, or a potential has
     /// none.
     refused: bool,
@@ -112,28 +111,30 @@ pub struct Device {
     called: Vec<(&'static str, Method)>,
 }
 
-/// Tells functions apart: module, name and place, and for those of generic types the address of the
-/// code that writes their text. Two types share that code only if it writes the same.
-type Identity = (&'static str, usize);
-
 /// A function whose text is complete.
 #[derive(Debug)]
 struct Done {
-    id: Identity,
+    /// None for a text by hand.
+    id: Option<TypeId>,
     name: String,
     text: String,
+    /// Whether the user wrote it: it is in the global namespace.
+    by_hand: bool,
 }
 
 /// A function whose text is being written.
 #[derive(Debug)]
 pub struct Function {
-    id: Identity,
+    id: TypeId,
     /// The name in the text: the user's, with a number where two functions have the same.
     name: String,
+    /// What a comment calls it.
+    shown: &'static str,
     /// Place of its first uniform among those of the kernel.
     start: usize,
-    /// Lines for fields and constants that the text has not got yet.
+    /// Lines for fields and constants.
     declarations: String,
+    all: write::References,
     text: String,
     /// False if another call has written it.
     wanted: bool,
@@ -143,16 +144,6 @@ impl Function {
     /// Whether its text is to be written.
     pub fn wanted(&self) -> bool {
         self.wanted
-    }
-
-    /// Its name in the text.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Appends a part of the text, which comes from the translator as it is.
-    pub fn text(&mut self, text: &str) {
-        self.text.push_str(text);
     }
 
     /// A field of `self`, as the variable `name`. Its value is a uniform. Functions of the kernel
@@ -166,13 +157,15 @@ impl Function {
     ) {
         let at = device.place(key, value) - self.start;
         if self.wanted {
-            let ty = T::name(&mut device.types);
-            let read = if ty == "float" {
-                format!("uniform[{at}]")
-            } else {
-                format!("nf::read<{ty}>(uniform + {at})")
+            let ty = T::ty(&mut device.types);
+            let shown = ty.name();
+            let read = match ty {
+                Type::F32 => format!("uniform[{at}]"),
+                _ => format!("nf::read<{shown}>(uniform + {at})"),
             };
-            let _ = writeln!(self.declarations, "    const {ty} {name} = {read};");
+            let name = self.unique(name);
+            let _ = writeln!(self.declarations, "    const {shown} {name} = {read};");
+            self.all.used.push(Used::Value(name, ty));
         }
     }
 
@@ -186,37 +179,94 @@ impl Function {
     ) {
         let at = device.place(key, value) - self.start;
         if self.wanted {
-            let ty = T::Elements::name(&mut device.types);
+            let ty = T::Elements::ty(&mut device.types);
+            let (name, shown) = (self.unique(name), ty.name());
             let _ = writeln!(
                 self.declarations,
-                "    const nf::table<{ty}> {name} = {{uniform + {at}}};"
+                "    const nf::table<{shown}> {name} = {{uniform + {at}}};"
             );
+            self.all.used.push(Used::Value(name, ty));
         }
     }
 
-    /// The beginning of a call of a method of `self`, or of a field of it: name and first argument.
-    /// The method's uniforms lie behind those added to this function before it.
-    pub fn method(&self, method: &Method) -> String {
-        format!("{}(uniform + {}", method.name, method.start - self.start)
+    /// A method of `self`, or of a field of it. Its uniforms lie behind those added to this
+    /// function before it.
+    pub fn method(&mut self, method: Method) {
+        if self.wanted {
+            let begun = format!("{}(uniform + {}", method.name, method.start - self.start);
+            self.all.used.push(Used::Method(begun));
+        }
+    }
+
+    /// A use that is not there under the conditions of this build.
+    pub fn no_use(&mut self) {
+        self.all.used.push(Used::None);
+    }
+
+    /// The types of the slots.
+    pub fn types(&mut self, device: &mut Device, slots: &[fn(&mut Types) -> Type]) {
+        let types = slots.iter().map(|ty| ty(&mut device.types));
+        self.all.types = types.collect();
     }
 
     /// A constant, as the variable `name`.
     pub fn constant<T: DeviceValue>(&mut self, device: &mut Device, name: &str, value: T) {
-        if !self.wanted {
-            return;
-        }
-        let ty = T::name(&mut device.types);
-        let _ = writeln!(
-            self.declarations,
-            "    const {ty} {name} = {};",
-            value.literal(&mut device.types)
+        let ty = T::ty(&mut device.types);
+        let name = self.unique(&as_name(name));
+        let (shown, literal) = (ty.name(), value.literal(&mut device.types));
+        let _ = writeln!(self.declarations, "    const {shown} {name} = {literal};");
+        self.all.constants.push(write::Constant {
+            name,
+            ty,
+            integer: value.integer(),
+        });
+    }
+
+    /// A constant that is not there under the conditions of this build.
+    pub fn no_constant(&mut self) {
+        self.all.constants.push(write::Constant {
+            name: String::new(),
+            ty: Type::F32,
+            integer: None,
+        });
+    }
+
+    /// A function that it calls.
+    pub fn callee(&mut self, name: String) {
+        self.all.callees.push(name);
+    }
+
+    /// Writes the text; the types, the constants and the functions called are there.
+    pub fn write(&mut self, body: &'static tree::Body) {
+        let write::Written {
+            result,
+            parameters,
+            lines,
+        } = write::function(body, &self.all);
+        let name = self.name.rsplit("::").next().unwrap_or_default();
+        self.text = format!(
+            "// {}\n__forceinline__ {result} {name}({parameters}) {{\n{}{lines}}}\n",
+            self.shown, self.declarations
         );
     }
 
-    /// The variables declared so far; the body of the function begins with them.
-    pub fn declarations(&mut self) {
-        self.text.push_str(&std::mem::take(&mut self.declarations));
+    /// A name that no variable of the function has yet.
+    fn unique(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        for number in 2.. {
+            if self.all.names.insert(name.clone()) {
+                break;
+            }
+            name = format!("{wanted}_{number}");
+        }
+        name
     }
+}
+
+/// What tells a function apart from all others, and an instance of a generic one from its others:
+/// the type of a closure in it.
+pub fn identity<F>(_: &F) -> TypeId {
+    typeid::of::<F>()
 }
 
 impl Device {
@@ -227,7 +277,7 @@ impl Device {
             wanted,
             types: Types::default(),
             functions: Vec::new(),
-            names: RESERVED.map(str::to_owned).into(),
+            names: BTreeSet::new(),
             open: Vec::new(),
             refused: false,
             by_hand: false,
@@ -260,52 +310,46 @@ impl Device {
         method
     }
 
-    /// Begins a function; its `place` tells it from all others.
-    pub fn begin(&mut self, place: &'static str, name: &str) -> Function {
-        self.begin_generic(place, 0, name)
-    }
-
-    /// Begins a function of the kernel itself: its uniforms are all from the first on.
-    pub fn begin_of_kernel(&mut self, place: &'static str, name: &str) -> Function {
-        let mut function = self.begin(place, name);
-        function.start = 0;
-        function
-    }
-
-    /// Begins a function of a generic type, whose text is written by the code at `address`.
-    pub fn begin_generic(&mut self, place: &'static str, address: usize, name: &str) -> Function {
-        let id = (place, address);
-        let known = self.functions.iter().find(|done| done.id == id);
+    /// Begins a function; its `id` tells it from all others. One of the kernel itself `shares` its
+    /// uniforms with the others: these are all from the first on.
+    pub fn begin(&mut self, id: TypeId, name: &str, shown: &'static str, shares: bool) -> Function {
+        let known = self.functions.iter().find(|done| done.id == Some(id));
         // Values of one type can have different texts by hand.
-        let known = known.filter(|_| address == 0 || !self.by_hand);
+        let known = known.filter(|_| !self.by_hand);
         let open = self.open.contains(&id);
         self.refused |= open;
         let wanted = self.wanted && known.is_none() && !open;
         let name = match known {
             Some(done) => done.name.clone(),
-            None => self.free(name),
+            None => self.free(name, wanted),
         };
-        if wanted {
-            self.names.push(name.clone());
-        }
         self.open.push(id);
         Function {
             id,
             name,
-            start: self.uniforms.len(),
+            shown,
+            start: if shares { 0 } else { self.uniforms.len() },
             declarations: String::new(),
+            all: write::References::default(),
             text: String::new(),
             wanted,
         }
     }
 
     /// A name that no function has: this one, or with a number.
-    fn free(&self, name: &str) -> String {
-        let taken = |name: &String| self.names.contains(name);
-        let mut numbered = (2..).map(|number| format!("{name}_{number}"));
-        let plain = Some(name.to_owned()).filter(|name| !taken(name));
-        let unique = plain.or_else(|| numbered.find(|name| !taken(name)));
-        unique.unwrap_or_default()
+    fn free(&mut self, name: &str, taken: bool) -> String {
+        let plain = format!("{NAMESPACE}::{}", as_name(name));
+        let mut free = plain.clone();
+        for number in 2.. {
+            if !self.names.contains(&free) {
+                break;
+            }
+            free = format!("{plain}{number}");
+        }
+        if taken {
+            self.names.insert(free.clone());
+        }
+        free
     }
 
     /// Adds the text of a potential that was written by hand; `P` is the type of its points, and
@@ -319,29 +363,35 @@ impl Device {
             return Method { name, start };
         };
         self.uniforms.extend(cuda.uniforms);
-        let id = ("", 0);
-        let known = |done: &Done| done.id == id && done.text == cuda.text;
+        let known = |done: &Done| done.by_hand && done.text == cuda.text;
         if !self.functions.iter().any(known) {
-            let (name, text) = (String::new(), cuda.text.into_owned());
-            self.functions.push(Done { id, name, text });
+            self.functions.push(Done {
+                id: None,
+                name: String::new(),
+                text: cuda.text.into_owned(),
+                by_hand: true,
+            });
         }
-        let (found, point) = (self.name_of::<E>(), self.name_of::<P>());
-        let (name, room) = (self.free("by_hand"), P::NUMBERS.max(1));
+        let (ty, point) = (E::ty(&mut self.types), self.name_of::<P>());
+        let (name, room, found) = (self.free("by_hand", true), P::NUMBERS.max(1), ty.name());
+        let short = name.rsplit("::").next().unwrap_or_default();
         let text = format!(
-            "__forceinline__ {found} {name}(const float* uniform, float d2, const {point} a, \
+            "__forceinline__ {found} {short}(const float* uniform, float d2, const {point} a, \
              const {point} b) {{\n    \
              float of_a[{room}], of_b[{room}];\n    \
              nf::write(of_a, a);\n    nf::write(of_b, b);\n    \
              {found} found;\n    \
-             {}(uniform, d2, of_a, of_b, found.energy, found.force_over_r);\n    \
+             ::{}(uniform, d2, of_a, of_b, found.{}, found.{});\n    \
              return found;\n}}\n",
             cuda.function,
+            as_name("energy"),
+            as_name("force_over_r"),
         );
-        self.names.push(name.clone());
         self.functions.push(Done {
-            id,
+            id: None,
             name: name.clone(),
             text,
+            by_hand: false,
         });
         Method { name, start }
     }
@@ -359,9 +409,10 @@ impl Device {
         } = function;
         if wanted {
             self.functions.push(Done {
-                id,
+                id: Some(id),
                 name: name.clone(),
                 text,
+                by_hand: false,
             });
         }
         Method { name, start }
@@ -372,20 +423,33 @@ impl Device {
         T::name(&mut self.types)
     }
 
-    /// Prelude, structs and functions, callees first.
+    /// Prelude, structs and functions, callees first. All names are in a namespace of their own,
+    /// except those of texts by hand.
     fn assembled(&self) -> String {
         let mut text = pairs::SUBSET.to_owned();
+        let (by_hand, translated): (Vec<_>, Vec<_>) =
+            self.functions.iter().partition(|done| done.by_hand);
+        for done in by_hand {
+            let _ = write!(text, "\n{}", done.text);
+        }
+        let _ = write!(text, "\nnamespace {NAMESPACE} {{\n");
         for declaration in self.types.declarations() {
             let _ = write!(text, "\n{declaration}");
         }
-        for function in &self.functions {
+        for function in translated {
             let _ = write!(text, "\n{}", function.text);
         }
+        let _ = write!(text, "\n}}  // namespace {NAMESPACE}\n");
         text
     }
 }
 
 impl Method {
+    /// The beginning of a call from outside of the text: name and first argument.
+    pub fn begun(&self) -> String {
+        format!("{}(uniform + {}", self.name, self.start)
+    }
+
     /// Its name in the text.
     pub fn name(self) -> String {
         self.name
@@ -415,8 +479,8 @@ pub fn assembled<T>(added: impl FnOnce(&mut Device) -> T) -> Option<Assembled<T>
     })
 }
 
-/// Texts by the address of the code that writes them; each is made once per process and type.
-static TEXTS: RwLock<BTreeMap<usize, &'static str>> = RwLock::new(BTreeMap::new());
+/// Texts by the type of the code that writes them; each is made once per process and type.
+static TEXTS: RwLock<BTreeMap<TypeId, &'static str>> = RwLock::new(BTreeMap::new());
 
 /// The text of a kernel whose function `pair` adds, with its uniforms. None if a function calls
 /// itself.
@@ -425,8 +489,7 @@ where
     K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
     F: FnOnce(&mut Device) -> Method,
 {
-    let of_type = kernel::<K, F> as fn(&'static str, Option<&[usize]>, F) -> Option<Cuda>;
-    let cuda = whole(file, of_type as usize, pair, with_entry::<K>)?;
+    let cuda = whole(file, identity(&pair), pair, with_entry::<K>)?;
     Some(match antisymmetric {
         Some(channels) => cuda.antisymmetric(channels),
         None => cuda,
@@ -445,13 +508,13 @@ where
     if !K::SYMMETRIC {
         return kernel::<K, F>(file, None, pair);
     }
-    let of_type = symmetric_kernel::<K, F, S> as fn(&'static str, F, S) -> Option<Cuda>;
+    let id = identity(&symmetric);
     let both = |device: &mut Device| {
         let pair = pair(device);
         let symmetric = symmetric(device, &pair);
         (pair, symmetric)
     };
-    let cuda = whole(file, of_type as usize, both, with_both_entries::<K>)?;
+    let cuda = whole(file, id, both, with_both_entries::<K>)?;
     Some(cuda.symmetric("symmetric"))
 }
 
@@ -462,15 +525,14 @@ where
     P: DeviceValue,
     F: FnOnce(&mut Device) -> Method,
 {
-    let of_type = potential::<P, F> as fn(&'static str, F) -> Option<Cuda>;
-    let cuda = whole(file, of_type as usize, translated, with_values::<P>)?;
+    let cuda = whole(file, identity(&translated), translated, with_values::<P>)?;
     Some(cuda.function("potential"))
 }
 
-/// The text that the code at `of_type` writes, kept unless it may change.
+/// The text that the code of this type writes, kept unless it may change.
 fn whole<M>(
     file: &'static str,
-    of_type: usize,
+    of_type: TypeId,
     translated: impl FnOnce(&mut Device) -> M,
     entry: impl FnOnce(&mut Device, &M) -> String,
 ) -> Option<Cuda> {
@@ -561,8 +623,10 @@ fn with_values<P: DeviceValue>(device: &mut Device, method: &Method) -> String {
         "\n__forceinline__ void potential(const float* uniform, float d2, const float* a, \
          const float* b, float& energy, float& over) {{\n    \
          const auto found = {}(uniform, d2, nf::read<{point}>(a), nf::read<{point}>(b));\n    \
-         energy = found.energy;\n    over = found.force_over_r;\n}}\n",
+         energy = found.{};\n    over = found.{};\n}}\n",
         method.name,
+        as_name("energy"),
+        as_name("force_over_r"),
     );
     text
 }
@@ -593,7 +657,7 @@ fn with_values<P: DeviceValue>(device: &mut Device, method: &Method) -> String {
 /// }
 ///
 /// let text = cuda_source(&Occupancy { radius: 1.0 }).unwrap();
-/// assert!(text.contains("const auto inside = pair.d2 / (self_radius * self_radius);"));
+/// assert!(text.contains("const float inside_ = pair_.d2 / (self_radius * self_radius);"));
 /// ```
 pub fn cuda_source<K: PairKernel>(kernel: &K) -> Option<String> {
     Some(kernel.cuda()?.into_parts().text.into_owned())

@@ -5,85 +5,40 @@
 //! `nf::read<T>` from the place where the first part is. Numbers other than `f32` travel by their
 //! bits: a float holds the 32 bits of a `u32`, and nothing computes with it on the way.
 
+use super::{
+    slot::Bare,
+    types::{Integer, Type, Types},
+};
+use crate::Pair;
 use glam::{Vec2, Vec3};
-use std::fmt::Write;
 
-/// Structs that a text declares, each once.
-#[derive(Debug, Default)]
-pub struct Types {
-    /// Identity, name in the text, and declaration.
-    declared: Vec<(&'static str, String, String)>,
-}
-
-impl Types {
-    /// Declares a struct with these fields; `id` tells it from all others. Returns its name.
-    pub fn declare(
-        &mut self,
-        id: &'static str,
-        name: &str,
-        fields: &[(&'static str, String)],
-    ) -> String {
-        if let Some(known) = self.declared.iter().find(|known| known.0 == id) {
-            return known.1.clone();
-        }
-        let mut unique = name.to_owned();
-        while self.declared.iter().any(|known| known.1 == unique) {
-            unique.push('_');
-        }
-        let mut text = format!("struct {unique} {{\n");
-        let (mut read, mut write, mut count) = (String::new(), String::new(), String::from("0"));
-        let mut decided = String::from("NF_of(0, 0)");
-        for (field, _) in fields.iter().rev() {
-            decided = format!("NF_OR({field}, {decided})");
-        }
-        for (field, ty) in fields {
-            let _ = writeln!(text, "    {ty} {field};");
-            let _ = writeln!(
-                read,
-                "        value.{field} = nf::read<{ty}>(at + ({count}));"
-            );
-            let _ = writeln!(write, "        nf::write(at + ({count}), value.{field});");
-            let _ = write!(count, " + nf::layout<{ty}>::COUNT");
-        }
-        let _ = write!(
-            text,
-            "    NF_DECIDED({unique}, {decided})\n}};\n\
-             template <>\n\
-             struct nf::layout<{unique}> {{\n    \
-             static constexpr int COUNT = {count};\n    \
-             static __forceinline__ {unique} read(const float* at) {{\n        \
-             {unique} value;\n{read}        return value;\n    }}\n    \
-             static __forceinline__ void write(float* at, const {unique}& value) {{\n{write}    }}\n\
-             }};\n"
-        );
-        self.declared.push((id, unique.clone(), text));
-        unique
-    }
-
-    /// Declarations in an order in which every struct follows those of its fields.
-    pub(super) fn declarations(&self) -> impl Iterator<Item = &str> {
-        self.declared.iter().map(|declared| declared.2.as_str())
-    }
-}
-
-/// A value that exists in translated functions: `f32`, `u32`, `i32`, `bool`, indices (`usize`),
-/// arrays, tuples of up to six, `glam::Vec3`, and structs that derive `Channels`.
+/// A value that exists in translated functions: `f32`, `bool`, integers of 32 and 64 bits, arrays, tuples of up to six, `glam::Vec3`, and structs that derive `Channels`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no type on the GPU",
     note = "kernels compute with f32, u32, i32, bool, arrays, tuples, glam::Vec3 and structs that derive Channels"
 )]
-pub trait DeviceValue: Copy {
+pub trait DeviceValue: Copy + Bare<Bare = Self> {
     /// Uniforms that it takes.
     const NUMBERS: usize;
 
-    /// Its type in C++; a struct is declared in `types`.
-    fn name(types: &mut Types) -> String;
+    /// Its type in the text; a struct is declared in `types`.
+    fn ty(types: &mut Types) -> Type;
+
+    /// Its name in C++.
+    fn name(types: &mut Types) -> String {
+        Self::ty(types).name()
+    }
 
     /// Appends it to the uniforms: numbers other than `f32` by their bits.
     fn uniforms(self, to: &mut Vec<f32>);
 
     /// An expression of C++ for it.
     fn literal(self, types: &mut Types) -> String;
+
+    /// Its value if it is an integer.
+    fn integer(self) -> Option<i128> {
+        None
+    }
 }
 
 /// A value whose elements are read by an index where it lies: an array or a vector.
@@ -103,8 +58,8 @@ impl<T: DeviceValue, const N: usize> DeviceTable for [T; N] {
 impl DeviceValue for f32 {
     const NUMBERS: usize = 1;
 
-    fn name(_: &mut Types) -> String {
-        "float".to_owned()
+    fn ty(_: &mut Types) -> Type {
+        Type::F32
     }
 
     fn uniforms(self, to: &mut Vec<f32>) {
@@ -120,46 +75,126 @@ impl DeviceValue for f32 {
     }
 }
 
-macro_rules! integers {
-    ($($ty:ty, $name:literal, $value:ident => $bits:expr, $literal:expr;)*) => {$(
-        impl DeviceValue for $ty {
-            const NUMBERS: usize = 1;
+impl DeviceValue for bool {
+    const NUMBERS: usize = 1;
 
-            fn name(_: &mut Types) -> String {
-                $name.to_owned()
+    fn ty(_: &mut Types) -> Type {
+        Type::Bool
+    }
+
+    fn uniforms(self, to: &mut Vec<f32>) {
+        to.push(f32::from_bits(u32::from(self)));
+    }
+
+    fn literal(self, _: &mut Types) -> String {
+        self.to_string()
+    }
+}
+
+macro_rules! integers {
+    ($($ty:ident: $signed:literal, $bits:literal, $numbers:literal;)*) => {$(
+        impl DeviceValue for $ty {
+            const NUMBERS: usize = $numbers;
+
+            fn ty(_: &mut Types) -> Type {
+                Type::Integer(Integer {
+                    name: stringify!($ty),
+                    signed: $signed,
+                    bits: $bits,
+                })
             }
 
             fn uniforms(self, to: &mut Vec<f32>) {
-                let $value = self;
-                to.push(f32::from_bits($bits));
+                let bits = self as u64;
+                to.push(f32::from_bits(bits as u32));
+                if Self::NUMBERS == 2 {
+                    to.push(f32::from_bits((bits >> 32) as u32));
+                }
             }
 
-            fn literal(self, _: &mut Types) -> String {
-                let $value = self;
-                $literal
+            fn literal(self, types: &mut Types) -> String {
+                let ty = Self::ty(types);
+                format!("{}({})", ty.name(), number(&self.to_string(), &ty))
+            }
+
+            fn integer(self) -> Option<i128> {
+                Some(self as i128)
             }
         }
     )*};
 }
 integers! {
-    u32, "nf::u32", value => value, format!("nf::u32({value}u)");
-    // The least has no literal of its own in C++.
-    i32, "nf::i32", value => value as u32, format!("nf::i32::of({}u)", value as u32);
-    bool, "bool", value => u32::from(value), value.to_string();
-    // No array of a kernel is as long as the largest.
-    usize, "int", value => index(value), index(value).to_string();
+    u32: false, 32, 1;
+    i32: true, 32, 1;
+    u64: false, 64, 2;
+    i64: true, 64, 2;
+    usize: false, 64, 2;
+    isize: true, 64, 2;
 }
 
-/// A length or an index, which C++ has as an `int`.
-fn index(value: usize) -> u32 {
-    i32::try_from(value).unwrap_or(i32::MAX) as u32
+/// The digits of a number as a literal of C++ whose plain type is that of the number.
+pub(super) fn number(digits: &str, ty: &Type) -> String {
+    match ty {
+        Type::Integer(Integer { name, signed, bits }) => match (bits, signed) {
+            // The least has no literal of its own in C++.
+            (32, true) if digits == "-2147483648" => "(-2147483647 - 1)".to_owned(),
+            (64, true) if digits == "-9223372036854775808" => {
+                "(-9223372036854775807ll - 1)".to_owned()
+            }
+            (32, true) => digits.to_owned(),
+            (32, false) => format!("{digits}u"),
+            // Indices are small, and an int becomes what it is compared or added to.
+            _ if *name == "usize" && digits.len() < 10 => digits.to_owned(),
+            (_, true) => format!("{digits}ll"),
+            (_, false) => format!("{digits}ull"),
+        },
+        Type::F32 => float(digits),
+        _ => digits.to_owned(),
+    }
+}
+
+/// The user's digits; where there are more than f32 needs, the shortest that mean the same.
+fn float(digits: &str) -> String {
+    let mut text = match digits.parse::<f32>() {
+        Ok(value) if value.is_infinite() => {
+            return format!("nf::from_bits({:#x}u)", value.to_bits());
+        }
+        Ok(value) if digits.len() > 12 => format!("{value:?}"),
+        _ => digits.to_owned(),
+    };
+    if text.ends_with('.') {
+        text.push('0');
+    } else if !text.contains(['.', 'e', 'E']) {
+        text.push_str(".0");
+    }
+    format!("{text}f")
+}
+
+impl DeviceValue for Pair {
+    const NUMBERS: usize = 4;
+
+    fn ty(_: &mut Types) -> Type {
+        Type::Pair
+    }
+
+    fn uniforms(self, to: &mut Vec<f32>) {
+        to.extend([self.d[0], self.d[1], self.d[2], self.d2]);
+    }
+
+    fn literal(self, types: &mut Types) -> String {
+        format!(
+            "nf::Pair{{{}, {}}}",
+            self.d.literal(types),
+            self.d2.literal(types)
+        )
+    }
 }
 
 impl<T: DeviceValue, const N: usize> DeviceValue for [T; N] {
     const NUMBERS: usize = N * T::NUMBERS;
 
-    fn name(types: &mut Types) -> String {
-        format!("nf::array<{}, {N}>", T::name(types))
+    fn ty(types: &mut Types) -> Type {
+        Type::Array(Box::new(T::ty(types)), N)
     }
 
     fn uniforms(self, to: &mut Vec<f32>) {
@@ -173,7 +208,7 @@ impl<T: DeviceValue, const N: usize> DeviceValue for [T; N] {
 }
 
 macro_rules! vectors {
-    ($($vector:ty: $name:literal, $count:literal;)*) => {$(
+    ($($vector:ty: $ty:ident, $name:literal, $count:literal;)*) => {$(
         impl DeviceTable for $vector {
             type Elements = [f32; $count];
         }
@@ -181,8 +216,8 @@ macro_rules! vectors {
         impl DeviceValue for $vector {
             const NUMBERS: usize = $count;
 
-            fn name(_: &mut Types) -> String {
-                $name.to_owned()
+            fn ty(_: &mut Types) -> Type {
+                Type::$ty
             }
 
             fn uniforms(self, to: &mut Vec<f32>) {
@@ -197,8 +232,8 @@ macro_rules! vectors {
     )*};
 }
 vectors! {
-    Vec2: "nf::Vec2", 2;
-    Vec3: "nf::Vec3", 3;
+    Vec2: Vec2, "nf::Vec2", 2;
+    Vec3: Vec3, "nf::Vec3", 3;
 }
 
 macro_rules! tuples {
@@ -206,9 +241,8 @@ macro_rules! tuples {
         impl<$($part: DeviceValue),*> DeviceValue for ($($part,)*) {
             const NUMBERS: usize = 0 $(+ $part::NUMBERS)*;
 
-            fn name(_types: &mut Types) -> String {
-                let parts: &[String] = &[$($part::name(_types)),*];
-                format!("nf::tuple<{}>", parts.join(", "))
+            fn ty(_types: &mut Types) -> Type {
+                Type::Tuple(vec![$($part::ty(_types)),*])
             }
 
             fn uniforms(self, _to: &mut Vec<f32>) {

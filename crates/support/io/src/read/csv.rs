@@ -23,9 +23,8 @@ pub(super) const MAX_COLUMNS: usize = 1 << 16;
 /// Reads a table with a header naming x, y and perhaps z, or with two or three unnamed columns.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
     check_text(bytes)?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut cursor = Cursor::new(bytes);
-    let mut table = None;
+    let mut table: Option<Table> = None;
     let mut positions = Positions::default();
     let mut fields = Vec::new();
     for line in 1.. {
@@ -53,11 +52,14 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
             positions.push(table.point(&fields, line)?)?;
         }
     }
-    let table = table.ok_or_else(|| {
+    let mut table = table.ok_or_else(|| {
         let message = "the file holds nothing but blanks and comments";
         Fault::new(ErrorKind::Empty, Place::Whole, message)
     })?;
-    Ok(PointCloud::new(positions, table.dimensions()))
+    Ok(PointCloud {
+        unread: std::mem::take(&mut table.unread),
+        ..PointCloud::new(positions, table.dimensions())
+    })
 }
 
 /// How the lines of a file are to be understood.
@@ -67,6 +69,8 @@ struct Table {
     columns: [Option<usize>; 3],
     /// The number of fields every line must have, when nothing names them.
     unnamed: Option<usize>,
+    /// Names of the other columns.
+    unread: Vec<String>,
 }
 
 /// Kind of the first line.
@@ -100,11 +104,17 @@ impl Table {
             (false, None) => return Err(neither_names_nor_numbers(&fields, line)),
             (true, _) => {}
         }
+        let others = fields.iter().enumerate().filter(|(place, name)| {
+            let read = columns.contains(&Some(*place));
+            !read && !name.is_empty()
+        });
+        let unread = others.map(|(_, name)| String::from_utf8_lossy(name).into_owned());
         Ok(Some((
             Self {
                 separator,
                 columns,
                 unnamed: None,
+                unread: unread.collect(),
             },
             Row::Names,
         )))
@@ -126,6 +136,7 @@ impl Table {
             separator,
             columns: [Some(0), Some(1), z],
             unnamed: Some(count),
+            unread: Vec::new(),
         })
     }
 

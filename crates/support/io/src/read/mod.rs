@@ -13,25 +13,36 @@ mod table;
 mod vtk;
 mod xyz;
 mod xyz_comment;
+mod xyz_plain;
 
 pub use table::{Column, Table, parse_table, read_table};
 
 use std::path::Path;
 
 use crate::{
-    Format, PointCloud,
+    Format, Frame, PointCloud,
     error::{Error, ErrorKind, Fault, Parsed, Place},
 };
 
 /// Reads the points of a file in the format that its extension stands for.
 ///
-/// The whole file is held in memory while it is read.
+/// The whole file is held in memory while it is read. Of a file of several frames it is the first;
+/// [`PointCloud::frames`] says how many there are.
 ///
 /// # Errors
 /// When memory is short ([`ErrorKind::OutOfMemory`], with the bytes), the extension is unknown, the
 /// file cannot be read, or its contents are truncated, wrong or of an unsupported kind. The
 /// message is one line that names the file and the place.
 pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
+    read_frame(path, Frame::FIRST)
+}
+
+/// Reads one frame of a file that may hold several, as XYZ files of trajectories do; files of other
+/// formats hold one.
+///
+/// # Errors
+/// As [`read_points`], and [`ErrorKind::InvalidArgument`] when there is no such frame.
+pub fn read_frame(path: impl AsRef<Path>, frame: Frame) -> Result<PointCloud, Error> {
     let path = path.as_ref();
     let format = match Format::from_path(path) {
         // A folder has no extension to be wrong.
@@ -39,7 +50,7 @@ pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
         format => format?,
     };
     let bytes = open::contents(path)?;
-    read(&bytes, format).map_err(|fault| fault.in_file(path))
+    read(&bytes, format, frame).map_err(|fault| fault.in_file(path))
 }
 
 /// Reads points from the contents of a file, for bytes that come from elsewhere.
@@ -58,10 +69,19 @@ pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
 /// # Ok::<(), nearfield_io::Error>(())
 /// ```
 pub fn parse_points(bytes: &[u8], format: Format) -> Result<PointCloud, Error> {
-    read(bytes, format).map_err(|fault| fault.in_memory(format))
+    parse_frame(bytes, format, Frame::FIRST)
 }
 
-fn read(bytes: &[u8], format: Format) -> Parsed<PointCloud> {
+/// Reads one frame from the contents of a file.
+///
+/// # Errors
+/// As [`read_frame`], with the format named in place of the file.
+pub fn parse_frame(bytes: &[u8], format: Format, frame: Frame) -> Result<PointCloud, Error> {
+    read(bytes, format, frame).map_err(|fault| fault.in_memory(format))
+}
+
+fn read(bytes: &[u8], format: Format, frame: Frame) -> Parsed<PointCloud> {
+    let bytes = open::without_mark(bytes);
     if bytes.is_empty() {
         return Err(Fault::new(
             ErrorKind::Empty,
@@ -69,10 +89,16 @@ fn read(bytes: &[u8], format: Format) -> Parsed<PointCloud> {
             "the file is empty",
         ));
     }
+    match frame {
+        Frame::Number(number) if number != 1 && format != Format::Xyz => {
+            return Err(open::no_frame(number, 1));
+        }
+        _ => {}
+    }
     match format {
         Format::Npy => npy::read(bytes),
         Format::Csv => csv::read(bytes),
-        Format::Xyz => xyz::read(bytes),
+        Format::Xyz => xyz::read(bytes, frame),
         Format::LegacyVtk => vtk::legacy::read(bytes),
         Format::XmlVtk => vtk::xml::read(bytes),
         Format::Ply => ply::read(bytes),

@@ -1,4 +1,4 @@
-//! Bytes of files, and whether they can be text.
+//! Bytes of files, whether they can be text, and frames that they do not have.
 
 use crate::error::{Error, Fault, Parsed, Place};
 use std::path::Path;
@@ -14,4 +14,18 @@ pub(super) fn check_text(bytes: &[u8]) -> Parsed<()> {
         let message = format!("this is {what}, not text in UTF-8 or ASCII");
         Err(Fault::malformed(Place::Whole, message))
     })
+}
+
+/// The bytes behind the mark that some editors put before text in UTF-8.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// Refuses a frame that is not there.
+pub(super) fn no_frame(number: usize, count: usize) -> Fault {
+    let message = match count {
+        1 => format!("there is no frame {number}: the file has one"),
+        _ => format!("there is no frame {number}: the file has {count}, counted from 1"),
+    };
+    Fault::argument(message)
 }

@@ -37,7 +37,12 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         Some(_) => Dimensions::Three,
         None => Dimensions::Two,
     };
-    Ok(PointCloud::new(positions, dimensions))
+    let properties = header.elements[axes.element].properties.iter().enumerate();
+    let others = properties.filter(|(place, _)| !axes.properties.contains(&Some(*place)));
+    Ok(PointCloud {
+        unread: others.map(|(_, property)| property.name.clone()).collect(),
+        ..PointCloud::new(positions, dimensions)
+    })
 }
 
 /// Where an element's values go: nowhere, or to the positions.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 use super::csv::{Separator, check_width};
-use super::open::{check_text, contents};
+use super::open::{check_text, contents, without_mark};
 use crate::cursor::Cursor;
 
 const COLUMNS: &str = "the columns of a table";
@@ -136,7 +136,7 @@ pub fn parse_table(bytes: &[u8]) -> Result<Table, Error> {
 
 fn read(bytes: &[u8]) -> Parsed<Table> {
     check_text(bytes)?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = without_mark(bytes);
     let mut cursor = Cursor::new(bytes);
     let mut found: Option<(Separator, Table)> = None;
     let mut fields = Vec::new();

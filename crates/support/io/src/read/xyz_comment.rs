@@ -1,8 +1,8 @@
-//! The comment line of an extended XYZ file: `key=value` pairs, values with blanks in quotes or
-//! braces.
+//! What the keys of an extended XYZ comment mean: `Lattice`, `pbc`, `Properties` and `Time`.
 //!
-//! **Invariant others rely on:** when columns are named, exactly one of them holds positions, with
-//! two or three components.
+//! Upper and lower case are the same. Other keys are left to others; so is `Origin`, since pairs do
+//! not depend on where the box begins. **Invariant others rely on:** when columns are named,
+//! exactly one of them holds positions, with two or three components.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::csv::MAX_COLUMNS;
 use crate::{
     cursor::parse,
     error::{Fault, Parsed, Place, quoted},
-    number::Number,
+    extxyz::{Pairs, Value},
 };
 
 /// Content of the comment; a plain comment has none.
@@ -22,21 +22,54 @@ pub(super) struct Comment {
     pub(super) columns: Option<Vec<Column>>,
 }
 
+/// Keys that mean something here.
+const KEYS: [&str; 4] = ["lattice", "pbc", "properties", "time"];
+
 impl Comment {
-    pub(super) fn parse(line: &[u8]) -> Parsed<Self> {
+    /// `number` is that of the line in the file.
+    pub(super) fn parse(line: &[u8], number: usize) -> Parsed<Self> {
         let line = String::from_utf8_lossy(line);
-        let mut comment = Self::default();
-        for (key, value) in Pairs(&line) {
-            match key.to_ascii_lowercase().as_str() {
-                "lattice" => comment.vectors = Some(vectors(value)?),
-                "pbc" => comment.periodic = Some(periodic(value)?),
-                "time" => comment.time = parse(value.as_bytes()),
-                "properties" => comment.columns = Some(columns(value)?),
-                _ => {}
+        let mut found: [Option<Value<'_>>; KEYS.len()] = [None; KEYS.len()];
+        for pair in Pairs::new(&line) {
+            let pair = match pair {
+                Ok(pair) => pair,
+                // Anything may stand in a comment that names no key of ours.
+                Err(_) if !names_a_key(&line) => return Ok(Self::default()),
+                Err(error) => return Err(Fault::malformed(Place::Line(number), error.to_string())),
+            };
+            let place = KEYS
+                .iter()
+                .position(|key| key.eq_ignore_ascii_case(&pair.key));
+            let (Some(place), Some(value)) = (place, pair.value) else {
+                continue;
+            };
+            if found[place].is_some_and(|before| before.raw() != value.raw()) {
+                let message = format!("{} is given twice", quoted(pair.key.as_bytes()));
+                return Err(Fault::malformed(Place::Line(number), message));
             }
+            found[place] = Some(value);
         }
-        Ok(comment)
+        let [lattice, pbc, properties, time] = found;
+        let refuse = |refusal: String| Fault::malformed(Place::Line(number), refusal);
+        Ok(Self {
+            vectors: lattice.map(vectors).transpose().map_err(refuse)?,
+            periodic: pbc.map(periodic).transpose().map_err(refuse)?,
+            time: time.and_then(|time| parse(time.raw().as_bytes())),
+            columns: properties.map(columns).transpose().map_err(refuse)?,
+        })
     }
+}
+
+/// Whether one of our keys stands before a `=` anywhere in a line that cannot be split.
+fn names_a_key(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let named = |key: &&str| {
+        line.match_indices(*key).any(|(at, _)| {
+            let behind = line[at + key.len()..].trim_start_matches(['"', ' ', '\t']);
+            behind.starts_with('=')
+        })
+    };
+    KEYS.iter().any(named)
 }
 
 /// One property of every point.
@@ -59,25 +92,11 @@ pub(super) enum Contents {
 }
 
 impl Column {
-    /// The columns of a file that does not name them, judged by its first point: three words that
-    /// are all numbers are a position, anything else begins with a symbol.
-    pub(super) fn unnamed(first: &[u8]) -> Vec<Self> {
-        let words: Vec<_> = first
-            .split(u8::is_ascii_whitespace)
-            .filter(|w| !w.is_empty())
-            .take(4)
-            .collect();
-        let bare = words.len() == 3 && words.iter().all(|word| Number::parse(word).is_some());
-        let column = |name: &str, contents, components| Self {
+    pub(super) fn new(name: &str, contents: Contents, components: usize) -> Self {
+        Self {
             name: name.to_owned(),
             contents,
             components,
-        };
-        let position = column("pos", Contents::Position, 3);
-        if bare {
-            vec![position]
-        } else {
-            vec![column("species", Contents::Species, 1), position]
         }
     }
 
@@ -86,64 +105,43 @@ impl Column {
     }
 }
 
-/// Splits `a=1 b="2 3" c` into keys and values; a word without `=` has an empty value.
-struct Pairs<'a>(&'a str);
-
-impl<'a> Iterator for Pairs<'a> {
-    type Item = (&'a str, &'a str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let text = self.0.trim_start();
-        let end = text
-            .find(|c: char| c == '=' || c.is_whitespace())
-            .unwrap_or(text.len());
-        let (key, rest) = text.split_at(end);
-        let Some(rest) = rest.strip_prefix('=') else {
-            self.0 = rest;
-            return (!key.is_empty()).then_some((key, ""));
-        };
-        let closing = match rest.chars().next() {
-            Some('"') => Some('"'),
-            Some('{') => Some('}'),
-            _ => None,
-        };
-        let (value, rest) = match closing {
-            Some(closing) => rest[1..].split_once(closing).unwrap_or((&rest[1..], "")),
-            None => rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())),
-        };
-        self.0 = rest;
-        Some((key, value))
+/// Three rows of three, nine numbers, or the three lengths of a straight box.
+fn vectors(value: Value<'_>) -> Result<[[f64; 3]; 3], String> {
+    let number = |word: &str| parse(word.as_bytes()).filter(|number: &f64| number.is_finite());
+    let rows = value.rows(9, number).unwrap_or_default();
+    let widths: Vec<usize> = rows.iter().map(Vec::len).collect();
+    let all = rows.concat();
+    match (&widths[..], &all[..]) {
+        (&[3], &[x, y, z]) => Ok([[x, 0.0, 0.0], [0.0, y, 0.0], [0.0, 0.0, z]]),
+        (&[9] | &[3, 3, 3], &[a, b, c, d, e, f, g, h, i]) => Ok([[a, b, c], [d, e, f], [g, h, i]]),
+        _ => Err(refused(
+            "Lattice",
+            value,
+            "three lengths, nine numbers or three rows of three",
+        )),
     }
 }
 
-fn vectors(value: &str) -> Parsed<[[f64; 3]; 3]> {
-    let numbers: Option<Vec<f64>> = value
-        .split_whitespace()
-        .take(10)
-        .map(|word| word.parse().ok())
-        .collect();
-    let rows = numbers.as_deref().map(<[f64]>::as_chunks);
-    match rows {
-        Some(([a, b, c], [])) => Ok([*a, *b, *c]),
-        _ => Err(refused("Lattice", value, "nine numbers")),
-    }
-}
-
-fn periodic(value: &str) -> Parsed<[bool; 3]> {
+/// Three flags, or one for all axes.
+fn periodic(value: Value<'_>) -> Result<[bool; 3], String> {
     let flag = |word: &str| match word.to_ascii_lowercase().as_str() {
         "t" | "true" | "1" => Some(true),
         "f" | "false" | "0" => Some(false),
         _ => None,
     };
-    let flags: Option<Vec<bool>> = value.split_whitespace().take(4).map(flag).collect();
-    match flags.as_deref() {
-        Some(&[a, b, c]) => Ok([a, b, c]),
+    match value.rows(3, flag).unwrap_or_default()[..] {
+        [ref flags] => match flags[..] {
+            [a, b, c] => Ok([a, b, c]),
+            [all] => Ok([all; 3]),
+            _ => Err(refused("pbc", value, "three of T and F")),
+        },
         _ => Err(refused("pbc", value, "three of T and F")),
     }
 }
 
 /// Reads `species:S:1:pos:R:3:velo:R:3`.
-fn columns(value: &str) -> Parsed<Vec<Column>> {
+fn columns(value: Value<'_>) -> Result<Vec<Column>, String> {
+    let text = value.text();
     let refused = || {
         refused(
             "Properties",
@@ -151,15 +149,18 @@ fn columns(value: &str) -> Parsed<Vec<Column>> {
             "name:type:count, repeated, with one pos:R:3",
         )
     };
-    let fields: Vec<&str> = value.split(':').take(3 * MAX_COLUMNS + 1).collect();
+    let fields: Vec<&str> = text
+        .trim_ascii()
+        .split(':')
+        .take(3 * MAX_COLUMNS + 1)
+        .collect();
     let (triples, rest) = fields.as_chunks();
     let columns: Option<Vec<Column>> = triples.iter().map(column).collect();
     let columns = columns.filter(|_| rest.is_empty()).ok_or_else(refused)?;
     let mut seen = HashSet::new();
     let mut names = columns.iter().map(|column| column.name.as_str());
     if let Some(name) = names.find(|name| !seen.insert(name.to_ascii_lowercase())) {
-        let message = format!("Properties name {} twice", quoted(name.as_bytes()));
-        return Err(Fault::malformed(Place::Line(2), message));
+        return Err(format!("Properties name {} twice", quoted(name.as_bytes())));
     }
     let positions = columns
         .iter()
@@ -183,37 +184,75 @@ fn column([name, kind, components]: &[&str; 3]) -> Option<Column> {
         ("S" | "L", ..) => Contents::Ignored,
         _ => return None,
     };
-    Some(Column {
-        name: (*name).to_owned(),
-        contents,
-        components,
-    })
+    Some(Column::new(name, contents, components))
 }
 
-fn refused(key: &str, value: &str, needed: &str) -> Fault {
-    let message = format!("{key}={} is not {needed}", quoted(value.as_bytes()));
-    Fault::malformed(Place::Line(2), message)
+fn refused(key: &str, value: Value<'_>, needed: &str) -> String {
+    format!("{key}={} is not {needed}", quoted(value.raw().as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn pairs_are_split_at_blanks_outside_quotes() {
-        let pairs: Vec<_> = Pairs(r#"Lattice="1 2" pbc={T F F} step=7  note plain="#).collect();
-        let expected = [
-            ("Lattice", "1 2"),
-            ("pbc", "T F F"),
-            ("step", "7"),
-            ("note", ""),
-            ("plain", ""),
-        ];
-        assert_eq!(pairs, expected);
+    fn parsed(line: &str) -> Comment {
+        Comment::parse(line.as_bytes(), 2).unwrap_or_else(|fault| panic!("{line}: {fault:?}"))
     }
 
     #[test]
-    fn an_open_quote_ends_with_the_line() {
-        assert_eq!(Pairs(r#"a="b c"#).collect::<Vec<_>>(), [("a", "b c")]);
+    fn boxes_and_axes_are_read_in_every_form() {
+        let straight = Some([[1.5, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]);
+        for lattice in [
+            "\"1.5 0 0 0 2 0 0 0 3\"",
+            "\"1.5 2 3\"",
+            "{1.5 2.0 3}",
+            "[1.5, 2, 3]",
+            "[[1.5,0,0],[0,2,0],[0,0,3]]",
+            "[1.5,0,0,0,2,0,0,0,3]",
+            "\"1.5D+00 2d0 3.E0\"",
+            "\"1.5\t2  3\"",
+        ] {
+            assert_eq!(
+                parsed(&format!("Lattice={lattice}")).vectors,
+                straight,
+                "{lattice}"
+            );
+        }
+        for pbc in [
+            "\"T F T\"",
+            "{1 0 1}",
+            "[true, False,TRUE]",
+            "[T,F,T]",
+            "\"true f 1\"",
+        ] {
+            let found = parsed(&format!("PBC = {pbc}")).periodic;
+            assert_eq!(found, Some([true, false, true]), "{pbc}");
+        }
+        assert_eq!(parsed("pbc=T").periodic, Some([true; 3]));
+        assert_eq!(parsed("Time=2.5D-1").time, Some(0.25));
+    }
+
+    #[test]
+    fn what_is_no_pair_is_a_plain_comment_unless_it_names_a_key() {
+        for line in [
+            "a 5\" pipe",
+            "= = =",
+            "x={1",
+            "lattice of 3",
+            "",
+            "the pbc \"are",
+        ] {
+            assert!(parsed(line).vectors.is_none(), "{line}");
+        }
+        for line in [
+            "Lattice=\"1 2 3",
+            "pipe=5\" pbc=\"T T T\"",
+            "a={1 \"Time\" = 3",
+            "Lattice=\"1 2 3\" Lattice=\"4 5 6\"",
+            "note='pbc=\"F F F\"' pbc=\"T T T\"",
+        ] {
+            assert!(Comment::parse(line.as_bytes(), 2).is_err(), "{line}");
+        }
+        assert_eq!(parsed("pbc=T pbc=T").periodic, Some([true; 3]));
     }
 }

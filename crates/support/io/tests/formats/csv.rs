@@ -16,6 +16,7 @@ fn every_separator_is_recognised() {
         "1, 2 ,3\n\n-4, +.005,6.\n\n",
         "1,2,3,\n-4,5e-3,6,\n",
         "\u{feff}1,2,3\n-4,5e-3,6\n",
+        "1.0D+00,2d0,.3D1\n-4.D0,5D-3,6\n",
     ] {
         assert_eq!(good(text, Format::Csv).positions, POINTS, "{text:?}");
     }
@@ -34,6 +35,14 @@ fn a_header_names_the_columns() {
     ] {
         assert_eq!(good(text, Format::Csv).positions, POINTS, "{text:?}");
     }
+}
+
+#[test]
+fn columns_that_are_not_read_are_named() {
+    let unread = |text: &str| good(text, Format::Csv).unread;
+    assert_eq!(unread("id,x,y,depth,\n1,2,3,4,\n"), ["id", "depth"]);
+    assert_eq!(unread("# z y x mass\n1 2 3 4\n"), ["mass"]);
+    assert!(unread("x,y,z\n1,2,3\n").is_empty() && unread("1,2\n").is_empty());
 }
 
 #[test]

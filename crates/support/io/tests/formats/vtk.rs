@@ -194,14 +194,31 @@ fn xml_variants_that_are_not_read_are_named() {
             "byte 0: the header type 'UInt16' is not read; UInt32 and UInt64 are",
         ),
         (
-            file(" compressor=\"vtkLZMADataCompressor\""),
-            "byte 0: the compressor 'vtkLZMADataCompressor' is not read; save with ZLib, LZ4 or none",
+            file(" compressor=\"vtkLZMADataCompressor\"").replace("ascii", "binary"),
+            "byte 131: the compressor 'vtkLZMADataCompressor' is not read; save with ZLib, LZ4 or none",
         ),
     ] {
         let error = refused(text, Format::XmlVtk);
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.to_string(), format!("VTK XML data, {message}"));
     }
+}
+
+/// A header names a compressor also where nothing is compressed.
+#[test]
+fn text_is_read_whatever_would_compress_binary_data() {
+    let text = xml(
+        " compressor=\"vtkLZMADataCompressor\"",
+        &piece(1, "1 2.0D+00 3", ""),
+    );
+    assert_eq!(good(text, Format::XmlVtk).positions, [[1.0, 2.0, 3.0]]);
+}
+
+#[test]
+fn legacy_text_may_have_a_mark_and_exponents_with_a_d() {
+    let text = "\u{feff}# vtk DataFile Version 3.0\r\nt\r\nASCII\r\nDATASET POLYDATA\r\n\
+                POINTS 1 double\r\n1.0D+00 2d0 .3D1\r\n";
+    assert_eq!(good(text, Format::LegacyVtk).positions, [[1.0, 2.0, 3.0]]);
 }
 
 #[test]

@@ -23,6 +23,13 @@ inline int __float2int_rz(float x) {
 inline unsigned __float2uint_rz(float x) {
     return x >= 4294967296.0f ? 0xffffffffu : x > 0.0f ? static_cast<unsigned>(x) : 0u;
 }
+inline unsigned long long __float2ull_rz(float x) {
+    return x >= 18446744073709551616.0f ? ~0ull : static_cast<unsigned long long>(x);
+}
+inline long long __float2ll_rz(float x) {
+    return x >= 9223372036854775808.0f ? 9223372036854775807ll
+        : x < -9223372036854775808.0f ? -9223372036854775807ll - 1 : static_cast<long long>(x);
+}
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 using std::max;

@@ -17,7 +17,6 @@ use super::{
 
 /// Reads the points of all pieces and their data.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let document = Document::scan(bytes)?;
     let mut decoder = Decoder::new(bytes, &document);
     decoder.check()?;

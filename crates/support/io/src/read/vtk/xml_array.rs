@@ -121,6 +121,11 @@ impl<'d, 'a> Decoder<'d, 'a> {
             );
             return Err(Fault::unsupported(array.place, message));
         };
+        if let Some(name) = &self.document.unknown_compressor {
+            let name = quoted(name.as_bytes());
+            let message = format!("the compressor {name} is not read; save with ZLib, LZ4 or none");
+            return Err(Fault::unsupported(array.place, message));
+        }
         let length = self.announce(array, scalar, tuples)?;
         let (mut source, place) = match array.payload {
             Payload::Text(..) => {

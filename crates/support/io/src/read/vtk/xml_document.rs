@@ -23,6 +23,8 @@ use super::{
 /// The parts of a file that matter here.
 pub(super) struct Document<'a> {
     pub(super) layout: Layout,
+    /// A compressor that is not read: text arrays do without it.
+    pub(super) unknown_compressor: Option<String>,
     pub(super) pieces: Vec<Piece>,
     pub(super) time: Option<DataArray>,
     pub(super) appended: Option<Appended<'a>>,
@@ -65,9 +67,10 @@ impl<'a> Document<'a> {
     /// Finds the arrays of a PolyData or UnstructuredGrid file.
     pub(super) fn scan(file: &'a [u8]) -> Parsed<Self> {
         let mut scan = Scan::new(file);
-        let layout = scan.root()?;
+        let (layout, unknown_compressor) = scan.root()?;
         let mut document = Self {
             layout,
+            unknown_compressor,
             pieces: Vec::new(),
             time: None,
             appended: None,
@@ -182,7 +185,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads up to and with the tag `VTKFile`.
-    fn root(&mut self) -> Parsed<Layout> {
+    fn root(&mut self) -> Parsed<(Layout, Option<String>)> {
         loop {
             let (start, event) = self.next()?;
             match event {
@@ -277,7 +280,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-fn layout(tag: &BytesStart<'_>, start: usize) -> Parsed<Layout> {
+/// How arrays are stored, and the name of a compressor that is not read.
+fn layout(tag: &BytesStart<'_>, start: usize) -> Parsed<(Layout, Option<String>)> {
     let place = Place::Byte(start);
     let attribute = |name: &str| attribute(tag, name, place).map(Option::unwrap_or_default);
     let refused = |what: &str, found: &str, known: &str| {
@@ -301,17 +305,18 @@ fn layout(tag: &BytesStart<'_>, start: usize) -> Parsed<Layout> {
         "UInt64" => true,
         other => return refused("header type", other, "UInt32 and UInt64 are"),
     };
-    let compressor = match attribute("compressor")?.as_str() {
-        "" => None,
-        "vtkZLibDataCompressor" => Some(Compressor::Zlib),
-        "vtkLZ4DataCompressor" => Some(Compressor::Lz4),
-        other => return refused("compressor", other, "save with ZLib, LZ4 or none"),
+    let (compressor, unknown) = match attribute("compressor")?.as_str() {
+        "" => (None, None),
+        "vtkZLibDataCompressor" => (Some(Compressor::Zlib), None),
+        "vtkLZ4DataCompressor" => (Some(Compressor::Lz4), None),
+        other => (None, Some(other.to_owned())),
     };
-    Ok(Layout {
+    let layout = Layout {
         endian,
         wide,
         compressor,
-    })
+    };
+    Ok((layout, unknown))
 }
 
 fn attribute(tag: &BytesStart<'_>, name: &str, place: Place) -> Parsed<Option<String>> {

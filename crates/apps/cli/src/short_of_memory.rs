@@ -1,6 +1,6 @@
-//! Commands with an allocator that refuses one more request every time: each refusal is an
-//! error that names the bytes, and none ends the process. Commands that draw pictures are left out:
-//! they ask for the memory of a picture before it is drawn, by libraries that cannot be refused any.
+//! Commands with an allocator that refuses one request more every time. Each refusal is an error
+//! that names the bytes, and none ends the process. Commands that draw pictures are left out: they
+//! ask for the memory of a picture before it is drawn by libraries that cannot bear a refusal.
 
 use crate::{Command, run};
 use clap::Parser;

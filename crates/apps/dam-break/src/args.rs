@@ -163,7 +163,8 @@ fn whole(text: &str) -> Option<Option<u128>> {
         return Some(Some(0));
     }
     let zeros = exponent.parse::<i64>().ok()?.saturating_add(zeros);
-    let power = 10u128.checked_pow(u32::try_from(zeros).ok()?);
+    let zeros = u64::try_from(zeros).ok()?;
+    let power = 10u128.checked_pow(u32::try_from(zeros).unwrap_or(u32::MAX));
     let value = significant.parse::<u128>().ok();
     Some(
         value

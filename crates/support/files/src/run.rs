@@ -197,21 +197,22 @@ impl Run {
         }
         let mut run = Self::default();
         for line in lines {
-            let taken = line.split_once(' ').and_then(|(what, rest)| match what {
-                "set" => {
-                    let (name, value) = rest.split_once(' ')?;
-                    run.settings.push((name.to_owned(), value.to_owned()));
-                    Some(())
+            let taken = line.split_once(' ').and_then(|(what, rest)| {
+                match what {
+                    "set" => {
+                        let (name, value) = rest.split_once(' ')?;
+                        run.settings.push((name.to_owned(), value.to_owned()));
+                    }
+                    "frames" => {
+                        let (frames, kinds) = rest.split_once(' ')?;
+                        run.frames = frames.parse().ok()?;
+                        run.kinds = kinds.split(' ').map(str::to_owned).collect();
+                    }
+                    "writes" => run.writes.push(rest.to_owned()),
+                    "grown" => run.grown.push(rest.parse().ok()?),
+                    _ => return None,
                 }
-                "frames" => {
-                    let (frames, kinds) = rest.split_once(' ')?;
-                    run.frames = frames.parse().ok()?;
-                    run.kinds = kinds.split(' ').map(str::to_owned).collect();
-                    Some(())
-                }
-                "writes" => Some(run.writes.push(rest.to_owned())),
-                "grown" => Some(run.grown.push(rest.parse().ok()?)),
-                _ => None,
+                Some(())
             });
             taken.ok_or_else(|| format!("{} says nothing about a run", shown(line)))?;
         }

@@ -188,7 +188,8 @@ impl<'a> Setup<'a> {
             let (directory, from) = (&args.output, first.unwrap_or(0));
             let frames = if args.pieces {
                 let place = [self.rank, self.ranks];
-                Output::Pieces(Pieces::create(directory, folder.take(), place, from)?)
+                let pieces = Pieces::create(directory, folder.take(), place, from)?;
+                Output::Pieces(Box::new(pieces))
             } else {
                 let writers = writers(args.threads, simulation.running().device);
                 let frames = folder.take();

@@ -135,7 +135,7 @@ impl Cell {
     pub(crate) fn shortest(&self, apart: [f64; 3], without_itself: bool) -> Option<f64> {
         let image = self.image(apart);
         let near: [f64; 3] = std::array::from_fn(|axis| apart[axis] - image[axis]);
-        let reach = self.periodic.map(|periodic| i32::from(periodic));
+        let reach = self.periodic.map(i32::from);
         let along = |axis: usize| (-reach[axis]..=reach[axis]).map(f64::from);
         let mut shortest: Option<f64> = None;
         for a in along(0) {

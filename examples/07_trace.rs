@@ -1,12 +1,13 @@
 //! Where does the time go? Two lines record a program, `nearfield trace` shows what they recorded.
 //!
-//! `cargo run --release --example 07_trace`, then `nearfield trace report trace.jsonl`
+//! `cargo run --release --example 07_trace` prints where the time went and the path of the trace;
+//! `nearfield trace report PATH` makes a page of it.
 
 use nearfield::{kernels::SphDensity, prelude::*};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("trace.jsonl");
-    // The two lines: this one, and the last of the program. A program that has a `tracing`
+    // The two lines: this one, and `trace.finish()` at the end. A program that has a `tracing`
     // subscriber of its own adds the layer of `nearfield_trace::record` to it instead.
     let trace = nearfield_trace::start(&path)?;
 

@@ -3,7 +3,10 @@
 //! They are those of [`nearfield::Builder`] that keep their meaning on many ranks, and every rank
 //! gives the same ones, but for the device and the number of threads.
 
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, RadiusRule};
+use nearfield::{
+    Builder, Device, Engine, ListKind, ListOrder, RadiusRule,
+    balance::{Policy, Strategy},
+};
 use nearfield_grid::Domain;
 
 /// Settings of a [`RankedEngine`](crate::RankedEngine), made by its `builder`. All ranks
@@ -17,6 +20,7 @@ pub struct RankedBuilder {
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) rule: RadiusRule,
     pub(crate) lists: ListKind,
+    pub(crate) strategy: Strategy,
     pub(crate) deterministic: bool,
     pub(crate) gpu_messages: bool,
 }
@@ -31,6 +35,7 @@ impl RankedBuilder {
             domain: Ok(Domain::OPEN),
             rule: RadiusRule::Uniform,
             lists: ListKind::Full,
+            strategy: Strategy::Flat,
             deterministic: false,
             gpu_messages: false,
         }
@@ -79,6 +84,20 @@ impl RankedBuilder {
     /// share its cores: with many ranks on one machine, give a number.
     pub fn threads(mut self, threads: usize) -> Self {
         self.engine = self.engine.threads(threads);
+        self
+    }
+
+    /// How a GPU maps cells to threads; see [`nearfield::Builder::strategy`].
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.engine = self.engine.strategy(strategy);
+        self.strategy = strategy;
+        self
+    }
+
+    /// The policy that divides the work of a rank whose device is two backends; see
+    /// [`nearfield::Builder::policy`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.engine = self.engine.policy(policy);
         self
     }
 

@@ -21,6 +21,25 @@ pub(crate) fn extension(path: &Path) -> String {
     extension.to_string_lossy().to_ascii_lowercase()
 }
 
+/// Refuses an output whose extension is none of those that `what` is written as: another program
+/// would take the file for something else. Pipes and devices need none.
+pub(crate) fn check_extension(path: &Path, what: &str, known: &[&str]) -> Result<(), Failure> {
+    let may_be_file = match path.metadata() {
+        Ok(about) => about.is_file(),
+        // Opening the file says what else is wrong with its name.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if !may_be_file || known.contains(&extension(path).as_str()) {
+        return Ok(());
+    }
+    let known: Vec<String> = known.iter().map(|known| format!(".{known}")).collect();
+    Err(Failure::Wrong(format!(
+        "{}: {what} are written as {}: give a name that ends so",
+        path.display(),
+        known.join(" or ")
+    )))
+}
+
 /// A table that grows by lines while a run goes on. It replaces the one that is there when its
 /// first line behind the header is written.
 #[derive(Debug)]

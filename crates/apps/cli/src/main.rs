@@ -26,6 +26,8 @@ mod output;
 mod precision;
 mod progress;
 mod scaling;
+#[cfg(test)]
+mod short_of_memory;
 mod trace;
 mod tune;
 
@@ -34,7 +36,11 @@ use failure::Failure;
 use nearfield_dam_break as dam_break;
 use nearfield_files::Plan;
 use nearfield_trace::{Options, Recording};
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 /// Fixed-radius neighbours of particles, fast and exact.
 #[derive(Debug, Parser)]
@@ -88,7 +94,10 @@ struct DamBreak {
 }
 
 fn main() -> ExitCode {
-    let command = command();
+    let command = match command() {
+        Ok(command) => command,
+        Err(refused) => return show(&refused),
+    };
     match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
@@ -101,7 +110,7 @@ fn main() -> ExitCode {
 
 /// The command line. A number behind a flag may be negative: what is wrong with it is then said of
 /// the flag, not of a flag -1.
-fn command() -> Command {
+fn command() -> Result<Command, clap::Error> {
     fn negative_numbers(command: clap::Command) -> clap::Command {
         command
             .mut_args(|arg| {
@@ -114,8 +123,21 @@ fn command() -> Command {
             })
             .mut_subcommands(negative_numbers)
     }
-    let matches = negative_numbers(<Command as CommandFactory>::command()).get_matches();
-    Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let matches = negative_numbers(<Command as CommandFactory>::command()).try_get_matches()?;
+    Command::from_arg_matches(&matches)
+}
+
+/// Shows why there is no command: the help or the version that was asked for, or wrong usage. Text
+/// that was asked for and cannot be written is a failure.
+fn show(reason: &clap::Error) -> ExitCode {
+    let shown = reason.print().and_then(|()| io::stdout().flush());
+    match shown.map_err(Failure::from) {
+        Err(failure) if !reason.use_stderr() && !failure.is_closed_pipe() => {
+            output::tell(&failure);
+            ExitCode::from(failure.code())
+        }
+        _ => ExitCode::from(u8::try_from(reason.exit_code()).unwrap_or(2)),
+    }
 }
 
 fn run(command: &Command) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use crate::{
     bench::Backend,
     domain::DomainOptions,
     failure::Failure,
+    files,
     input::{self, FrameOption},
     near_radius,
     options::{EngineOptions, Precision, Radius, RadiusText, name},
@@ -100,6 +101,9 @@ struct Times {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
+    if let Some(path) = &args.output {
+        files::check_extension(path, "lists", &["npz"])?;
+    }
     // A bad radius or device is refused before a large file is read.
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;

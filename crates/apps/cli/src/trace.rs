@@ -1,6 +1,6 @@
 //! `nearfield trace`: what a recorded trace says.
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, files, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
 use nearfield_trace::{
@@ -141,6 +141,7 @@ fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
 }
 
 fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
+    files::check_extension(output, "reports", &["html", "htm"])?;
     let trace = open(file)?;
     let analysis = Analysis::of(&trace)?;
     write(output, |to| write_report(&analysis, to))?;

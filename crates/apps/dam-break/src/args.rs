@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use nearfield::Device;
+use nearfield::balance::{Policy, Strategy};
 
 use nearfield_sph::Dimensions;
 
@@ -49,6 +50,16 @@ pub struct Args {
     /// Threads to use, 0 for all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
+
+    /// How a GPU maps cells to threads: flat, child-per-cell, child-aggregated, cell-tasks,
+    /// half-tiles or auto
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::Flat)]
+    pub strategy: Strategy,
+
+    /// Policy that divides the work between both backends (hybrid, emulated): model,
+    /// band[:ALPHA:BETA], fraction or fixed:THETA
+    #[arg(long, value_name = "NAME", default_value_t = Policy::Model)]
+    pub policy: Policy,
 
     /// Directory for frames, pictures and tables; made when missing
     #[arg(long, value_name = "DIR", default_value = OUTPUT)]
@@ -126,16 +137,40 @@ impl DeviceFlag {
 /// Reads a number of things: digits, or a decimal such as 1e6 or 2.5e5 that is whole.
 ///
 /// # Errors
-/// When it is no whole number from 0 to 2^53.
+/// When it is not a whole number, or more than a `usize` holds.
 pub fn count(text: &str) -> Result<usize, String> {
-    const EXACT: f64 = (1u64 << 53) as f64;
-    if let Ok(count) = text.parse() {
-        return Ok(count);
+    match whole(text.strip_prefix('+').unwrap_or(text)) {
+        None => Err("expected a whole number such as 20000 or 1e6".into()),
+        Some(count) => count
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| format!("at most {} can be counted", usize::MAX)),
     }
-    match text.parse::<f64>() {
-        Ok(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => Ok(value as usize),
-        _ => Err("it is no whole number such as 20000 or 1e6".into()),
+}
+
+/// The whole number that a decimal stands for, exactly, which an `f64` would not be beyond 2^53:
+/// `None` if it is not one, `Some(None)` if it is too large.
+fn whole(text: &str) -> Option<Option<u128>> {
+    let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (before, after) = number.split_once('.').unwrap_or((number, ""));
+    let digits = before.to_owned() + after;
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
     }
+    let significant = digits.trim_end_matches('0');
+    let zeros = (digits.len() - significant.len()) as i64 - after.len() as i64;
+    if significant.is_empty() {
+        exponent.parse::<i64>().ok()?;
+        return Some(Some(0));
+    }
+    let zeros = exponent.parse::<i64>().ok()?.saturating_add(zeros);
+    let zeros = u64::try_from(zeros).ok()?;
+    let power = 10u128.checked_pow(u32::try_from(zeros).unwrap_or(u32::MAX));
+    let value = significant.parse::<u128>().ok();
+    Some(
+        value
+            .zip(power)
+            .and_then(|(value, power)| value.checked_mul(power)),
+    )
 }
 
 fn dimensions(text: &str) -> Result<Dimensions, String> {
@@ -157,6 +192,8 @@ impl Default for Args {
             dim: None,
             device: Device::Auto.into(),
             threads: 0,
+            strategy: Strategy::Flat,
+            policy: Policy::Model,
             output: PathBuf::from(OUTPUT),
             frames: None,
             pieces: false,
@@ -276,13 +313,30 @@ mod tests {
             ("20000", 20_000),
             ("1e6", 1_000_000),
             ("2.5e5", 250_000),
+            ("+3", 3),
+            ("0e9", 0),
+            ("150e-1", 15),
+            ("1.50E+1", 15),
+            ("9007199254740993.0", 9_007_199_254_740_993),
+            ("1e18", 1_000_000_000_000_000_000),
         ] {
             assert_eq!(count(text), Ok(value));
         }
         for text in [
-            "", "1.5", "-1", "-1e3", "nan", "inf", "1e300", "1e-2", "1 000", "many",
+            "", "1.5", "-1", "-1e3", "nan", "inf", "1e-2", "1 000", "many", "e5", "1e", "++1",
+            "1e5e", "15e-2", ".",
         ] {
-            assert!(count(text).is_err(), "{text:?}");
+            let error = count(text).unwrap_err();
+            assert!(
+                error.starts_with("expected a whole number"),
+                "{text:?}: {error}"
+            );
+        }
+        for text in ["1e30", "1e300", "18446744073709551616", "1e99999999999"] {
+            assert_eq!(
+                count(text),
+                Err("at most 18446744073709551615 can be counted".to_owned())
+            );
         }
         let args = parse(&["--particles", "1e6", "--frames", "1e1"]).unwrap();
         assert_eq!((args.particles, args.frames), (Some(1_000_000), Some(10)));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use glam::DVec3;
-use nearfield_grid::Value;
+use nearfield_grid::{Value, memory::Shortage};
 
 /// Why a dam break could not start or had to stop; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,12 @@ where
 {
     fn from(cause: T) -> Self {
         Self(cause.into())
+    }
+}
+
+impl From<Shortage> for ErrorKind {
+    fn from(shortage: Shortage) -> Self {
+        Self::Solver(nearfield_sph::Error::from(shortage))
     }
 }
 

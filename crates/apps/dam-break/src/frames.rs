@@ -23,6 +23,7 @@ use indicatif::HumanCount;
 use rayon::ThreadPool;
 
 use nearfield_files::RunFolder;
+use nearfield_grid::memory::{Shortage, with_room};
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
 use crate::names::stem;
@@ -61,6 +62,15 @@ const MAX_DRAWN: usize = 16;
 /// Unfinished frames that there may be however small they are.
 const MAX_UNFINISHED: usize = 64;
 
+/// Bytes that a thread takes to draw a frame.
+const DRAWING: usize = 45 << 20;
+
+/// Refuses to draw where memory is too short for it: what draws and encodes pictures would end the
+/// process in the middle of the run.
+fn check_room(drawn: usize) -> Result<(), Shortage> {
+    with_room::<u8>(drawn * DRAWING, "drawing frames (--pieces draws none)").map(drop)
+}
+
 /// Writes frames of one run into a directory, on threads of its own beside the solver.
 ///
 /// [`push`](Self::push) hands a moment in and returns; it waits only where too many frames are
@@ -90,6 +100,7 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
+        check_room(threads.min(MAX_DRAWN))?;
         let refused = |reason| ErrorKind::Threads { threads, reason };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

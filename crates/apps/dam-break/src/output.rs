@@ -13,7 +13,7 @@ pub(crate) enum Output {
     /// Whole frames and pictures; `None` on ranks but the first.
     Whole(Option<Frames>),
     /// The frames of all ranks in pieces, without pictures.
-    Pieces(Pieces),
+    Pieces(Box<Pieces>),
 }
 
 impl Output {

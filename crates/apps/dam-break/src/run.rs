@@ -58,8 +58,10 @@ pub fn files(args: &Args, plan: &mut Plan) {
 /// written, or a particle is lost ([`nearfield_sph::ErrorKind::Lost`];
 /// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
-    let (device, threads) = (args.device.device, args.threads);
-    Setup::new(args, 0, 1)?.run(|builder| builder.device(device).threads(threads).build())
+    Setup::new(args, 0, 1)?.run(|builder| {
+        let builder = builder.device(args.device.device).threads(args.threads);
+        builder.strategy(args.strategy).policy(args.policy).build()
+    })
 }
 
 /// A run that is about to begin, on one rank of any number: flags that make sense, the scene, and
@@ -186,7 +188,8 @@ impl<'a> Setup<'a> {
             let (directory, from) = (&args.output, first.unwrap_or(0));
             let frames = if args.pieces {
                 let place = [self.rank, self.ranks];
-                Output::Pieces(Pieces::create(directory, folder.take(), place, from)?)
+                let pieces = Pieces::create(directory, folder.take(), place, from)?;
+                Output::Pieces(Box::new(pieces))
             } else {
                 let writers = writers(args.threads, simulation.running().device);
                 let frames = folder.take();
@@ -412,6 +415,8 @@ impl Course {
             output_seconds: output.as_secs_f64(),
             device: running.device.to_string(),
             device_reason: running.reason,
+            strategy: running.strategy.map(|strategy| strategy.to_string()),
+            policy: running.policy.map(|policy| policy.to_string()),
             threads: running.threads,
             mass_kg: simulation.mass(),
             energy: energy_summary(&self.journal),

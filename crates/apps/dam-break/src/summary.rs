@@ -47,6 +47,10 @@ pub struct Summary {
     pub device: String,
     /// Why there.
     pub device_reason: String,
+    /// How the GPU maps cells to threads; `null` without one.
+    pub strategy: Option<String>,
+    /// The policy that divided the work between two backends; `null` where one did it all.
+    pub policy: Option<String>,
     /// Threads of the neighbour engine.
     pub threads: usize,
     /// Mass of the fluid, kg (in the plane: per metre of depth); exact, as
@@ -192,7 +196,7 @@ impl fmt::Display for Summary {
             self.simulated_seconds,
             self.scaled_time,
         )?;
-        writeln!(
+        write!(
             f,
             "{:.1} s, {:.1} s of it solving: {:.1} steps/s on {} with {} threads",
             self.wall_seconds,
@@ -201,6 +205,13 @@ impl fmt::Display for Summary {
             self.device,
             self.threads,
         )?;
+        let settings = [("strategy", &self.strategy), ("policy", &self.policy)];
+        for (name, value) in settings {
+            if let Some(value) = value {
+                write!(f, ", {name} {value}")?;
+            }
+        }
+        writeln!(f)?;
         writeln!(
             f,
             "energy drift {:+.1e}, momentum residual {:.1e}",

@@ -130,6 +130,32 @@ impl Cell {
         image
     }
 
+    /// The shortest distance to an image of a place that lies `apart`, with or without the place
+    /// itself; `None` if there is none. In very oblique boxes it may be the second shortest.
+    pub(crate) fn shortest(&self, apart: [f64; 3], without_itself: bool) -> Option<f64> {
+        let image = self.image(apart);
+        let near: [f64; 3] = std::array::from_fn(|axis| apart[axis] - image[axis]);
+        let reach = self.periodic.map(i32::from);
+        let along = |axis: usize| (-reach[axis]..=reach[axis]).map(f64::from);
+        let mut shortest: Option<f64> = None;
+        for a in along(0) {
+            for b in along(1) {
+                for c in along(2) {
+                    if without_itself && [a, b, c] == [0.0; 3] {
+                        continue;
+                    }
+                    let shift = |k: usize| {
+                        a * self.vectors[0][k] + b * self.vectors[1][k] + c * self.vectors[2][k]
+                    };
+                    let place: [f64; 3] = std::array::from_fn(|k| near[k] + shift(k));
+                    let distance = dot(place, place).sqrt();
+                    shortest = Some(shortest.map_or(distance, |least| least.min(distance)));
+                }
+            }
+        }
+        shortest
+    }
+
     /// An engine's settings with this box.
     pub(crate) fn set(&self, builder: Builder) -> Builder {
         builder.box_vectors(self.vectors())

@@ -83,21 +83,40 @@ pub enum ErrorKind {
     Flat([[f64; 3]; 3]),
     /// The force on an atom is not finite: atoms are in one place, or a step was too long.
     #[error(
-        "at step {step} the force on atom {atom} is {force:?}: atoms overlap; take a shorter time step, or another start"
+        "at step {step} the force on atom {atom} is {force:?}: {}{}",
+        near(*.atom, *.nearest),
+        remedy(*.step)
     )]
     Overlap {
-        /// The step.
+        /// The step; 0 before the first.
         step: u64,
         /// Number of the atom in the input.
         atom: u32,
         /// The value computed.
         force: [f64; 3],
+        /// The atom nearest to it, by its number in the input, and their distance; the same atom if
+        /// that is an image of itself.
+        nearest: Option<(u32, f64)>,
     },
-    /// The energy is no longer a number or has left all bounds: a step was too long, or atoms
-    /// overlapped at the start.
+    /// A step has moved an atom out of the range of numbers.
     #[error(
-        "at step {step} the energy is {energy:.6e}, after {first:.6e} at the start: the run has blown up; take a shorter time step, or another start"
+        "at step {step} atom {atom} is at {position:?}, which is too far away for single precision: \
+         a time step of {} is too long; take a shorter one, or another start",
+        Value::from(*.time_step)
     )]
+    Lost {
+        /// The step.
+        step: u64,
+        /// Number of the atom in the input.
+        atom: u32,
+        /// The place.
+        position: [f64; 3],
+        /// Length of the step.
+        time_step: f64,
+    },
+    /// The energy is not a number or has left all bounds: a step was too long, or atoms overlapped
+    /// at the start.
+    #[error("at step {step} the energy is {energy:.6e}{}", blown(*.step, *.first))]
     Diverged {
         /// The step.
         step: u64,
@@ -130,6 +149,40 @@ pub enum ErrorKind {
         /// The mistake.
         message: String,
     },
+}
+
+/// The nearest atom of an [`ErrorKind::Overlap`].
+fn near(atom: u32, nearest: Option<(u32, f64)>) -> String {
+    match nearest {
+        None => "the potential is not finite there; ".to_owned(),
+        Some((other, distance)) => {
+            let who = if other == atom {
+                "an image of itself".to_owned()
+            } else {
+                format!("atom {other}")
+            };
+            format!("the nearest, {who}, is {} away; ", Value::from(distance))
+        }
+    }
+}
+
+/// The remedy for an [`ErrorKind::Overlap`]: before the first step the positions are those given.
+fn remedy(step: u64) -> &'static str {
+    match step {
+        0 => "move or remove one of both",
+        _ => "take a shorter time step, or another start",
+    }
+}
+
+/// The rest of the message of [`ErrorKind::Diverged`].
+fn blown(step: u64, first: f64) -> String {
+    match step {
+        0 => ": give smaller velocities, charges or coefficients".to_owned(),
+        _ => format!(
+            ", after {first:.6e} at the start: the run has blown up; take a shorter time step, or \
+             another start"
+        ),
+    }
 }
 
 impl From<nearfield_grid::memory::Shortage> for ErrorKind {

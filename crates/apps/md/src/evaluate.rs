@@ -117,6 +117,7 @@ impl Evaluator {
         field: &ForceField,
     ) -> Result<Evaluation, Error> {
         let Room { double, sums, .. } = &mut self.room;
+        make_room(sums, system.len(), "sums of atoms")?;
         sums.resize(system.len(), AtomSum::default());
         let terms = Terms {
             positions: double,
@@ -274,6 +275,7 @@ fn total(
                 step: 0,
                 atom: system.ids[atom],
                 force,
+                nearest: system.nearest(atom),
             }
             .into());
         }

@@ -2,6 +2,7 @@
 
 use crate::{Cell, Error, ErrorKind, System};
 use nearfield::kernels::{Coefficients, MAX_TYPES};
+use nearfield_grid::memory::with_room;
 use nearfield_io::parse_number;
 use std::path::Path;
 
@@ -114,7 +115,10 @@ pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
             )),
         }
     };
-    let positions = rest.map(position).collect::<Result<_, _>>()?;
+    let mut positions = with_room(count, "positions of atoms")?;
+    for line in rest {
+        positions.push(position(line)?);
+    }
     System::new(positions, Cell::lengths([Some(x), Some(y), Some(z)])?)
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{
     Checkpoint, Error, ErrorKind, Evaluation, Evaluator, ForceField, Options, System,
-    observe::Measured,
+    observe::Measured, system::lost,
 };
 use nearfield_grid::{
     PerProcess,
@@ -98,7 +98,11 @@ impl HostBody {
         }
         self.kick(options, 0.5 * dt);
         self.drift(options, dt);
-        self.evaluate(field, step)?;
+        let moved = self.evaluate(field, step);
+        moved.map_err(|error| {
+            let System { positions, ids, .. } = &self.system;
+            lost(positions, ids, step, dt).unwrap_or(error)
+        })?;
         self.kick(options, 0.5 * dt);
         Ok(())
     }
@@ -167,9 +171,18 @@ impl HostBody {
         let _span = tracing::debug_span!("md.forces", step).entered();
         let evaluated = self.evaluator.evaluate(&self.system, field);
         self.now = evaluated.map_err(|error| match *error.kind() {
-            ErrorKind::Overlap { atom, force, .. } => {
-                ErrorKind::Overlap { step, atom, force }.into()
+            ErrorKind::Overlap {
+                atom,
+                force,
+                nearest,
+                ..
+            } => ErrorKind::Overlap {
+                step,
+                atom,
+                force,
+                nearest,
             }
+            .into(),
             _ => error,
         })?;
         self.forces.clear();

@@ -107,8 +107,8 @@ impl Simulation {
     /// al. 1982, DOI 10.1063/1.442716).
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`] for a step that is no positive number, and those of
-    /// [`Evaluator::evaluate`]; the run is then over.
+    /// [`ErrorKind::Setting`] for a step that is no positive number, [`ErrorKind::Lost`], and those
+    /// of [`Evaluator::evaluate`]; the run is then over.
     pub fn step(&mut self, dt: f64) -> Result<(), Error> {
         if !(dt.is_finite() && dt > 0.0) {
             return Err(ErrorKind::Setting {
@@ -122,7 +122,10 @@ impl Simulation {
         let _span = tracing::debug_span!("md.step", step, points).entered();
         match &mut self.body {
             Body::Host(body) => body.advance(&self.field, &self.options, step, dt)?,
-            Body::Device(body) => body.advance(dt)?,
+            Body::Device(body) => {
+                let moved = body.advance(dt);
+                moved.map_err(|error| body.lost(step, dt).unwrap_or(error))?;
+            }
         }
         (self.step, self.time) = (step, self.time + dt);
         Ok(())
@@ -131,10 +134,14 @@ impl Simulation {
     /// Observes the system; counts for the [drift](Self::energy_drift). Waits for a GPU.
     ///
     /// # Errors
-    /// [`ErrorKind::Diverged`] when the total energy is not finite, and what a GPU says.
+    /// [`ErrorKind::Diverged`] when the total energy is not finite, before the first step
+    /// [`ErrorKind::Overlap`] if that is so because a force is not, and what a GPU says.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         let seen = self.look()?;
         if !seen.total().is_finite() {
+            if self.step == 0 {
+                self.check_forces()?;
+            }
             return Err(ErrorKind::Diverged {
                 step: self.step,
                 energy: seen.total(),
@@ -144,6 +151,24 @@ impl Simulation {
         }
         self.drift.take(&seen);
         Ok(seen)
+    }
+
+    /// Refuses forces that are not finite, which an evaluation on the host does itself.
+    fn check_forces(&mut self) -> Result<(), Error> {
+        let forces = self.forces()?;
+        let infinite = |force: &[f64; 3]| !force.iter().all(|x| x.is_finite());
+        let Some(atom) = forces.iter().position(infinite) else {
+            return Ok(());
+        };
+        let force = forces[atom];
+        let (step, system) = (self.step, self.system()?);
+        Err(ErrorKind::Overlap {
+            step,
+            atom: system.ids[atom],
+            force,
+            nearest: system.nearest(atom),
+        }
+        .into())
     }
 
     /// Observes the system without counting for the drift. Waits for a GPU.

@@ -207,6 +207,19 @@ impl System {
         2.0 * self.kinetic() / freedom.max(1) as f64
     }
 
+    /// The atom or image nearest to an atom, by its number in the input, and the distance. Looks at
+    /// all atoms: for messages.
+    pub(crate) fn nearest(&self, atom: usize) -> Option<(u32, f64)> {
+        let at = self.positions[atom];
+        let others = self.positions.iter().zip(&self.ids).enumerate();
+        let found = others.filter_map(|(other, (position, &id))| {
+            let apart = [0, 1, 2].map(|axis| position[axis] - at[axis]);
+            let distance = self.cell.shortest(apart, other == atom)?;
+            Some((id, distance))
+        });
+        found.min_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
     fn fits(&self, what: &'static str, found: usize) -> Result<(), Error> {
         let atoms = self.len();
         if found == atoms {
@@ -277,6 +290,28 @@ fn finite(what: &'static str, values: &[[f64; 3]]) -> Result<(), Error> {
         }
         .into()),
     }
+}
+
+/// The error for an atom that a step has moved beyond single precision; the engine would ask to
+/// repair its position, but the remedy is a shorter step.
+pub(crate) fn lost(
+    positions: &[[f64; 3]],
+    ids: &[u32],
+    step: u64,
+    time_step: f64,
+) -> Option<Error> {
+    let inside = |&x: &f64| (x as f32).is_finite();
+    let atom = positions.iter().position(|at| !at.iter().all(inside))?;
+    let (atom, position) = (ids[atom], positions[atom]);
+    Some(
+        ErrorKind::Lost {
+            step,
+            atom,
+            position,
+            time_step,
+        }
+        .into(),
+    )
 }
 
 /// Normal numbers by the polar method (Marsaglia & Bray 1964, DOI 10.1137/1006063).

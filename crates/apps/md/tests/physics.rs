@@ -362,10 +362,21 @@ fn atoms_in_one_place_and_steps_that_make_no_sense_are_named() {
             ErrorKind::Overlap {
                 step: 0,
                 atom: 1 | 2,
+                nearest: Some((1 | 2, 0.0)),
                 ..
             }
         ),
         "{error}"
+    );
+    let said = error.to_string();
+    assert!(said.contains("is 0 away; move or remove"), "{said}");
+    // Across the border of the box, and too near for single precision.
+    let near = System::new(vec![[1e-7, 1.0, 1.0], [5.9999999, 1.0, 1.0]], cell).unwrap();
+    let error = Simulation::new(near, field.clone(), Options::default()).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("the nearest, atom 1, is 2.0000000") && said.contains("force on atom 0"),
+        "{said}"
     );
     let apart = System::new(vec![[1.0; 3], [3.0; 3]], cell).unwrap();
     let mut run = Simulation::new(apart.clone(), field.clone(), Options::default()).unwrap();
@@ -375,6 +386,15 @@ fn atoms_in_one_place_and_steps_that_make_no_sense_are_named() {
             .to_string()
             .contains("time step is 0")
     );
+    for long in [1e300, 1e60] {
+        let pair = System::new(vec![[1.0; 3], [1.0, 1.0, 2.0]], cell).unwrap();
+        let mut run = Simulation::new(pair, field.clone(), Options::default()).unwrap();
+        let said = run.step(long).unwrap_err().to_string();
+        assert!(
+            said.contains("at step 1 atom") && said.contains("is too long"),
+            "{said}"
+        );
+    }
     let error = Simulation::new(apart, field, with_skin(-1.0)).unwrap_err();
     assert!(error.to_string().contains("skin is -1"), "{error}");
     let (system, charged) = salt();

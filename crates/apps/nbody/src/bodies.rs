@@ -7,7 +7,7 @@ use nearfield_grid::memory::with_room;
 /// Bodies, an array per quantity. The unit of time follows from those of length and mass by G = 1.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bodies<T> {
-    /// Masses; 0 for bodies that are attracted and do not attract.
+    /// Masses, not negative; 0 for bodies that are attracted and do not attract.
     pub masses: Vec<T>,
     /// Positions.
     pub positions: Vec<[T; 3]>,
@@ -45,7 +45,7 @@ impl<T: Real> Bodies<T> {
         })
     }
 
-    /// Refuses arrays of different lengths and numbers that are not finite.
+    /// Refuses arrays of different lengths, numbers that are not finite and negative masses.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let bodies = self.len();
         for (what, found) in [
@@ -68,6 +68,10 @@ impl<T: Real> Bodies<T> {
         for index in 0..bodies {
             if !self.masses[index].is_finite() {
                 return refuse("mass", index, self.masses[index]);
+            }
+            let value = self.masses[index].double();
+            if value < 0.0 {
+                return Err(ErrorKind::NegativeMass { index, value }.into());
             }
             for (what, vectors) in [
                 ("position", &self.positions),

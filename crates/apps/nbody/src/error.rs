@@ -13,6 +13,16 @@ impl Error {
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
+
+    /// The body that has an impossible number.
+    pub(crate) fn body(&self) -> Option<usize> {
+        match self.0 {
+            ErrorKind::NotFinite { index, .. } | ErrorKind::NegativeMass { index, .. } => {
+                Some(index)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl<T> From<T> for Error
@@ -34,12 +44,12 @@ pub enum ErrorKind {
     /// A file of bodies could not be read or written.
     #[error(transparent)]
     File(#[from] nearfield_io::Error),
-    /// A file has no such quantity.
+    /// A file has no such quantity, or an impossible value of it.
     #[error("{}: {message}", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
-        /// The missing part, and the remedy.
+        /// The missing part or the place, and the remedy.
         message: String,
     },
     /// Arrays of bodies are not equally long.
@@ -60,6 +70,14 @@ pub enum ErrorKind {
         /// The body.
         index: usize,
         /// The number.
+        value: f64,
+    },
+    /// A mass is negative.
+    #[error("the mass of body {index} is {}: it must be 0 or more", Value::from(*.value))]
+    NegativeMass {
+        /// The body.
+        index: usize,
+        /// The mass.
         value: f64,
     },
     /// The time step is none.

@@ -20,8 +20,8 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 /// eight, whose first, an identifier, is left out (the files of nbabel.org).
 ///
 /// # Errors
-/// [`ErrorKind::File`] and [`ErrorKind::Missing`], which name the file and what is wrong, and those
-/// of numbers that are not finite.
+/// [`ErrorKind::File`] and [`ErrorKind::Missing`], which name the file, the place and the mistake,
+/// such as a number that is not finite or a negative mass.
 pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
     Ok(read_bodies_file(path)?.bodies)
 }
@@ -44,12 +44,17 @@ pub fn read_bodies_file(path: impl AsRef<Path>) -> Result<BodiesFile, Error> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let vtk = extension
         .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
-    let found = if vtk {
-        of_points(path)?
+    let (found, table) = if vtk {
+        (of_points(path)?, None)
     } else {
-        of_table(path, &read_table(path)?)?
+        let table = read_table(path)?;
+        (of_table(path, &table)?, Some(table))
     };
-    found.bodies.check()?;
+    found.bodies.check().map_err(|error| {
+        let line = table.and_then(|table| Some(table.line(error.body()?)));
+        let line = line.map_or(String::new(), |line| format!("line {line}: "));
+        missing(path, format!("{line}{error}"))
+    })?;
     Ok(found)
 }
 
@@ -64,24 +69,24 @@ fn of_points(path: &Path) -> Result<BodiesFile, Error> {
         let found = cloud
             .quantity(name)
             .filter(|data| data.components() == components);
-        found.map(PointData::to_doubles).ok_or_else(|| {
+        found.ok_or_else(|| {
             missing(
                 path,
                 format!("bodies need the quantity {name} with {components} numbers a point"),
             )
         })
     };
-    let velocities = wanted("velocity", 3)?;
+    let (masses, velocities) = (wanted("mass", 1)?, wanted("velocity", 3)?);
     let others = cloud.data.iter().map(PointData::name);
     let others = others.filter(|name| !["mass", "velocity", "position"].contains(name));
     let unused = others.map(str::to_owned).collect();
     let bodies = Bodies {
-        masses: wanted("mass", 1)?,
-        velocities: triples(&velocities)?,
+        masses: collected(masses.doubles(), BODIES)?,
+        velocities: triples(velocities)?,
         // Columns of a snapshot of a run in f64 beside its points.
-        positions: match (wanted("position", 3), cloud.positions_f64) {
-            (Ok(positions), _) => triples(&positions)?,
-            (Err(_), Some(positions)) => positions,
+        positions: match (wanted("position", 3), &cloud.positions_f64) {
+            (Ok(positions), _) => triples(positions)?,
+            (Err(_), Some(positions)) => copied(positions, BODIES)?,
             (Err(_), None) => {
                 let single = cloud.positions.iter();
                 collected(single.map(|x| x.map(f64::from)), BODIES)?
@@ -91,8 +96,10 @@ fn of_points(path: &Path) -> Result<BodiesFile, Error> {
     Ok(BodiesFile { bodies, unused })
 }
 
-fn triples(numbers: &[f64]) -> Result<Vec<[f64; 3]>, Shortage> {
-    let triples = numbers.chunks_exact(3).map(|v| [v[0], v[1], v[2]]);
+fn triples(data: &PointData<'_>) -> Result<Vec<[f64; 3]>, Shortage> {
+    let mut numbers = data.doubles();
+    let mut next = || numbers.next().unwrap_or_default();
+    let triples = (0..data.points()).map(|_| [(); 3].map(|()| next()));
     collected(triples, BODIES)
 }
 

@@ -77,8 +77,8 @@ impl<T: Real> Simulation<T> {
     /// Bodies at time 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Lengths`], [`ErrorKind::NotFinite`], [`ErrorKind::TimeStep`], and those of
-    /// starting the engine.
+    /// [`ErrorKind::Lengths`], [`ErrorKind::NotFinite`], [`ErrorKind::NegativeMass`],
+    /// [`ErrorKind::TimeStep`], and those of starting the engine.
     pub fn new(bodies: Bodies<T>, options: Options) -> Result<Self, Error> {
         Self::at(bodies, options, 0)
     }

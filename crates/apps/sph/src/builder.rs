@@ -4,7 +4,12 @@ use nearfield_grid::memory::{Shortage, collected, filled, make_room, with_room};
 use std::path::PathBuf;
 
 use glam::{DVec3, Vec3};
-use nearfield::{device::DeviceEngine, prelude::Device};
+use nearfield::{
+    Engine,
+    balance::{Policy, Strategy},
+    device::DeviceEngine,
+    prelude::Device,
+};
 
 use crate::{
     Checkpoint, Config, Dimensions, Error, ErrorKind, Neighborhood, Simulation,
@@ -33,6 +38,8 @@ pub struct SimulationBuilder {
     pressure: Box<dyn Fn(Vec3) -> f32>,
     device: Device,
     threads: usize,
+    strategy: Strategy,
+    policy: Policy,
     evidence: Option<PathBuf>,
     resumed: Option<Checkpoint>,
     /// The first memory that was refused, which [`build`](Self::build) reports.
@@ -65,8 +72,8 @@ struct Given {
 }
 
 /// The engine of a fluid on GPU `number`.
-fn on_gpu(config: &Config, number: u32) -> Result<DeviceEngine, Error> {
-    let builder = DeviceEngine::builder(config.kernel().support());
+fn on_gpu(config: &Config, number: u32, strategy: Strategy) -> Result<DeviceEngine, Error> {
+    let builder = DeviceEngine::builder(config.kernel().support()).strategy(strategy);
     let builder = match (config.domain.low, config.domain.high) {
         (low, high) if low.is_finite() && high.is_finite() => {
             builder.within(low.to_array(), high.to_array())
@@ -163,6 +170,8 @@ impl SimulationBuilder {
             pressure: Box::new(|_| 0.0),
             device: Device::Auto,
             threads: 0,
+            strategy: Strategy::Flat,
+            policy: Policy::Model,
             evidence: None,
             resumed: None,
             shortage: None,
@@ -257,6 +266,18 @@ impl SimulationBuilder {
         self
     }
 
+    /// How a GPU maps cells to threads; [`Strategy::Flat`] without.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// The policy that divides the work between two backends; [`Policy::Model`] without.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Where to write a frame of all particles (VTK PolyData, `.vtp`) when a
     /// lost particle ends the run; nowhere without.
     pub fn evidence(mut self, path: impl Into<PathBuf>) -> Self {
@@ -271,19 +292,21 @@ impl SimulationBuilder {
     /// or holds a coordinate that is not finite, a velocity is missing, the
     /// engine refuses the device, or memory was too short for the scene.
     pub fn build(self) -> Result<Simulation, Error> {
-        let (device, threads) = (self.device, self.threads);
+        let (device, strategy) = (self.device, self.strategy);
         match device {
             Device::Gpu(number) => self.finish(|config, matter, _| {
                 let velocities = matter.fluid.velocity.iter();
                 let momentum: DVec3 = velocities.map(|v| v.as_dvec3()).sum();
-                let near = OneGpu::new(on_gpu(config, number)?);
+                let near = OneGpu::new(on_gpu(config, number, strategy)?);
                 let body = DeviceBody::new(config, near, matter, &[])?;
                 Ok((Box::new(body) as Box<dyn Body>, Some(momentum)))
             }),
             _ => {
-                let radius = self.config.kernel().support();
+                let engine = Engine::builder(self.config.kernel().support());
+                let engine = engine.device(device).threads(self.threads);
+                let engine = engine.strategy(strategy).policy(self.policy);
                 self.finish(|config, matter, wall_ids| {
-                    let near = OneEngine::new(radius, device, threads)?;
+                    let near = OneEngine::new(engine)?;
                     let body = HostBody::new(config, near, matter, wall_ids)?;
                     Ok((Box::new(body) as Box<dyn Body>, None))
                 })

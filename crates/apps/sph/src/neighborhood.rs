@@ -9,10 +9,10 @@
 
 use glam::Vec3;
 use nearfield::{
-    PairKernel, Permutation,
+    Builder, PairKernel, Permutation,
     balance::WorkerHandle,
     kernels::FieldsOf,
-    prelude::{Device, Engine, PointSetId},
+    prelude::{Engine, PointSetId},
 };
 use nearfield_grid::parallel;
 
@@ -252,11 +252,10 @@ pub(crate) struct OneEngine {
 }
 
 impl OneEngine {
-    /// An engine for this search radius, metres.
-    pub(crate) fn new(radius: f32, device: Device, threads: usize) -> Result<Self, Error> {
-        let builder = Engine::builder(radius).device(device).threads(threads);
+    /// An engine with these settings.
+    pub(crate) fn new(settings: Builder) -> Result<Self, Error> {
         Ok(Self {
-            engine: builder.build()?,
+            engine: settings.build()?,
             fluid: None,
             walls: None,
         })
@@ -340,11 +339,6 @@ impl Neighborhood for OneEngine {
     }
 
     fn running(&self) -> Running {
-        let report = self.engine.report();
-        Running {
-            device: report.device,
-            reason: report.reason,
-            threads: report.threads,
-        }
+        Running::of(self.engine.report())
     }
 }

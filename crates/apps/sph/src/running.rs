@@ -1,6 +1,10 @@
 //! Where a simulation runs.
 
-use nearfield::prelude::Device;
+use nearfield::{
+    balance::{Policy, Strategy},
+    prelude::Device,
+    report::Report,
+};
 
 /// Where a simulation runs; on ranks, where this one does.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,16 +16,23 @@ pub struct Running {
     pub reason: String,
     /// Worker threads of the host that take part, 0 when none does.
     pub threads: usize,
+    /// How the GPU maps cells to threads; `None` without a GPU.
+    pub strategy: Option<Strategy>,
+    /// The policy that divides the work of two backends; `None` where one does it all.
+    pub policy: Option<Policy>,
 }
 
 impl Running {
-    /// A place of its own, for a [`Neighborhood`](crate::Neighborhood).
+    /// The place of an engine, for a [`Neighborhood`](crate::Neighborhood).
     #[must_use]
-    pub fn new(device: Device, reason: String, threads: usize) -> Self {
+    pub fn of(report: Report) -> Self {
+        let split = report.jobs.iter().find_map(|job| job.split.as_ref());
         Self {
-            device,
-            reason,
-            threads,
+            device: report.device,
+            reason: report.reason,
+            threads: report.threads,
+            strategy: report.gpu.map(|gpu| gpu.strategy),
+            policy: split.map(|split| split.policy),
         }
     }
 }

@@ -17,6 +17,10 @@
 
 use bytemuck::Zeroable;
 
+/// The remedy that every message about refused memory ends with.
+pub const REMEDY: &str = "raise the limit (ulimit -v, or that of a container), or ask for less: \
+                          fewer points, a smaller radius or grid";
+
 /// Memory that the system refused.
 ///
 /// Small and `Copy`, so that a worker can note it in its scratch.

@@ -66,6 +66,7 @@ pub fn run<T: Transport + 'static>(
     let device = args.run.device.with(gpu.unwrap_or(0));
     let builder = RankedEngine::builder(setup.radius());
     let builder = builder.device(device).threads(threads);
+    let builder = builder.strategy(args.run.strategy).policy(args.run.policy);
     let builder = builder.deterministic(args.deterministic);
     let builder = builder.gpu_messages(args.gpu_messages);
     if args.deterministic {

@@ -307,7 +307,6 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     }
 
     fn running(&self) -> Running {
-        let report = self.lock().engine.report();
-        Running::new(report.device, report.reason, report.threads)
+        Running::of(self.lock().engine.report())
     }
 }

@@ -142,6 +142,7 @@ impl DeviceRankedEngine {
             } else {
                 builder.periodic(domain.lengths())
             };
+            let builder = builder.strategy(settings.strategy);
             let engine = builder.clone().on_gpu(gpu)?;
             let border = Border::start(&engine, builder)?;
             if settings.gpu_messages {

@@ -30,10 +30,21 @@ pub fn not_text(bytes: &[u8]) -> Option<&'static str> {
 /// The contents of a file.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::IsADirectory`] for a folder.
+/// What the system says; [`io::ErrorKind::IsADirectory`] for a folder and
+/// [`io::ErrorKind::OutOfMemory`], with the bytes, for a file that memory is too short for.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
-    fs::read(path).map_err(|error| of_a_file(path, error))
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::OutOfMemory => {
+            let bytes = fs::metadata(path).map_or(0, |about| about.len());
+            let message = format!(
+                "out of memory: {bytes} bytes are needed for the contents of the file; raise the \
+                 limit (ulimit -v, or that of a container), or split the file"
+            );
+            io::Error::new(io::ErrorKind::OutOfMemory, message)
+        }
+        _ => of_a_file(path, error),
+    })
 }
 
 /// The contents of a text file, without the mark that some editors put before UTF-8.

@@ -3,6 +3,7 @@
 //! **Invariant others rely on:** positions, their double-precision copy, the species and every
 //! quantity of a [`PointCloud`] have the same number of points.
 
+use nearfield_grid::memory::{Shortage, make_room, make_room_for_one, with_room};
 use std::str::FromStr;
 
 use crate::{
@@ -175,6 +176,8 @@ pub struct Species {
     pub of_point: Vec<u32>,
 }
 
+const POINTS: &str = "the points of a file";
+
 /// Positions being collected; the double-precision copy begins with the first value that needs
 /// it.
 #[derive(Debug, Default)]
@@ -185,34 +188,37 @@ pub(crate) struct Positions {
 
 impl Positions {
     /// `expected` must be backed by evidence in the file, not only by a declared count.
-    pub(crate) fn with_capacity(expected: usize) -> Self {
-        Self {
-            single: Vec::with_capacity(expected),
+    pub(crate) fn with_capacity(expected: usize) -> Result<Self, Shortage> {
+        Ok(Self {
+            single: with_room(expected, POINTS)?,
             double: None,
-        }
+        })
     }
 
-    pub(crate) fn push(&mut self, point: [Number; 3]) {
+    pub(crate) fn push(&mut self, point: [Number; 3]) -> Result<(), Shortage> {
         if self.double.is_none() && !point.iter().all(|number| number.is_single()) {
-            let mut so_far = Vec::with_capacity(self.single.capacity());
+            let mut so_far = with_room(self.single.capacity(), POINTS)?;
             so_far.extend(self.single.iter().map(|point| point.map(f64::from)));
             self.double = Some(so_far);
         }
+        make_room_for_one(&mut self.single, POINTS)?;
         self.single.push(point.map(|number| number.single));
         if let Some(double) = &mut self.double {
+            make_room_for_one(double, POINTS)?;
             double.push(point.map(|number| number.double));
         }
+        Ok(())
     }
 
     /// Appends `points` points whose coordinates lie one after the other in `numbers`.
-    pub(crate) fn extend(&mut self, numbers: &impl Numbers, points: usize) {
-        self.single.reserve(points);
+    pub(crate) fn extend(&mut self, numbers: &impl Numbers, points: usize) -> Result<(), Shortage> {
+        let all = self.single.len() + points;
+        make_room(&mut self.single, all, POINTS)?;
         if let Some(double) = &mut self.double {
-            double.reserve(points);
+            make_room(double, all, POINTS)?;
         }
-        for point in 0..points {
-            self.push([0, 1, 2].map(|axis| numbers.number(3 * point + axis)));
-        }
+        (0..points)
+            .try_for_each(|point| self.push([0, 1, 2].map(|axis| numbers.number(3 * point + axis))))
     }
 }
 
@@ -224,9 +230,12 @@ mod tests {
     #[test]
     fn the_double_copy_begins_when_a_value_needs_it() {
         let mut positions = Positions::default();
-        positions.push([1.5_f64, 2.0, f64::NAN].map(Number::from));
+        let push = |positions: &mut Positions, point: [f64; 3]| {
+            positions.push(point.map(Number::from)).unwrap();
+        };
+        push(&mut positions, [1.5, 2.0, f64::NAN]);
         assert_eq!(positions.double, None);
-        positions.push([0.1_f64, 0.0, 0.0].map(Number::from));
+        push(&mut positions, [0.1, 0.0, 0.0]);
         let double = positions.double.unwrap();
         assert_eq!(double[0][..2], [1.5, 2.0]);
         assert!(double[0][2].is_nan());
@@ -237,7 +246,8 @@ mod tests {
     #[test]
     fn flat_values_become_points() {
         let mut positions = Positions::default();
-        positions.extend(&Values::from(vec![1_i32, 2, 3, 4, 5, 6]), 2);
+        let values = Values::from(vec![1_i32, 2, 3, 4, 5, 6]);
+        positions.extend(&values, 2).unwrap();
         assert_eq!(positions.single, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     }
 

@@ -3,6 +3,8 @@
 //! **Invariant others rely on:** `at` never passes the end of the bytes, and nothing is allocated
 //! for what a file merely announces.
 
+use nearfield_grid::memory::with_room;
+
 use crate::{
     error::{Fault, Parsed, Place, quoted},
     number::parse_number,
@@ -166,7 +168,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn numbers<T: std::str::FromStr>(&mut self, count: usize, what: &str) -> Parsed<Vec<T>> {
-        let mut numbers = Vec::with_capacity(count);
+        let mut numbers = with_room(count, "an array of a file")?;
         for index in 0..count {
             let Some(word) = self.next_word() else {
                 let message = format!("the file ends after {index} of {count} numbers of {what}");

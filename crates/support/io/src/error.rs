@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nearfield_grid::memory::Shortage;
+
 use crate::format::Format;
 
 /// Why a file could not be read or written.
@@ -58,6 +60,8 @@ pub enum ErrorKind {
     Malformed,
     /// The contents are valid but of a kind that is not read here.
     Unsupported,
+    /// The system has refused memory.
+    OutOfMemory,
     /// The data to be written are not consistent.
     InvalidArgument,
 }
@@ -169,6 +173,12 @@ impl Fault {
             subject: Subject::Memory(format),
             fault: self,
         }
+    }
+}
+
+impl From<Shortage> for Fault {
+    fn from(shortage: Shortage) -> Self {
+        Self::new(ErrorKind::OutOfMemory, Place::Whole, shortage.to_string())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use nearfield_grid::memory::{Shortage, make_room};
+
 use crate::number::{Number, Numbers};
 
 /// A named quantity with one or more numbers per point: a density, a velocity, an index.
@@ -99,32 +101,46 @@ impl<'a> PointData<'a> {
     }
 
     /// The values as `f32`, rounded once, when there is one per point.
-    pub fn to_scalars(&self) -> Option<Vec<f32>> {
-        (self.components == 1).then(|| {
-            (0..self.points())
-                .map(|i| self.values.number(i).single)
-                .collect()
-        })
+    pub fn scalars_of(&self) -> Option<impl ExactSizeIterator<Item = f32> + '_> {
+        let scalar = |i| self.values.number(i).single;
+        (self.components == 1).then(|| (0..self.points()).map(scalar))
     }
 
     /// The values as `f32`, rounded once, when there are three per point.
-    pub fn to_vectors(&self) -> Option<Vec<[f32; 3]>> {
+    pub fn vectors_of(&self) -> Option<impl ExactSizeIterator<Item = [f32; 3]> + '_> {
         let vector = |i| [0, 1, 2].map(|axis| self.values.number(3 * i + axis).single);
-        (self.components == 3).then(|| (0..self.points()).map(vector).collect())
+        (self.components == 3).then(|| (0..self.points()).map(vector))
     }
 
     /// All values in double precision, point after point.
+    pub fn doubles(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        (0..self.values.len()).map(|i| self.values.number(i).double)
+    }
+
+    /// [`scalars_of`](Self::scalars_of) collected, which ends the process if memory is short.
+    pub fn to_scalars(&self) -> Option<Vec<f32>> {
+        Some(self.scalars_of()?.collect())
+    }
+
+    /// [`vectors_of`](Self::vectors_of) collected, which ends the process if memory is short.
+    pub fn to_vectors(&self) -> Option<Vec<[f32; 3]>> {
+        Some(self.vectors_of()?.collect())
+    }
+
+    /// [`doubles`](Self::doubles) collected, which ends the process if memory is short.
     pub fn to_doubles(&self) -> Vec<f64> {
-        (0..self.values.len())
-            .map(|i| self.values.number(i).double)
-            .collect()
+        self.doubles().collect()
     }
 
     /// Appends another piece's values; `false` when it is not the same quantity.
-    pub(crate) fn append(&mut self, other: Self) -> bool {
-        self.name == other.name
-            && self.components == other.components
-            && self.values.append(other.values)
+    ///
+    /// # Errors
+    /// [`Shortage`]; nothing is appended then.
+    pub(crate) fn append(&mut self, other: Self) -> Result<bool, Shortage> {
+        if self.name != other.name || self.components != other.components {
+            return Ok(false);
+        }
+        self.values.append(other.values)
     }
 }
 
@@ -171,14 +187,17 @@ macro_rules! values {
                 }
             }
 
-            fn append(&mut self, other: Self) -> bool {
+            fn append(&mut self, other: Self) -> Result<bool, Shortage> {
                 match (self, other) {
                     $((Self::$variant(values), Self::$variant(more)) => {
-                        values.to_mut().extend_from_slice(&more);
+                        let all = values.len() + more.len();
+                        let values = values.to_mut();
+                        make_room(values, all, "quantities of a file")?;
+                        values.extend_from_slice(&more);
                     })*
-                    _ => return false,
+                    _ => return Ok(false),
                 }
-                true
+                Ok(true)
             }
         }
 
@@ -250,9 +269,12 @@ mod tests {
     #[test]
     fn pieces_join_only_when_they_are_the_same_quantity() {
         let mut ids = PointData::scalars("id", vec![1_u32]);
-        assert!(ids.append(PointData::scalars("id", vec![2_u32])));
+        assert_eq!(ids.append(PointData::scalars("id", vec![2_u32])), Ok(true));
         assert_eq!(ids, PointData::scalars("id", &[1_u32, 2]));
-        assert!(!ids.append(PointData::scalars("id", vec![2_i32])));
-        assert!(!ids.append(PointData::scalars("mass", vec![2_u32])));
+        assert_eq!(ids.append(PointData::scalars("id", vec![2_i32])), Ok(false));
+        assert_eq!(
+            ids.append(PointData::scalars("mass", vec![2_u32])),
+            Ok(false)
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Binary arrays as files store them: element types and byte orders, decoded on access.
 
+use nearfield_grid::memory::{Shortage, collected};
+
 use crate::{
     number::{Number, Numbers},
     point_data::Values,
@@ -64,7 +66,7 @@ macro_rules! elements {
     ($type:ty, $array:expr, $widen:expr) => {{
         let elements = $array.bytes.as_chunks().0.iter();
         let elements = elements.map(element!($type, $array.endian));
-        elements.map($widen).collect::<Vec<_>>().into()
+        collected(elements.map($widen), "an array of a file")?.into()
     }};
 }
 
@@ -100,8 +102,11 @@ impl Numbers for RawArray<'_> {
 
 impl RawArray<'_> {
     /// Decodes every element; types narrower than 32 bits are widened, which loses nothing.
-    pub(crate) fn to_values(self) -> Values<'static> {
-        match self.scalar {
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn to_values(self) -> Result<Values<'static>, Shortage> {
+        Ok(match self.scalar {
             Scalar::I8 => elements!(i8, self, i32::from),
             Scalar::U8 => elements!(u8, self, u32::from),
             Scalar::I16 => elements!(i16, self, i32::from),
@@ -113,6 +118,6 @@ impl RawArray<'_> {
             Scalar::F16 => elements!(half::f16, self, half::f16::to_f32),
             Scalar::F32 => elements!(f32, self),
             Scalar::F64 => elements!(f64, self),
-        }
+        })
     }
 }

@@ -89,6 +89,7 @@ pub fn save_png(
     let failed = |reason| failure(path, reason);
     know_font().map_err(failed)?;
     let large = (size.0 * DETAIL, size.1 * DETAIL);
+    check_room(path, large)?;
     let mut image = RgbImage::new(large.0, large.1);
     paint(image.as_mut(), large, draw).map_err(|error| failed(error.to_string()))?;
     let mut bytes = Cursor::new(Vec::new());
@@ -96,6 +97,21 @@ pub fn save_png(
         .write_to(&mut bytes, ImageFormat::Png)
         .map_err(|error| failed(error.to_string()))?;
     nearfield_files::write(path, bytes.into_inner()).map_err(|error| unwritten(path, error))
+}
+
+/// Refuses a picture that memory is too short for before it is drawn: the libraries that draw and
+/// encode would end the process.
+fn check_room(path: &Path, (width, height): (u32, u32)) -> Result<(), Error> {
+    // The large image, the one that is saved, and what encoding takes.
+    let bytes = 2 * 3 * width as usize * height as usize + (4 << 20);
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| {
+        let reason = format!(
+            "out of memory: {bytes} bytes are needed for the picture; raise the limit (ulimit -v, \
+             or that of a container)"
+        );
+        unwritten(path, io::Error::new(io::ErrorKind::OutOfMemory, reason))
+    })
 }
 
 /// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file,

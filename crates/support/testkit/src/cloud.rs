@@ -8,11 +8,16 @@
 
 use std::str::FromStr;
 
+use nearfield_grid::memory::{Shortage, with_room};
 use thiserror::Error;
 
-use crate::random::Random;
+use crate::{random::Random, shapes::lattice_points};
 
 const JITTER: f64 = 0.1;
+const POINTS: &str = "the points of a cloud";
+
+/// The points of a cloud in the order in which they are drawn.
+type Drawn = Result<Vec<[f32; 3]>, Shortage>;
 
 /// A name that is none of the clouds.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -99,7 +104,22 @@ impl Cloud {
 
     /// `points` points of this cloud ([`Cloud::Lattice`]: the nearest cube
     /// number of them), in random order.
+    ///
+    /// # Panics
+    /// When memory is short; [`try_points`](Self::try_points) returns an error
+    /// instead.
     pub fn points(self, points: usize, seed: u64) -> Vec<[f32; 3]> {
+        match self.try_points(points, seed) {
+            Ok(cloud) => cloud,
+            Err(shortage) => panic!("{shortage}"),
+        }
+    }
+
+    /// As [`points`](Self::points).
+    ///
+    /// # Errors
+    /// [`Shortage`], with the bytes, before any point is drawn.
+    pub fn try_points(self, points: usize, seed: u64) -> Result<Vec<[f32; 3]>, Shortage> {
         let mut random = Random::new(seed);
         let mut cloud = match self {
             Self::Lattice => lattice(points, &mut random),
@@ -107,9 +127,9 @@ impl Cloud {
             Self::Clusters => clusters(points, &mut random),
             Self::Plummer => plummer(points, &mut random),
             Self::Uniform => uniform(points, &mut random),
-        };
+        }?;
         random.shuffle(&mut cloud);
-        cloud
+        Ok(cloud)
     }
 
     /// The search radius this cloud is usually run with, given its number of
@@ -157,7 +177,8 @@ pub fn part_of_lattice(points: usize, part: usize, parts: usize, seed: u64) -> V
     let mut cloud = Vec::with_capacity(layers.len() * side * side);
     for z in layers {
         let mut random = Random::new(seed.wrapping_add(z as u64));
-        let mut layer = jittered_lattice([side, side, 1], &mut random);
+        let mut layer = crate::shapes::lattice([side, side, 1]);
+        jitter(&mut layer, &mut random);
         layer.iter_mut().for_each(|point| point[2] += z as f32);
         random.shuffle(&mut layer);
         cloud.append(&mut layer);
@@ -165,61 +186,69 @@ pub fn part_of_lattice(points: usize, part: usize, parts: usize, seed: u64) -> V
     cloud
 }
 
-fn lattice(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
+fn lattice(points: usize, random: &mut Random) -> Drawn {
     let side = nearest_cube_root(points);
-    jittered_lattice([side, side, side], random)
+    let mut cloud = with_room(side.saturating_mul(side).saturating_mul(side), POINTS)?;
+    cloud.extend(lattice_points([side; 3]));
+    jitter(&mut cloud, random);
+    Ok(cloud)
 }
 
 /// The pool fills whole layers, the spray takes all remaining points.
-fn pool_spray(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
+fn pool_spray(points: usize, random: &mut Random) -> Drawn {
+    let mut cloud = with_room(points, POINTS)?;
     let side = nearest_cube_root(points).max(1);
     let layers = points * 7 / 10 / (side * side);
-    let mut cloud = jittered_lattice([side, side, layers], random);
+    cloud.extend(lattice_points([side, side, layers]));
+    jitter(&mut cloud, random);
     let scale = side as f64 / 100.0;
     cloud.resize_with(points, || {
         let [x, y] = [(); 2].map(|()| random.between(-0.5, side as f64 - 0.5));
         let height = (200.0 * random.exponential()).min(1400.0) * scale;
         [x, y, layers as f64 - 0.5 + height].map(|coordinate| coordinate as f32)
     });
-    cloud
+    Ok(cloud)
 }
 
-fn clusters(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
+fn clusters(points: usize, random: &mut Random) -> Drawn {
     const CLUSTERS: usize = 200;
     let weights: Vec<f64> = (0..CLUSTERS)
         .map(|_| 100.0 * libm::exp(random.between(0.0, std::f64::consts::LN_10 * 2.0)))
         .collect();
-    let mut cloud = Vec::with_capacity(points);
+    let mut cloud = with_room(points, POINTS)?;
     for size in shares(points, &weights) {
         let center = [(); 3].map(|()| random.between(5.0, 95.0));
         let sigma = 0.8 * libm::cbrt(size as f64 / 1500.0);
         cloud.extend((0..size).map(|_| center.map(|at| (at + sigma * random.normal()) as f32)));
     }
-    cloud
+    Ok(cloud)
 }
 
-fn plummer(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
+fn plummer(points: usize, random: &mut Random) -> Drawn {
     const SCALE_RADIUS: f64 = 3.0 * std::f64::consts::PI / 16.0;
     let point = |_| {
         let root = libm::cbrt(random.between(0.0, 0.999));
         let radius = SCALE_RADIUS / (1.0 / (root * root) - 1.0).sqrt();
         random.direction().map(|axis| (radius * axis) as f32)
     };
-    (0..points).map(point).collect()
+    let mut cloud = with_room(points, POINTS)?;
+    cloud.extend((0..points).map(point));
+    Ok(cloud)
 }
 
-fn uniform(points: usize, random: &mut Random) -> Vec<[f32; 3]> {
+fn uniform(points: usize, random: &mut Random) -> Drawn {
     let side = libm::cbrt(points as f64);
     let point = |_| [(); 3].map(|()| random.between(0.0, side) as f32);
-    (0..points).map(point).collect()
+    let mut cloud = with_room(points, POINTS)?;
+    cloud.extend((0..points).map(point));
+    Ok(cloud)
 }
 
-fn jittered_lattice(counts: [usize; 3], random: &mut Random) -> Vec<[f32; 3]> {
-    let mut cloud = crate::shapes::lattice(counts);
+/// Moves every coordinate by up to [`JITTER`].
+fn jitter(cloud: &mut [[f32; 3]], random: &mut Random) {
     for coordinate in cloud.as_flattened_mut() {
         *coordinate = (f64::from(*coordinate) + random.between(-JITTER, JITTER)) as f32;
     }
-    cloud
 }
 
 fn nearest_cube_root(points: usize) -> usize {

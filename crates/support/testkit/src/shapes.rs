@@ -9,11 +9,13 @@ use crate::random::Random;
 /// A perfect lattice of `counts` points along x, y and z at whole
 /// coordinates from 0, x running fastest.
 pub fn lattice(counts: [usize; 3]) -> Vec<[f32; 3]> {
-    let [nx, ny, nz] = counts;
-    let row = |y, z| (0..nx).map(move |x| [x, y, z].map(|at| at as f32));
-    (0..nz)
-        .flat_map(|z| (0..ny).flat_map(move |y| row(y, z)))
-        .collect()
+    lattice_points(counts).collect()
+}
+
+/// As [`lattice`], one after the other.
+pub(crate) fn lattice_points([nx, ny, nz]: [usize; 3]) -> impl Iterator<Item = [f32; 3]> {
+    let row = move |y, z| (0..nx).map(move |x| [x, y, z].map(|at| at as f32));
+    (0..nz).flat_map(move |z| (0..ny).flat_map(move |y| row(y, z)))
 }
 
 /// The points of [`lattice`] whose coordinates add up to an even number: a

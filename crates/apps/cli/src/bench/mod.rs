@@ -126,6 +126,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .radius
         .unwrap_or_else(|| usual_radius(&args.cloud, args.points));
     let comparing = |threads| compare::Kiddo::new(radius, threads);
+    if let Some(path) = &args.save_cloud {
+        files::check_extension(path, "clouds", &["npy"])?;
+    }
     // A comparison that this build lacks is refused before anything takes time.
     args.compare.then(|| comparing(1)).transpose()?;
     let cloud = load(&args.cloud, args.points, args.frame)?;
@@ -142,7 +145,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         nearfield_io::write_npy(path, steps.positions())?;
     }
     let points = steps.positions().len();
-    let mut subject = Subject::new(args.work, points, radius);
+    let mut subject = Subject::new(args.work, points, radius)?;
     let threads = steps.engine().report().threads;
     let mut comparison = args.compare.then(|| comparing(threads)).transpose()?;
     let repetitions = Repetitions {
@@ -188,12 +191,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// The points of a named cloud, or those of a file and the box that it states.
 pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<PointCloud, Failure> {
-    match Cloud::by_name(cloud, points, 1) {
+    match cloud.parse::<Cloud>() {
         Ok(_) if frame.frame.is_some() => Err(Failure::Wrong(format!(
             "--frame is for files, and {cloud} is a named cloud"
         ))),
-        Ok(positions) => Ok(PointCloud {
-            positions,
+        Ok(named) => Ok(PointCloud {
+            positions: draw(named, points)?,
             ..PointCloud::default()
         }),
         Err(unknown) if !Path::new(cloud).exists() => Err(unknown.into()),
@@ -204,6 +207,20 @@ pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<Poi
             Ok(found)
         }
     }
+}
+
+/// The points of a named cloud. More than an engine can number are refused before they are drawn:
+/// a system that overcommits would grant the memory and end the process when it is used.
+pub(crate) fn draw(cloud: Cloud, points: usize) -> Result<Vec<[f32; 3]>, Failure> {
+    const MAX: usize = u32::MAX as usize;
+    if points > MAX {
+        let bytes = points.saturating_mul(size_of::<[f32; 3]>());
+        return Err(Failure::Wrong(format!(
+            "{points} points are more than the {MAX} that an engine can number, and {bytes} bytes \
+             are needed for their coordinates alone: take fewer points"
+        )));
+    }
+    Ok(cloud.try_points(points, 1)?)
 }
 
 /// Warns where the points of a file lose digits that matter: all that is timed is so with f32

@@ -7,6 +7,7 @@ use super::{
 use crate::failure::Failure;
 use clap::ValueEnum;
 use nearfield::{Builder, Engine, PointSetId, Positions, Precision};
+use nearfield_grid::memory::collected;
 use nearfield_testkit::cloud;
 use serde::Serialize;
 
@@ -79,7 +80,8 @@ impl Steps {
         let positions = match self.engine.precision() {
             Precision::Single => Positions::from(&self.positions),
             Precision::Double => {
-                widened = (self.positions.iter().map(|at| at.map(f64::from))).collect();
+                let wide = self.positions.iter().map(|at| at.map(f64::from));
+                widened = collected(wide, "positions in double precision")?;
                 Positions::from(&widened)
             }
         };

@@ -8,6 +8,7 @@ use nearfield::{
     kernels::{SphDensity, SphForce, WendlandC2},
     prelude::*,
 };
+use nearfield_grid::memory::{Shortage, collected, filled};
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::time::Instant;
@@ -49,24 +50,26 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn new(work: Work, points: usize, radius: f32) -> Self {
+    /// # Errors
+    /// When memory is short.
+    pub(crate) fn new(work: Work, points: usize, radius: f32) -> Result<Self, Shortage> {
+        const WHAT: &str = "the quantities of points";
         let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
         // Arrays that the job does not need take no memory: clouds may fill most of it.
         let needed_for = |works: &[Work]| if works.contains(&work) { points } else { 0 };
         let force = needed_for(&[Work::Force]);
-        Self {
+        let velocity = |i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5];
+        Ok(Self {
             work,
             radius,
-            masses: vec![1.0; needed_for(&[Work::Density, Work::Force])],
-            velocities: (0..force)
-                .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
-                .collect(),
-            densities: (0..force).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
-            pressures: (0..force).map(|i| wave(i, 19)).collect(),
-            sums: vec![0.0; needed_for(&[Work::Density])],
-            forces: vec![[0.0; 3]; force],
+            masses: filled(needed_for(&[Work::Density, Work::Force]), 1.0, WHAT)?,
+            velocities: collected((0..force).map(velocity), WHAT)?,
+            densities: collected((0..force).map(|i| 1.0 + 0.01 * wave(i, 17)), WHAT)?,
+            pressures: collected((0..force).map(|i| wave(i, 19)), WHAT)?,
+            sums: filled(needed_for(&[Work::Density]), 0.0, WHAT)?,
+            forces: filled(force, [0.0; 3], WHAT)?,
             counts: Vec::new(),
-        }
+        })
     }
 
     /// One step: update and work.

@@ -6,8 +6,12 @@ use crate::{
     input::{self, CHARGE, FrameOption},
     output::tell,
 };
-use nearfield_io::{Column, Frame, PointData, Table, read_table};
+use nearfield_grid::memory::{collected, copied};
+use nearfield_io::{Column, Frame, Table, read_table};
 use std::path::Path;
+
+const POSITIONS: &str = "positions of atoms";
+const CHARGES: &str = "charges of atoms";
 
 /// Positions and charges.
 pub(super) struct Atoms {
@@ -47,7 +51,7 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
             format!("the points have no quantity {names}: name that of the charges by --charges");
         return Err(refused(path, message));
     };
-    let charges = PointData::to_doubles(found);
+    let charges = collected(found.doubles(), CHARGES)?;
     input::tell_unused(path, input::names(&cloud), &[found.name()], CHARGE);
     let axes = cloud.simulation_box.map(|cell| cell.periodic);
     if axes
@@ -61,7 +65,7 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
     }
     let positions = match cloud.positions_f64 {
         Some(positions) => positions,
-        None => cloud.positions.iter().map(|x| x.map(f64::from)).collect(),
+        None => collected(cloud.positions.iter().map(|x| x.map(f64::from)), POSITIONS)?,
     };
     Ok(Atoms { positions, charges })
 }
@@ -107,7 +111,7 @@ fn of_table(path: &Path, table: &Table, charges: &[&str]) -> Result<Atoms, Failu
     let [x, y, z, charges] = places.map(numbers);
     let (x, y, z) = (x?, y?, z?);
     Ok(Atoms {
-        positions: (0..x.len()).map(|n| [x[n], y[n], z[n]]).collect(),
-        charges: charges?.clone(),
+        positions: collected((0..x.len()).map(|n| [x[n], y[n], z[n]]), POSITIONS)?,
+        charges: copied(charges?, CHARGES)?,
     })
 }

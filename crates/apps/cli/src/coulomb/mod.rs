@@ -5,7 +5,7 @@ mod cutoff;
 
 use crate::{
     failure::Failure,
-    files::extension,
+    files::{self, extension},
     input::FrameOption,
     options::{Precision, Radius, RadiusText},
     output::{self, milliseconds},
@@ -145,7 +145,9 @@ enum Way {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    check_output(args)?;
+    if let Some(path) = &args.output {
+        files::check_extension(path, "potentials", &["npy", "vti"])?;
+    }
     let begin = Instant::now();
     let atoms = atoms::read(&args.atoms, args.charges.as_deref(), args.frame)?;
     let grid = SampleGrid {
@@ -196,18 +198,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ),
         ]
     })
-}
-
-/// Refuses formats that are not written before anything is computed.
-fn check_output(args: &Args) -> Result<(), Failure> {
-    let known = |path: &PathBuf| ["npy", "vti"].contains(&extension(path).as_str());
-    match args.output.as_ref().filter(|path| !known(path)) {
-        None => Ok(()),
-        Some(path) => Err(Failure::Wrong(format!(
-            "{}: potentials are written as .npy or .vti",
-            path.display()
-        ))),
-    }
 }
 
 /// The origin of a grid with its middle in that of the atoms' box.

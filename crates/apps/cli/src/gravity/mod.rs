@@ -15,7 +15,10 @@ use nearfield::{
     all_pairs::{AllPairsReport, Arithmetic, Real},
 };
 use nearfield_files::{Plan, Run, RunFolder, is_frame};
-use nearfield_grid::{Value, memory::collected};
+use nearfield_grid::{
+    Value,
+    memory::{collected, copied, filled},
+};
 use nearfield_nbody::{
     Bodies, Energy, ErrorKind, Integrator, Moment, Options, Simulation, draw, read_bodies_file,
     write_snapshot,
@@ -344,12 +347,12 @@ impl<'a, T: Real> Course<'a, T> {
         let before = args.restart.as_deref().zip(past.as_ref());
         let files = args.output.as_ref();
         let files = files.map(|folder| Files::open(folder, &run, before));
-        let mut first = simulation.bodies().clone();
+        let mut first = simulation.bodies().rounded::<T>()?;
         let mut moments = Vec::new();
         if let Some(past) = past {
             let before = Bodies {
-                masses: vec![1.0; past.first.len()],
-                velocities: past.first.clone(),
+                masses: filled(past.first.len(), 1.0, "positions at first")?,
+                velocities: copied(&past.first, "positions at first")?,
                 positions: past.first,
             };
             first.positions = before.rounded::<T>()?.positions;
@@ -469,7 +472,7 @@ impl<'a, T: Real> Course<'a, T> {
         let past = Past {
             run: self.run.clone().grown([files.energies.grown()?]),
             frames,
-            moments: self.moments.clone(),
+            moments: copied(&self.moments, "a checkpoint")?,
             first: collected(self.first.positions.iter().map(double), "a checkpoint")?,
         };
         Ok(self

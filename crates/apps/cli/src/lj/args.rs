@@ -11,6 +11,7 @@ use crate::{
 };
 use nearfield::kernels::{Mixing, Screening, Truncation};
 use nearfield_files::{Plan, Run, checksum};
+use nearfield_grid::memory::{Shortage, collected};
 use nearfield_md::{FieldFile, Options, Simulation, System};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -28,12 +29,14 @@ pub(crate) struct Args {
     /// Treatment of the jump at the cut-off
     #[arg(long, value_enum, default_value_t = Shift::None)]
     pub(super) shift: Shift,
-    /// Depth of the well, for atoms of one kind
-    #[arg(long, default_value_t = 1.0, conflicts_with = "coefficients")]
-    pub(super) epsilon: f64,
-    /// Where the energy is 0, for atoms of one kind
-    #[arg(long, default_value_t = 1.0, conflicts_with = "coefficients")]
-    pub(super) sigma: f64,
+    /// Depth of the well, for atoms of one kind, or with --sigma for atoms of all kinds
+    /// [default: 1]
+    #[arg(long, conflicts_with = "coefficients")]
+    pub(super) epsilon: Option<f64>,
+    /// Where the energy is 0, for atoms of one kind, or with --epsilon for atoms of all kinds
+    /// [default: 1]
+    #[arg(long, conflicts_with = "coefficients")]
+    pub(super) sigma: Option<f64>,
     /// Coefficients of several kinds: lines NAME EPSILON SIGMA [CHARGE [MASS]], or NAME NAME
     /// EPSILON SIGMA for two kinds that are not to be mixed; .xyz files name the kind of every atom
     #[arg(long, value_name = "FILE")]
@@ -135,14 +138,18 @@ impl Args {
     }
 
     /// The precision for these atoms, as they are in the box.
-    pub(super) fn precision_for(&self, system: &System) -> Precision {
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub(super) fn precision_for(&self, system: &System) -> Result<Precision, Shortage> {
         let cell = system.cell();
-        let inside: Vec<_> = system.positions().iter().map(|&at| cell.wrap(at)).collect();
+        let inside = system.positions().iter().map(|&at| cell.wrap(at));
+        let inside = collected(inside, "positions of atoms in the box")?;
         let cutoff = Length {
             name: "cut-off",
             value: self.cutoff,
         };
-        precision::choose(self.precision, Some(&inside), cutoff)
+        Ok(precision::choose(self.precision, Some(&inside), cutoff))
     }
 
     /// The run by its settings; that of a checkpoint adds its input.

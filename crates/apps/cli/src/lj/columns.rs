@@ -12,10 +12,12 @@ use crate::{
     },
     output::tell,
 };
-use nearfield_grid::memory::filled;
+use nearfield_grid::memory::{collected, copied, filled};
 use nearfield_io::{Column, PointCloud, Table, read_table};
 use nearfield_md::FieldFile;
 use std::path::Path;
+
+const COLUMNS: &str = "the columns of a file";
 
 /// The columns of a file, and which of them were used.
 pub(super) struct Columns<'a> {
@@ -115,8 +117,11 @@ impl<'a> Columns<'a> {
 
     /// Charges; `None` where there are none.
     pub(super) fn charges(&mut self) -> Result<Option<Vec<f32>>, Failure> {
-        let charges = self.scalars(CHARGE)?;
-        Ok(charges.map(|all| all.into_iter().map(|charge| charge as f32).collect()))
+        let Some(charges) = self.scalars(CHARGE)? else {
+            return Ok(None);
+        };
+        let single = charges.iter().map(|&charge| charge as f32);
+        Ok(Some(collected(single, COLUMNS)?))
     }
 
     /// Names on standard error what was not used.
@@ -149,7 +154,8 @@ impl<'a> Columns<'a> {
         columns: [&str; 3],
     ) -> Result<Option<Vec<[f64; 3]>>, Failure> {
         let found = self.find(names, [&columns[..]], 3)?;
-        Ok(found.map(|flat| flat.as_chunks().0.to_vec()))
+        let vectors = found.map(|flat| copied(flat.as_chunks().0, COLUMNS));
+        Ok(vectors.transpose()?)
     }
 
     /// The numbers of the quantity of one of these `names`, or of the first of these `columns` that
@@ -174,7 +180,7 @@ impl<'a> Columns<'a> {
                 )));
             }
             self.used.push(name);
-            return Ok(Some(data.to_doubles()));
+            return Ok(Some(collected(data.doubles(), COLUMNS)?));
         }
         let Some(table) = &self.table else {
             return Ok(None);
@@ -184,7 +190,7 @@ impl<'a> Columns<'a> {
             if places.len() < names.len() {
                 continue;
             }
-            let mut flat = filled(components * self.cloud.len(), 0.0, "columns of a table")?;
+            let mut flat = filled(components * self.cloud.len(), 0.0, COLUMNS)?;
             for (component, &place) in places.iter().enumerate() {
                 let to = flat.iter_mut().skip(component).step_by(components);
                 of_column(self.path, table, place)?

@@ -1,15 +1,18 @@
 //! Positions and forces of one configuration as a file.
 
 use crate::{failure::Failure, files::extension};
+use nearfield_grid::memory::{collected, copied};
 use nearfield_md::{Simulation, Trajectory};
 use std::{io::Write, path::Path};
+
+const FORCES: &str = "forces on atoms";
 
 /// Writes the atoms and the forces on them, in the order of the input: extended XYZ with the column
 /// `forces`, or a table with the columns id, species, x, y, z, fx, fy and fz.
 pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Result<(), Failure> {
     match extension(path).as_str() {
         "extxyz" | "xyz" => {
-            let forces = run.forces()?.to_vec();
+            let forces = copied(run.forces()?, FORCES)?;
             let mut file = Trajectory::create(path, names)?;
             Ok(file.frame_with_forces(run.system()?, 0.0, &forces)?)
         }
@@ -23,9 +26,9 @@ pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Re
 }
 
 fn write_table(path: &Path, run: &mut Simulation, names: &[String]) -> Result<(), Failure> {
-    let forces = run.forces()?.to_vec();
+    let forces = copied(run.forces()?, FORCES)?;
     let system = run.system()?;
-    let mut order: Vec<usize> = (0..system.len()).collect();
+    let mut order = collected(0..system.len(), "the order of atoms")?;
     order.sort_unstable_by_key(|&atom| system.ids()[atom]);
     let written = nearfield_files::write_with(path, |file| {
         writeln!(file, "id,species,x,y,z,fx,fy,fz")?;

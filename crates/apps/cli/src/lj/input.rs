@@ -3,9 +3,12 @@
 use super::{args::Args, columns::Columns};
 use crate::{domain::Boundaries, failure::Failure, files::extension, input::CHARGE};
 use nearfield::kernels::{Coefficients, CutoffCoulomb, LennardJones};
+use nearfield_grid::memory::{collected, copied, filled};
 use nearfield_io::{Dimensions, Frame, PointCloud};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
 use std::path::Path;
+
+const ATOMS: &str = "the atoms of a file";
 
 /// The coefficients of the file or of the command line.
 pub(super) fn coefficients(args: &Args) -> Result<FieldFile, Failure> {
@@ -14,8 +17,8 @@ pub(super) fn coefficients(args: &Args) -> Result<FieldFile, Failure> {
         None => Ok(FieldFile {
             names: vec!["LJ".into()],
             types: vec![Coefficients {
-                epsilon: args.epsilon,
-                sigma: args.sigma,
+                epsilon: args.epsilon.unwrap_or(1.0),
+                sigma: args.sigma.unwrap_or(1.0),
             }],
             charges: vec![0.0],
             masses: vec![1.0],
@@ -48,7 +51,7 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
     };
     if args.charges && system.charges().is_empty() {
         let charge = |kind: &u32| coefficients.charges[*kind as usize];
-        let charges: Vec<f32> = system.types().iter().map(charge).collect();
+        let charges = collected(system.types().iter().map(charge), ATOMS)?;
         if !charges.is_empty() && charges.iter().all(|&charge| charge == 0.0) {
             return Err(no_charges(path));
         }
@@ -77,7 +80,10 @@ fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
     let system = read_nist(path)?;
     match args.domain.of(None, Dimensions::Three)? {
         None => Ok(system),
-        Some(boundaries) => Ok(System::new(system.positions().to_vec(), cell(boundaries)?)?),
+        Some(boundaries) => {
+            let positions = copied(system.positions(), ATOMS)?;
+            Ok(System::new(positions, cell(boundaries)?)?)
+        }
     }
 }
 
@@ -86,10 +92,10 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
     let boundaries = args.domain.boundaries(&cloud)?;
     let cell = boundaries.map_or(Ok(Cell::OPEN), cell)?;
     let positions = match &cloud.positions_f64 {
-        Some(positions) => positions.clone(),
-        None => cloud.positions.iter().map(|at| at.map(f64::from)).collect(),
+        Some(positions) => copied(positions, ATOMS)?,
+        None => collected(cloud.positions.iter().map(|at| at.map(f64::from)), ATOMS)?,
     };
-    let types = types(&cloud, coefficients)?;
+    let types = types(args, path, &cloud, coefficients)?;
     let mut columns = Columns::new(path, &cloud)?;
     let masses = columns.masses(coefficients, &types)?;
     // Checks the masses, by which momenta are divided.
@@ -107,11 +113,19 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
 }
 
 /// The kind of every atom by its name.
-fn types(cloud: &PointCloud, coefficients: &FieldFile) -> Result<Vec<u32>, Failure> {
+fn types(
+    args: &Args,
+    path: &Path,
+    cloud: &PointCloud,
+    coefficients: &FieldFile,
+) -> Result<Vec<u32>, Failure> {
+    if args.coefficients.is_none() {
+        check_one_kind(args, path, cloud)?;
+    }
     let of_name = |name: &String| match coefficients.kind(name) {
         Some(kind) => Ok(kind as u32),
-        // A single kind needs no name.
-        None if coefficients.names.len() == 1 => Ok(0),
+        // Coefficients of the command line are for all atoms.
+        None if args.coefficients.is_none() => Ok(0),
         None => Err(Failure::Wrong(format!(
             "there are no coefficients of '{name}'; known are {}",
             coefficients.names.join(", ")
@@ -124,18 +138,34 @@ fn types(cloud: &PointCloud, coefficients: &FieldFile) -> Result<Vec<u32>, Failu
                 .iter()
                 .map(of_name)
                 .collect::<Result<Vec<_>, _>>()?;
-            Ok(species
-                .of_point
-                .iter()
-                .map(|&name| kinds[name as usize])
-                .collect())
+            let of_atoms = species.of_point.iter().map(|&name| kinds[name as usize]);
+            Ok(collected(of_atoms, ATOMS)?)
         }
-        None if coefficients.names.len() == 1 => Ok(vec![0; cloud.len()]),
+        None if coefficients.names.len() == 1 => Ok(filled(cloud.len(), 0, ATOMS)?),
         None => Err(Failure::Wrong(format!(
             "the file names no kinds of atoms, but there are coefficients of {}: use .xyz or .extxyz",
             coefficients.names.len()
         ))),
     }
+}
+
+/// Without a file of coefficients all atoms get the same ones. Atoms of several kinds are refused
+/// unless both coefficients were given: a mixture must not be taken for one kind by accident.
+fn check_one_kind(args: &Args, path: &Path, cloud: &PointCloud) -> Result<(), Failure> {
+    const SHOWN: usize = 8;
+    let names = cloud.species.as_ref().map_or(&[][..], |kinds| &kinds.names);
+    if names.len() < 2 || args.epsilon.is_some() && args.sigma.is_some() {
+        return Ok(());
+    }
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    Err(Failure::Wrong(format!(
+        "{} has atoms of {} kinds ({shown}{more}), but there are no coefficients of them: give \
+         --coefficients FILE with a line NAME EPSILON SIGMA for each, or both --epsilon and --sigma \
+         to take them for one kind",
+        path.display(),
+        names.len()
+    )))
 }
 
 fn cell(boundaries: Boundaries) -> Result<Cell, Failure> {

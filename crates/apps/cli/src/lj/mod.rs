@@ -40,19 +40,20 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.run.check_output()?;
     let coefficients = input::coefficients(args)?;
     let mut before = None;
     let (precision, mut run) = match &args.run.restart {
         Some(path) => {
             let checkpoint = Checkpoint::read(path)?;
             before = Some(run_before(&checkpoint, path)?);
-            let precision = args.precision_for(checkpoint.system());
+            let precision = args.precision_for(checkpoint.system())?;
             let (field, options) = (input::field(args, &coefficients)?, args.options(precision));
             (precision, Simulation::resume(checkpoint, field, options)?)
         }
         None => {
             let (system, field) = input::read(args, &coefficients)?;
-            let precision = args.precision_for(&system);
+            let precision = args.precision_for(&system)?;
             let options = args.options(precision);
             (precision, Simulation::new(system, field, options)?)
         }

@@ -3,12 +3,13 @@
 use super::forces;
 use crate::{
     failure::Failure,
-    files::{GrowingTable, goes_on, open_growing, remove_leftovers},
+    files::{self, GrowingTable, goes_on, open_growing, remove_leftovers},
     options,
     progress::progress_bar,
 };
 use nearfield::Device;
 use nearfield_files::{Plan, Run};
+use nearfield_grid::memory::copied;
 use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,18 @@ impl Args {
         plan.write_into("--output", folder, move |name| {
             [TRAJECTORY, OBSERVATIONS].contains(&name) || checkpoints && name == CHECKPOINT
         });
+    }
+
+    /// Refuses a format that forces are not written as, before anything is computed.
+    pub(super) fn check_output(&self) -> Result<(), Failure> {
+        match &self.output {
+            Some(path) if !self.moves() => files::check_extension(
+                path,
+                "forces of one configuration (--output is a folder with --steps)",
+                &["xyz", "extxyz", "csv"],
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Whether atoms move.
@@ -243,7 +256,7 @@ impl Files {
     fn observe(&mut self, simulation: &mut Simulation, guard: &EnergyGuard) -> Result<(), Failure> {
         let seen = simulation.observe()?;
         guard.check(&seen)?;
-        let forces = simulation.forces()?.to_vec();
+        let forces = copied(simulation.forces()?, "forces on atoms")?;
         self.trajectory
             .frame_with_forces(simulation.system()?, seen.time, &forces)?;
         let Observation {

@@ -9,13 +9,15 @@ mod sample;
 mod sizes;
 
 use crate::{
-    bench::{Order, Repetitions, Steps, Subject, Work},
+    bench::{self, Order, Repetitions, Steps, Subject, Work},
     failure::Failure,
+    files,
     options::{self, EngineOptions, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use nearfield_files::Plan;
+use nearfield_grid::memory::copied;
 use nearfield_plot::{ErrorKind, rounded};
 use nearfield_testkit::cloud::Cloud;
 use room::Room;
@@ -103,6 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let cloud: Cloud = args.cloud.parse().map_err(Failure::NamedCloud)?;
     let sizes = sizes::between(args.from, args.to).map_err(Failure::Wrong)?;
     check_folder(&args.output)?;
+    files::check_extension(&args.output, "pictures", &["png"])?;
     let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
     let report = args
         .engine
@@ -143,7 +146,7 @@ fn measure(
     let mut done = None;
     for &size in sizes {
         let any_fits = works.iter().any(|&work| room.fits_points(work, size));
-        let positions = any_fits.then(|| cloud.points(size, 1));
+        let positions = any_fits.then(|| bench::draw(cloud, size)).transpose()?;
         // A lattice has only cube numbers of points, so two sizes may give the same one.
         let points = positions.as_ref().map_or(size, Vec::len);
         if done.replace(points) == Some(points) {
@@ -187,7 +190,7 @@ fn time(
     let points = positions.len();
     let radius = args.radius.unwrap_or_else(|| cloud.default_radius(points));
     let builder = args.engine.engine(Radius::Single(radius));
-    let mut steps = Steps::new(builder, radius, positions.to_vec(), args.order)?;
+    let mut steps = Steps::new(builder, radius, copied(positions, "points")?, args.order)?;
     if work == Work::Lists {
         let counts = steps.engine().count_neighbors(steps.set(), steps.set())?;
         let pairs = counts.iter().map(|&count| u64::from(count)).sum();
@@ -196,7 +199,7 @@ fn time(
             return Ok(Outcome::Skipped(room.skip(points, work, needed)));
         }
     }
-    let mut subject = Subject::new(work, points, radius);
+    let mut subject = Subject::new(work, points, radius)?;
     let repetitions = Repetitions {
         uncounted: 1,
         timed: args.repetitions,

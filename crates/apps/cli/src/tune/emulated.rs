@@ -7,7 +7,7 @@ use nearfield_balance::{
     Bricks, CellLoad, Layout, Machine, Neighbourhood, RowOffset, Ties, Traffic,
     tune::{Row, settle, sweep},
 };
-use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius, memory::collected};
 
 /// Sweeps thresholds and runs the policies for every combination of the task.
 pub(super) fn run(task: &Task, spec: EmulatedSpec) -> Result<Vec<Combination>, Failure> {
@@ -51,7 +51,7 @@ pub(super) fn cells(task: &Task) -> Result<(Vec<CellLoad>, Neighbourhood), Failu
             (cells > 0).then_some(cells)
         }),
     };
-    Ok((cells.collect(), near))
+    Ok((collected(cells, "the points of cells")?, near))
 }
 
 /// The cells as bricks and subregions.

@@ -18,6 +18,7 @@ use nearfield_balance::{
     Ties,
     tune::{Row, Settled},
 };
+use nearfield_grid::memory::copied;
 
 /// Steps at a threshold before those that are timed, and those.
 const STEPS_PER_ROW: Repetitions = Repetitions {
@@ -92,11 +93,11 @@ impl Backends {
             Some(boundaries) => boundaries.set(builder),
             None => builder,
         };
-        let positions = task.positions.clone();
+        let positions = || copied(&task.positions, "points");
         Ok(Self {
-            steps: Steps::new(builder, task.radius, positions.clone(), Order::Shuffled)?,
-            positions,
-            subject: Subject::new(task.work, task.positions.len(), task.radius),
+            steps: Steps::new(builder, task.radius, positions()?, Order::Shuffled)?,
+            positions: positions()?,
+            subject: Subject::new(task.work, task.positions.len(), task.radius)?,
         })
     }
 

@@ -276,6 +276,60 @@ fn atoms_without_a_well_take_part_by_their_charges_alone() {
 }
 
 #[test]
+fn atoms_of_several_kinds_are_not_taken_for_one_unawares() {
+    let place = Workplace::new();
+    let water = "3\n\nO 0 0 0\nH 1 0 0\nH 0 1 0\n";
+    place.file("water.xyz", water);
+    let lj = |more: &str| format!("lj water.xyz --cutoff 3 --json {more}");
+    for more in ["", "--epsilon 2", "--sigma 2", "--steps 1"] {
+        place.refuses("2 kinds (O, H)", &words(&lj(more)));
+        place.refuses("--coefficients FILE", &words(&lj(more)));
+    }
+    let asked = place.json(&words(&lj("--epsilon 1 --sigma 1")));
+    place.file("one.xyz", water.replace('H', "O"));
+    let one = place.json(&words("lj one.xyz --cutoff 3 --json"));
+    assert_eq!(asked["pair_energy"], one["pair_energy"]);
+    // The one kind of a file of coefficients has a name too.
+    place.file("argon", "Ar 1 1\n");
+    place.refuses(
+        "no coefficients of 'O'; known are Ar",
+        &words(&lj("--coefficients argon")),
+    );
+    place.file(
+        "many.xyz",
+        "9\n\nA 0 0 0\nB 1 0 0\nC 2 0 0\nD 3 0 0\nE 4 0 0\nF 5 0 0\nG 6 0 0\nI 7 0 0\nJ 8 0 0\n",
+    );
+    place.refuses(
+        "(A, B, C, D, E, F, G, I, …)",
+        &words("lj many.xyz --cutoff 3"),
+    );
+}
+
+#[test]
+fn atoms_that_overlap_are_named_with_their_distance_and_long_steps_by_their_length() {
+    let place = Workplace::new();
+    place.file("twice.xyz", "3\n\nAr 0 0 0\nAr 2 0 0\nAr 2 0 0\n");
+    place.file("near.xyz", "3\n\nAr 0 0 0\nAr 5 0 0\nAr 5 1e-6 0\n");
+    for precision in ["f32", "f64"] {
+        let line = format!("lj twice.xyz --cutoff 3 --precision {precision}");
+        place.refuses(
+            "atom 2, is 0 away; move or remove one of both",
+            &words(&line),
+        );
+    }
+    place.refuses(
+        "atom 2, is 1e-6 away; move",
+        &words("lj near.xyz --cutoff 3 --precision f32"),
+    );
+    place.file("two.xyz", "2\n\nAr 0 0 0\nAr 1.1 0 0\n");
+    for dt in ["1e300", "1e60"] {
+        let line = format!("lj two.xyz --cutoff 3 --steps 9 --dt {dt}");
+        place.refuses("at step 1 atom 0", &words(&line));
+        place.refuses(&format!("a time step of {dt} is too long"), &words(&line));
+    }
+}
+
+#[test]
 fn charges_that_nothing_has_are_refused_and_those_of_a_table_act() {
     let place = Workplace::new();
     place.file("bare.csv", "x,y,z\n0,0,0\n1.5,0,0\n");

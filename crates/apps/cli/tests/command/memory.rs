@@ -58,6 +58,61 @@ fn a_grid_that_does_not_fit_is_refused_with_the_bytes() {
 }
 
 #[test]
+fn clouds_that_do_not_fit_are_refused_with_the_bytes() {
+    let place = Workplace::new();
+    for cloud in ["lattice", "pool-spray", "clusters", "plummer", "uniform"] {
+        let bench = format!("bench --cloud {cloud} --points 1e8 --device cpu --threads 1");
+        refuses(&place, 1024, &words(&bench));
+        let tune = format!("tune {cloud} --points 1e8 --threads 1");
+        refuses(&place, 1024, &words(&tune));
+    }
+    for work in ["force", "density", "lists", "count"] {
+        let bench = format!(
+            "bench --points 4e6 --work {work} --radius 1.1 --device cpu --threads 1 --repetitions 1"
+        );
+        refuses(&place, 128, &words(&bench));
+    }
+    // More than an engine can number are refused on any machine.
+    for points in ["5e9", "1e12", "1e18"] {
+        for command in [
+            "bench",
+            "tune uniform",
+            "scaling --memory-mib 1000000000000000 --from 5e9 --to",
+        ] {
+            let line = format!("{command} {points}");
+            let line = line.replace("bench ", "bench --points ");
+            let line = line.replace("uniform ", "uniform --points ");
+            place.refuses("bytes are needed", &words(&line));
+        }
+    }
+}
+
+/// A file that is read in whole, in address spaces from too small for its text to large enough: no
+/// size may end the process.
+#[test]
+fn files_are_read_or_refused_in_any_address_space() {
+    let place = Workplace::new();
+    let rows: String = (0..300_000)
+        .map(|k| format!("0.{:06},0.5,0.5\n", k % 999_983))
+        .collect();
+    place.file("many.csv", format!("x,y,z\n{rows}"));
+    let args = words("neighbors many.csv --radius 1e-9 --device cpu --threads 2");
+    let mut done = [0; 2];
+    for megabytes in (34..130).step_by(4) {
+        let output = within(&place, megabytes, &args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let code = output.status.code();
+        assert!(
+            code == Some(0) || code == Some(1) && errors.starts_with("nearfield: "),
+            "{megabytes} MB: {}: {errors}",
+            output.status
+        );
+        done[usize::from(code == Some(0))] += 1;
+    }
+    assert!(done[0] > 2 && done[1] > 2, "{done:?}");
+}
+
+#[test]
 fn lists_that_do_not_fit_are_refused_with_the_bytes() {
     let place = Workplace::new();
     let points: Vec<[f32; 3]> = (0..20_000).map(|k| [k as f32 * 1e-5, 0.0, 0.0]).collect();

@@ -230,6 +230,31 @@ fn gravity_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
 }
 
 #[test]
+fn negative_masses_are_refused_with_their_line() {
+    let place = Workplace::new();
+    place.file("row.txt", "# bodies\n\n1 0 0 0 0 0 0\n-1.5 1 0 0 0 0 0\n");
+    place.file(
+        "named.csv",
+        "x,y,z,vx,vy,vz,mass\n0,0,0,0,0,0,1\n1,0,0,0,0,0,-1.5\n",
+    );
+    place.file(
+        "nan.csv",
+        "mass,x,y,z,vx,vy,vz\n1,0,0,0,0,0,0\nnan,1,0,0,0,0,0\n",
+    );
+    for (file, line, what) in [
+        ("row.txt", 4, "mass of body 1 is -1.5"),
+        ("named.csv", 3, "mass of body 1 is -1.5"),
+        ("nan.csv", 3, "mass of body 1 holds NaN"),
+    ] {
+        let command = format!("gravity {file} --dt 0.1 --steps 1");
+        place.refuses(
+            &format!("{file}: line {line}: the {what}"),
+            &words(&command),
+        );
+    }
+}
+
+#[test]
 fn a_run_that_goes_on_keeps_the_energies_before() {
     let place = Workplace::new();
     let file = place.file("pair.csv", PAIR);

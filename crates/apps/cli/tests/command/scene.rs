@@ -44,6 +44,16 @@ fn a_scene_runs_with_the_flags_of_the_column() {
         run("two", flags);
         assert_eq!(read("two/probes.csv"), table, "{flags}");
     }
+    // Settings take effect where there is something to set, and the summary says so.
+    let summary = run("two", "--device cpu --policy band --strategy cell-tasks");
+    assert!(summary["policy"].is_null() && summary["strategy"].is_null());
+    for policy in ["model", "fixed:3"] {
+        let flags = format!("--device emulated --policy {policy} --strategy half-tiles");
+        for more in ["", "--ranks 2"] {
+            let summary = run("two", &format!("{flags} {more}"));
+            assert_eq!(summary["policy"], policy, "{summary}");
+        }
+    }
     let finer = run("three", "--particles 192 --seconds 0.01 --quick");
     assert_eq!(
         finer["spacing_m"].as_f64().map(|x| (1000.0 * x).round()),

@@ -77,6 +77,56 @@ fn a_full_standard_output_is_a_failed_run() {
 }
 
 #[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let place = Workplace::new();
+    for line in [
+        "--help",
+        "help",
+        "-h",
+        "--version",
+        "lj --help",
+        "help trace",
+    ] {
+        let script = format!("exec \"$0\" {line} >/dev/full");
+        let output = shell(&place, &script, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {errors}");
+        assert!(
+            errors.contains("cannot write to standard output"),
+            "{line}: {errors}"
+        );
+        let script = format!("\"$0\" {line} | true; exec \"$0\" {line} >/dev/null");
+        assert!(shell(&place, &script, &[]).status.success(), "{line}");
+    }
+}
+
+#[test]
+fn outputs_are_named_for_what_they_are() {
+    let place = Workplace::new();
+    place.points("v.npy", &[[0.0; 3], [0.5; 3]]);
+    place.file("atoms.csv", "x,y,z,charge\n0,0,0,1\n");
+    for (line, known) in [
+        ("neighbors v.npy --radius 1 --output", ".npz"),
+        ("bench --cloud v.npy --repetitions 1 --save-cloud", ".npy"),
+        (
+            "coulomb atoms.csv --grid 2,2,2 --spacing 1 --output",
+            ".npy or .vti",
+        ),
+        ("lj v.npy --cutoff 1 --output", ".xyz or .extxyz or .csv"),
+        ("scaling --from 1e3 --to 1e3 --output", ".png"),
+        ("trace report t.jsonl --output", ".html or .htm"),
+    ] {
+        for name in ["x.txt", "x"] {
+            let said = format!("{name}: ");
+            let line = format!("{line} {name}");
+            place.refuses(&said, &words(&line));
+            place.refuses(&format!("are written as {known}"), &words(&line));
+            assert!(!place.0.path().join(name).exists(), "{line}");
+        }
+    }
+}
+
+#[test]
 fn outputs_on_a_full_disk_fail_with_one_line() {
     let place = Workplace::new();
     place.points("v.npy", &[[0.0; 3], [0.5; 3]]);

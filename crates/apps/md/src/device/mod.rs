@@ -10,7 +10,7 @@ mod kernels;
 
 pub use kernels::programs;
 
-use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured};
+use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured, system::lost};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
     PointSetId, Precision,
@@ -154,6 +154,13 @@ impl DeviceBody {
             self.evaluate()?;
         }
         Ok(())
+    }
+
+    /// The error for an atom that this step has moved beyond single precision, if there is one.
+    pub(crate) fn lost(&self, step: u64, time_step: f64) -> Option<Error> {
+        let positions = self.download(&self.arrays.position).ok()?;
+        let ids = self.download(&self.arrays.ids).ok()?;
+        lost(positions.as_chunks().0, &ids, step, time_step)
     }
 
     /// Energies, virial and momentum now; waits for the GPU.

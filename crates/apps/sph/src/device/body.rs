@@ -131,6 +131,8 @@ impl<N: DeviceNeighborhood + 'static> Body for DeviceBody<N> {
                 device.name
             ),
             threads: 0,
+            strategy: Some(near.engine().strategy()),
+            policy: None,
         }
     }
 

@@ -25,7 +25,8 @@
 //! # Hashed tables
 //!
 //! The same bucket pass with splitters drawn from a sample of the keys, then `radsort` inside the
-//! buckets (comparisons for keys of 128 bits, where buckets are small).
+//! buckets (comparisons for keys of 128 bits, where buckets are small, for long buckets, and where
+//! memory is too short for the copies that `radsort` makes).
 //!
 //! # Invariants
 //!
@@ -440,15 +441,26 @@ pub(crate) fn by_radix<K: WideKey>(scratch: &mut WideScratch<K>) -> &[(K, u32)] 
         slices.push(slice);
         rest = behind;
     }
+    let by_bytes = !K::COMPARED && has_room_for_buckets::<K>();
     slices.into_par_iter().run(|slice| {
-        if K::COMPARED {
+        if by_bytes && slice.len() <= MAX_BY_BYTES {
+            radsort::sort_by_key(slice, |&(key, _)| key);
+        } else {
             // Indices tell equal keys apart, so the order is that of a stable sort.
             slice.sort_unstable();
-        } else {
-            radsort::sort_by_key(slice, |&(key, _)| key);
         }
     });
     sorted
+}
+
+/// Longest bucket of wide keys that is sorted byte by byte, which takes a copy of it. Only a cell
+/// with very many points makes a longer one, and equal keys are in order already.
+const MAX_BY_BYTES: usize = 32 * FULL_BUCKET;
+
+/// Whether every worker can copy a bucket: `radsort` would end the process where memory is short.
+fn has_room_for_buckets<K>() -> bool {
+    let items = MAX_BY_BYTES * parallel::threads();
+    Vec::<(K, u32)>::new().try_reserve_exact(items).is_ok()
 }
 
 /// Keys that cut `keys` into buckets of similar size, drawn from an evenly spaced sample. Equal

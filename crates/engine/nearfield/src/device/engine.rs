@@ -426,6 +426,14 @@ impl DeviceEngine {
         self.backend.device()
     }
 
+    /// How cells and targets are mapped to threads.
+    pub fn strategy(&self) -> Strategy {
+        match self.settings.strategy {
+            Strategy::Auto => Strategy::Flat,
+            strategy => strategy,
+        }
+    }
+
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors

@@ -5,6 +5,8 @@
 //! message must name the exact line even after blank lines and comments. **Invariant others rely
 //! on:** every line yields one point, is blank, is a comment beginning with `#`, or is refused.
 
+use nearfield_grid::memory::{Shortage, make_room_for_one};
+
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::Cursor,
@@ -45,9 +47,9 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
             },
         };
         if !text.starts_with(b"#") {
-            table.separator.split(text, &mut fields);
+            table.separator.split(text, &mut fields)?;
             check_width(&fields, line)?;
-            positions.push(table.point(&fields, line)?);
+            positions.push(table.point(&fields, line)?)?;
         }
     }
     let mut table = table.ok_or_else(|| {
@@ -85,7 +87,7 @@ impl Table {
         let text = comment.unwrap_or(text).trim_ascii();
         let separator = Separator::of(text);
         let mut fields = Vec::new();
-        separator.split(text, &mut fields);
+        separator.split(text, &mut fields)?;
         check_width(&fields, line)?;
         let numbers = fields.iter().all(|field| Number::parse(field).is_some());
         if comment.is_none() && numbers {
@@ -258,7 +260,11 @@ impl Separator {
 
     /// Replaces `fields` by the fields of `line`, without quotes and surrounding blanks; an empty
     /// field after a last separator does not count.
-    pub(super) fn split<'a>(self, line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
+    pub(super) fn split<'a>(
+        self,
+        line: &'a [u8],
+        fields: &mut Vec<&'a [u8]>,
+    ) -> Result<(), Shortage> {
         fields.clear();
         // One more than is allowed, so that callers see it.
         let most = MAX_COLUMNS + 1;
@@ -268,15 +274,18 @@ impl Separator {
             !quoted && self.separates(byte)
         });
         let blanks = matches!(self, Self::Blanks);
-        fields.extend(
-            parts
-                .map(unquote)
-                .filter(|field| !blanks || !field.is_empty())
-                .take(most),
-        );
+        let parts = parts.map(unquote);
+        for field in parts
+            .filter(|field| !blanks || !field.is_empty())
+            .take(most)
+        {
+            make_room_for_one(fields, "the fields of a line")?;
+            fields.push(field);
+        }
         if fields.len() < most && fields.last().is_some_and(|last| last.is_empty()) {
             fields.pop();
         }
+        Ok(())
     }
 
     fn separates(self, byte: u8) -> bool {

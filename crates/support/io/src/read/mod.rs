@@ -30,8 +30,9 @@ use crate::{
 /// [`PointCloud::frames`] says how many there are.
 ///
 /// # Errors
-/// When the extension is unknown, the file cannot be read, or its contents are truncated, wrong or
-/// of an unsupported kind. The message is one line that names the file and the place.
+/// When memory is short ([`ErrorKind::OutOfMemory`], with the bytes), the extension is unknown, the
+/// file cannot be read, or its contents are truncated, wrong or of an unsupported kind. The
+/// message is one line that names the file and the place.
 pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
     read_frame(path, Frame::FIRST)
 }

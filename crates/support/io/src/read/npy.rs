@@ -30,9 +30,9 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         (true, false) => array.number(dimensions.count() * point + axis),
         (true, true) => array.number(points * axis + point),
     };
-    let mut positions = Positions::with_capacity(points);
+    let mut positions = Positions::with_capacity(points)?;
     for point in 0..points {
-        positions.push([0, 1, 2].map(|axis| number(point, axis)));
+        positions.push([0, 1, 2].map(|axis| number(point, axis)))?;
     }
     Ok(PointCloud::new(positions, dimensions))
 }

@@ -4,6 +4,8 @@
 //! absurd counts. Other properties and elements are passed over, but passed over in full.
 //! **Invariant others rely on:** a file that ends before its last element does is refused.
 
+use nearfield_grid::memory::Shortage;
+
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::{Cursor, not_a_number, parse},
@@ -57,9 +59,10 @@ impl Sink<'_> {
         }
     }
 
-    fn finish(&mut self, point: [Number; 3]) {
-        if let Some(positions) = &mut self.positions {
-            positions.push(point);
+    fn finish(&mut self, point: [Number; 3]) -> Result<(), Shortage> {
+        match &mut self.positions {
+            Some(positions) => positions.push(point),
+            None => Ok(()),
         }
     }
 }
@@ -96,7 +99,7 @@ fn read_binary(
             let message = format!("number {index} of {} {broken}", element.described());
             Fault::new(kind, at, message)
         })?;
-        sink.finish(point);
+        sink.finish(point)?;
     }
     Ok(())
 }
@@ -160,7 +163,7 @@ fn read_text(cursor: &mut Cursor<'_>, element: &Element, mut sink: Sink<'_>) -> 
                 break text;
             }
         };
-        sink.finish(text_instance(text, line - 1, element, &sink)?);
+        sink.finish(text_instance(text, line - 1, element, &sink)?)?;
     }
     Ok(())
 }

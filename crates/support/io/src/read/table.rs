@@ -3,6 +3,7 @@
 //! Separators, quotes, comments and blank lines are those of point tables. **Invariant others rely
 //! on:** all columns of a [`Table`] that hold numbers are equally long.
 
+use nearfield_grid::memory::{Shortage, collected, filled, make_room_for_one};
 use std::{collections::HashSet, path::Path};
 
 use crate::{
@@ -15,11 +16,16 @@ use super::csv::{Separator, check_width};
 use super::open::{check_text, contents, without_mark};
 use crate::cursor::Cursor;
 
+const COLUMNS: &str = "the columns of a table";
+
 /// A table of numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     names: Vec<String>,
     columns: Vec<Column>,
+    rows: usize,
+    /// Rows that do not stand in the line after the row before, and their lines.
+    jumps: Vec<(usize, usize)>,
 }
 
 /// A column of a [`Table`].
@@ -54,6 +60,15 @@ impl Table {
             .position(|one| one.eq_ignore_ascii_case(name))
     }
 
+    /// The line of the file, counted from 1, that a row of the columns, counted from 0, stands in.
+    pub fn line(&self, row: usize) -> usize {
+        let next = self.jumps.partition_point(|&(from, _)| from <= row);
+        match next.checked_sub(1).map(|last| self.jumps[last]) {
+            Some((from, line)) => line + (row - from),
+            None => row + 1,
+        }
+    }
+
     /// Takes a table's lines; without names, everything must be numbers.
     fn push(&mut self, fields: &[&[u8]], line: usize) -> Parsed<()> {
         if fields.len() != self.columns.len() {
@@ -61,12 +76,20 @@ impl Table {
             let message = format!("{found} columns where {expected} are expected");
             return Err(Fault::malformed(Place::Line(line), message));
         }
+        if line != self.line(self.rows) {
+            make_room_for_one(&mut self.jumps, "places of lines")?;
+            self.jumps.push((self.rows, line));
+        }
+        self.rows += 1;
         for (place, (column, field)) in self.columns.iter_mut().zip(fields).enumerate() {
             let Column::Numbers(numbers) = column else {
                 continue;
             };
             match Number::parse(field) {
-                Some(number) => numbers.push(number.double),
+                Some(number) => {
+                    make_room_for_one(numbers, "numbers of a table")?;
+                    numbers.push(number.double);
+                }
                 None if self.names.is_empty() => {
                     let column = place + 1;
                     let message = format!("{} is not a number", quoted(field));
@@ -126,23 +149,23 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
             continue;
         }
         if let Some((separator, table)) = &mut found {
-            separator.split(text, &mut fields);
+            separator.split(text, &mut fields)?;
             check_width(&fields, line)?;
             table.push(&fields, line)?;
             continue;
         }
         let separator = Separator::of(text);
-        separator.split(text, &mut fields);
+        separator.split(text, &mut fields)?;
         check_width(&fields, line)?;
         let mut table = Table {
-            names: Vec::new(),
-            columns: vec![Column::Numbers(Vec::new()); fields.len()],
+            columns: filled(fields.len(), Column::Numbers(Vec::new()), COLUMNS)?,
+            ..Table::default()
         };
         if fields.iter().all(|field| Number::parse(field).is_some()) {
             table.push(&fields, line)?
         } else {
             let name = |field: &&[u8]| String::from_utf8_lossy(field).into_owned();
-            table.names = fields.iter().map(name).collect();
+            table.names = collected(fields.iter().map(name), COLUMNS)?;
             check_names(&table.names, line)?;
         }
         found = Some((separator, table));
@@ -156,6 +179,8 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
 /// Refuses two columns of one name: which of them is meant cannot be known.
 fn check_names(names: &[String], line: usize) -> Parsed<()> {
     let mut seen = HashSet::new();
+    let room = seen.try_reserve(names.len());
+    room.map_err(|_| Shortage::of::<String>(names.len(), COLUMNS))?;
     for (column, name) in names.iter().enumerate() {
         if !name.is_empty() && !seen.insert(name.to_ascii_lowercase()) {
             let column = column + 1;
@@ -186,6 +211,8 @@ mod tests {
             text: "'Na'".to_owned(),
         };
         assert_eq!(named.columns()[0], text);
+        assert_eq!([0, 1].map(|row| bare.line(row)), [2, 4]);
+        assert_eq!([0, 1].map(|row| named.line(row)), [2, 3]);
         // It goes into messages, which are one line.
         let odd = parse_table(b"name,q\nN\x7f\x1ba,1\n").unwrap();
         let text = Column::Text {

@@ -5,6 +5,7 @@
 //! what a row is (`xyz_plain`). **Invariant others rely on:** the frame holds exactly the announced
 //! number of points, and behind a frame there is another one or nothing.
 
+use nearfield_grid::memory::{Shortage, make_room_for_one};
 use std::collections::HashMap;
 
 use crate::{
@@ -20,6 +21,8 @@ use super::{
     xyz_comment::{Column, Comment, Contents},
     xyz_plain,
 };
+
+const SPECIES: &str = "the kinds of points of a file";
 
 /// Reads one frame.
 pub(crate) fn read(bytes: &[u8], which: Frame) -> Parsed<PointCloud> {
@@ -201,7 +204,7 @@ impl Rows {
         let quantities = columns.len();
         Ok(Self {
             columns,
-            positions: Positions::with_capacity(count),
+            positions: Positions::with_capacity(count)?,
             species: Species::default(),
             indices: HashMap::new(),
             reals: vec![Vec::new(); quantities],
@@ -224,7 +227,7 @@ impl Rows {
                 ..
             } = self.columns[index];
             match contents {
-                Contents::Position => self.positions.push(words.point(components)?),
+                Contents::Position => self.positions.push(words.point(components)?)?,
                 Contents::Species => self.add_species(words.next("a symbol")?, line)?,
                 Contents::Real => words.extend(&mut self.reals[index], components)?,
                 Contents::Integer => words.extend(&mut self.integers[index], components)?,
@@ -246,11 +249,15 @@ impl Rows {
             }
             None => {
                 let index = self.species.names.len() as u32;
+                make_room_for_one(&mut self.species.names, SPECIES)?;
+                let room = self.indices.try_reserve(1);
+                room.map_err(|_| Shortage::of::<(String, u32)>(self.indices.len() + 1, SPECIES))?;
                 self.species.names.push(text.to_string());
                 self.indices.insert(text.into_owned(), index);
                 index
             }
         };
+        make_room_for_one(&mut self.species.of_point, SPECIES)?;
         self.species.of_point.push(index);
         Ok(())
     }
@@ -340,6 +347,7 @@ impl<'a> Words<'a> {
     fn extend<T: std::str::FromStr>(&mut self, values: &mut Vec<T>, count: usize) -> Parsed<()> {
         for _ in 0..count {
             let word = self.next("a value")?;
+            make_room_for_one(values, "quantities of a file")?;
             values.push(parse(word).ok_or_else(|| self.not_a_number(word))?);
         }
         Ok(())

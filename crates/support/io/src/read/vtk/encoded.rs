@@ -10,12 +10,15 @@ use std::{
     io::{self, Read},
 };
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{Engine, decoded_len_estimate, engine::general_purpose::STANDARD};
+use nearfield_grid::memory::{Shortage, make_room, with_room};
 
 use crate::{
     error::{Fault, Parsed, Place},
     raw::Endian,
 };
+
+const ARRAY: &str = "an array of a file";
 
 /// Largest block that is unpacked only to see whether it can be, bytes.
 const LARGEST_CHECKED: usize = 1 << 25;
@@ -32,28 +35,31 @@ pub(super) enum Encoded<'a> {
 }
 
 /// Why bytes are missing.
-enum Shortage {
+enum Missing {
     Ended,
     NotBase64,
+    NoMemory(Shortage),
 }
 
 impl<'a> Encoded<'a> {
     /// Base64 text, in which blanks count for nothing.
-    pub(super) fn base64(text: &'a [u8]) -> Self {
+    ///
+    /// # Errors
+    /// [`Shortage`], where blanks have to be taken out.
+    pub(super) fn base64(text: &'a [u8]) -> Result<Self, Shortage> {
         let text = text.trim_ascii();
         let text = if text.iter().any(u8::is_ascii_whitespace) {
-            text.iter()
-                .copied()
-                .filter(|byte| !byte.is_ascii_whitespace())
-                .collect()
+            let mut dense = with_room(text.len(), ARRAY)?;
+            dense.extend(text.iter().filter(|byte| !byte.is_ascii_whitespace()));
+            Cow::Owned(dense)
         } else {
             Cow::Borrowed(text)
         };
-        Self::Base64 {
+        Ok(Self::Base64 {
             text,
             at: 0,
             spare: Vec::new(),
-        }
+        })
     }
 
     /// Base64 text without blanks; only its beginning may be needed.
@@ -83,10 +89,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    fn take(&mut self, count: usize) -> Result<Cow<'a, [u8]>, Shortage> {
+    fn take(&mut self, count: usize) -> Result<Cow<'a, [u8]>, Missing> {
         match self {
             Self::Raw(bytes) => {
-                let (taken, rest) = bytes.split_at_checked(count).ok_or(Shortage::Ended)?;
+                let (taken, rest) = bytes.split_at_checked(count).ok_or(Missing::Ended)?;
                 *bytes = rest;
                 Ok(Cow::Borrowed(taken))
             }
@@ -95,11 +101,13 @@ impl<'a> Encoded<'a> {
                     let rest = text.get(*at..).unwrap_or_default();
                     let run = run(rest, count - spare.len());
                     if run.is_empty() {
-                        return Err(Shortage::Ended);
+                        return Err(Missing::Ended);
                     }
+                    let most = spare.len() + decoded_len_estimate(run.len());
+                    make_room(spare, most, ARRAY).map_err(Missing::NoMemory)?;
                     STANDARD
                         .decode_vec(run, spare)
-                        .map_err(|_| Shortage::NotBase64)?;
+                        .map_err(|_| Missing::NotBase64)?;
                     *at += run.len();
                 }
                 let rest = spare.split_off(count);
@@ -209,16 +217,14 @@ impl Layout {
         }
         if let Sink::Keep(bytes) = &mut sink {
             // As many bytes as the blocks can hold, and no more than that.
-            bytes
-                .try_reserve_exact(length)
-                .map_err(|_| Fault::malformed(place, format!("no memory for {length} bytes")))?;
+            make_room(bytes, length, ARRAY)?;
         }
         for (index, size) in sizes().enumerate() {
             let block = input.take(size)?;
             let unpacked = if index + 1 == blocks { last } else { full };
             let done = match &mut sink {
                 Sink::Keep(bytes) => compressor.unpack(&block, unpacked, bytes),
-                Sink::Drop => compressor.check(&block, unpacked),
+                Sink::Drop => compressor.check(&block, unpacked)?,
             };
             done.ok_or_else(|| {
                 let message =
@@ -266,8 +272,9 @@ struct Input<'s, 'a> {
 impl<'a> Input<'_, 'a> {
     fn take(&mut self, count: usize) -> Parsed<Cow<'a, [u8]>> {
         self.source.take(count).map_err(|shortage| match shortage {
-            Shortage::Ended => self.ended(count),
-            Shortage::NotBase64 => Fault::malformed(self.place, "the data are not base64 text"),
+            Missing::Ended => self.ended(count),
+            Missing::NoMemory(shortage) => shortage.into(),
+            Missing::NotBase64 => Fault::malformed(self.place, "the data are not base64 text"),
         })
     }
 
@@ -296,23 +303,26 @@ impl Compressor {
     }
 
     /// Whether `block` unpacks to exactly `size` bytes, which are not kept.
-    fn check(self, block: &[u8], size: usize) -> Option<()> {
+    ///
+    /// # Errors
+    /// [`Shortage`] of the room that LZ4 unpacks into.
+    fn check(self, block: &[u8], size: usize) -> Result<Option<()>, Shortage> {
         if !Self::can_hold(block.len(), size) {
-            return None;
+            return Ok(None);
         }
         match self {
             Self::Zlib => {
-                let limit = u64::try_from(size).ok()?.saturating_add(1);
+                let limit = (size as u64).saturating_add(1);
                 let mut decoder = flate2::bufread::ZlibDecoder::new(block).take(limit);
-                let read = io::copy(&mut decoder, &mut io::sink()).ok()?;
-                (read == size as u64).then_some(())
+                let read = io::copy(&mut decoder, &mut io::sink());
+                Ok(read.is_ok_and(|read| read == size as u64).then_some(()))
             }
-            Self::Lz4 if size > LARGEST_CHECKED => Some(()),
-            Self::Lz4 => self.unpack(block, size, &mut Vec::new()),
+            Self::Lz4 if size > LARGEST_CHECKED => Ok(Some(())),
+            Self::Lz4 => Ok(self.unpack(block, size, &mut with_room(size, ARRAY)?)),
         }
     }
 
-    /// Appends what `block` unpacks to, which must be exactly `size` bytes.
+    /// Appends what `block` unpacks to, which must be exactly `size` bytes; there is room for them.
     fn unpack(self, block: &[u8], size: usize, bytes: &mut Vec<u8>) -> Option<()> {
         if !Self::can_hold(block.len(), size) {
             return None;
@@ -352,7 +362,7 @@ mod tests {
             STANDARD.encode([5, 6, 7])
         );
         for text in [together, apart] {
-            let mut source = Encoded::base64(text.as_bytes());
+            let mut source = Encoded::base64(text.as_bytes()).unwrap();
             assert_eq!(taken(&mut source, 4), Some(vec![1, 2, 3, 4]));
             assert_eq!(taken(&mut source, 0), Some(vec![]));
             assert_eq!(taken(&mut source, 3), Some(vec![5, 6, 7]));

@@ -120,7 +120,7 @@ impl Sections {
             Fault::malformed(source.cursor.line_of(word.at), "the points are not numbers")
         })?;
         let mut positions = Positions::default();
-        positions.extend(&array, points);
+        positions.extend(&array, points)?;
         self.positions = Some(positions);
         self.points = points;
         Ok(())
@@ -222,7 +222,7 @@ impl Sections {
             }
             (Owner::Points(_), Some(array)) => {
                 self.data
-                    .extend(PointData::tuples(name, components, array.into_values()));
+                    .extend(PointData::tuples(name, components, array.into_values()?));
                 Ok(())
             }
             (Owner::DataSet, Some(array)) if is_time(&name) && tuples > 0 => {

@@ -10,6 +10,7 @@ pub(super) mod xml;
 mod xml_array;
 mod xml_document;
 
+use nearfield_grid::memory::Shortage;
 use std::borrow::Cow;
 
 use crate::{
@@ -29,7 +30,7 @@ enum Array<'a> {
 }
 
 impl Array<'_> {
-    fn into_values(self) -> Values<'static> {
+    fn into_values(self) -> Result<Values<'static>, Shortage> {
         match self {
             Self::Binary {
                 bytes,
@@ -41,7 +42,7 @@ impl Array<'_> {
                 endian,
             }
             .to_values(),
-            Self::Text(values) => values,
+            Self::Text(values) => Ok(values),
         }
     }
 }

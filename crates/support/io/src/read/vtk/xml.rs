@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         positions.extend(
             &decoder.read(piece_positions(piece)?, piece.points)?,
             piece.points,
-        );
+        )?;
         joined.add(piece, &mut decoder)?;
     }
     Ok(PointCloud {
@@ -69,18 +69,19 @@ impl Joined {
         let first = self.points == 0;
         self.points += piece.points;
         for array in &piece.data {
-            let values = decoder.read(array, piece.points)?.into_values();
+            let values = decoder.read(array, piece.points)?.into_values()?;
             let Some(data) = PointData::tuples(array.name.clone(), array.components, values) else {
                 continue;
             };
             if first {
                 self.data.push(data);
             } else {
-                let known = self
-                    .data
-                    .iter_mut()
-                    .find(|known| known.name() == array.name);
-                if !known.is_some_and(|known| known.append(data)) {
+                let mut known = self.data.iter_mut();
+                let joined = match known.find(|known| known.name() == array.name) {
+                    Some(known) => known.append(data)?,
+                    None => false,
+                };
+                if !joined {
                     return Err(differs(&array.name));
                 }
             }

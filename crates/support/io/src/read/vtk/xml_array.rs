@@ -133,7 +133,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 return Err(Fault::malformed(array.place, message));
             }
             Payload::Base64(start, end) => {
-                (Encoded::base64(&self.file[start..end]), Place::Byte(start))
+                (Encoded::base64(&self.file[start..end])?, Place::Byte(start))
             }
             Payload::Appended(offset) => self.appended(offset, array)?,
         };

@@ -17,7 +17,7 @@
 
 use bytemuck::Zeroable;
 
-/// The remedy that every message about refused memory ends with.
+/// The remedy of messages about refused memory, unless lists were asked for.
 pub const REMEDY: &str = "raise the limit (ulimit -v, or that of a container), or ask for less: \
                           fewer points, a smaller radius or grid";
 
@@ -41,7 +41,7 @@ pub fn remedy(what: &str) -> &'static str {
     if what.contains("lists") {
         "take a smaller radius, or count neighbours or evaluate kernels, which store no lists"
     } else {
-        "free memory, or take fewer points or a smaller radius"
+        REMEDY
     }
 }
 

@@ -5,9 +5,9 @@
 #define NEARFIELD_SUBSET
 namespace nf {
 
-// Integers as in a release build of Rust: they wrap around, shift by as many bits as fit their size,
-// and give 0 where Rust panics, which is a division by 0. The quotient of the least number and -1,
-// where Rust panics too, is the least number.
+// Integers as in a release build of Rust: they wrap around, and take as many bits of a shift's
+// distance as their size asks for. They give 0 where Rust panics, which is a division by 0; the
+// quotient of the least number and -1, where Rust panics too, is the least number.
 template <class T> struct unsigned_of { typedef T type; };
 template <> struct unsigned_of<int> { typedef unsigned type; };
 template <> struct unsigned_of<long long> { typedef unsigned long long type; };

@@ -282,8 +282,7 @@ from_slices! {
     f64: PackedDouble DVec3, PlanarDouble DVec2;
 }
 
-/// What positions of points are read from: slices, arrays and vectors of three or two coordinates,
-/// and [`Positions`] themselves.
+/// Slices, arrays and vectors of three or two coordinates, and [`Positions`] themselves.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no positions of points",
     note = "positions are a slice, an array or a vector of [f32; 3], [f32; 2], glam vectors or the same in f64",

@@ -101,7 +101,7 @@ impl Lowering<'_> {
         let sequence = SEQUENCES.iter().find(|known| known.0 == name);
         let known = sequence.is_some() || METHODS.contains(&name.as_str());
         let of_kernel = is_self(&call.receiver);
-        // What takes nothing else than `self` or a part of it is evaluated on the CPU.
+        // A method of `self`, or of a part of it, without arguments is evaluated on the CPU.
         let alone = call.args.is_empty() && !matches!(name.as_str(), "iter" | "into_iter");
         if !known || of_kernel || alone {
             let path = self_path(&call.receiver).or_else(|| of_kernel.then(String::new));

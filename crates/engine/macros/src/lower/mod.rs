@@ -8,7 +8,7 @@
 //! `nearfield-pairs` writes the CUDA text from the tree and the types.
 //!
 //! A macro sees tokens only, so nothing here depends on a type. Syntax that no text has is refused
-//! at its token, with the remedy. What depends on types is refused by the compiler: a slot whose
+//! at its token, with the remedy. Types are left to the compiler: a slot whose
 //! type exists on no GPU, or a method that the text does not have for that type, is an error at the
 //! place of the value.
 //!
@@ -27,14 +27,15 @@ mod places;
 mod refused;
 mod scope;
 mod statements;
+mod tables;
 mod values;
 
-pub(crate) use scope::{Role, Slot, Use, UseKind};
+pub(crate) use tables::{Role, Slot, Use, UseKind};
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use scope::{Constant, Local, Scope};
 use syn::{Error, FnArg, Result, ReturnType, Signature, spanned::Spanned};
+use tables::{Constant, Local, Scope};
 
 /// A function in both forms, and what they refer to.
 pub(crate) struct Lowered {
@@ -231,7 +232,9 @@ impl Lowering<'_> {
         let at = self.slot(ty.span());
         let krate = self.krate_at(ty.span());
         let slot = &self.slots[usize::from(at)].ident;
-        let check = quote_spanned! { ty.span() => #krate::__device::pinned::<#ty>(&#slot); };
+        let check = quote_spanned! { ty.span() =>
+            #krate::__device::pinned::<#ty>(&#slot);
+        };
         self.checks.push(check);
         at
     }
@@ -265,7 +268,7 @@ impl Lowering<'_> {
         let mut slot = self.slots[usize::from(slot)].ident.clone();
         slot.set_span(slot.span().located_at(span));
         let function = located(&function, span);
-        // The braces have the hygiene of the call, or the compiler shows the attribute in its errors.
+        // The braces have the hygiene of the call; else errors would stand at the attribute.
         let check = quote_spanned! { span => #cfg #krate::__device::#function({ &#slot }); };
         self.checks.push(check);
     }

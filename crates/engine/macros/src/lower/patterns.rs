@@ -80,11 +80,22 @@ impl Lowering<'_> {
                 let message = "write a `_` for every part that is not read";
                 Err(Error::new(rest.span(), message))
             }
-            Pat::Lit(literal) if tested => {
+            other if tested => self.of_arm(other, seen),
+            other => Err(Error::new(
+                other.span(),
+                "a pattern here is a name, `_`, a tuple, an array or a struct",
+            )),
+        }
+    }
+
+    /// The tree of a pattern that leaves values out.
+    fn of_arm(&mut self, pattern: &Pat, seen: &mut Vec<TokenStream>) -> Result<TokenStream> {
+        match pattern {
+            Pat::Lit(literal) => {
                 let value = self.literal_of_pattern(literal)?;
                 Ok(quote! { Pattern::Number(#value) })
             }
-            Pat::Path(path) if tested => {
+            Pat::Path(path) => {
                 let name = path
                     .path
                     .segments
@@ -93,7 +104,7 @@ impl Lowering<'_> {
                 let at = self.constant(name.unwrap_or_default(), path.to_token_stream());
                 Ok(quote! { Pattern::Constant(#at) })
             }
-            Pat::Range(range) if tested => {
+            Pat::Range(range) => {
                 let mut end = |value: &Option<Box<syn::Expr>>| match value {
                     None => Ok(quote! { &Pattern::Any }),
                     Some(value) => self.end_of_range(value).map(|end| quote! { &#end }),
@@ -102,9 +113,9 @@ impl Lowering<'_> {
                 let closed = matches!(range.limits, RangeLimits::Closed(_));
                 Ok(quote! { Pattern::Range { from: #from, to: #to, closed: #closed } })
             }
-            Pat::Or(alternatives) if tested => {
+            Pat::Or(alternatives) => {
                 let before = self.locals.len();
-                let parts = self.all(alternatives.cases.iter(), may, seen)?;
+                let parts = self.all(alternatives.cases.iter(), May::Test, seen)?;
                 if self.locals.len() > before {
                     let message = "alternatives bind no variables here: match on the value itself";
                     return Err(Error::new(alternatives.span(), message));
@@ -113,13 +124,8 @@ impl Lowering<'_> {
             }
             other => Err(Error::new(
                 other.span(),
-                match may {
-                    May::Bind => "a pattern here is a name, `_`, a tuple, an array or a struct",
-                    May::Test => {
-                        "arms of a `match` are numbers, ranges, constants, `|` of these, names, \
-                         `_`, and tuples and arrays of these"
-                    }
-                },
+                "arms of a `match` are numbers, ranges, constants, `|` of these, names, `_`, and \
+                 tuples and arrays of these",
             )),
         }
     }

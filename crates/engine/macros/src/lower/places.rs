@@ -6,7 +6,7 @@ use quote::{ToTokens, quote};
 use syn::{Error, Expr, ExprPath, Member, Result, spanned::Spanned};
 
 impl Lowering<'_> {
-    /// What is read where it lies: a variable, a constant, `self`'s field, or a part of a value.
+    /// A place to read: a variable, a constant, `self`'s field, or a part of a value.
     /// Its twin goes through no slot.
     pub(super) fn place(&mut self, expression: &Expr) -> Result<Part> {
         let expression = strip(expression);

@@ -49,8 +49,7 @@ pub(crate) mod traverse;
 pub(crate) mod verlet;
 
 use crate::{
-    Builder, Error, ErrorKind, IntoPositions, Pair, PairKernel, PointSetId, Positions, Precision,
-    Traversal,
+    Builder, Error, ErrorKind, Pair, PairKernel, PointSetId, Precision, Traversal,
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         auto::Later,
@@ -231,7 +230,7 @@ impl Engine {
     /// [`ErrorKind::TooManyPointSets`]; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
     ) -> Result<PointSetId, Error> {
         let (id, positions) = (self.slots.next()?, positions.into_positions());
         let points = positions.len();
@@ -392,7 +391,7 @@ impl Engine {
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
     ) -> Result<(), Error> {
         let positions = positions.into_positions();
         let points = positions.len();

@@ -12,7 +12,7 @@
 //! **Invariant:** both sides are sorted on the same lattice, so pairs are decided as between sets.
 
 use crate::{
-    Engine, Error, ErrorKind, IntoPositions, NeighborLists, PointSetId, Positions,
+    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,
     backend::{JobKind, support::Feature},
     engine::{
         jobs::job,
@@ -87,7 +87,7 @@ impl Engine {
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
     pub fn query<'a>(
         &self,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
         let mut scratch = QueryScratch::default();
@@ -121,7 +121,7 @@ impl Engine {
     /// error the lists in `scratch` are not to be used.
     pub fn query_into<'a, 's>(
         &self,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
         radii: Option<&[f32]>,
         sources: PointSetId,
         scratch: &'s mut QueryScratch,

@@ -1,10 +1,10 @@
 //! The CUDA text of functions that the macros of `nearfield-macros` translate.
 //!
-//! A macro sees the tokens of one function and no types. Beside the function it writes a twin of it,
-//! which never runs and whose types the compiler infers ([`Slot`]), and the function as constant
-//! data (module [`tree`]). From both, module `write` makes the text at run time. [`Device`] collects
-//! the functions that a kernel calls, each once and before its callers, and the structs that they
-//! use.
+//! A macro sees the tokens of one function and no types. Beside the function it writes a twin of
+//! it, which never runs and whose types the compiler infers ([`Slot`]), and the function as
+//! constant data (module [`tree`]). From both, module `write` makes the text at run time.
+//! [`Device`] collects the functions that a kernel calls, each once and before its callers, and the
+//! structs that they use.
 //!
 //! Fields of `self` are uniforms. A function of a kernel reads them through the pointer `uniform`,
 //! those of a method of a field from where they begin.
@@ -37,6 +37,7 @@
 //! over ranges of constants and loop variables and over arrays, indices that are checked, and
 //! pointers nowhere, so the conditions of [`Cuda::new`](crate::Cuda::new) hold for every text.
 
+mod bare;
 pub mod fast;
 mod slot;
 pub mod tree;
@@ -44,9 +45,10 @@ mod types;
 mod value;
 mod write;
 
+pub use bare::Bare;
 pub use slot::{
-    Bare, Operand, Slot, assigned_by_index, converted, described, has, indexed, method, operand,
-    pinned, probe, see, shown, slot, undescribed,
+    Operand, Slot, assigned_by_index, converted, described, has, indexed, method, operand, pinned,
+    probe, see, shown, slot, undescribed,
 };
 pub use types::{Type, Types};
 pub use value::{DeviceTable, DeviceValue};
@@ -128,7 +130,7 @@ pub struct Function {
     id: TypeId,
     /// The name in the text: the user's, with a number where two functions have the same.
     name: String,
-    /// What a comment calls it.
+    /// Its name in a comment.
     shown: &'static str,
     /// Place of its first uniform among those of the kernel.
     start: usize,
@@ -263,8 +265,7 @@ impl Function {
     }
 }
 
-/// What tells a function apart from all others, and an instance of a generic one from its others:
-/// the type of a closure in it.
+/// The identity of a function, or of an instance of a generic one: the type of a closure in it.
 pub fn identity<F>(_: &F) -> TypeId {
     typeid::of::<F>()
 }

@@ -67,14 +67,14 @@ pub enum Statement {
 pub struct Expr {
     /// The slot of its type, or [`NONE`].
     pub ty: Id,
-    /// What it is.
+    /// The expression itself.
     pub kind: Kind,
 }
 
 /// A part of an expression.
 pub type Of = &'static Expr;
 
-/// What an expression is.
+/// The kind of an expression, with its parts.
 #[derive(Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -135,11 +135,11 @@ pub enum Kind {
     For(&'static Pattern, Over, Block),
     /// `place = value`
     Assign(Of, Of),
-    /// `place += value` and the like.
+    /// `place += value`, or another operator.
     Update(Operator, Of, Of),
 }
 
-/// What a loop runs over.
+/// The values of a loop.
 #[derive(Debug)]
 pub enum Over {
     /// A range of numbers.

@@ -6,13 +6,14 @@
 //! bits: a float holds the 32 bits of a `u32`, and nothing computes with it on the way.
 
 use super::{
-    slot::Bare,
+    bare::Bare,
     types::{Integer, Type, Types},
 };
 use crate::Pair;
 use glam::{Vec2, Vec3};
 
-/// A value that exists in translated functions: `f32`, `bool`, integers of 32 and 64 bits, arrays, tuples of up to six, `glam::Vec3`, and structs that derive `Channels`.
+/// A value that exists in translated functions: `f32`, `bool`, integers of 32 and 64 bits, arrays,
+/// tuples of up to six, `glam::Vec2`, `glam::Vec3`, and structs that derive `Channels`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no type on the GPU",
     note = "kernels compute with f32, u32, i32, bool, arrays, tuples, glam::Vec3 and structs that derive Channels"

@@ -2,12 +2,13 @@
 //!
 //! Functions are drawn from the whole grammar ([`generate`]): every statement, operator and method
 //! of numbers, arrays, tuples, vectors and structs of channels that texts have, nested at random.
-//! They are free functions, and methods of a kernel that read its fields ([`subject`]). A program of
-//! them is compiled by the Rust compiler with the macros, and writes their text, which the C++
+//! They are free functions, and methods of a kernel that read its fields ([`subject`]). A program
+//! of them is compiled by the Rust compiler with the macros, and writes their text, which the C++
 //! compiler compiles; both programs get the same arguments ([`compare`]). The Rust compiler says
 //! what Rust means, so no interpreter of ours could be wrong in the same way as the translation.
 //!
-//! Functions with an accuracy of their own (`exp`, `sin` and so on) are left out; `subset` has them.
+//! Functions with an accuracy of their own (`exp`, `sin` and so on) are left out: `subset` has
+//! them.
 
 mod compare;
 mod generate;

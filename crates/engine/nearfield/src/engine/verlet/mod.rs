@@ -38,8 +38,8 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, ErrorKind, IntoPositions, NeighborLists, Pair, PairKernel, Permutation,
-    PointSetId, Positions, Precision, Traversal,
+    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
+    Positions, Precision, Traversal,
     backend::support::{Feature, choose},
     engine::traverse::{Given, Over},
     report::Report,
@@ -161,7 +161,7 @@ impl VerletLists {
     /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
     ) -> Result<PointSetId, Error> {
         let positions = positions.into_positions();
         // The engine gives the same name below: asking for the next one does not take it.
@@ -190,7 +190,7 @@ impl VerletLists {
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
-        positions: impl IntoPositions<'a>,
+        positions: impl nearfield_grid::IntoPositions<'a>,
     ) -> Result<(), Error> {
         self.engine.known(set)?;
         self.take(set, positions.into_positions())

@@ -108,7 +108,7 @@ impl Writer<'_> {
         self.indent -= 4;
     }
 
-    /// What follows `else`, without braces of its own where it is a plain `if`.
+    /// The branch behind `else`, without braces of its own where it is a plain `if`.
     fn otherwise(&mut self, otherwise: &'static Expr, tail: &Tail) {
         match &otherwise.kind {
             Kind::If(test, then, next) if !self.needs(test) => {
@@ -142,7 +142,7 @@ impl Writer<'_> {
             value = self.kept(value, &ty);
         }
         let value = value.at(Level::Atom);
-        // What guards need is written before the first arm: they change nothing.
+        // Statements of guards are written before the first arm: guards change nothing.
         let tests: Vec<_> = arms
             .iter()
             .map(|arm| self.test_of_arm(arm, &value, &ty))

@@ -39,7 +39,7 @@ pub(super) enum Used {
     None,
 }
 
-/// What a tree refers to.
+/// The tables that a tree refers to.
 #[derive(Debug, Default)]
 pub(super) struct References {
     pub(super) types: Vec<Type>,
@@ -117,7 +117,7 @@ impl Code {
     }
 }
 
-/// What becomes of the value at the end of a block.
+/// The use of the value at the end of a block.
 #[derive(Debug, Clone)]
 enum Tail {
     Drop,

@@ -61,7 +61,7 @@ impl Writer<'_> {
         Code::atom(name)
     }
 
-    /// `place += value` and the like; the value comes first, as in Rust.
+    /// `place += value`, or another operator; the value comes first, as in Rust.
     pub(super) fn update(
         &mut self,
         operator: Operator,

@@ -47,8 +47,8 @@ pub(crate) struct Scratch {
 
 /// Groups from one look at the clock to the next. A group of a target that sees very many images
 /// takes a millisecond, most take a microsecond. So the clock is read every 16 microseconds to 16
-/// milliseconds, which is often enough for somebody who waits for a prompt, and rare enough that no
-/// search becomes slower by it.
+/// milliseconds, which is often enough for a person at a prompt, and rare enough that no search
+/// becomes slower by it.
 const GROUPS_PER_LOOK: u32 = 16;
 
 impl Scratch {

@@ -553,12 +553,10 @@ fn queries_and_sums_run_side_by_side_on_one_engine() {
 #[test]
 fn the_last_error_stays_in_one_place_and_is_cut_there() {
     let place = nf_last_error();
-    // SAFETY: the place is the text of the last failure for as long as the thread runs.
     let text = || {
-        unsafe { CStr::from_ptr(place) }
-            .to_str()
-            .unwrap()
-            .to_owned()
+        // SAFETY: the place is the text of the last failure for as long as the thread runs.
+        let text = unsafe { CStr::from_ptr(place) };
+        text.to_str().unwrap().to_owned()
     };
     assert_eq!(text(), "");
     for name in ["one", &"long".repeat(1000), &"ä".repeat(2000), "two"] {

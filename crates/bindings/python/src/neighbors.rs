@@ -135,7 +135,7 @@ impl PyNeighbors {
             let chosen = Selected::Slice {
                 begin: found.start,
                 step: found.step,
-                count: found.slicelength as usize,
+                count: found.slicelength,
             };
             return selected(this, &chosen);
         }

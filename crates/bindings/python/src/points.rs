@@ -223,7 +223,8 @@ fn as_array<'py>(
             }
         }
     }
-    if !whole && !(unsaid && precision == Precision::Single) {
+    let rounded = unsaid && precision == Precision::Single;
+    if !(whole || rounded) {
         return Ok(array);
     }
     let converted = array.call_method1("astype", (name,))?;

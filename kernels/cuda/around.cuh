@@ -446,8 +446,10 @@ struct Around {
         // A leaning chord may end before it begins.
         if (TILTED && row.low >= row.high) return ring;
         const u32* const starts = points.starts + row.before;
-        const u32 begin = __ldg(starts + (below ? row.low + width : row.low));
-        const u32 end = __ldg(starts + (above ? row.high - width : row.high));
+        // It may also lie beyond a face with all of its cells.
+        const int low = TILTED ? min(row.low, width) : row.low, high = TILTED ? max(row.high, 0) : row.high;
+        const u32 begin = __ldg(starts + (below ? low + width : low));
+        const u32 end = __ldg(starts + (above ? high - width : high));
         ring.first.run = make_uint2(begin, end);
         if (below || above) {
             ring.first.run.y = __ldg(starts + width);

@@ -2,6 +2,8 @@
 //! `usize`, tables, literals whose type follows from their use, generic functions, and names that
 //! are words of C++ or names of the engine's around the text.
 
+#![allow(clippy::precedence, reason = "texts must have the precedence of Rust")]
+
 use nearfield::kernels::Channels;
 use nearfield::prelude::*;
 

@@ -39,7 +39,8 @@ fn a_long_call_ends_within_moments_and_the_engine_goes_on() {
         engine.set_active(c, c, true).unwrap();
         let kernel = SphDensity::with_support(1.0);
         let mass = vec![1.0f32; DENSE];
-        let calls: [&dyn Fn(&mut Engine) -> Result<(), Error>; 3] = [
+        type Call<'c> = &'c dyn Fn(&mut Engine) -> Result<(), Error>;
+        let calls: [Call<'_>; 3] = [
             &|engine| engine.count_neighbors(b, b).map(drop),
             &|engine| {
                 let density = engine.traverse(&kernel, b, b).sources(&mass).run();

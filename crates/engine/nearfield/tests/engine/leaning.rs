@@ -56,7 +56,7 @@ fn points<T: Real>(vectors: Vectors, number: usize, random: &mut Random) -> Vec<
     let mut point = |k: usize| {
         let mut at = [0.0; 3];
         for (axis, vector) in vectors.into_iter().enumerate() {
-            let boxes = if k % 4 == 0 {
+            let boxes = if k.is_multiple_of(4) {
                 random.below(5) as f64 - 2.0
             } else {
                 0.0
@@ -85,7 +85,11 @@ fn case<T: Precise>(number: u64) -> Case<T> {
         points(vectors, count, random),
     );
     let case = case.tilted(vectors);
-    if number % 3 == 0 { case.half() } else { case }
+    if number.is_multiple_of(3) {
+        case.half()
+    } else {
+        case
+    }
 }
 
 fn lists_and_sums<T: Precise>() {

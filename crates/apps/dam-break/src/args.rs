@@ -57,7 +57,7 @@ pub struct Args {
     pub strategy: Strategy,
 
     /// Policy that divides the work between both backends (hybrid, emulated): model,
-    /// band[:ALPHA:BETA], fraction or fixed:THETA
+    /// band or band:ALPHA:BETA, fraction or fixed:THETA
     #[arg(long, value_name = "NAME", default_value_t = Policy::Model)]
     pub policy: Policy,
 

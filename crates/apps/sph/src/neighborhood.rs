@@ -90,7 +90,7 @@ pub struct Spread {
     pub particles_per_rank: Vec<u64>,
     /// Particles of others that ranks see, fluid and walls, of all ranks together.
     pub halo_points: u64,
-    /// Where the engine of each rank runs, as [`Device`] prints it.
+    /// Where the engine of each rank runs, as `Device` prints it.
     pub devices: Vec<String>,
 }
 

@@ -395,10 +395,11 @@ impl<'a> InDouble<'a> {
         }))
     }
 
-    /// Displacement and squared distance of a pair, by the contract.
+    /// Displacement and squared distance of a pair, by the contract; the image counts the vectors as
+    /// given.
     fn pair(&self, target_slot: usize, source: u32, image: Image) -> ([f64; 3], f64) {
         let [targets, sources] = self.points;
-        let shift = (self.sets.sources.lattice().domain()).image_vector_f64(image);
+        let shift = (self.sets.sources.lattice().domain()).given_image_vector_f64(image);
         let source = sources.position(self.slots[source as usize] as usize);
         let d = difference_f64(targets.position(target_slot), source, shift);
         (d, squared_f64(d))

@@ -294,10 +294,25 @@ impl Domain {
             }
             return vector;
         };
-        let (tilt, n) = match &self.given {
-            None => (tilt, n),
-            Some(given) => (&given.tilt, given.boxes(n)),
-        };
+        match &self.given {
+            None => self.combined(tilt, n),
+            Some(given) => self.combined(&given.tilt, given.boxes(n)),
+        }
+    }
+
+    /// The vector of an image in numbers of the vectors as given
+    /// ([`given_image`](Self::given_image)), bit for bit that of
+    /// [`image_vector_f64`](Self::image_vector_f64).
+    pub fn given_image_vector_f64(&self, n: [i64; 3]) -> [f64; 3] {
+        match &self.given {
+            None => self.image_vector_f64(n),
+            Some(given) => self.combined(&given.tilt, n.map(|n| n as f64)),
+        }
+    }
+
+    /// So many of each periodic vector of `tilt`.
+    #[inline(always)]
+    fn combined(&self, tilt: &Tilt, n: [f64; 3]) -> [f64; 3] {
         // An open axis adds no zero below zero, as the negative parts of a vector across the others
         // would.
         let (mut vectors, mut boxes) = ([[0.0; 3]; 3], [0.0; 3]);

@@ -448,9 +448,8 @@ struct Around {
         const u32* const starts = points.starts + row.before;
         // It may also lie beyond a face with all of its cells.
         const int low = TILTED ? min(row.low, width) : row.low, high = TILTED ? max(row.high, 0) : row.high;
-        const u32 begin = __ldg(starts + (below ? low + width : low));
         const u32 end = __ldg(starts + (above ? high - width : high));
-        ring.first.run = make_uint2(begin, end);
+        ring.first.run = make_uint2(__ldg(starts + (below ? low + width : low)), end);
         if (below || above) {
             ring.first.run.y = __ldg(starts + width);
             ring.second.run = make_uint2(__ldg(starts), end);

@@ -395,8 +395,8 @@ impl<'a> InDouble<'a> {
         }))
     }
 
-    /// Displacement and squared distance of a pair, by the contract; the image counts the vectors as
-    /// given.
+    /// Displacement and squared distance of a pair, by the contract; the image counts the vectors
+    /// as given.
     fn pair(&self, target_slot: usize, source: u32, image: Image) -> ([f64; 3], f64) {
         let [targets, sources] = self.points;
         let shift = (self.sets.sources.lattice().domain()).given_image_vector_f64(image);

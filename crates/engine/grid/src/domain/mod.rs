@@ -310,7 +310,7 @@ impl Domain {
         }
     }
 
-    /// So many of each periodic vector of `tilt`.
+    /// The sum of `n` times each periodic vector of `tilt`.
     #[inline(always)]
     fn combined(&self, tilt: &Tilt, n: [f64; 3]) -> [f64; 3] {
         // An open axis adds no zero below zero, as the negative parts of a vector across the others

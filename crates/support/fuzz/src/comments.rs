@@ -25,7 +25,10 @@ pub fn read(bytes: &[u8]) {
         }
         Err(error) => {
             check_line(&error.to_string());
-            assert!((1..=text.chars().count() + 1).contains(&error.character), "{error}");
+            assert!(
+                (1..=text.chars().count() + 1).contains(&error.character),
+                "{error}"
+            );
         }
     }
     within_a_string(&text);
@@ -44,7 +47,10 @@ fn within_a_string(text: &str) {
 
 /// A text as a string of the grammar.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+    let escaped = text
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('\n', r"\n");
     format!("\"{escaped}\"")
 }
 

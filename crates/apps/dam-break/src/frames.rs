@@ -65,10 +65,10 @@ const MAX_UNFINISHED: usize = 64;
 /// Bytes that a thread takes to draw a frame.
 const DRAWING: usize = 45 << 20;
 
-/// Refuses to draw where memory is too short for it: what draws and encodes pictures would end the
-/// process in the middle of the run.
-fn check_room(drawn: usize) -> Result<(), Shortage> {
-    with_room::<u8>(drawn * DRAWING, "drawing frames (--pieces draws none)").map(drop)
+/// The memory that a thread takes to draw a frame, kept for it while it draws none: what draws and
+/// encodes pictures would end the process where it is refused.
+fn room() -> Result<Vec<u8>, Shortage> {
+    with_room(DRAWING, "drawing a frame (--pieces draws none)")
 }
 
 /// Writes frames of one run into a directory, on threads of its own beside the solver.
@@ -100,7 +100,8 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
-        check_room(threads.min(MAX_DRAWN))?;
+        let rooms = (0..threads.min(MAX_DRAWN)).map(|_| room());
+        let rooms: Vec<Vec<u8>> = rooms.collect::<Result<_, _>>()?;
         let refused = |reason| ErrorKind::Threads { threads, reason };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -130,12 +131,12 @@ impl Frames {
         let (waiting, frames) = crossbeam_channel::unbounded();
         let (done, results) = crossbeam_channel::unbounded();
         let brush = Brush::default();
-        for index in 0..threads.min(MAX_DRAWN) {
+        for (index, room) in rooms.into_iter().enumerate() {
             let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.beside());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
-            let begun = thread.spawn(move || writer.write_all(brush, &frames, &done, &pool));
+            let begun = thread.spawn(move || writer.write_all(brush, room, &frames, &done, &pool));
             begun.map_err(|error| refused(error.to_string()))?;
         }
         Ok(Self {
@@ -249,6 +250,7 @@ impl Writer {
     fn write_all(
         &self,
         mut brush: Brush,
+        room: Vec<u8>,
         frames: &Receiver<(usize, PendingMoment)>,
         done: &Sender<Outcome>,
         pool: &ThreadPool,
@@ -256,6 +258,7 @@ impl Writer {
         // Its only thread is this one, so loops outside of `pool` run here.
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
         let alone = alone.use_current_thread().build();
+        let mut kept = Some(room);
         for (index, moment) in frames {
             let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
             let few = 2 * (frames.len() + drawn) <= pool.current_num_threads();
@@ -265,10 +268,12 @@ impl Writer {
                     return Err(ErrorKind::Threads { threads, reason }.into());
                 }
                 let moment = moment.wait()?;
+                drop(kept.take().map_or_else(self::room, Ok)?);
                 let mut write = || self.write(index, &moment, &mut brush);
                 if few { pool.install(write) } else { write() }
             }));
             self.drawn.fetch_sub(1, Ordering::Relaxed);
+            kept = self::room().ok();
             let outcome = written.unwrap_or_else(|_| {
                 let path = self.path(index, "*");
                 Err(Error::output(&path, "the thread that wrote it panicked"))

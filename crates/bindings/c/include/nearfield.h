@@ -902,7 +902,14 @@ nf_status nf_points(const nf_engine *engine, uint32_t number, size_t *points);
 nf_status nf_set_active(nf_engine *engine, uint32_t targets, uint32_t sources, uint32_t active);
 
 /*
- Asks what nf_set_active() sets.
+ Whether every set searches among every set, later ones included: 1, as at first, or 0;
+ nf_set_active() then sets single pairs. For many sets that meet few others each, such as the
+ bodies of a scene.
+ */
+nf_status nf_set_all_active(nf_engine *engine, uint32_t active);
+
+/*
+ Asks what nf_set_active() and nf_set_all_active() set.
 
  # Safety
  `active` points to a number.

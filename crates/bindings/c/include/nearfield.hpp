@@ -449,6 +449,10 @@ public:
         return Policy::done(nf_set_active(handle_, targets, sources, active));
     }
 
+    result<void> set_all_active(bool active) {
+        return Policy::done(nf_set_all_active(handle_, active));
+    }
+
     result<bool> is_active(std::uint32_t targets, std::uint32_t sources) const {
         std::uint32_t active = 0;
         const nf_status status = nf_is_active(handle_, targets, sources, &active);

@@ -268,7 +268,18 @@ pub extern "C" fn nf_set_active(
     })
 }
 
-/// Asks what nf_set_active() sets.
+/// Whether every set searches among every set, later ones included: 1, as at first, or 0;
+/// nf_set_active() then sets single pairs. For many sets that meet few others each, such as the
+/// bodies of a scene.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_set_all_active(engine: *mut NfEngine, active: u32) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        engine.set_all_active(choice("active", active, 2)? == 1);
+        Ok(())
+    })
+}
+
+/// Asks what nf_set_active() and nf_set_all_active() set.
 ///
 /// # Safety
 /// `active` points to a number.

@@ -247,7 +247,17 @@ impl PyEngine {
         })
     }
 
-    /// Asks what set_active() sets.
+    /// Says whether every set searches in every set, later ones included; set_active() then says
+    /// it of single pairs. For many sets that meet few others each, such as the bodies of a scene.
+    fn set_all_active(&self, active: bool) -> PyResult<()> {
+        write(&self.state, |state| {
+            state.engine.set_all_active(active);
+            self.retire(|_| !active);
+            Ok(())
+        })
+    }
+
+    /// Asks what set_active() and set_all_active() set.
     fn is_active(&self, targets: usize, sources: usize) -> PyResult<bool> {
         let sets = [self.set(targets)?, self.set(sources)?];
         self.ask(|engine| engine.is_active(sets[0], sets[1]).map_err(raise))

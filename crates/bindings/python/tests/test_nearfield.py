@@ -127,6 +127,22 @@ def test_sets_search_each_other_as_told():
         engine.neighbors(w, w)
 
 
+def test_bodies_search_those_that_they_meet():
+    engine = nearfield.Engine(0.5)
+    engine.set_all_active(False)
+    bodies = [engine.add_points([[0.4 * k, 0.0, 0.0]]) for k in range(200)]
+    for pair in zip(bodies, bodies[1:]):
+        engine.set_active(*pair, True)
+    engine.find_neighbors()
+    assert engine.report()["pairs"] == 199
+    assert engine.neighbors(3, 4).pairs == 1
+    engine.set_all_active(False)
+    with pytest.raises(RuntimeError, match="the pair is not active"):
+        engine.neighbors(3, 4)
+    engine.set_all_active(True)
+    assert engine.neighbors(4, 3).pairs == 1
+
+
 @pytest.mark.parametrize("precision", ["f32", "f64"])
 def test_points_and_sets_that_are_removed_leave_the_lists_of_the_rest(precision):
     points, others = (cloud(1000, seed, precision.replace("f", "float")) for seed in (1, 2))

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(make_room(&mut held, TOO_MANY, "a test"), Err(short));
         assert_eq!(held, [1, 2]);
         assert!(
-            short.to_string().contains("for a test; free memory"),
+            short.to_string().contains("for a test; raise the limit"),
             "{short}"
         );
         let lists = Shortage::of::<u32>(7, "neighbour lists").to_string();

@@ -15,7 +15,7 @@ pub(crate) fn assembly(
     shares: bool,
     krate: &syn::Path,
 ) -> TokenStream {
-    let uses = uses(lowered, shares, krate);
+    let uses = uses(lowered, shares);
     let written = written(lowered, krate);
     quote! {{
         let mut function = device.begin(
@@ -34,11 +34,7 @@ pub(crate) fn assembly(
 }
 
 /// Statements that add the uniforms and the methods of `self`, in their order.
-fn uses<'l>(
-    lowered: &'l Lowered,
-    shares: bool,
-    krate: &'l syn::Path,
-) -> impl Iterator<Item = TokenStream> + 'l {
+fn uses(lowered: &Lowered, shares: bool) -> impl Iterator<Item = TokenStream> {
     lowered.uses.iter().map(move |used| {
         let (name, value) = (&used.name, &used.value);
         let key = match shares {
@@ -57,7 +53,7 @@ fn uses<'l>(
                 function.method(method);
             },
         };
-        under(&used.cfg, &added, &quote! { function.no_use(); }, krate)
+        under(&used.cfg, &added, &quote! { function.no_use(); })
     })
 }
 
@@ -86,12 +82,7 @@ fn written(lowered: &Lowered, krate: &syn::Path) -> TokenStream {
     let constants = lowered.constants.iter().map(|constant| {
         let (name, value) = (&constant.name, &constant.value);
         let added = quote! { function.constant(device, #name, #value); };
-        under(
-            &constant.cfg,
-            &added,
-            &quote! { function.no_constant(); },
-            krate,
-        )
+        under(&constant.cfg, &added, &quote! { function.no_constant(); })
     });
     let callees = &lowered.callees;
     quote! {
@@ -117,12 +108,7 @@ fn written(lowered: &Lowered, krate: &syn::Path) -> TokenStream {
 }
 
 /// A statement under a condition, and another where it does not hold, so that numbers stay.
-fn under(
-    cfg: &TokenStream,
-    statement: &TokenStream,
-    otherwise: &TokenStream,
-    _: &syn::Path,
-) -> TokenStream {
+fn under(cfg: &TokenStream, statement: &TokenStream, otherwise: &TokenStream) -> TokenStream {
     if cfg.is_empty() {
         return statement.clone();
     }

@@ -20,6 +20,10 @@ use std::{
 /// read may be sixteen times as long.
 const LONGEST: u64 = 1 << 20;
 
+/// Bytes of memory that a byte of a trace may take, in records, vectors that double, analysis and
+/// report: about twice what was measured.
+const PER_BYTE: usize = 4;
+
 /// Damage of a trace that could be read all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
@@ -119,10 +123,13 @@ impl Trace {
         next_line(&mut from, &mut line).map_err(&refuse)?;
         let mut trace = Self::empty(header(&line, name)?, name);
         let mut closed = false;
+        let mut memory = Memory::default();
         for number in 2.. {
-            if next_line(&mut from, &mut line).map_err(&refuse)? == 0 {
+            let length = next_line(&mut from, &mut line).map_err(&refuse)?;
+            if length == 0 {
                 break;
             }
+            memory.read(length).map_err(&refuse)?;
             match record(&line) {
                 Ok(None) => {}
                 Ok(Some(record)) => closed |= trace.take(record),
@@ -165,6 +172,30 @@ impl Trace {
             Record::End(_) => return true,
         }
         false
+    }
+}
+
+/// Memory for records and their analysis, which is asked for while a trace is read.
+#[derive(Default)]
+struct Memory {
+    /// Bytes of lines.
+    read: usize,
+    /// Bytes of lines for which there is enough.
+    enough: usize,
+}
+
+impl Memory {
+    /// Another line of so many bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::OutOfMemory`].
+    fn read(&mut self, line: usize) -> io::Result<()> {
+        self.read += line;
+        if self.read > self.enough {
+            self.enough = (2 * self.read).max(1 << 20);
+            nearfield_files::ask_for_memory(PER_BYTE * self.enough, "the records of the trace")?;
+        }
+        Ok(())
     }
 }
 

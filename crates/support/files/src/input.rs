@@ -47,6 +47,22 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     })
 }
 
+/// Refuses work that memory is too short for before it begins: libraries that draw, parse and encode
+/// end the process where memory is refused.
+///
+/// # Errors
+/// [`io::ErrorKind::OutOfMemory`] with the bytes, where the system does not grant as many at once.
+pub fn ask_for_memory(bytes: usize, what: &str) -> io::Result<()> {
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| {
+        let message = format!(
+            "out of memory: {bytes} bytes are needed for {what}; raise the limit (ulimit -v, or \
+             that of a container)"
+        );
+        io::Error::new(io::ErrorKind::OutOfMemory, message)
+    })
+}
+
 /// The contents of a text file, without the mark that some editors put before UTF-8.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub use content::{checksum, not_this_format};
 pub use error::{Error, ErrorKind};
 pub use frames::is_frame;
 pub use growing::{GrowingFile, Grown};
-pub use input::{make_folder, not_text, of_a_file, read, read_text};
+pub use input::{ask_for_memory, make_folder, not_text, of_a_file, read, read_text};
 pub use new_file::{NewFile, write, write_with};
 pub use plan::Plan;
 pub use run::Run;

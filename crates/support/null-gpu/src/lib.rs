@@ -182,7 +182,7 @@ answers! {
     cuDeviceGetMemPool(pool: Handle, device: c_int) = Some(POOL);
     cuDeviceCanAccessPeer(can: c_int, device: c_int, peer: c_int) = Some(1);
     cuCtxGetCurrent(context: Handle) = Some(CONTEXT);
-    cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
+        cuCtxGetLimit(limit: usize, which: c_uint) = Some(1 << 20);
     cuStreamCreate(stream: Handle, flags: c_uint) = Some(STREAM);
     cuStreamCreateWithPriority(stream: Handle, flags: c_uint, priority: c_int) = Some(STREAM);
     cuMemAllocAsync(address: Address, bytes: usize, stream: Handle) = allocate(bytes);
@@ -222,6 +222,28 @@ pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(
         // SAFETY: the caller's promise.
         unsafe { place.write(0) };
     }
+    SUCCESS
+}
+
+/// Which context the devices have now: a reset gives them another one of the same handle.
+static CONTEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// As in the CUDA driver.
+///
+/// # Safety
+/// `id` has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetId(_context: Handle, id: *mut u64) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { id.write(CONTEXT_ID.load(Ordering::Relaxed)) };
+    SUCCESS
+}
+
+/// As in the CUDA driver: nobody holds the context that the device has from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxReset_v2(_device: c_int) -> Status {
+    CONTEXT_ID.fetch_add(1, Ordering::Relaxed);
+    CONTEXTS.store(0, Ordering::Relaxed);
     SUCCESS
 }
 

@@ -168,7 +168,7 @@ fn dam_break_on_gpus() {
 }
 
 #[test]
-fn contexts_are_held_once_a_library_of_messages_has_their_memory() {
+fn contexts_are_made_once_for_each_gpu() {
     on_null_gpus(2, "held_contexts");
 }
 
@@ -187,10 +187,8 @@ fn held_contexts() {
         });
         ran.into_iter().for_each(|ran| ran.unwrap());
     };
-    engines(false);
-    assert_eq!(counts().contexts, 0, "engines let go of their contexts");
-    for _ in 0..2 {
-        engines(true);
+    for gpu_messages in [false, true, true] {
+        engines(gpu_messages);
         assert_eq!(counts().contexts, 2, "one is held for each GPU");
     }
 }

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::on_null_gpu;
+use common::{counts, on_null_gpu, reset};
 use nearfield::{
     Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
     lists::VerletLists,
@@ -34,6 +34,30 @@ fn points() -> Vec<[f32; 3]> {
     (0..8000)
         .map(|k| [k % 20, k / 20 % 20, k / 400].map(|x| x as f32))
         .collect()
+}
+
+#[test]
+fn a_gpu_stays_open_until_another_library_resets_it() {
+    on_null_gpu("reset_gpu");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn reset_gpu() {
+    let engine = || Engine::builder(1.5).device(GPU).build().unwrap();
+    for _ in 0..3 {
+        engine();
+        assert_eq!(counts().contexts, 1);
+    }
+    let beside = engine();
+    reset();
+    assert_eq!(counts().contexts, 0);
+    for _ in 0..2 {
+        engine();
+        assert_eq!(counts().contexts, 1, "opened anew");
+    }
+    drop(beside);
+    assert_eq!(counts().contexts, 1, "the new context is not the old one's");
 }
 
 fn check_refused<T>(result: Result<T, Error>, feature: &str) {

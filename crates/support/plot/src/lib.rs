@@ -104,14 +104,7 @@ pub fn save_png(
 fn check_room(path: &Path, (width, height): (u32, u32)) -> Result<(), Error> {
     // The large image, the one that is saved, and what encoding takes.
     let bytes = 2 * 3 * width as usize * height as usize + (4 << 20);
-    let mut room: Vec<u8> = Vec::new();
-    room.try_reserve_exact(bytes).map_err(|_| {
-        let reason = format!(
-            "out of memory: {bytes} bytes are needed for the picture; raise the limit (ulimit -v, \
-             or that of a container)"
-        );
-        unwritten(path, io::Error::new(io::ErrorKind::OutOfMemory, reason))
-    })
+    nearfield_files::ask_for_memory(bytes, "the picture").map_err(|error| unwritten(path, error))
 }
 
 /// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file,

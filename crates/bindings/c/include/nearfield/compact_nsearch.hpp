@@ -353,11 +353,7 @@ public:
 
     /* All pairs of sets. */
     void set_active(bool active) {
-        for (unsigned int i = 0; i < sets_.size(); ++i) {
-            for (unsigned int j = 0; j < sets_.size(); ++j) {
-                engine_.set_active(i, j, active);
-            }
-        }
+        engine_.set_all_active(active);
         reread();
     }
 

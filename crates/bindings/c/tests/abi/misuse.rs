@@ -250,6 +250,12 @@ fn calls_in_the_wrong_order_have_their_status() {
     // SAFETY: the lists were filled by the library, and the places are there.
     let status = unsafe { nf_neighbors_of(made.engine, &lists, 1, &mut neighbors, &mut count) };
     assert_eq!(status, NfStatus::OutOfDate, "lists of another engine");
+    assert_eq!(nf_set_all_active(made.engine, 2), NfStatus::BadArgument);
+    assert_eq!(nf_set_all_active(made.engine, 0), NfStatus::Ok);
+    assert_eq!(made.lists().0, NfStatus::NoLists, "the pair is not active");
+    assert_eq!(nf_set_active(made.engine, 0, 0, 1), NfStatus::Ok);
+    assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+    assert_eq!(made.lists().0, NfStatus::Ok);
 }
 
 #[test]

@@ -23,10 +23,9 @@
 //!
 //! # Code per level
 //!
-//! [`Groups::next`] is not an iterator, and nothing here takes a closure: code is compiled for a
-//! SIMD level only where it is inlined into a function of the level, which closures cannot be
-//! relied on to be. It is compiled once in this crate, and not again with every kernel of a
-//! program.
+//! [`NextGroup`] is compiled for every level, with the gathering of plain candidates inside. Other
+//! candidates are copied by functions of their own ([`GatherRuns`], [`GatherPieces`],
+//! [`GatherMixed`](super::mixed)), and nothing is compiled again with every kernel of a program.
 //!
 //! # Invariant
 //!
@@ -37,7 +36,7 @@ use super::{
     arrays::{Candidates, Filled},
     gather::{Gather, SeenThrough, gather, put_shifts},
     mixed::MixedRest,
-    mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode, with_mode},
+    mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has, with_gather_mode},
     piece::{Pieces, SeenImage},
     pieces::{Collecting, Images},
     scan::STREAMS,
@@ -184,32 +183,27 @@ impl<'a> Walk<'a> {
 }
 
 /// The search for the next group, compiled per level.
-///
-/// A [`Task`] so that gathering is compiled for the level.
 struct NextGroup<'a, 'b, 'c> {
     /// The groups.
     groups: &'a mut Groups<'b>,
     /// Where candidates go.
     scratch: &'a mut Scratch,
     /// The group that was found.
-    next: &'c mut Option<Group>,
+    next: &'c mut Result<Option<Group>, Shortage>,
 }
 
 impl Task for NextGroup<'_, '_, '_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
+        let (groups, scratch) = (self.groups, self.scratch);
         // SAFETY: the processor has the level `S`, as the caller guarantees.
-        let next = unsafe {
-            if (self.groups.walk.sources.lattice().effective_domain()).is_periodic() {
-                self.groups.next_periodic::<S>(self.scratch)
+        *self.next = unsafe {
+            if (groups.walk.sources.lattice().effective_domain()).is_periodic() {
+                groups.next_periodic::<S>(scratch)
             } else {
-                self.groups.next_open::<S>(self.scratch)
+                groups.next_open::<S>(scratch)
             }
         };
-        match next {
-            Ok(next) => *self.next = next,
-            Err(shortage) => self.scratch.failed = Some(shortage),
-        }
     }
 }
 
@@ -229,20 +223,23 @@ impl<'a> Groups<'a> {
     /// Gathers the candidates of the next group into `scratch`. None when there are no more groups,
     /// or when memory was refused or the job ends early, which `scratch` then says.
     ///
-    /// Not generic and not inlined, so that it is compiled here and not with every kernel.
+    /// Not inlined, so that it is compiled here and not with every kernel.
     #[inline(never)]
     pub(crate) fn next(&mut self, level: SimdLevel, scratch: &mut Scratch) -> Option<Group> {
         if scratch.is_stopped() {
             return None;
         }
-        let mut next = None;
+        let mut next = Ok(None);
         let task = NextGroup {
             groups: self,
             scratch,
             next: &mut next,
         };
         with_level(level, task);
-        next
+        next.unwrap_or_else(|shortage| {
+            scratch.failed = Some(shortage);
+            None
+        })
     }
 
     /// [`next`](Self::next) in an open domain.
@@ -270,7 +267,7 @@ impl<'a> Groups<'a> {
                 (runs, Some(0))
             }
         };
-        // SAFETY: the caller guarantees the level.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             walk.gather_runs::<S>(runs, slots, itself, scratch)
                 .map(Some)
@@ -310,7 +307,7 @@ impl<'a> Groups<'a> {
             return Ok(None);
         }
         let itself = walk.ahead.then_some(0);
-        // SAFETY: the caller guarantees the level.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             walk.gather_runs::<S>(runs, slots, itself, scratch)
                 .map(Some)
@@ -376,28 +373,35 @@ impl<'a> Groups<'a> {
         &mut self,
         scratch: &mut Scratch,
     ) -> Result<Option<Group>, Shortage> {
-        let walk = self.walk;
-        if let Some(mixed) = self.mixed.take() {
-            return self.next_mixed(mixed, true, scratch).map(Some);
-        }
-        if self.long.is_none() {
+        if self.mixed.is_none() && self.long.is_none() {
             // SAFETY: the caller guarantees the level.
             let inside = unsafe { self.next_inside::<S>(scratch)? };
             if inside.is_some() {
                 return Ok(inside);
             }
         }
+        self.next_at_face(S::LEVEL, scratch)
+    }
+
+    /// The next group of a periodic domain whose candidates may be of other images.
+    #[inline(never)]
+    fn next_at_face(
+        &mut self,
+        level: SimdLevel,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Group>, Shortage> {
+        let walk = self.walk;
+        if let Some(mixed) = self.mixed.take() {
+            return self.next_mixed(level, mixed, true, scratch).map(Some);
+        }
         let Some(collected) = self.collect_next(scratch)? else {
             return Ok(None);
         };
         if let (Images::Mixed, Some(mixing)) = (collected.images, &walk.mixing) {
             let slots = collected.targets;
-            // SAFETY: the caller guarantees the level.
-            let itself = with_mode!(walk.mixed_mode(), MODE => unsafe {
-                walk.gather_mixed::<S::Single, MODE>(mixing, &slots, scratch)?
-            });
+            let itself = walk.gather_mixed(level, mixing, &slots, scratch)?;
             let mixed = MixedRest { slots, itself };
-            return self.next_mixed(mixed, false, scratch).map(Some);
+            return self.next_mixed(level, mixed, false, scratch).map(Some);
         }
         let shifted = collected.images != Images::Central;
         let max_r2 = walk.max_r2(&collected.targets);
@@ -407,10 +411,14 @@ impl<'a> Groups<'a> {
             max_r2,
             mode,
         };
-        // SAFETY: the caller guarantees the level.
-        let itself = with_gather_mode!(mode, MODE => unsafe {
-            walk.gather_pieces::<S, MODE>(searched, scratch)?
-        });
+        let mut itself = Ok(None);
+        with_gather_mode!(mode, MODE => with_level(level, GatherPieces::<MODE> {
+            walk,
+            of: searched,
+            scratch,
+            itself: &mut itself,
+        }));
+        let itself = itself?;
         Ok(Some(Group {
             slots: collected.targets,
             itself,
@@ -427,16 +435,16 @@ impl<'a> Groups<'a> {
     ///
     /// The candidates stay in the scratch, and only their image vectors are computed anew. The
     /// other targets are left for the next call.
-    #[inline(always)]
     fn next_mixed(
         &mut self,
+        level: SimdLevel,
         MixedRest { slots, itself }: MixedRest,
         kept: bool,
         scratch: &mut Scratch,
     ) -> Result<Group, Shortage> {
         let walk = self.walk;
         let end = walk.same_wrap_until(&slots);
-        walk.see_mixed(slots.start, scratch)?;
+        walk.see_mixed(level, slots.start, scratch)?;
         if end < slots.end {
             self.mixed = Some(MixedRest {
                 slots: end..slots.end,
@@ -512,6 +520,52 @@ impl<'a> Groups<'a> {
     }
 }
 
+/// Candidates of runs, all of the central image.
+struct GatherRuns<'a, const MODE: Mode> {
+    /// The search.
+    walk: &'a Walk<'a>,
+    /// The runs.
+    runs: &'a [Run],
+    /// Whose candidates they are.
+    of: Searched<'a>,
+    /// Where candidates go.
+    scratch: &'a mut Scratch,
+    /// Whether there was memory.
+    gathered: &'a mut Result<(), Shortage>,
+}
+
+impl<const MODE: Mode> Task for GatherRuns<'_, MODE> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        let gathered = unsafe {
+            self.walk
+                .gather_open::<S, MODE>(self.runs, self.of, self.scratch)
+        };
+        *self.gathered = gathered;
+    }
+}
+
+/// Candidates of the pieces that were collected.
+struct GatherPieces<'a, const MODE: Mode> {
+    /// The search.
+    walk: &'a Walk<'a>,
+    /// Whose candidates they are.
+    of: Searched<'a>,
+    /// The pieces, and where candidates go.
+    scratch: &'a mut Scratch,
+    /// The number of the first target among the candidates.
+    itself: &'a mut Result<Option<usize>, Shortage>,
+}
+
+impl<const MODE: Mode> Task for GatherPieces<'_, MODE> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        *self.itself = unsafe { self.walk.gather_pieces::<S, MODE>(self.of, self.scratch) };
+    }
+}
+
 impl Walk<'_> {
     /// The arguments for gathering the candidates of the targets `slots`.
     ///
@@ -564,10 +618,22 @@ impl Walk<'_> {
             max_r2,
             mode,
         };
+        let mut gathered = Ok(());
         // SAFETY: the caller guarantees the level.
-        with_gather_mode!(mode, MODE => unsafe {
-            self.gather_open::<S, MODE>(runs, searched, scratch)?;
-        });
+        unsafe {
+            if mode == 0 {
+                gathered = self.gather_open::<S, 0>(runs, searched, scratch);
+            } else {
+                with_gather_mode!(mode, MODE => S::call(GatherRuns::<MODE> {
+                    walk: self,
+                    runs,
+                    of: searched,
+                    scratch,
+                    gathered: &mut gathered,
+                }));
+            }
+        }
+        gathered?;
         Ok(Group {
             slots,
             itself,

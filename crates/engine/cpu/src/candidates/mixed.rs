@@ -39,16 +39,19 @@
 //! beside the candidates until all targets have met them ([`Group::keeps`](super::groups::Group)).
 
 use super::{
-    arrays::{Arrays, Filled, Seen},
+    arrays::{Arrays, Candidates, Filled, Seen},
     gather::{Gather, Lanes, inside, splat, squared_to_box},
     mixing::Mixing,
-    mode::{EXACT, Mode, has},
+    mode::{EXACT, Mode, RADII, has},
     piece::Pieces,
     scratch::Scratch,
     walk::Walk,
 };
-use crate::{contract::Image, simd::vector::Compress};
-use nearfield_grid::{Run, memory::Shortage};
+use crate::{
+    contract::Image,
+    simd::{Simd, Task, level::SimdLevel, vector::Compress, with_level},
+};
+use nearfield_grid::{Lattice, Run, memory::Shortage};
 use std::ops::Range;
 
 /// Changes of the box, from a candidate of a run to the next, up to which runs are cut into pieces.
@@ -123,11 +126,44 @@ impl Walk<'_> {
 
     /// Gathers the candidates of the targets `slots` from the runs that were collected as pieces;
     /// returns the number of the first target among them, where the targets are candidates.
+    pub(super) fn gather_mixed(
+        &self,
+        level: SimdLevel,
+        mixing: &Mixing,
+        slots: &Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<usize>, Shortage> {
+        let mut itself = Ok(None);
+        let to = &mut itself;
+        let walk = self;
+        if has(self.mixed_mode(), RADII) {
+            let task = GatherMixed::<'_, RADII> {
+                walk,
+                mixing,
+                slots,
+                scratch,
+                itself: to,
+            };
+            with_level(level, task);
+        } else {
+            let task = GatherMixed::<'_, 0> {
+                walk,
+                mixing,
+                slots,
+                scratch,
+                itself: to,
+            };
+            with_level(level, task);
+        }
+        itself
+    }
+
+    /// As [`gather_mixed`](Self::gather_mixed).
     ///
     /// # Safety
     /// The processor has the vector's level, and `MODE` says whether sources have radii.
     #[inline(always)]
-    pub(crate) unsafe fn gather_mixed<V: Compress, const MODE: Mode>(
+    unsafe fn gather_moved<V: Compress, const MODE: Mode>(
         &self,
         mixing: &Mixing,
         slots: &Range<usize>,
@@ -180,8 +216,12 @@ impl Walk<'_> {
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for the names.
-    #[inline(always)]
-    pub(crate) fn see_mixed(&self, slot: usize, scratch: &mut Scratch) -> Result<(), Shortage> {
+    pub(super) fn see_mixed(
+        &self,
+        level: SimdLevel,
+        slot: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(), Shortage> {
         let wraps = self.targets.points().wraps(slot).map(|n| n as f32);
         let lattice = self.sources.lattice();
         let seen = Seen {
@@ -189,7 +229,13 @@ impl Walk<'_> {
             lengths: self.mixing.and_then(|mixing| mixing.lengths),
             ranked: self.ranked,
         };
-        scratch.candidates.see_from(lattice, wraps, seen);
+        let task = SeeFrom {
+            candidates: &mut scratch.candidates,
+            lattice,
+            wraps,
+            seen,
+        };
+        with_level(level, task);
         if !self.images {
             return Ok(());
         }
@@ -208,6 +254,49 @@ impl Walk<'_> {
             last = Some(image);
         }
         Ok(())
+    }
+}
+
+/// Mixed candidates, compiled for a level.
+struct GatherMixed<'a, const MODE: Mode> {
+    /// The search.
+    walk: &'a Walk<'a>,
+    /// How points are moved into the box.
+    mixing: &'a Mixing,
+    /// The targets.
+    slots: &'a Range<usize>,
+    /// The runs as pieces, and where candidates go.
+    scratch: &'a mut Scratch,
+    /// The number of the first target among the candidates.
+    itself: &'a mut Result<Option<usize>, Shortage>,
+}
+
+impl<const MODE: Mode> Task for GatherMixed<'_, MODE> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (walk, mixing, slots) = (self.walk, self.mixing, self.slots);
+        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        let itself = unsafe { walk.gather_moved::<S::Single, MODE>(mixing, slots, self.scratch) };
+        *self.itself = itself;
+    }
+}
+
+/// Image vectors of mixed candidates, compiled for a level.
+struct SeeFrom<'a> {
+    /// The candidates.
+    candidates: &'a mut Candidates,
+    /// The boxes.
+    lattice: &'a Lattice,
+    /// Boxes of the target.
+    wraps: [f32; 3],
+    /// What is computed.
+    seen: Seen,
+}
+
+impl Task for SeeFrom<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        (self.candidates).see_from(self.lattice, self.wraps, self.seen);
     }
 }
 

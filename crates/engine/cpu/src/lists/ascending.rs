@@ -33,7 +33,7 @@ use crate::{
         scratch::Scratch,
         walk::Walk,
     },
-    simd::{LANES, Simd, Task, sort::Sort},
+    simd::{LANES, Simd, Task, level::SimdLevel, sort::Sort, with_level},
 };
 use nearfield_grid::memory::Shortage;
 
@@ -42,10 +42,9 @@ use nearfield_grid::memory::Shortage;
 /// # Errors
 /// [`Shortage`] where there is no memory to sort in.
 ///
-/// # Safety
-/// The processor has the level `S`. The candidates in `scratch` are those of `group`.
-#[inline(always)]
-pub(super) unsafe fn ascend<S: Simd>(
+/// The candidates in `scratch` are those of `group`.
+pub(super) fn ascend(
+    level: SimdLevel,
     walk: &Walk<'_>,
     group: &Group,
     scratch: &mut Scratch,
@@ -61,8 +60,7 @@ pub(super) unsafe fn ascend<S: Simd>(
         keys: &mut scratch.keys,
         ascends: &mut ascends,
     };
-    // SAFETY: guaranteed by the caller.
-    unsafe { S::call(task) };
+    with_level(level, task);
     ascends
 }
 

@@ -17,29 +17,23 @@
 //! A list of more than 2³² − 1 entries has no count and is refused with the number. Sinks that
 //! want lengths only are served by the first walk.
 
-use super::{sink::ListSink, wanted::Listed};
+use super::{select::Finder, sink::ListSink, wanted::Listed};
 use crate::{
     candidates::{
-        arrays::Candidates,
         groups::{Group, Groups},
-        mode::{HALF, Mode, with_double_mode, with_mode},
-        scan::select,
         scratch::Scratch,
-        walk::Walk,
     },
-    simd::{LANES, Simd, Task},
+    simd::{LANES, level::SimdLevel},
 };
 use nearfield_grid::memory::Shortage;
 use std::slice;
 
 /// Hands the list of the target of `group` to `sink`, and walks through all of its batches. The
 /// first was gathered into `scratch`.
-///
-/// # Safety
-/// The processor has the level `S`.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn long_list<S: Simd>(
+pub(super) fn long_list(
+    level: SimdLevel,
     groups: &mut Groups<'_>,
     group: Group,
     listed: Listed,
@@ -48,17 +42,24 @@ pub(super) unsafe fn long_list<S: Simd>(
 ) {
     let walk = groups.walk();
     let slot = group.slots.start;
+    let single = walk.double().is_none();
+    let find = |batch: &Group, scratch: &Scratch, to: *mut u32| {
+        let finder = Finder::<1>::of(level, batch.mode, single, listed.half, true);
+        // SAFETY: whoever calls this has room for the batch, or for what was counted of it.
+        let [found] = unsafe { finder.scan(walk, batch, &scratch.candidates, [to]) };
+        found
+    };
     let mut counted = 0;
     let first = group.clone();
-    let walked = for_each_batch::<S>(groups, first, scratch, |batch, scratch| {
+    let walked = for_each_batch(level, groups, first, scratch, |batch, scratch| {
         if let Err(shortage) = (scratch.scribble).grow(scratch.candidates.len() + 2 * LANES) {
             scratch.failed = Some(shortage);
             return;
         }
+        // `scribble` has room for all candidates of a batch, and every batch overwrites the one
+        // before.
         let to = scratch.scribble.as_mut_ptr();
-        // SAFETY: the caller guarantees the level; `scribble` has room for all candidates of a
-        // batch, and every batch overwrites the one before.
-        counted += unsafe { select_batch::<S>(walk, batch, listed.half, scratch, to) };
+        counted += find(batch, scratch, to);
     });
     if !walked {
         return;
@@ -80,14 +81,14 @@ pub(super) unsafe fn long_list<S: Simd>(
         return;
     }
     groups.rewind(&group);
-    let Some(first) = groups.next(S::LEVEL, scratch) else {
+    let Some(first) = groups.next(level, scratch) else {
         return;
     };
     let mut found = 0;
-    let walked = for_each_batch::<S>(groups, first, scratch, |batch, scratch| {
-        // SAFETY: the caller guarantees the level; the sink made room for the whole list and a
-        // vector, and all batches together have the neighbours that were counted.
-        found += unsafe { select_batch::<S>(walk, batch, listed.half, scratch, to.add(found)) };
+    let walked = for_each_batch(level, groups, first, scratch, |batch, scratch| {
+        // The sink made room for the whole list and a vector, and all batches together have the
+        // neighbours that were counted.
+        found += find(batch, scratch, to.wrapping_add(found));
     });
     if walked {
         debug_assert_eq!(found, counted, "the sets are borrowed, so nothing changed");
@@ -102,7 +103,8 @@ pub(super) unsafe fn long_list<S: Simd>(
 
 /// Calls `each` with the batch that was gathered into `scratch` and with all that follow; false
 /// where memory was refused.
-fn for_each_batch<S: Simd>(
+fn for_each_batch(
+    level: SimdLevel,
     groups: &mut Groups<'_>,
     mut batch: Group,
     scratch: &mut Scratch,
@@ -116,93 +118,9 @@ fn for_each_batch<S: Simd>(
         if batch.is_last() {
             return true;
         }
-        match groups.next(S::LEVEL, scratch) {
+        match groups.next(level, scratch) {
             Some(next) => batch = next,
             None => return false,
         }
-    }
-}
-
-/// A batch of one target, selected by functions of the level.
-struct SelectBatch<'a, 'b> {
-    /// The search.
-    walk: &'a Walk<'b>,
-    /// The batch.
-    batch: &'a Group,
-    /// Half lists.
-    half: bool,
-    /// The worker's buffers, with the candidates.
-    scratch: &'a mut Scratch,
-    /// Where neighbours go.
-    to: *mut u32,
-    /// Number of neighbours.
-    found: &'a mut usize,
-}
-
-/// Writes the neighbours among a batch of candidates to `to` and returns how many they are.
-///
-/// # Safety
-/// The processor has the level `S`, and `to` has room for all neighbours and [`LANES`] more.
-unsafe fn select_batch<S: Simd>(
-    walk: &Walk<'_>,
-    batch: &Group,
-    half: bool,
-    scratch: &mut Scratch,
-    to: *mut u32,
-) -> usize {
-    let mut found = 0;
-    let task = SelectBatch {
-        walk,
-        batch,
-        half,
-        scratch,
-        to,
-        found: &mut found,
-    };
-    // SAFETY: guaranteed by the caller.
-    unsafe { S::call(task) };
-    found
-}
-
-impl Task for SelectBatch<'_, '_> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let (walk, batch, to) = (self.walk, self.batch, self.to);
-        let candidates = &self.scratch.candidates;
-        // SAFETY: the caller guarantees the level and the room; the mode is what the candidates
-        // carry.
-        let found = unsafe {
-            match (walk.double().is_some(), self.half) {
-                (false, false) => with_mode!(batch.mode, MODE =>
-                    walk.select_batch::<S, MODE>(batch, candidates, to)),
-                (false, true) => with_mode!(batch.mode, MODE =>
-                    walk.select_batch::<S, { MODE | HALF }>(batch, candidates, to)),
-                (true, false) => with_double_mode!(batch.mode, MODE =>
-                    walk.select_batch::<S, MODE>(batch, candidates, to)),
-                (true, true) => with_double_mode!(batch.mode, MODE =>
-                    walk.select_batch::<S, { MODE | HALF }>(batch, candidates, to)),
-            }
-        };
-        *self.found = found;
-    }
-}
-
-impl Walk<'_> {
-    /// Writes the neighbours among a batch of candidates to `to` and returns how many they are.
-    ///
-    /// # Safety
-    /// The processor has the level `S`, `to` has room for all neighbours and [`LANES`] more, and
-    /// `MODE` says what candidates carry.
-    #[inline(always)]
-    unsafe fn select_batch<S: Simd, const MODE: Mode>(
-        &self,
-        batch: &Group,
-        candidates: &Candidates,
-        to: *mut u32,
-    ) -> usize {
-        let args = [self.select_args::<MODE>(batch, 0)];
-        // SAFETY: guaranteed by the caller.
-        let [found] = unsafe { select::<S::Single, MODE, 1>(&args, candidates, [to]) };
-        found
     }
 }

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     pool::{CpuBackend, workers::Workers},
-    simd::{level::SimdLevel, sort::SortEach, with_level},
+    simd::{level::SimdLevel, sort::sort_list},
 };
 use nearfield_grid::{
     Csr, SharedMut,
@@ -273,7 +273,7 @@ impl NeighborLists {
                     // it. Every target comes once.
                     unsafe { storage.slice_mut(begin, begin + count[target] as usize) }
                 });
-                with_level(level, SortEach { lists });
+                lists.for_each(|list| sort_list(level, list));
             });
         };
         match workers {

@@ -4,7 +4,10 @@
 //! writes tags straight to the lists.
 //!
 //! The loops for half lists, image vectors and radii are compiled separately
-//! ([`crate::candidates::mode`]), so a plain search has none of their operations.
+//! ([`crate::candidates::mode`]), so a plain search has none of their operations. Those of the
+//! usual modes are part of the loop over groups ([`Here`]) where the sink asks for it, which saves
+//! a tenth of the time of short lists; the others are functions of their own ([`Finder`]), which
+//! all sinks share.
 //!
 //! # Streams
 //!
@@ -36,17 +39,21 @@ use super::{
 };
 use crate::{
     candidates::{
+        arrays::Candidates,
         groups::Group,
-        mode::{EXACT, HALF, Mode, PROXIES, has, with_double_mode, with_mode},
+        mode::{EXACT, HALF, Mode, PROXIES, SHIFTED, has, with_double_mode, with_mode},
         near::Near,
         scan::{Block, ExactSelect, Keep, STREAMS, Select, scan, select},
         scratch::Scratch,
         walk::Walk,
     },
-    simd::{Simd, Task, level::SimdLevel, sort::sort_list, vector::Compress, with_level},
+    simd::{
+        Simd, Task, WithLevel, at_level, level::SimdLevel, sort::sort_list, vector::Compress,
+        with_level,
+    },
 };
 use nearfield_pairs::ListKind;
-use std::{ops::Range, slice};
+use std::{marker::PhantomData, ops::Range, ptr, slice};
 
 impl Walk<'_> {
     /// Hands the list of every sorted target in `slots` to `sink`. Memory that was refused is noted
@@ -74,18 +81,7 @@ impl Walk<'_> {
     }
 }
 
-/// Counts the neighbours and keeps none.
-#[derive(Clone, Copy)]
-struct Length(u32);
-
-impl<V: Compress> Keep<V> for Length {
-    #[inline(always)]
-    unsafe fn keep(&mut self, _: &Block<V>, _: [V; 3], _: V, _: V::Order, count: usize) {
-        self.0 += count as u32;
-    }
-}
-
-/// Lists of a range of targets: a task, so that everything inside is compiled for the level.
+/// Lists of a range of targets: a task, so that the usual scans are compiled for the level inside.
 struct ListTask<'a, L> {
     /// The search.
     walk: &'a Walk<'a>,
@@ -107,34 +103,40 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         let (walk, sink, scratch, half) = (self.walk, self.sink, self.scratch, self.half);
         let mut groups = walk.groups(self.slots);
         while let Some(group) = groups.next(S::LEVEL, scratch) {
-            // SAFETY: the caller guarantees the level; the modes are what the candidates carry.
-            unsafe {
-                // Lists that do not ascend by themselves are sorted one by one.
-                let mut sort = self.ascending;
-                if sort && group.is_whole() {
-                    match ascend::<S>(walk, &group, scratch) {
-                        Ok(ascends) => sort = !ascends,
-                        Err(shortage) => {
-                            scratch.failed = Some(shortage);
-                            break;
-                        }
+            // Lists that do not ascend by themselves are sorted one by one.
+            let mut sort = self.ascending;
+            if sort && group.is_whole() {
+                match ascend(S::LEVEL, walk, &group, scratch) {
+                    Ok(ascends) => sort = !ascends,
+                    Err(shortage) => {
+                        scratch.failed = Some(shortage);
+                        break;
                     }
                 }
-                if !group.is_whole() {
-                    long_list::<S>(&mut groups, group, Listed { half, sort }, scratch, sink);
-                } else if walk.double().is_some() && half {
-                    with_double_mode!(group.mode, MODE =>
-                        walk.put::<S, { MODE | HALF }>(&group, sort, scratch, sink));
-                } else if walk.double().is_some() {
-                    with_double_mode!(group.mode, MODE =>
-                        walk.put::<S, MODE>(&group, sort, scratch, sink));
-                } else if half {
-                    with_mode!(group.mode, MODE =>
-                        walk.put::<S, { MODE | HALF }>(&group, sort, scratch, sink));
-                } else {
-                    with_mode!(group.mode, MODE =>
-                        walk.put::<S, MODE>(&group, sort, scratch, sink));
-                }
+            }
+            let listed = Listed { half, sort };
+            if !group.is_whole() {
+                long_list(S::LEVEL, &mut groups, group, listed, scratch, sink);
+                continue;
+            }
+            let (single, mode) = (walk.double().is_none(), group.mode);
+            macro_rules! here {
+                ($mode:expr) => {{
+                    let find = Here::<S, { $mode }>(PhantomData);
+                    walk.put::<S>(find, find, &group, sort, scratch, sink);
+                }};
+            }
+            if L::IS_USUAL && !half && single && mode == 0 {
+                here!(0);
+            } else if L::IS_USUAL && !half && single && mode == SHIFTED {
+                here!(SHIFTED);
+            } else if L::IS_USUAL && !half && !single && mode == PROXIES {
+                here!(PROXIES);
+            } else {
+                let store = !sink.counts_only();
+                let find = Finder::of(S::LEVEL, mode, single, half, store);
+                let one = Finder::of(S::LEVEL, mode, single, half, store);
+                walk.put::<S>(find, one, &group, sort, scratch, sink);
             }
         }
     }
@@ -142,12 +144,11 @@ impl<L: ListSink> Task for ListTask<'_, L> {
 
 impl Walk<'_> {
     /// Selects the neighbours of every target of a group, [`STREAMS`] targets at a time.
-    ///
-    /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn put<S: Simd, const MODE: Mode>(
+    fn put<S: Simd>(
         &self,
+        four: impl Find<STREAMS>,
+        one: impl Find<1>,
         group: &Group,
         sort: bool,
         scratch: &Scratch,
@@ -157,26 +158,22 @@ impl Walk<'_> {
             sink.expect(target as usize);
         }
         let mut k = 0;
-        // SAFETY: the caller guarantees the level and the mode.
-        unsafe {
-            while k + STREAMS <= group.slots.len() {
-                self.put_some::<S, MODE, STREAMS>(group, k, sort, scratch, sink);
-                k += STREAMS;
-            }
-            while k < group.slots.len() {
-                self.put_some::<S, MODE, 1>(group, k, sort, scratch, sink);
-                k += 1;
-            }
+        while k + STREAMS <= group.slots.len() {
+            self.put_some::<S, STREAMS>(four, group, k, sort, scratch, sink);
+            k += STREAMS;
+        }
+        while k < group.slots.len() {
+            self.put_some::<S, 1>(one, group, k, sort, scratch, sink);
+            k += 1;
         }
     }
 
-    /// Selects the neighbours of `TARGETS` targets of a group from number `first` on.
-    ///
-    /// # Safety
-    /// As for [`put`](Self::put); the group has as many.
+    /// Selects the neighbours of `TARGETS` targets of a group from number `first` on; the group has
+    /// as many.
     #[inline(always)]
-    unsafe fn put_some<S: Simd, const MODE: Mode, const TARGETS: usize>(
+    fn put_some<S: Simd, const TARGETS: usize>(
         &self,
+        find: impl Find<TARGETS>,
         group: &Group,
         first: usize,
         sort: bool,
@@ -184,35 +181,29 @@ impl Walk<'_> {
         sink: &mut impl ListSink,
     ) {
         let candidates = &scratch.candidates;
-        let mut args = [self.select_args::<MODE>(group, first); TARGETS];
-        for t in 1..TARGETS {
-            args[t] = self.select_args::<MODE>(group, first + t);
-        }
         let target_of = |t: usize| self.targets.points().index()[group.slots.start + first + t];
+        let mut lists = [ptr::null_mut(); TARGETS];
         if sink.counts_only() {
-            // SAFETY: the caller guarantees the level and the mode; nothing is written.
-            let found = unsafe {
-                scan::<S::Single, _, MODE, TARGETS>(&args, candidates, [Length(0); TARGETS])
-            };
+            // SAFETY: nothing is written.
+            let counts = unsafe { find.find(self, group, first, candidates, lists, false) };
             for t in 0..TARGETS {
-                sink.count(target_of(t) as usize, found[t].0);
+                sink.count(target_of(t) as usize, counts[t] as u32);
             }
             return;
         }
-        let mut lists = [std::ptr::null_mut(); TARGETS];
         for t in 0..TARGETS {
             lists[t] = sink.room(t, candidates.len());
             if lists[t].is_null() {
                 return;
             }
         }
-        // SAFETY: the caller guarantees the level and the mode; sinks make room for all candidates
-        // and a vector; every target lies in one task and is visited once there.
+        // SAFETY: sinks make room for all candidates and a vector; every target lies in one task
+        // and is visited once there.
         unsafe {
-            let counts = select::<S::Single, MODE, TARGETS>(&args, candidates, lists);
+            let counts = find.find(self, group, first, candidates, lists, true);
             for t in 0..TARGETS {
                 if sort {
-                    sort_list::<S>(slice::from_raw_parts_mut(lists[t], counts[t]));
+                    sort_list(S::LEVEL, slice::from_raw_parts_mut(lists[t], counts[t]));
                 }
                 sink.put(t, target_of(t) as usize, counts[t]);
             }
@@ -245,5 +236,209 @@ impl Walk<'_> {
                 Near::default()
             },
         }
+    }
+}
+
+/// A scan of a group's candidates for `TARGETS` targets.
+trait Find<const TARGETS: usize>: Copy {
+    /// Finds the neighbours of the targets from number `first` of the group on; stores them in
+    /// `lists`, or counts them only. Returns how many each target has.
+    ///
+    /// # Safety
+    /// The processor has the level, candidates carry what the mode says, and where neighbours are
+    /// stored, each list has room for all candidates and [`LANES`](crate::simd::LANES) more.
+    unsafe fn find(
+        self,
+        walk: &Walk<'_>,
+        group: &Group,
+        first: usize,
+        candidates: &Candidates,
+        lists: [*mut u32; TARGETS],
+        store: bool,
+    ) -> [usize; TARGETS];
+}
+
+/// A scan that becomes part of the function that it is called in.
+#[derive(Clone, Copy)]
+struct Here<S, const MODE: Mode>(PhantomData<S>);
+
+impl<S: Simd, const MODE: Mode, const TARGETS: usize> Find<TARGETS> for Here<S, MODE> {
+    #[inline(always)]
+    unsafe fn find(
+        self,
+        walk: &Walk<'_>,
+        group: &Group,
+        first: usize,
+        candidates: &Candidates,
+        lists: [*mut u32; TARGETS],
+        store: bool,
+    ) -> [usize; TARGETS] {
+        let mut targets = [walk.select_args::<MODE>(group, first); TARGETS];
+        for t in 1..TARGETS {
+            targets[t] = walk.select_args::<MODE>(group, first + t);
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            if store {
+                return select::<S::Single, MODE, TARGETS>(&targets, candidates, lists);
+            }
+            let lengths = [Length(0); TARGETS];
+            let lengths = scan::<S::Single, _, MODE, TARGETS>(&targets, candidates, lengths);
+            let mut counts = [0; TARGETS];
+            for t in 0..TARGETS {
+                counts[t] = lengths[t].0 as usize;
+            }
+            counts
+        }
+    }
+}
+
+/// A scan that is a function of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Finder<const TARGETS: usize>(
+    unsafe fn(&Walk<'_>, &Group, usize, &Candidates, &mut Found<TARGETS>),
+);
+
+/// The neighbours of some targets.
+struct Found<const TARGETS: usize> {
+    /// Where they are stored.
+    lists: [*mut u32; TARGETS],
+    /// How many they are.
+    counts: [usize; TARGETS],
+}
+
+impl<const TARGETS: usize> Find<TARGETS> for Finder<TARGETS> {
+    #[inline(always)]
+    unsafe fn find(
+        self,
+        walk: &Walk<'_>,
+        group: &Group,
+        first: usize,
+        candidates: &Candidates,
+        lists: [*mut u32; TARGETS],
+        _: bool,
+    ) -> [usize; TARGETS] {
+        let counts = [0; TARGETS];
+        let mut found = Found { lists, counts };
+        // SAFETY: guaranteed by the caller.
+        unsafe { (self.0)(walk, group, first, candidates, &mut found) };
+        found.counts
+    }
+}
+
+impl<const TARGETS: usize> Finder<TARGETS> {
+    /// The scan at a level for candidates of a mode, in single or double precision, for half lists
+    /// or full ones, which stores neighbours or counts them.
+    #[inline(never)]
+    pub(super) fn of(level: SimdLevel, mode: Mode, single: bool, half: bool, store: bool) -> Self {
+        macro_rules! of_mode {
+            ($mode:expr) => {
+                match store {
+                    true => at_level(level, Scans::<{ $mode }, TARGETS, true>),
+                    false => at_level(level, Scans::<{ $mode }, TARGETS, false>),
+                }
+            };
+        }
+        match (single, half) {
+            (true, false) => with_mode!(mode, MODE => of_mode!(MODE)),
+            (true, true) => with_mode!(mode, MODE => of_mode!(MODE | HALF)),
+            (false, false) => with_double_mode!(mode, MODE => of_mode!(MODE)),
+            (false, true) => with_double_mode!(mode, MODE => of_mode!(MODE | HALF)),
+        }
+    }
+
+    /// As [`Find::find`].
+    ///
+    /// # Safety
+    /// As for [`Find::find`].
+    pub(super) unsafe fn scan(
+        self,
+        walk: &Walk<'_>,
+        group: &Group,
+        candidates: &Candidates,
+        lists: [*mut u32; TARGETS],
+    ) -> [usize; TARGETS] {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.find(walk, group, 0, candidates, lists, true) }
+    }
+}
+
+/// The scans of a mode, one for each level.
+struct Scans<const MODE: Mode, const TARGETS: usize, const STORE: bool>;
+
+impl<const MODE: Mode, const TARGETS: usize, const STORE: bool> WithLevel
+    for Scans<MODE, TARGETS, STORE>
+{
+    type Output = Finder<TARGETS>;
+
+    fn at<S: Simd>(self) -> Finder<TARGETS> {
+        Finder(scan_at::<S, MODE, TARGETS, STORE>)
+    }
+}
+
+/// One of the [`Scans`].
+///
+/// # Safety
+/// As for [`Find::find`].
+unsafe fn scan_at<S: Simd, const MODE: Mode, const TARGETS: usize, const STORE: bool>(
+    walk: &Walk<'_>,
+    group: &Group,
+    first: usize,
+    candidates: &Candidates,
+    found: &mut Found<TARGETS>,
+) {
+    let task = Scan::<'_, '_, MODE, TARGETS, STORE> {
+        walk,
+        group,
+        first,
+        candidates,
+        found,
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { S::call(task) };
+}
+
+/// The scan of a group's candidates for some of its targets.
+struct Scan<'a, 'w, const MODE: Mode, const TARGETS: usize, const STORE: bool> {
+    /// The search.
+    walk: &'a Walk<'w>,
+    /// The group.
+    group: &'a Group,
+    /// The first target.
+    first: usize,
+    /// The candidates, which carry what `MODE` says.
+    candidates: &'a Candidates,
+    /// What is found.
+    found: &'a mut Found<TARGETS>,
+}
+
+impl<const MODE: Mode, const TARGETS: usize, const STORE: bool> Task
+    for Scan<'_, '_, MODE, TARGETS, STORE>
+{
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (here, lists) = (Here::<S, MODE>(PhantomData), self.found.lists);
+        // SAFETY: guaranteed by the caller of the finder.
+        self.found.counts = unsafe {
+            here.find(
+                self.walk,
+                self.group,
+                self.first,
+                self.candidates,
+                lists,
+                STORE,
+            )
+        };
+    }
+}
+
+/// Counts the neighbours and keeps none.
+#[derive(Clone, Copy)]
+struct Length(u32);
+
+impl<V: Compress> Keep<V> for Length {
+    #[inline(always)]
+    unsafe fn keep(&mut self, _: &Block<V>, _: [V; 3], _: V, _: V::Order, count: usize) {
+        self.0 += count as u32;
     }
 }

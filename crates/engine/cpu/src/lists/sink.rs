@@ -17,6 +17,9 @@ use nearfield_grid::memory::{self, Shortage};
 
 /// Takes lists as they are found, in [`STREAMS`] streams.
 pub(super) trait ListSink {
+    /// Most searches use it: it gets loops of its own for the usual modes.
+    const IS_USUAL: bool = false;
+
     /// Says that the list of `target` comes soon.
     #[inline(always)]
     fn expect(&self, _target: usize) {}
@@ -58,6 +61,8 @@ pub(super) struct Stored<'a> {
 }
 
 impl ListSink for Stored<'_> {
+    const IS_USUAL: bool = true;
+
     #[inline(always)]
     fn expect(&self, target: usize) {
         self.writer.expect(target);
@@ -130,6 +135,8 @@ impl<F: FnMut(usize, u32)> Counted<F> {
 }
 
 impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
+    const IS_USUAL: bool = true;
+
     #[inline(always)]
     fn room(&mut self, stream: usize, max: usize) -> *mut u32 {
         self.rooms.room(stream, max)

@@ -32,7 +32,7 @@ pub(crate) const LANES: usize = 16;
 /// A type and not a value: generic code over `S: Simd` is compiled once per level, and every
 /// operation on a vector is then one instruction. The level as a value chooses among the compiled
 /// versions at run time.
-pub(crate) trait Simd {
+pub(crate) trait Simd: Copy {
     /// The level as a value.
     const LEVEL: SimdLevel;
     /// Its vector of `f32`.
@@ -65,6 +65,7 @@ pub(crate) trait Task {
 macro_rules! level {
     ($(#[cfg($when:meta)])? $level:ident, $single:ty, $double:ty $(, $features:literal)?) => {
         $(#[cfg($when)])?
+        #[derive(Clone, Copy)]
         pub(crate) struct $level;
 
         $(#[cfg($when)])?
@@ -109,6 +110,29 @@ level!(
     std::arch::aarch64::float64x2_t,
     "neon"
 );
+
+/// What is chosen by the level, such as a function that is compiled for each.
+pub(crate) trait WithLevel {
+    /// What it is.
+    type Output;
+
+    /// That of a level.
+    fn at<S: Simd>(self) -> Self::Output;
+}
+
+/// What is chosen at `level`.
+#[inline(always)]
+pub(crate) fn at_level<T: WithLevel>(level: SimdLevel, of: T) -> T::Output {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512 => of.at::<Avx512>(),
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx2 => of.at::<Avx2>(),
+        #[cfg(target_arch = "aarch64")]
+        SimdLevel::Neon => of.at::<Neon>(),
+        _ => of.at::<Scalar>(),
+    }
+}
 
 /// Runs `task` compiled for `level`.
 ///

@@ -37,7 +37,9 @@
 
 use super::{
     LANES, Simd, Task,
+    level::SimdLevel,
     vector::{Compress, Vector},
+    with_level,
 };
 
 /// Maximum number of numbers that a network sorts.
@@ -79,23 +81,16 @@ impl Task for Sort<'_> {
     }
 }
 
-/// Sorts `numbers` at the level `S`; no memory is allocated.
-///
-/// # Safety
-/// The processor has the level `S`.
-#[inline(always)]
-pub(crate) unsafe fn sort_list<S: Simd>(numbers: &mut [u32]) {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        if numbers.len() <= NETWORK {
-            let room = &mut [];
-            S::call(Sort { numbers, room });
-        } else if numbers.len() <= ON_STACK {
-            let room = &mut [0; ON_STACK + LANES];
-            S::call(Sort { numbers, room });
-        } else {
-            numbers.sort_unstable();
-        }
+/// Sorts `numbers`; no memory is allocated. The processor has the level.
+pub(crate) fn sort_list(level: SimdLevel, numbers: &mut [u32]) {
+    if numbers.len() <= NETWORK {
+        let room = &mut [];
+        with_level(level, Sort { numbers, room });
+    } else if numbers.len() <= ON_STACK {
+        let room = &mut [0; ON_STACK + LANES];
+        with_level(level, Sort { numbers, room });
+    } else {
+        numbers.sort_unstable();
     }
 }
 
@@ -317,27 +312,9 @@ unsafe fn order<V: Compress, const R: usize>(v: &mut [V::Ints; R], a: usize, b: 
     unsafe { (v[a], v[b]) = (V::min_u32(v[a], v[b]), V::max_u32(v[a], v[b])) };
 }
 
-/// Sorts each of some lists, compiled for a level. The choice of the level is made once for all of
-/// them, because a list takes a few dozen nanoseconds.
-pub(crate) struct SortEach<L> {
-    /// Hands out a list, or none after the last.
-    pub(crate) lists: L,
-}
-
-impl<'a, L: Iterator<Item = &'a mut [u32]>> Task for SortEach<L> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        for list in self.lists {
-            // SAFETY: the caller guarantees the level.
-            unsafe { sort_list::<S>(list) };
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{level::SimdLevel, with_level};
     use nearfield_testkit::random::Random;
 
     /// Sorts with room and without at a level, and compares with the standard library.
@@ -356,8 +333,7 @@ mod tests {
         // The neighbours of a list in memory stay as they are.
         let mut between = [&[9, 9], numbers, &[5, 5]].concat();
         let last = between.len() - 2;
-        let lists = std::iter::once(&mut between[2..last]);
-        with_level(level, SortEach { lists });
+        sort_list(level, &mut between[2..last]);
         assert_eq!(between[2..last], expected[..], "{level:?}");
         assert!(between[..2] == [9, 9] && between[last..] == [5, 5]);
     }

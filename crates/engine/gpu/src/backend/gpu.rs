@@ -11,12 +11,14 @@
 //!
 //! # Sharing
 //!
-//! The table of GPUs in use holds weak references: the programs of a GPU are unloaded when its last
-//! backend is dropped. Opening a GPU holds the lock of the table, so two threads that start
-//! backends of one GPU compile its programs once.
+//! A GPU that was opened stays open until the process ends, with its context and programs: making
+//! them takes a fifth of a second, which a program that makes an engine for every call would pay
+//! again and again. When no backend uses it and the driver refuses work in its context, or another
+//! library has reset the device, it is opened anew. Opening a GPU holds the lock of the table, so
+//! two threads that start backends of one GPU compile its programs once.
 
 use crate::{
-    driver::{DeviceInfo, describe, open},
+    driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
     launch::{GridKernels, ShareKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
@@ -31,15 +33,15 @@ use nearfield_grid::PerProcess;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 /// One GPU, ready to work.
 ///
-/// Backends of one GPU share its context and the programs loaded there, as long as one of them
-/// lives; each has a stream of its own.
+/// Backends of one GPU share its context and the programs loaded there, which stay until the
+/// process ends; each has a stream of its own.
 #[derive(Debug)]
 pub struct GpuBackend {
     /// Context and programs of the GPU.
@@ -55,6 +57,8 @@ pub struct GpuBackend {
 pub(super) struct Shared {
     /// The device's primary context.
     pub(super) context: Arc<CudaContext>,
+    /// Which context that was: after a reset the device has another one of the same handle.
+    id: ContextId,
     /// Programs loaded there.
     pub(super) modules: Modules,
     /// Loaded with the first backend: every step sorts.
@@ -67,9 +71,9 @@ pub(super) struct Shared {
     pub(super) device: DeviceInfo,
 }
 
-/// The GPUs in use, by number. Of this process: a forked child may neither use those of its parent
-/// nor wait for a lock that a thread of the parent held.
-static IN_USE: PerProcess<Mutex<HashMap<u32, Weak<Shared>>>> = PerProcess::empty();
+/// The GPUs that were opened, by number. Of this process: a forked child may neither use those of
+/// its parent nor wait for a lock that a thread of the parent held.
+static OPENED: PerProcess<Mutex<HashMap<u32, Arc<Shared>>>> = PerProcess::empty();
 
 impl Shared {
     /// The kernels for work beside another backend, compiled when they are first asked for.
@@ -86,12 +90,15 @@ impl Shared {
         }
     }
 
-    /// GPU `device`, opened if no backend uses it yet.
+    /// GPU `device`, opened if it is not open or does not work any more.
     fn of(device: u32) -> Result<Arc<Self>, Error> {
-        let in_use = IN_USE.get_or_make(Mutex::default);
-        let mut in_use = in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = in_use.get(&device).and_then(Weak::upgrade) {
-            return Ok(shared);
+        let opened = OPENED.get_or_make(Mutex::default);
+        let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = opened.get(&device) {
+            if shared.is_there() && (Arc::strong_count(shared) > 1 || shared.works()) {
+                return Ok(shared.clone());
+            }
+            opened.remove(&device).map(Self::close);
         }
         let context = open(device)?;
         // SAFETY: a backend's work is on its one stream, which orders it; lists and fields are
@@ -103,15 +110,36 @@ impl Shared {
         let shared = Arc::new(Self {
             grid: GridKernels::load(&modules)?,
             share: OnceLock::new(),
+            id: ContextId::of(&context)?,
             context,
             modules,
             traversals: Traversals::default(),
             device: describe(device)?,
         });
-        in_use.insert(device, Arc::downgrade(&shared));
+        opened.insert(device, shared.clone());
         let DeviceInfo { name, arch, .. } = &shared.device;
         tracing::debug!(name: "gpu.device", gpu = %name, arch = %arch, number = device);
         Ok(shared)
+    }
+
+    /// Whether the device still has the context, and so the programs, of when it was opened.
+    fn is_there(&self) -> bool {
+        ContextId::of(&self.context).is_ok_and(|id| id == self.id)
+    }
+
+    /// Whether the driver takes work in the context; a kernel's fault ends that. Waits for all work
+    /// there.
+    fn works(&self) -> bool {
+        self.context.synchronize().is_ok()
+    }
+
+    /// Gives up a GPU that does not work.
+    fn close(shared: Arc<Self>) {
+        // What a reset has freed already, of a context that may be another library's now, must not
+        // be freed again.
+        if !shared.is_there() {
+            std::mem::forget(shared);
+        }
     }
 }
 

@@ -57,6 +57,24 @@ pub struct DeviceInfo {
     pub pci: String,
 }
 
+/// Tells a context from those that had or will have its handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContextId(u64);
+
+impl ContextId {
+    /// That of a context.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`] if the context was destroyed.
+    pub(crate) fn of(context: &CudaContext) -> Result<Self, Error> {
+        let mut id = 0;
+        // SAFETY: it writes one number, and knows which handles are contexts.
+        let status = unsafe { sys::cuCtxGetId(context.cu_ctx(), &mut id) }.result();
+        status.map_err(|error| Error::driver("cuCtxGetId", error))?;
+        Ok(Self(id))
+    }
+}
+
 /// Opens GPU `device`, numbered from 0.
 ///
 /// # Errors

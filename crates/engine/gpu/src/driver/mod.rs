@@ -16,5 +16,5 @@
 
 mod calls;
 
+pub(crate) use calls::{ContextId, Driver, describe, link, load, release};
 pub use calls::{DeviceInfo, find_driver, open, visible};
-pub(crate) use calls::{Driver, describe, link, load, release};

@@ -91,23 +91,12 @@ impl Lowering<'_> {
     /// The tree of a pattern that leaves values out.
     fn of_arm(&mut self, pattern: &Pat, seen: &mut Vec<TokenStream>) -> Result<TokenStream> {
         match pattern {
-            Pat::Lit(literal) => {
-                let value = self.literal_of_pattern(literal)?;
-                Ok(quote! { Pattern::Number(#value) })
-            }
-            Pat::Path(path) => {
-                let name = path
-                    .path
-                    .segments
-                    .last()
-                    .map(|last| plain_name(&last.ident));
-                let at = self.constant(name.unwrap_or_default(), path.to_token_stream());
-                Ok(quote! { Pattern::Constant(#at) })
-            }
+            Pat::Lit(literal) => self.known(&syn::Expr::Lit(literal.clone())),
+            Pat::Path(path) => self.known(&syn::Expr::Path(path.clone())),
             Pat::Range(range) => {
                 let mut end = |value: &Option<Box<syn::Expr>>| match value {
                     None => Ok(quote! { &Pattern::Any }),
-                    Some(value) => self.end_of_range(value).map(|end| quote! { &#end }),
+                    Some(value) => self.known(value).map(|end| quote! { &#end }),
                 };
                 let (from, to) = (end(&range.start)?, end(&range.end)?);
                 let closed = matches!(range.limits, RangeLimits::Closed(_));
@@ -177,8 +166,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// An end of a range in a pattern: a literal or a constant.
-    fn end_of_range(&mut self, value: &syn::Expr) -> Result<TokenStream> {
+    /// A literal or a constant: an arm, or an end of a range.
+    fn known(&mut self, value: &syn::Expr) -> Result<TokenStream> {
         match value {
             syn::Expr::Lit(literal) => {
                 let value = self.literal_of_pattern(literal)?;

@@ -53,6 +53,17 @@ pub(crate) fn counts() -> Counts {
     }
 }
 
+#[allow(dead_code, reason = "not every test resets the GPU")]
+/// Resets the GPU, as another library of the process may.
+pub(crate) fn reset() {
+    // SAFETY: as above.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        let reset = driver.get::<unsafe extern "C" fn(i32) -> u32>(b"cuDevicePrimaryCtxReset_v2");
+        assert_eq!(reset.unwrap()(0), 0);
+    }
+}
+
 /// The newest build of this package's library, beside this test.
 fn library() -> PathBuf {
     let here = env::current_exe().unwrap();

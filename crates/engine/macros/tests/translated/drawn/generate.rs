@@ -251,7 +251,7 @@ impl Maker<'_> {
             });
         }
         let gives = self.one(&Ty::ALL);
-        let name = format!("f{number}");
+        let name = format!("drawn_{number}");
         let mut body = String::new();
         for _ in 0..self.below(5) {
             self.statement(gives, 2, &mut body);

@@ -161,9 +161,15 @@ impl Maker<'_> {
             self.block(gives, depth, text);
             text.push_str(&format!("{}}}\n", self.spaces()));
         }
-        let test = self.expression(Ty::Bool, 1);
+        // Guards with statements are refused.
+        let mut test = self.expression(Ty::Bool, 1);
+        while test.0.contains(';') {
+            test = self.expression(Ty::Bool, 1);
+        }
         let bound = self.one(&["_", "other", "9.. | 3"]);
-        text.push_str(&format!("{}{bound} if {} => {{}}\n", self.spaces(), test.0));
+        text.push_str(&format!("{}{bound} if {} => {{\n", self.spaces(), test.0));
+        self.block(gives, depth, text);
+        text.push_str(&format!("{}}}\n", self.spaces()));
         text.push_str(&format!("{}_ => {{\n", self.spaces()));
         self.block(gives, depth, text);
         text.push_str(&format!("{}}}\n", self.spaces()));

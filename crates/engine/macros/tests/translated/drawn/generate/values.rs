@@ -413,7 +413,11 @@ impl Maker<'_> {
                 let mut text = format!("{{\n{}let mut {name} = {start};\n", self.spaces());
                 let (plain, mutable) = (name.clone(), true);
                 self.scope.push(Variable { name, ty, mutable });
-                let value = self.expression(ty, depth);
+                // No method is called on a number whose type is not known yet.
+                let mut value = self.expression(ty, depth);
+                if value.0.contains(&plain) && value.0.contains('.') {
+                    value = Code::atom("3".to_owned());
+                }
                 let operator = self.one(&["+=", "-=", "^=", "*=", "&="]);
                 text.push_str(&format!(
                     "{}{plain} {operator} {};\n",

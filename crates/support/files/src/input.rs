@@ -47,8 +47,8 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Refuses work that memory is too short for before it begins: libraries that draw, parse and encode
-/// end the process where memory is refused.
+/// Refuses work that memory is too short for before it begins: libraries that draw, parse and
+/// encode end the process where memory is refused.
 ///
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`] with the bytes, where the system does not grant as many at once.

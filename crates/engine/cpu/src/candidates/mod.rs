@@ -40,6 +40,7 @@ pub(crate) mod mode;
 pub(crate) mod near;
 pub(crate) mod piece;
 pub(crate) mod pieces;
+mod runs;
 pub(crate) mod scan;
 pub(crate) mod scratch;
 pub(crate) mod walk;

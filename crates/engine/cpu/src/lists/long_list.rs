@@ -17,7 +17,7 @@
 //! A list of more than 2³² − 1 entries has no count and is refused with the number. Sinks that
 //! want lengths only are served by the first walk.
 
-use super::{select::Finder, sink::ListSink, wanted::Listed};
+use super::{scans::Finder, sink::ListSink, wanted::Listed};
 use crate::{
     candidates::{
         groups::{Group, Groups},

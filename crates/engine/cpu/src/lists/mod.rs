@@ -42,6 +42,7 @@ mod long_list;
 pub(crate) mod measured;
 pub(crate) mod neighbor_lists;
 pub(crate) mod received;
+mod scans;
 mod search;
 mod select;
 mod sink;

@@ -98,7 +98,9 @@ impl Shared {
             if shared.is_there() && (Arc::strong_count(shared) > 1 || shared.works()) {
                 return Ok(shared.clone());
             }
-            opened.remove(&device).map(Self::close);
+            if let Some(shared) = opened.remove(&device) {
+                Self::close(shared);
+            }
         }
         let context = open(device)?;
         // SAFETY: a backend's work is on its one stream, which orders it; lists and fields are

@@ -146,8 +146,14 @@ impl Maker<'_> {
             ),
         };
         text.push_str(&format!("{spaces}for {} {{\n", head.replace("NAME", &name)));
+        // Its elements stay as they are where the loop borrows it.
+        let before = self.scope.clone();
+        for variable in &mut self.scope {
+            variable.mutable &= variable.name != values;
+        }
         let mutable = false;
         self.loop_body(Some(Variable { name, ty, mutable }), gives, depth, text);
+        self.scope = before;
     }
 
     /// A `match` on a number.

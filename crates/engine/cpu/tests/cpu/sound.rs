@@ -291,7 +291,7 @@ const WITHOUT_THREADS: &str = "NEARFIELD_TEST_WITHOUT_THREADS";
 #[test]
 fn threads_that_were_asked_for_and_refused_are_an_error() {
     if std::env::var_os(WITHOUT_THREADS).is_none() {
-        let name = "threads_that_were_asked_for_and_refused_are_an_error";
+        let name = "sound::threads_that_were_asked_for_and_refused_are_an_error";
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--test-threads", "1"])
             .env(WITHOUT_THREADS, "1")

@@ -1,12 +1,10 @@
 //! Sweeps and where policies settle, as plain data.
 
-mod common;
-
 use nearfield_balance::{EmulatedSpec, Policy, Traffic, tune};
 
 #[test]
 fn a_sweep_has_both_extremes_its_best_and_every_policy() {
-    let layout = common::layout(common::pool_and_spray(), 4, Traffic::LISTS);
+    let layout = crate::common::layout(crate::common::pool_and_spray(), 4, Traffic::LISTS);
     let spec: EmulatedSpec = "speed=3,bandwidth=10".parse().unwrap();
     let policies = [Policy::Model, Policy::BAND, Policy::Fraction];
     let tuning = tune(&layout, spec, &policies, 100, 120).unwrap();
@@ -38,7 +36,7 @@ fn a_sweep_has_both_extremes_its_best_and_every_policy() {
 #[cfg(feature = "serde")]
 #[test]
 fn it_becomes_json_with_the_documented_keys() {
-    let layout = common::layout(common::uniform(), 7, Traffic::SUMS);
+    let layout = crate::common::layout(crate::common::uniform(), 7, Traffic::SUMS);
     let tuning = tune(&layout, EmulatedSpec::default(), &[Policy::Model], 4, 20).unwrap();
     let json = serde_json::to_value(&tuning).unwrap();
     for key in ["theta", "share", "cpu_ms", "gpu_ms", "total_ms"] {

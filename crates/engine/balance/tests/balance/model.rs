@@ -1,8 +1,6 @@
 //! Policy `model` on random machines: speed ratios of 0.05 to 50, 1 to 60 GB/s.
 
-mod common;
-
-use common::{Run, Step, best, layouts, random_spec, settled};
+use crate::common::{Run, Step, best, layouts, random_spec, settled};
 use nearfield_balance::{
     Action, Backend, Controller, Cut, EmulatedSpec, GpuSpans, Layout, Machine, Plan, Policy, Span,
     Stage, StepTimes, Traffic,
@@ -185,8 +183,8 @@ fn a_backend_that_stalls_once_changes_nothing() {
 
 #[test]
 fn work_too_small_for_a_gpu_stays_on_the_cpu_and_slow_cpus_are_left_out() {
-    let small: Vec<_> = common::uniform().into_iter().take(300).collect();
-    let layout = common::layout(small, 2, Traffic::LISTS);
+    let small: Vec<_> = crate::common::uniform().into_iter().take(300).collect();
+    let layout = crate::common::layout(small, 2, Traffic::LISTS);
     let spec: EmulatedSpec = "speed=2,launch_us=400".parse().unwrap();
     let mut run = Run::new(Policy::Model, spec, &layout);
     let (best, single) = best(&run.machine, &layout);
@@ -195,14 +193,14 @@ fn work_too_small_for_a_gpu_stays_on_the_cpu_and_slow_cpus_are_left_out() {
     assert_eq!(steps[29].share, 1.0, "{}", story(&steps, best));
     assert!(steps[29].quiet <= single / 0.98);
 
-    let layout = common::layout(common::uniform(), 4, Traffic::SUMS);
+    let layout = crate::common::layout(crate::common::uniform(), 4, Traffic::SUMS);
     let mut run = Run::new(
         Policy::Model,
         "speed=1000,bandwidth=60".parse().unwrap(),
         &layout,
     );
     run.machine.change_speed(Backend::Cpu, 0.02);
-    let (best, single) = common::best(&run.machine, &layout);
+    let (best, single) = crate::common::best(&run.machine, &layout);
     let steps = run.steps(30);
     assert!(settled(&steps, best * 1.03) <= 8, "{}", story(&steps, best));
     assert!(steps[29].quiet <= single / 0.98, "{}", story(&steps, best));
@@ -211,7 +209,7 @@ fn work_too_small_for_a_gpu_stays_on_the_cpu_and_slow_cpus_are_left_out() {
 #[test]
 fn backends_that_slow_each_other_down_do_not_make_hybrid_a_loss() {
     // The GPU helps by a tenth, but its copies slow the CPU backend down by a third.
-    let layout = common::layout(common::uniform(), 3, Traffic::LISTS);
+    let layout = crate::common::layout(crate::common::uniform(), 3, Traffic::LISTS);
     let mut run = Run::new(
         Policy::Model,
         "speed=0.2,bandwidth=12".parse().unwrap(),
@@ -259,7 +257,7 @@ fn steps_aside_cost_less_than_1_percent() {
 #[test]
 fn an_idle_gpu_that_becomes_fast_is_noticed() {
     // A brick takes the GPU longer than everything takes the CPU backend.
-    let layout = common::layout(common::uniform(), 3, Traffic::LISTS);
+    let layout = crate::common::layout(crate::common::uniform(), 3, Traffic::LISTS);
     let mut run = Run::new(Policy::Model, "speed=0.0015".parse().unwrap(), &layout);
     let steps = run.steps(60);
     assert_eq!(steps[59].share, 1.0, "{}", story(&steps, 1.0));
@@ -286,7 +284,7 @@ fn an_idle_gpu_that_becomes_fast_is_noticed() {
 
 #[test]
 fn it_adapts_to_a_memory_that_is_too_small() {
-    let layout = common::layout(common::uniform(), 2, Traffic::LISTS);
+    let layout = crate::common::layout(crate::common::uniform(), 2, Traffic::LISTS);
     let spec: EmulatedSpec = "speed=20,bandwidth=60,memory_mib=2".parse().unwrap();
     let mut run = Run::new(Policy::Model, spec, &layout);
     let steps = run.steps(40);
@@ -303,10 +301,10 @@ fn it_adapts_to_a_memory_that_is_too_small() {
 
 #[test]
 fn it_works_with_one_brick_and_with_none() {
-    let one: Vec<_> = common::uniform().into_iter().take(1).collect();
+    let one: Vec<_> = crate::common::uniform().into_iter().take(1).collect();
     for cells in [one, Vec::new()] {
         let empty = cells.is_empty();
-        let layout: Layout = common::layout(cells, 1, Traffic::SUMS);
+        let layout: Layout = crate::common::layout(cells, 1, Traffic::SUMS);
         let mut run = Run::new(Policy::Model, EmulatedSpec::default(), &layout);
         let steps = run.steps(10);
         let best = best(&run.machine, &layout).0;
@@ -318,7 +316,7 @@ fn it_works_with_one_brick_and_with_none() {
 #[test]
 fn a_little_work_that_is_done_absurdly_fast_does_not_draw_all_of_it() {
     // A GPU that is slow, but not while it has next to nothing to do.
-    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let layout = crate::common::layout(crate::common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=0.01".parse().unwrap());
     let mut controller = Controller::new(Policy::Model).unwrap();
     let mut cuts = controller.start(&layout).cuts;
@@ -428,8 +426,8 @@ impl KernelPerCell {
 #[test]
 fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
     let points = Cloud::Clusters.points(450_000, 1).into_iter();
-    let cells = common::binned(points.map(|point| point.map(f64::from)));
-    let layout = common::layout(cells, 2, Traffic::SUMS);
+    let cells = crate::common::binned(points.map(|point| point.map(f64::from)));
+    let layout = crate::common::layout(cells, 2, Traffic::SUMS);
     for (seed, guessed) in (0..24).zip([0.1, 1.0, 10.0].into_iter().cycle()) {
         let mut machine = KernelPerCell {
             guessed,
@@ -468,7 +466,7 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
 fn a_backend_that_needs_long_before_it_begins_beside_the_other_does_not_alone() {
     // Beside the GPU the CPU backend sorts and waits for four fifths of what all of the work takes
     // it alone. Alone its times vary, which says nothing about what it would take beside the GPU.
-    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let layout = crate::common::layout(crate::common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=0.5".parse().unwrap());
     let all = Plan::new(&layout, &layout.cuts(layout.highest())).unwrap();
     let alone = machine.quiet(&layout, &all).total_ms();
@@ -512,7 +510,7 @@ fn a_gpu_that_works_piece_by_piece_is_not_taken_for_one_that_changes() {
     // As where results are copied back in pieces: what a piece waits for is put down to its first
     // subregions.
     const PIECE: usize = 4;
-    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let layout = crate::common::layout(crate::common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=1.5,jitter=0.03".parse().unwrap());
     let mut controller = Controller::new(Policy::Model).unwrap();
     let mut cuts = controller.start(&layout).cuts;

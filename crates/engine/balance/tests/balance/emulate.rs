@@ -1,7 +1,5 @@
 //! Emulated machines: their description, their clock, their faults.
 
-mod common;
-
 use nearfield_balance::{
     Backend, EmulatedSpec, Fault, FaultAt, Layout, Machine, Plan, Span, Traffic,
 };
@@ -15,7 +13,7 @@ fn machine(text: &str) -> Machine {
 }
 
 fn lists() -> Layout {
-    common::layout(common::uniform(), 3, Traffic::LISTS)
+    crate::common::layout(crate::common::uniform(), 3, Traffic::LISTS)
 }
 
 #[test]
@@ -28,7 +26,7 @@ fn descriptions_are_read_and_printed() {
     for spec in [
         EmulatedSpec::default(),
         "fail=lost@0, speed = 0.1".parse().unwrap(),
-        common::random_spec(5),
+        crate::common::random_spec(5),
     ] {
         assert_eq!(spec.to_string().parse(), Ok(spec));
     }

@@ -1,9 +1,7 @@
 //! Calls that fail on one rank, or come in an order that leaves messages behind, do not change what
 //! later calls find.
 
-mod common;
-
-use common::{at, dealt, neighbors_by_id, on_ranks, within};
+use crate::common::{at, dealt, neighbors_by_id, on_ranks, within};
 use nearfield::{Pair, PairKernel, RadiusRule};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::Transport};
 use nearfield_testkit::Cloud;

@@ -1,8 +1,6 @@
 //! The SPH solver on ranks as threads: sums, moments and errors of the whole.
 
-mod common;
-
-use common::Counting;
+use crate::common::Counting;
 use glam::Vec3;
 use nearfield_ranks::{
     RankedEngine,

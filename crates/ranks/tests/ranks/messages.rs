@@ -1,11 +1,9 @@
 //! How many messages a step takes: one agreement for each call, and messages between neighbouring
 //! ranks only.
 
-mod common;
-
 use std::collections::HashSet;
 
-use common::{Counting, on_ranks, within};
+use crate::common::{Counting, on_ranks, within};
 use nearfield::kernels::SphDensity;
 use nearfield_ranks::{Error, RankedEngine, transport::Transport};
 

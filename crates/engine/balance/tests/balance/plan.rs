@@ -1,7 +1,5 @@
 //! Every point is worked on exactly once by exactly one backend, and the halo is complete.
 
-mod common;
-
 use nearfield_balance::{
     Backend, Bricks, CellLoad, Cut, Error, ErrorKind, Layout, Neighbourhood, Plan, RowOffset,
     Stage, Ties, Traffic,
@@ -234,7 +232,7 @@ proptest! {
 
 #[test]
 fn the_extremes_leave_a_backend_idle() {
-    for (name, layout) in common::layouts() {
+    for (name, layout) in crate::common::layouts() {
         let all = layout.bricks().work();
         for (theta, idle) in [
             (0.0, Backend::Cpu),
@@ -257,7 +255,7 @@ fn the_extremes_leave_a_backend_idle() {
 
 #[test]
 fn subregions_hold_about_the_same_work() {
-    for (name, layout) in common::layouts() {
+    for (name, layout) in crate::common::layouts() {
         let count = layout.subregions().len();
         assert_eq!(count, 32, "{name}");
         let mean = layout.bricks().work() as f64 / count as f64;
@@ -278,7 +276,7 @@ fn subregions_hold_about_the_same_work() {
 
 #[test]
 fn a_uniform_cloud_is_split_as_finely_as_it_has_bricks() {
-    let layout = common::layout(common::uniform(), 2, Traffic::SUMS);
+    let layout = crate::common::layout(crate::common::uniform(), 2, Traffic::SUMS);
     let share = |theta: f64| Plan::new(&layout, &layout.cuts(theta)).unwrap().share();
     let shares: Vec<f64> = (0..=200).map(|n| share(60.0 + n as f64 / 50.0)).collect();
     // All whole bricks hold 64 points, so everything happens between 63 and 64.
@@ -347,7 +345,7 @@ fn bricks_of_an_octave_go_over_in_brick_order() {
 
 #[test]
 fn the_halo_of_a_half_split_is_a_thin_layer() {
-    let layout = common::layout(common::uniform(), 1, Traffic::SUMS);
+    let layout = crate::common::layout(crate::common::uniform(), 1, Traffic::SUMS);
     let half = layout.subregions().len() / 2;
     let cuts: Vec<Cut> = (0..layout.subregions().len())
         .map(|s| if s < half { Cut::ALL } else { Cut::NONE })
@@ -362,7 +360,7 @@ fn the_halo_of_a_half_split_is_a_thin_layer() {
 
 #[test]
 fn device_bytes_count_all_sources_and_three_results() {
-    let layout = common::layout(common::uniform(), 2, Traffic::LISTS);
+    let layout = crate::common::layout(crate::common::uniform(), 2, Traffic::LISTS);
     let plan = Plan::new(&layout, &layout.cuts(0.0)).unwrap();
     let upload: f64 = plan.stages().iter().map(|stage| stage.upload).sum();
     assert_eq!(upload, 12.0 * 8.0 * 28f64.powi(3));
@@ -374,7 +372,7 @@ fn device_bytes_count_all_sources_and_three_results() {
 
 #[test]
 fn bad_input_is_named() {
-    let layout = common::layout(common::uniform(), 4, Traffic::SUMS);
+    let layout = crate::common::layout(crate::common::uniform(), 4, Traffic::SUMS);
     let error = Plan::new(&layout, &[Cut::NONE; 3]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -386,7 +384,7 @@ fn bad_input_is_named() {
 
 #[test]
 fn no_points_make_an_empty_plan() {
-    let layout = common::layout(Vec::new(), 4, Traffic::SUMS);
+    let layout = crate::common::layout(Vec::new(), 4, Traffic::SUMS);
     let plan = Plan::new(&layout, &layout.cuts(3.0)).unwrap();
     assert!(plan.stages().is_empty() && plan.order().is_empty());
     assert_eq!(plan.share(), 0.0);

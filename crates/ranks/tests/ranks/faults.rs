@@ -1,9 +1,7 @@
 //! Bad input and lost ranks: the same error on every rank, no hang, and an engine that is usable
 //! after what it refused.
 
-mod common;
-
-use common::{on_ranks, within};
+use crate::common::{on_ranks, within};
 use nearfield::{Device, ListKind, Pair, PairKernel, RadiusRule, kernels::SphDensity};
 use nearfield_ranks::{
     Error, ErrorKind, PointOfRank, RankedEngine,

@@ -1,8 +1,6 @@
 //! Points of one set travel while the halo of another is under way.
 
-mod common;
-
-use common::{on_ranks, within};
+use crate::common::{on_ranks, within};
 use nearfield_ranks::{RankedEngine, transport::Transport};
 
 /// Points of a sheet, all given by rank 0.

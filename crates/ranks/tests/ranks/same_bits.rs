@@ -1,9 +1,9 @@
 //! Lists and deterministic sums have the same bits on any number of ranks as in one engine, for all
 //! conformance cases.
 
-mod common;
-
-use common::{Precise, Uneven, add_sets, at, dealt, fields, many, on_ranks, one_engine, within};
+use crate::common::{
+    Precise, Uneven, add_sets, at, dealt, fields, many, on_ranks, one_engine, within,
+};
 use nearfield_ranks::Error;
 use nearfield_testkit::{
     conformance::{Case, Level},
@@ -129,7 +129,7 @@ fn lists_and_sums_in_double_have_the_bits_of_one_engine() {
     within(1200, || all_cases::<f64>(Level::Quick));
 }
 
-/// `cargo test --release -p nearfield-ranks --test same_bits -- --ignored full`
+/// `cargo test --release -p nearfield-ranks --test ranks -- --ignored full`
 #[test]
 #[ignore = "takes many minutes: the full set of cases"]
 fn full_cases_have_the_bits_of_one_engine() {
@@ -139,7 +139,7 @@ fn full_cases_have_the_bits_of_one_engine() {
     });
 }
 
-/// `cargo test --release -p nearfield-ranks --test same_bits -- --ignored hangs`
+/// `cargo test --release -p nearfield-ranks --test ranks -- --ignored hangs`
 #[test]
 #[ignore = "takes many minutes: the cases fifty times"]
 fn no_run_of_twelve_ranks_hangs() {

@@ -1,16 +1,13 @@
 //! Ranks as threads keep to the protocol of transports, and each learns what became of the others.
 
-mod common;
-mod protocol;
-
-use common::{Counting, within};
+use crate::common::{Counting, within};
 use nearfield_ranks::transport::{Fault, FaultCause, Tag, Transport, threads};
 use std::sync::Arc;
 
 #[test]
 fn ranks_as_threads_keep_to_the_protocol() {
     within(60, || {
-        for case in &protocol::CASES {
+        for case in &crate::protocol::CASES {
             for ranks in [1, 2, 3, 5, 12] {
                 if ranks >= case.min_ranks {
                     let ended = threads::run(ranks, |transport| (case.run)(Box::new(transport)));

@@ -1,8 +1,6 @@
 //! What policies other than `model` do, and what all of them have in common.
 
-mod common;
-
-use common::{Run, best, layouts, random_spec};
+use crate::common::{Run, best, layouts, random_spec};
 use nearfield_balance::{
     Action, Backend, Controller, Cut, EmulatedSpec, ErrorKind, GpuSpans, Layout, Plan, Policy,
     Span, StepTimes, Traffic,
@@ -17,7 +15,7 @@ const POLICIES: [Policy; 4] = [
 ];
 
 fn layout() -> Layout {
-    common::layout(common::uniform(), 2, Traffic::LISTS)
+    crate::common::layout(crate::common::uniform(), 2, Traffic::LISTS)
 }
 
 /// Times of a plan in which both backends take as long as told, evenly over their subregions.
@@ -147,8 +145,8 @@ fn below_the_band_the_cpu_is_given_what_is_predicted_to_fit_and_no_more() {
 #[test]
 fn a_step_that_would_leave_the_band_is_not_made() {
     // So few bricks that the smallest step is too large.
-    let cells: Vec<_> = common::uniform().into_iter().take(28).collect();
-    let layout = common::layout(cells, 14, Traffic::LISTS);
+    let cells: Vec<_> = crate::common::uniform().into_iter().take(28).collect();
+    let layout = crate::common::layout(cells, 14, Traffic::LISTS);
     assert_eq!(layout.bricks().as_slice().len(), 2);
     let cuts = [Cut::ALL, Cut::NONE];
     let decision = band(&layout, &cuts, 0.79, 1.0);
@@ -182,7 +180,7 @@ fn the_band_ends_inside_the_band_and_stays() {
             let mut run = Run::new(Policy::BAND, random_spec(seed), &layout);
             let (best, single) = best(&run.machine, &layout);
             let steps = run.steps(150);
-            let moved = |steps: &[common::Step]| {
+            let moved = |steps: &[crate::common::Step]| {
                 steps
                     .iter()
                     .filter(|step| step.action == Action::Move)
@@ -329,7 +327,7 @@ fn every_decision_gives_a_reason_with_numbers() {
 #[test]
 fn layouts_may_change_between_steps() {
     let (coarse, fine) = (
-        common::layout(common::uniform(), 14, Traffic::LISTS),
+        crate::common::layout(crate::common::uniform(), 14, Traffic::LISTS),
         layout(),
     );
     for policy in POLICIES {
@@ -351,7 +349,7 @@ fn layouts_may_change_between_steps() {
 fn a_new_layout_of_points_that_moved_a_little_is_divided_as_before() {
     let [even, one, two] = [1, 3, 4].map(|seed| {
         let mut random = Random::new(seed);
-        let mut cells = common::uniform();
+        let mut cells = crate::common::uniform();
         for cell in &mut cells {
             // A lattice has the same number everywhere until it melts.
             let points = match seed {
@@ -360,7 +358,7 @@ fn a_new_layout_of_points_that_moved_a_little_is_divided_as_before() {
             };
             (cell.targets, cell.sources) = (points, points);
         }
-        common::layout(cells, 2, Traffic::LISTS)
+        crate::common::layout(cells, 2, Traffic::LISTS)
     });
     for policy in POLICIES {
         let melting = !matches!(policy, Policy::Fixed { .. });

@@ -1,8 +1,6 @@
 //! Queries, another radius, times of a step, and domains that follow the times of the ranks.
 
-mod common;
-
-use common::{at, dealt, on_ranks, within};
+use crate::common::{at, dealt, on_ranks, within};
 use nearfield::{Engine, ListOrder, RadiusRule, kernels::SphDensity};
 use nearfield_ranks::{Error, ErrorKind, RankedEngine, RankedSet, transport::Transport};
 use nearfield_testkit::Cloud;

@@ -1,8 +1,6 @@
 //! Points and ranks that go badly together: empty ranks, more ranks than bricks, points on corners.
 
-mod common;
-
-use common::{dealt, neighbors_by_id, on_ranks, within};
+use crate::common::{dealt, neighbors_by_id, on_ranks, within};
 use nearfield::{Engine, ListOrder};
 use nearfield_ranks::{Error, RankedEngine, RankedSet, transport::threads::ThreadTransport};
 use nearfield_testkit::{Cloud, random};
@@ -16,7 +14,7 @@ fn engine(
 ) -> Result<(RankedEngine, RankedSet), Error> {
     let mut engine = RankedEngine::builder(radius).threads(1).build(transport)?;
     let ids: Vec<u64> = mine.iter().map(|index| *index as u64).collect();
-    let set = engine.add_point_set(&common::at(points, mine), Some(&ids))?;
+    let set = engine.add_point_set(&crate::common::at(points, mine), Some(&ids))?;
     Ok((engine, set))
 }
 
@@ -193,7 +191,7 @@ fn space_is_divided_anew_by_the_work_there_is() {
             let rank = nearfield_ranks::transport::Transport::rank(&transport);
             let mine = dealt(even.len(), rank, 4);
             let (mut engine, set) = engine(transport, 1.5, &even, &mine)?;
-            engine.update(set, &common::at(&dense, &mine))?;
+            engine.update(set, &crate::common::at(&dense, &mine))?;
             let before = owned_pairs(&mut engine, set)?;
             engine.rebalance()?;
             let after = owned_pairs(&mut engine, set)?;
@@ -246,7 +244,7 @@ fn a_moving_cloud_migrates_and_stays_exact() {
                 one.update(set, &positions).unwrap();
                 one.find_neighbors().unwrap();
                 let lists = one.neighbors(set, set).unwrap().to_csr().unwrap();
-                let sums = one.traverse(&common::Uneven, set, set);
+                let sums = one.traverse(&crate::common::Uneven, set, set);
                 let masses: Vec<f32> = (0..start.len()).map(|k| 1.0 + k as f32 * 0.01).collect();
                 let sums = sums.targets(&masses).sources((&velocities, &masses));
                 steps.push((lists, sums.over_lists().run().unwrap()));
@@ -257,8 +255,8 @@ fn a_moving_cloud_migrates_and_stays_exact() {
                 let mut engine = builder.build::<f32>(transport)?;
                 let mine = dealt(start.len(), engine.rank(), ranks);
                 let ids: Vec<u64> = mine.iter().map(|index| *index as u64).collect();
-                let mut positions = common::at(&start, &mine);
-                let mut moving = common::at(&velocities, &mine);
+                let mut positions = crate::common::at(&start, &mine);
+                let mut moving = crate::common::at(&velocities, &mine);
                 let set = engine.add_point_set(&positions, Some(&ids))?;
                 for (number, (lists, sums)) in steps.iter().enumerate() {
                     step(&mut positions, &moving);
@@ -282,7 +280,7 @@ fn a_moving_cloud_migrates_and_stays_exact() {
                         assert!(list.eq(found.of(k).iter().copied()), "step {number}");
                     }
                     let masses: Vec<f32> = ids.iter().map(|id| 1.0 + *id as f32 * 0.01).collect();
-                    let found = engine.traverse(&common::Uneven, set, set);
+                    let found = engine.traverse(&crate::common::Uneven, set, set);
                     let found = found.targets(&masses).sources((&moving, &masses)).run()?;
                     for (k, id) in ids.iter().map(|id| *id as usize).enumerate() {
                         let (found, sum) = (found[k], sums[id]);

@@ -1,0 +1,10 @@
+//! Policies, plans and thresholds over machines that are computed.
+
+mod common;
+
+mod emulate;
+mod model;
+mod plan;
+mod policies;
+mod tune;
+mod work;

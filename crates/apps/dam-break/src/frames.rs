@@ -65,10 +65,13 @@ const MAX_UNFINISHED: usize = 64;
 /// Bytes that a thread takes to draw a frame.
 const DRAWING: usize = 45 << 20;
 
-/// The memory that a thread takes to draw a frame, kept for it while it draws none: what draws and
-/// encodes pictures would end the process where it is refused.
-fn room() -> Result<Vec<u8>, Shortage> {
-    with_room(DRAWING, "drawing a frame (--pieces draws none)")
+/// Bytes of the scenery, which the first frame draws for all.
+const SCENERY: usize = 24 << 20;
+
+/// Memory to draw in, kept by those who draw while they do not: what draws and encodes pictures
+/// would end the process where it is refused.
+fn room(bytes: usize) -> Result<Vec<u8>, Shortage> {
+    with_room(bytes, "drawing a frame (--pieces draws none)")
 }
 
 /// Writes frames of one run into a directory, on threads of its own beside the solver.
@@ -100,7 +103,7 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
-        let rooms = (0..threads.min(MAX_DRAWN)).map(|_| room());
+        let rooms = (0..threads.min(MAX_DRAWN)).map(|_| room(DRAWING));
         let rooms: Vec<Vec<u8>> = rooms.collect::<Result<_, _>>()?;
         let refused = |reason| ErrorKind::Threads { threads, reason };
         let pool = rayon::ThreadPoolBuilder::new()
@@ -114,6 +117,7 @@ impl Frames {
             scene: scene.clone(),
             strip: Mutex::default(),
             drawn: AtomicUsize::new(0),
+            scenery: Mutex::new(Some(room(SCENERY)?)),
         };
         for index in 0..first {
             let path = writer.path(index, "png");
@@ -131,12 +135,12 @@ impl Frames {
         let (waiting, frames) = crossbeam_channel::unbounded();
         let (done, results) = crossbeam_channel::unbounded();
         let brush = Brush::default();
-        for (index, room) in rooms.into_iter().enumerate() {
+        for (index, kept) in rooms.into_iter().enumerate() {
             let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.beside());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
-            let begun = thread.spawn(move || writer.write_all(brush, room, &frames, &done, &pool));
+            let begun = thread.spawn(move || writer.write_all(brush, kept, &frames, &done, &pool));
             begun.map_err(|error| refused(error.to_string()))?;
         }
         Ok(Self {
@@ -223,6 +227,8 @@ struct Writer {
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
     drawn: AtomicUsize,
+    /// Memory of the scenery, until it is drawn.
+    scenery: Mutex<Option<Vec<u8>>>,
 }
 
 impl Writer {
@@ -250,7 +256,7 @@ impl Writer {
     fn write_all(
         &self,
         mut brush: Brush,
-        room: Vec<u8>,
+        kept: Vec<u8>,
         frames: &Receiver<(usize, PendingMoment)>,
         done: &Sender<Outcome>,
         pool: &ThreadPool,
@@ -258,7 +264,7 @@ impl Writer {
         // Its only thread is this one, so loops outside of `pool` run here.
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
         let alone = alone.use_current_thread().build();
-        let mut kept = Some(room);
+        let mut kept = Some(kept);
         for (index, moment) in frames {
             let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
             let few = 2 * (frames.len() + drawn) <= pool.current_num_threads();
@@ -268,12 +274,14 @@ impl Writer {
                     return Err(ErrorKind::Threads { threads, reason }.into());
                 }
                 let moment = moment.wait()?;
-                drop(kept.take().map_or_else(self::room, Ok)?);
+                let drawing = || room(DRAWING.saturating_sub(brush.bytes()));
+                drop(kept.take().map_or_else(drawing, Ok)?);
+                drop((self.scenery.lock().unwrap_or_else(PoisonError::into_inner)).take());
                 let mut write = || self.write(index, &moment, &mut brush);
                 if few { pool.install(write) } else { write() }
             }));
             self.drawn.fetch_sub(1, Ordering::Relaxed);
-            kept = self::room().ok();
+            kept = room(DRAWING.saturating_sub(brush.bytes())).ok();
             let outcome = written.unwrap_or_else(|_| {
                 let path = self.path(index, "*");
                 Err(Error::output(&path, "the thread that wrote it panicked"))

@@ -20,6 +20,14 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as Unix has 
 DENSE = 400_000
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A shell starts what runs in its background deaf to Ctrl-C, and Python leaves that so."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+
 def interrupted(work, after):
     """Seconds from a signal to the KeyboardInterrupt that ends the work."""
     sent = []
@@ -89,7 +97,8 @@ def test_handlers_run_during_a_call_and_may_use_other_engines():
 def test_a_program_ends_by_ctrl_c():
     program = textwrap.dedent(
         f"""
-        import nearfield, numpy as np
+        import nearfield, numpy as np, signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         points = np.random.default_rng(1).random(({DENSE}, 3)).astype(np.float32)
         print("ready", flush=True)
         engine = nearfield.Engine(2.0)

@@ -112,6 +112,33 @@ fn files_are_read_or_refused_in_any_address_space() {
     assert!(done[0] > 2 && done[1] > 2, "{done:?}");
 }
 
+/// Records and reports grow with a trace.
+#[test]
+fn traces_are_read_or_refused_in_any_address_space() {
+    let place = Workplace::new();
+    let bench = "bench --cloud lattice --points 1e3 --device cpu --threads 2 --repetitions 3000 \
+                 --trace t.jsonl";
+    place.run(&words(bench));
+    for task in ["summary t.jsonl", "report t.jsonl --output r.html"] {
+        let line = format!("trace {task}");
+        let args = words(&line);
+        let mut done = [0; 2];
+        for megabytes in (34..90).step_by(4) {
+            let output = within(&place, megabytes, &args);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code();
+            let refused = code == Some(1) && errors.contains("bytes are needed for");
+            assert!(
+                code == Some(0) || refused,
+                "{task}, {megabytes} MB: {}: {errors}",
+                output.status
+            );
+            done[usize::from(refused)] += 1;
+        }
+        assert!(done[0] > 2 && done[1] > 0, "{task}: {done:?}");
+    }
+}
+
 #[test]
 fn lists_that_do_not_fit_are_refused_with_the_bytes() {
     let place = Workplace::new();

@@ -22,6 +22,9 @@ const SCRIPTS: [&str; 5] = [
     include_str!("page.js"),
 ];
 
+/// Bytes of memory for a step in the report: three copies of its text, of about a kilobyte.
+const STEP_BYTES: usize = 4096;
+
 /// Most steps that are shown one by one; the summary is of all.
 const MAX_STEPS: usize = 50_000;
 /// Most occupancies, evenly taken.
@@ -60,9 +63,10 @@ struct Line {
 /// Writes the page.
 ///
 /// # Errors
-/// What `to` says.
+/// What `to` says, and [`io::ErrorKind::OutOfMemory`] with the bytes.
 pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<()> {
     let steps = analysis.rows.len().min(MAX_STEPS);
+    nearfield_files::ask_for_memory((1 << 20) + STEP_BYTES * steps, "the report")?;
     let bars = bars::collect(analysis, steps);
     let data = Data {
         summary: &analysis.summary,

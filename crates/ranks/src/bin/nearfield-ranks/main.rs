@@ -219,13 +219,17 @@ fn dam_break(task: &DamBreak, mut transport: MpiTransport) -> Result<String, Fai
         threads => threads,
     };
     let rank = transport.rank();
+    let clash_of = |args: &dam_break::Args| {
+        let mut plan = nearfield_files::Plan::default();
+        nearfield_dam_break::files(&args.run, &mut plan);
+        plan.check().err().map(|clash| clash.to_string())
+    };
+    // Of the files as they were named, and of all ranks, because each has a trace of its own.
+    let mut clash = clash_of(&args);
     if transport.ranks() > 1 {
         args.run.trace = args.run.trace.map(|path| of_rank(&path, rank));
+        clash = clash.or_else(|| clash_of(&args));
     }
-    // Of all ranks, because each has a trace of its own.
-    let mut plan = nearfield_files::Plan::default();
-    nearfield_dam_break::files(&args.run, &mut plan);
-    let clash = plan.check().err().map(|clash| clash.to_string());
     let all = transport.gather(clash.unwrap_or_default().as_bytes())?;
     if let Some(clash) = all.iter().find(|clash| !clash.is_empty()) {
         return Err(Failure::Usage(String::from_utf8_lossy(clash).into_owned()));

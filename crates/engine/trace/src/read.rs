@@ -20,8 +20,7 @@ use std::{
 /// read may be sixteen times as long.
 const LONGEST: u64 = 1 << 20;
 
-/// Bytes of memory that a byte of a trace may take, in records, vectors that double, analysis and
-/// report: about twice what was measured.
+/// Bytes of memory that a byte of a trace may take, in records, vectors that double, and analysis.
 const PER_BYTE: usize = 4;
 
 /// Damage of a trace that could be read all the same.

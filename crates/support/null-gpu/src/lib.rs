@@ -17,7 +17,7 @@ use std::{
     ptr,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -31,6 +31,7 @@ const SUCCESS: Status = 0;
 const INVALID_VALUE: Status = 1;
 const OUT_OF_MEMORY: Status = 2;
 const NOT_FOUND: Status = 500;
+const ILLEGAL_ADDRESS: Status = 700;
 
 /// Calls so far.
 #[derive(Debug, Default)]
@@ -247,6 +248,32 @@ pub extern "C" fn cuDevicePrimaryCtxReset_v2(_device: c_int) -> Status {
     SUCCESS
 }
 
+/// Whether a kernel has failed: the context answers no more, until nobody holds it.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Ends the context as a kernel's fault does.
+#[unsafe(no_mangle)]
+pub extern "C" fn nullGpuFail() {
+    FAILED.store(true, Ordering::Relaxed);
+}
+
+/// As in the CUDA driver: half of the memory is free.
+///
+/// # Safety
+/// Both are places for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> Status {
+    if FAILED.load(Ordering::Relaxed) {
+        return ILLEGAL_ADDRESS;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        free.write(32 << 30);
+        total.write(64 << 30);
+    }
+    SUCCESS
+}
+
 /// The context, held once more.
 fn retained() -> Handle {
     CONTEXTS.fetch_add(1, Ordering::Relaxed);
@@ -256,7 +283,9 @@ fn retained() -> Handle {
 /// As in the CUDA driver.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> Status {
-    CONTEXTS.fetch_sub(1, Ordering::Relaxed);
+    if CONTEXTS.fetch_sub(1, Ordering::Relaxed) == 1 {
+        FAILED.store(false, Ordering::Relaxed);
+    }
     SUCCESS
 }
 

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{counts, on_null_gpu, reset};
+use common::{answers, counts, fail, on_null_gpu, reset};
 use nearfield::{
     Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
     lists::VerletLists,
@@ -34,6 +34,23 @@ fn points() -> Vec<[f32; 3]> {
     (0..8000)
         .map(|k| [k % 20, k / 20 % 20, k / 400].map(|x| x as f32))
         .collect()
+}
+
+#[test]
+fn a_gpu_that_a_kernel_ended_is_opened_anew_when_nobody_uses_it() {
+    on_null_gpu("failed_gpu");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn failed_gpu() {
+    let engine = || Engine::builder(1.5).device(GPU).build().unwrap();
+    drop(engine());
+    fail();
+    // Were the old context kept, the driver would still refuse to answer in it.
+    drop(engine());
+    assert_eq!(counts().contexts, 1);
+    assert!(answers(), "the context is a new one");
 }
 
 #[test]

@@ -133,28 +133,30 @@ impl Walk<'_> {
         slots: &Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Shortage> {
-        let mut itself = Ok(None);
-        let to = &mut itself;
-        let walk = self;
         if has(self.mixed_mode(), RADII) {
-            let task = GatherMixed::<'_, RADII> {
-                walk,
-                mixing,
-                slots,
-                scratch,
-                itself: to,
-            };
-            with_level(level, task);
+            self.gather_mixed_of::<RADII>(level, mixing, slots, scratch)
         } else {
-            let task = GatherMixed::<'_, 0> {
-                walk,
-                mixing,
-                slots,
-                scratch,
-                itself: to,
-            };
-            with_level(level, task);
+            self.gather_mixed_of::<0>(level, mixing, slots, scratch)
         }
+    }
+
+    /// As [`gather_mixed`](Self::gather_mixed); `MODE` says whether sources have radii.
+    fn gather_mixed_of<const MODE: Mode>(
+        &self,
+        level: SimdLevel,
+        mixing: &Mixing,
+        slots: &Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<usize>, Shortage> {
+        let mut itself = Ok(None);
+        let task = GatherMixed::<'_, MODE> {
+            walk: self,
+            mixing,
+            slots,
+            scratch,
+            itself: &mut itself,
+        };
+        with_level(level, task);
         itself
     }
 

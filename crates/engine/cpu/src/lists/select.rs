@@ -6,8 +6,8 @@
 //! The loops for half lists, image vectors and radii are compiled separately
 //! ([`crate::candidates::mode`]), so a plain search has none of their operations. Those of the
 //! usual modes are part of the loop over groups ([`Here`]) where the sink asks for it, which saves
-//! a tenth of the time of short lists; the others are functions of their own ([`Finder`]), which
-//! all sinks share.
+//! some hundredths of the time; the others are functions of their own ([`Finder`]), which all sinks
+//! share.
 //!
 //! # Streams
 //!

@@ -129,10 +129,10 @@ impl Shared {
         ContextId::of(&self.context).is_ok_and(|id| id == self.id)
     }
 
-    /// Whether the driver takes work in the context; a kernel's fault ends that. Waits for all work
-    /// there.
+    /// Whether the driver answers in the context, which a kernel's fault ends. Waits for nothing:
+    /// the context is that of other libraries too, whose work may take long.
     fn works(&self) -> bool {
-        self.context.synchronize().is_ok()
+        self.context.mem_get_info().is_ok()
     }
 
     /// Gives up a GPU that does not work.

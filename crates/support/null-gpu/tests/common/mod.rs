@@ -64,6 +64,31 @@ pub(crate) fn reset() {
     }
 }
 
+#[allow(dead_code, reason = "not every test ends a context")]
+/// Ends the context as a kernel's fault does.
+pub(crate) fn fail() {
+    // SAFETY: as above.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        driver
+            .get::<unsafe extern "C" fn()>(b"nullGpuFail")
+            .unwrap()();
+    }
+}
+
+#[allow(dead_code, reason = "not every test ends a context")]
+/// Whether the driver answers.
+pub(crate) fn answers() -> bool {
+    let (mut free, mut total) = (0usize, 0usize);
+    // SAFETY: as above; both are places for a number.
+    unsafe {
+        type MemGetInfo = unsafe extern "C" fn(*mut usize, *mut usize) -> u32;
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        let ask = driver.get::<MemGetInfo>(b"cuMemGetInfo_v2").unwrap();
+        ask(&mut free, &mut total) == 0
+    }
+}
+
 /// The newest build of this package's library, beside this test.
 fn library() -> PathBuf {
     let here = env::current_exe().unwrap();

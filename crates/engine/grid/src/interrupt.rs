@@ -156,6 +156,17 @@ pub fn interruptible<R>(check: impl Fn() -> bool + 'static, work: impl FnOnce() 
 
 /// Does `work` on the workers of `pool`, and calls the check meanwhile, if there is one.
 pub(crate) fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    let (mut work, mut done) = (Some(work), None);
+    install_object(pool, &mut || done = work.take().map(|work| work()));
+    match done {
+        Some(done) => done,
+        // The pool runs the function it is given, and panics when that does.
+        None => unreachable!("the work has neither ended nor panicked"),
+    }
+}
+
+/// As [`install`], compiled once for all work.
+fn install_object(pool: &ThreadPool, work: &mut (dyn FnMut() + Send)) {
     let stop = Stop::current();
     let here = stop.clone();
     let work = move || stop.scope(work);
@@ -164,25 +175,18 @@ pub(crate) fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Sen
     if rayon::current_thread_index().is_some() || !has_check().unwrap_or_default() {
         return pool.install(work);
     }
-    let mut done = None;
     pool.in_place_scope(|scope| {
         let (at_work, ended) = channel::<()>();
-        let done = &mut done;
         // The only task, so a worker begins it as soon as it would one that is installed.
         scope.spawn(move |_| {
             // Dropped at the end, also by a panic.
             let _at_work = at_work;
-            *done = Some(work());
+            work();
         });
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
             here.check();
         }
     });
-    match done {
-        Some(done) => done,
-        // A scope waits for the tasks it has spawned, and panics when one of them does.
-        None => unreachable!("the work has neither ended nor panicked"),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! PoolLoops on the workers of the pool that the calling thread belongs to, and on no others.
+//! Loops on the workers of the pool that the calling thread belongs to, and on no others.
 //!
 //! Rayon's own loops start the process's global pool when they are begun on a thread of no pool.
 //! That pool has as many threads as the machine has cores, whatever the caller asked for, and a
@@ -10,9 +10,16 @@
 //!
 //! # How
 //!
-//! A parallel iterator of rayon can also be run on the calling thread, through its producer,
-//! without touching any pool. [`PoolLoops`] does that wherever the calling thread belongs to no
-//! pool. Only loops of known length have it, which are all that this project uses.
+//! A loop is cut into parts of consecutive items, through rayon's producer of them, and [`tasks`]
+//! does the parts: on the workers of the pool, or one after another on the calling thread without
+//! touching any pool. Only loops of known length can be cut so, which are all that this project
+//! uses.
+//!
+//! `tasks` takes a trait object, so what deals work out to the threads is compiled once. Rayon's
+//! own loops compile it again for every loop, three times each, which took more machine code than
+//! all sorting and searching of this crate. Rayon cuts a loop further where a thread has nothing
+//! to do; here a loop has a fixed number of parts for each thread ([`PARTS_PER_THREAD`]), or parts
+//! as short as `with_max_len` says.
 //!
 //! # Threads of a pool
 //!
@@ -20,11 +27,24 @@
 //! nested loops use the same workers.
 
 use rayon::iter::{
-    IndexedParallelIterator,
+    IndexedParallelIterator, IntoParallelIterator, ParallelIterator,
     plumbing::{Producer, ProducerCallback},
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::{cell::Cell, env, num::NonZero, thread};
+use std::{
+    cell::Cell,
+    env,
+    mem::MaybeUninit,
+    num::NonZero,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// Parts of a loop for each thread, so that a thread that begins late does not hold up the others.
+const PARTS_PER_THREAD: usize = 4;
 
 thread_local! {
     /// True while loops stay on this thread even where it belongs to a pool.
@@ -107,43 +127,61 @@ pub fn start_some(threads: usize, name: &'static str) -> Result<ThreadPool, Stri
         .map_err(|error| error.to_string())
 }
 
-/// Rayon's loops, but never on the global pool.
+/// Calls `task` with every number below `count`, on all threads of the pool that the calling
+/// thread belongs to; see [`is_shared`].
+pub fn tasks(count: usize, task: &(dyn Fn(usize) + Sync)) {
+    if count > 1 && is_shared() {
+        (0..count).into_par_iter().with_max_len(1).for_each(task);
+    } else {
+        (0..count).for_each(task);
+    }
+}
+
+/// Loops over a parallel iterator of rayon, but never on the global pool.
 ///
 /// Implemented for every indexed parallel iterator; importing the trait is all a caller does.
 pub trait PoolLoops: IndexedParallelIterator {
     /// Calls `each` with every item.
     fn run(self, each: impl Fn(Self::Item) + Sync + Send) {
-        if is_shared() {
-            self.for_each(each);
-        } else {
-            self.with_producer(Each(each));
-        }
+        in_parts(self, &Each(each));
     }
 
-    /// Combines all items, with `identity` where there are none; `combine` is associative.
+    /// Combines all items in order, with `identity` where there are none; `combine` is associative.
     ///
-    /// The order of combination is not fixed, so floating-point sums are not combined with it.
+    /// Which neighbours are combined first is not fixed, so floating-point sums are not combined
+    /// with it.
     fn combined(
         self,
         identity: impl Fn() -> Self::Item + Sync + Send,
         combine: impl Fn(Self::Item, Self::Item) -> Self::Item + Sync + Send,
     ) -> Self::Item {
-        if is_shared() {
-            self.reduce(identity, combine)
-        } else {
-            self.with_producer(Fold(identity(), combine))
-        }
+        let fold = Fold {
+            identity,
+            combine,
+            parts: Mutex::default(),
+        };
+        in_parts(self, &fold);
+        let parts = std::mem::take(&mut *lock(&fold.parts));
+        let parts = parts.into_iter().map(|(_, part)| part);
+        parts.fold((fold.identity)(), &fold.combine)
     }
 
     /// Puts all items into `to`, in order, in the place of what it holds. Room for them is best
     /// reserved before, where it may be refused.
     fn put_into(self, to: &mut Vec<Self::Item>) {
-        if is_shared() {
-            self.collect_into_vec(to);
-        } else {
-            to.clear();
-            self.with_producer(Put(to));
-        }
+        let len = self.len();
+        to.clear();
+        to.reserve(len);
+        let slots = &mut to.spare_capacity_mut()[..len];
+        let written = AtomicUsize::new(0);
+        in_parts(slots.into_par_iter().zip(self), &Put(&written));
+        assert_eq!(
+            written.into_inner(),
+            len,
+            "an iterator is as long as it says"
+        );
+        // SAFETY: so many slots were written, each once, because each is one item of the loop.
+        unsafe { to.set_len(len) };
     }
 
     /// Returns all items in order. For as many items as there are tasks; arrays with an item per
@@ -157,32 +195,105 @@ pub trait PoolLoops: IndexedParallelIterator {
 
 impl<I: IndexedParallelIterator> PoolLoops for I {}
 
+/// What a loop does with its items.
+///
+/// A trait, not a closure, because the type of the items' iterator is the producer's own.
+trait Body<T>: Sync {
+    /// Does one part of the loop.
+    fn part(&self, number: usize, items: impl Iterator<Item = T>);
+}
+
+/// Does the items in parts, each of which is one task.
+fn in_parts<I: IndexedParallelIterator>(items: I, body: &impl Body<I::Item>) {
+    let len = items.len();
+    items.with_producer(Parts { body, len });
+}
+
+/// Takes the producer of a loop of `len` items apart.
+///
+/// A producer can be split but not shared, so each part lies in a lock of its own until its task
+/// takes it, once and without waiting.
+struct Parts<'a, B> {
+    body: &'a B,
+    len: usize,
+}
+
+impl<T, B: Body<T>> ProducerCallback<T> for Parts<'_, B> {
+    type Output = ();
+
+    fn callback<P: Producer<Item = T>>(self, items: P) {
+        let count = number_of_parts(self.len, items.min_len(), items.max_len());
+        let mut parts = Vec::with_capacity(count);
+        let (mut rest, mut begin) = (items, 0);
+        for number in 1..count {
+            let end = (number as u128 * self.len as u128 / count as u128) as usize;
+            let (part, others) = rest.split_at(end - begin);
+            parts.push(Mutex::new(Some(part)));
+            (rest, begin) = (others, end);
+        }
+        parts.push(Mutex::new(Some(rest)));
+        tasks(count, &|number| {
+            if let Some(part) = lock(&parts[number]).take() {
+                self.body.part(number, part.into_iter());
+            }
+        });
+    }
+}
+
+/// Number of parts of a loop of `len` items whose parts have between `min` and `max` items, where
+/// that can be.
+fn number_of_parts(len: usize, min: usize, max: usize) -> usize {
+    let threads = threads();
+    if threads == 1 {
+        return 1;
+    }
+    let wanted = (PARTS_PER_THREAD * threads).min(len / min.max(1));
+    wanted.max(len.div_ceil(max.max(1))).max(1)
+}
+
+/// No code of a loop runs while its lock is held, so poison is ignored.
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls a function with each item.
 struct Each<F>(F);
 
-impl<T, F: Fn(T)> ProducerCallback<T> for Each<F> {
-    type Output = ();
-
-    fn callback<P: Producer<Item = T>>(self, items: P) {
-        items.into_iter().for_each(self.0);
+impl<T, F: Fn(T) + Sync> Body<T> for Each<F> {
+    #[inline]
+    fn part(&self, _: usize, items: impl Iterator<Item = T>) {
+        items.for_each(&self.0);
     }
 }
 
-struct Fold<T, F>(T, F);
+/// Combines the items of each part, and keeps what comes out until all parts are done: which
+/// part ends first is a matter of chance, and `combine` need not be commutative.
+struct Fold<T, I, F> {
+    identity: I,
+    combine: F,
+    /// What was made of each part, with its number, in order.
+    parts: Mutex<Vec<(usize, T)>>,
+}
 
-impl<T, F: Fn(T, T) -> T> ProducerCallback<T> for Fold<T, F> {
-    type Output = T;
-
-    fn callback<P: Producer<Item = T>>(self, items: P) -> T {
-        items.into_iter().fold(self.0, self.1)
+impl<T: Send, I: Fn() -> T + Sync, F: Fn(T, T) -> T + Sync> Body<T> for Fold<T, I, F> {
+    fn part(&self, number: usize, items: impl Iterator<Item = T>) {
+        let part = items.fold((self.identity)(), &self.combine);
+        let mut parts = lock(&self.parts);
+        let at = parts.partition_point(|&(before, _)| before < number);
+        parts.insert(at, (number, part));
     }
 }
 
-struct Put<'a, T>(&'a mut Vec<T>);
+/// Writes each item into its slot, and counts them.
+struct Put<'a>(&'a AtomicUsize);
 
-impl<T> ProducerCallback<T> for Put<'_, T> {
-    type Output = ();
-
-    fn callback<P: Producer<Item = T>>(self, items: P) {
-        self.0.extend(items.into_iter());
+impl<'a, T> Body<(&'a mut MaybeUninit<T>, T)> for Put<'_> {
+    fn part(&self, _: usize, items: impl Iterator<Item = (&'a mut MaybeUninit<T>, T)>) {
+        let mut written = 0;
+        items.for_each(|(slot, item)| {
+            slot.write(item);
+            written += 1;
+        });
+        self.0.fetch_add(written, Ordering::Relaxed);
     }
 }

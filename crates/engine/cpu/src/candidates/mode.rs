@@ -34,6 +34,20 @@ pub(crate) const fn has(mode: Mode, bit: Mode) -> bool {
     mode & bit != 0
 }
 
+/// Stands for a mode that is known when a loop runs only, as a constant parameter of the loop.
+pub(crate) const ANY: Mode = 1 << 7;
+
+/// Returns true if candidates carry what `bit` says: by the constant `MODE` or, where that is
+/// [`ANY`], by `mode`.
+#[inline(always)]
+pub(crate) const fn carries<const MODE: Mode>(mode: Mode, bit: Mode) -> bool {
+    if MODE == ANY {
+        has(mode, bit)
+    } else {
+        has(MODE, bit)
+    }
+}
+
 /// The name of a gathered candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {

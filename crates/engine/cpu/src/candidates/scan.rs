@@ -34,7 +34,7 @@
 use super::{
     arrays::Candidates,
     gather::{splat, squared},
-    mode::{EXACT, HALF, Mode, PROXIES, RADII, SHIFTED, has},
+    mode::{EXACT, HALF, Mode, PROXIES, RADII, SHIFTED, carries, has},
     near::Near,
 };
 use crate::simd::{
@@ -318,9 +318,9 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
                 } else if has(MODE, EXACT) {
                     let exact = &args[t].exact;
                     let within = if K::GEOMETRY {
-                        found_exactly::<V, MODE, true>(exact, candidates, k, &mut found)
+                        found_exactly::<V, MODE, true>(MODE, exact, candidates, k, &mut found)
                     } else {
-                        found_exactly::<V, MODE, false>(exact, candidates, k, &mut found)
+                        found_exactly::<V, MODE, false>(MODE, exact, candidates, k, &mut found)
                     };
                     (d, d2) = found.narrow();
                     near = within & targets[t].others::<MODE>(&block, own);
@@ -650,17 +650,21 @@ pub(crate) struct ExactBlock {
 }
 
 impl ExactBlock {
-    /// The candidates from `first` on.
+    /// The candidates from `first` on, if they carry positions in double precision.
     ///
     /// # Safety
-    /// The processor has the vector's level, and candidates carry what `MODE` says and go on for
+    /// The processor has the vector's level, and candidates carry what `mode` says and go on for
     /// [`LANES`].
     #[inline(always)]
     pub(crate) unsafe fn of<V: Compress, const MODE: Mode>(
+        mode: Mode,
         target: &ExactSelect,
         candidates: &Candidates,
         first: usize,
-    ) -> Self {
+    ) -> Option<Self> {
+        if !carries::<MODE>(mode, EXACT) {
+            return None;
+        }
         let mut found = Found::ZERO;
         let (mut d, mut d2, mut within) = ([[0.0; LANES]; 3], [0.0; LANES], 0);
         let mut lane = 0;
@@ -668,7 +672,7 @@ impl ExactBlock {
             // SAFETY: guaranteed by the caller.
             unsafe {
                 let k = first + lane;
-                let near = found_exactly::<V, MODE, true>(target, candidates, k, &mut found);
+                let near = found_exactly::<V, MODE, true>(mode, target, candidates, k, &mut found);
                 within |= near << lane;
                 let (part, part2) = found.narrow::<V>();
                 for axis in 0..3 {
@@ -678,7 +682,7 @@ impl ExactBlock {
             }
             lane += V::LANES;
         }
-        Self { d, d2, within }
+        Some(Self { d, d2, within })
     }
 
     /// The pair with one of them, and whether it is within the radius.
@@ -697,9 +701,10 @@ impl ExactBlock {
 /// A vector of `f32` is a few vectors of `f64`, one after the other.
 ///
 /// # Safety
-/// The processor has the level, and candidates carry what `MODE` says and go on for a vector.
+/// The processor has the level, and candidates carry what `mode` says and go on for a vector.
 #[inline(always)]
 unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
+    mode: Mode,
     of: &ExactSelect,
     candidates: &Candidates,
     k: usize,
@@ -716,7 +721,7 @@ unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
             for axis in 0..3 {
                 let x = V::Wide::load(axes[axis].as_ptr().add(k + lane));
                 d[axis] = x.sub(V::Wide::splat(of.target[axis]));
-                if has(MODE, SHIFTED) {
+                if carries::<MODE>(mode, SHIFTED) {
                     d[axis] = d[axis].add(V::Wide::load(shifts[axis].as_ptr().add(k + lane)));
                 }
             }

@@ -27,16 +27,17 @@
 
 use super::{
     fields::{gather_channels, room, target_value},
-    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, Results, reduce_packed, reduce_some},
+    pack::{Pack, pack_at},
+    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, ReducePacked, Results, reduce_some},
     single::Single,
 };
 use crate::{
     candidates::{
         arrays::Candidates,
         groups::Group,
-        mode::{Mode, SHIFTED, has, with_exact_mode, with_mode},
+        mode::{ANY, Mode, SHIFTED, carries, with_mode},
         near::Near,
-        scan::{Channels as Arrays, ExactSelect, Packed, Select, scan},
+        scan::{Channels as Arrays, ExactSelect, Packed, Select},
         scratch::Scratch,
         walk::Walk,
     },
@@ -83,7 +84,8 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
         while let Some(group) = groups.next(S::LEVEL, self.scratch) {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
-            let packs = K::PACKED || shared.walk.double().is_some();
+            let double = shared.walk.double().is_some();
+            let packs = K::PACKED || double;
             let own = if packs { 4 + K::Source::COUNT } else { 0 };
             let made = room(&mut gathered, K::Source::COUNT, stride)
                 .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
@@ -100,6 +102,7 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
                 candidates,
                 gathered,
                 packed,
+                pack: pack_at(S::LEVEL, group.mode, double),
                 batches: &mut batches,
             };
             // SAFETY: the caller guarantees the level.
@@ -123,6 +126,8 @@ struct Evaluate<'a, K: PairKernel> {
     gathered: Arrays,
     /// Displacement, its square and source channels of the neighbours of one target.
     packed: Arrays,
+    /// What packs them.
+    pack: Pack,
     /// Sums of earlier batches.
     batches: &'a mut Batches,
 }
@@ -154,12 +159,14 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
             };
             // SAFETY: the caller guarantees the level; the mode matches the candidates.
             let sums = unsafe {
-                if walk.double().is_some() {
-                    target.exact = walk.exact_select(slot);
-                    with_exact_mode!(self.group.mode, MODE =>
-                        self.packed::<S, MODE>(&target, value))
-                } else if K::PACKED {
-                    with_mode!(self.group.mode, MODE => self.packed::<S, MODE>(&target, value))
+                // The constant first: the loops below are then compiled only where they are used.
+                if K::PACKED || walk.double().is_some() {
+                    if walk.double().is_some() {
+                        target.exact = walk.exact_select(slot);
+                    }
+                    self.packed::<S>(&target, value)
+                } else if S::IS_SCALAR {
+                    self.masked::<S, ANY>(&target, value)
                 } else {
                     with_mode!(self.group.mode, MODE => self.masked::<S, MODE>(&target, value))
                 }
@@ -189,13 +196,9 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// Evaluates the kernel for the neighbours of a target, packed together.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    /// The processor has the level `S`.
     #[inline(always)]
-    unsafe fn packed<S: Simd, const MODE: Mode>(
-        &self,
-        target: &Select,
-        value: K::Target,
-    ) -> [f32; MAX_OUTPUTS] {
+    unsafe fn packed<S: Simd>(&self, target: &Select, value: K::Target) -> [f32; MAX_OUTPUTS] {
         let to = Packed {
             gathered: Arrays {
                 count: K::Source::COUNT,
@@ -204,13 +207,20 @@ impl<K: PairKernel> Evaluate<'_, K> {
             packed: self.packed,
             count: 0,
         };
-        // SAFETY: the caller guarantees the level and the mode; there is room for all candidates
-        // and LANES more.
+        let mut sums = [0.0; MAX_OUTPUTS];
+        // SAFETY: the caller guarantees the level, which `pack` was chosen by, as by the mode of
+        // the candidates; there is room for all of them and LANES more.
         unsafe {
-            let [packed] = scan::<S::Single, _, MODE, 1>(&[*target], self.candidates, [to]);
-            let neighbors = Neighbors::of(self.packed);
-            reduce_packed::<K, S>(self.shared.kernel, packed.count, &neighbors, value)
+            let reduce = ReducePacked {
+                kernel: self.shared.kernel,
+                count: (self.pack)(target, self.candidates, to),
+                neighbors: &Neighbors::of(self.packed),
+                value,
+                sums: &mut sums,
+            };
+            S::call(reduce);
         }
+        sums
     }
 
     /// Evaluates the kernel for the vectors of candidates that hold neighbours, and drops those
@@ -218,20 +228,20 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// in the loop would stop the vectoriser.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    /// The processor has the level `S`, and `MODE` says what candidates carry, or is [`ANY`].
     #[inline(always)]
     unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,
         target: &Select,
         value: K::Target,
     ) -> [f32; MAX_OUTPUTS] {
-        let tags = self.candidates.tags();
+        let (mode, tags) = (self.group.mode, self.candidates.tags());
         let itself = target.own_candidate as u32;
         let single = Single::new(target.target, target.r2, self.candidates);
         let near = |first, end| {
             // SAFETY: the caller guarantees the level and the mode, and the sum asks for as many
             // vectors as a word has bits.
-            unsafe { single.near_vectors::<S::Single, MODE>(first, end) }
+            unsafe { single.near_vectors::<S::Single, MODE>(mode, first, end) }
         };
         // By value, for the compiler to keep them.
         let (kernel, gathered, own_tag) = (self.shared.kernel, self.gathered, target.own_tag);
@@ -239,13 +249,13 @@ impl<K: PairKernel> Evaluate<'_, K> {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
             // arrays of the candidates, and the gathered channels, are padded by a vector.
             let ((pair, within), other, source) = unsafe {
-                let other = if has(MODE, SHIFTED) {
+                let other = if carries::<MODE>(mode, SHIFTED) {
                     k as u32 != itself
                 } else {
                     *tags.get_unchecked(k) != own_tag
                 };
                 let source = K::Source::read(|channel| *gathered.at(channel, k));
-                (single.pair::<MODE>(k), other, source)
+                (single.pair::<MODE>(mode, k), other, source)
             };
             Masked {
                 near: within & other,

@@ -23,6 +23,7 @@
 mod evaluate;
 pub(crate) mod fields;
 mod noted;
+mod pack;
 pub(crate) mod reduce;
 pub(crate) mod repeats;
 mod single;

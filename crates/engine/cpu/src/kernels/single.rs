@@ -14,7 +14,7 @@ use crate::{
     candidates::{
         arrays::{Candidates, PairArrays},
         gather::{splat, squared as squared_lanes},
-        mode::{EXACT, Mode, RADII, SHIFTED, has},
+        mode::{EXACT, Mode, RADII, SHIFTED, carries},
     },
     contract::squared,
     simd::{LANES, vector::Compress},
@@ -52,10 +52,10 @@ impl<'a> Single<'a> {
     /// checked: that would stop the vectoriser.
     ///
     /// # Safety
-    /// `k` is below the number of candidates rounded up to whole blocks, and `MODE` says what
+    /// `k` is below the number of candidates rounded up to whole blocks, and `mode` says what
     /// candidates carry.
     #[inline(always)]
-    pub(super) unsafe fn pair<const MODE: Mode>(&self, k: usize) -> (Pair, bool) {
+    pub(super) unsafe fn pair<const MODE: Mode>(&self, mode: Mode, k: usize) -> (Pair, bool) {
         let ([x, y, z], [sx, sy, sz]) = (self.of.position, self.of.shift);
         // SAFETY: guaranteed by the caller; arrays are padded by a block.
         unsafe {
@@ -64,13 +64,13 @@ impl<'a> Single<'a> {
                 *y.add(k) - self.target[1],
                 *z.add(k) - self.target[2],
             ];
-            if has(MODE, SHIFTED) {
+            if carries::<MODE>(mode, SHIFTED) {
                 d[0] += *sx.add(k);
                 d[1] += *sy.add(k);
                 d[2] += *sz.add(k);
             }
             let d2 = squared(d);
-            let r2 = if has(MODE, RADII) {
+            let r2 = if carries::<MODE>(mode, RADII) {
                 self.r2.max(*self.of.r2.add(k))
             } else {
                 self.r2
@@ -84,14 +84,15 @@ impl<'a> Single<'a> {
     ///
     /// # Safety
     /// The processor has the vector's level, `first` is a multiple of its lanes, there are at most
-    /// [`VECTORS`] vectors, and `MODE` says what candidates carry.
+    /// [`VECTORS`] vectors, and `mode` says what candidates carry.
     #[inline(always)]
     pub(super) unsafe fn near_vectors<V: Compress, const MODE: Mode>(
         &self,
+        mode: Mode,
         first: usize,
         end: usize,
     ) -> u64 {
-        if has(MODE, EXACT) {
+        if carries::<MODE>(mode, EXACT) {
             return all_blocks(first, end);
         }
         let mut near = 0;
@@ -103,12 +104,12 @@ impl<'a> Single<'a> {
                 let mut d = target;
                 for axis in 0..3 {
                     d[axis] = V::load(self.of.position[axis].add(k)).sub(target[axis]);
-                    if has(MODE, SHIFTED) {
+                    if carries::<MODE>(mode, SHIFTED) {
                         d[axis] = d[axis].add(V::load(self.of.shift[axis].add(k)));
                     }
                 }
                 let mut r2 = own_r2;
-                if has(MODE, RADII) {
+                if carries::<MODE>(mode, RADII) {
                     r2 = r2.max(V::load(self.of.r2.add(k)));
                 }
                 near |= u64::from(squared_lanes(d).le(r2) != 0) << number;
@@ -178,11 +179,11 @@ mod tests {
             for first in (0..len + LANES).step_by(width) {
                 let end = len.min(first + VECTORS * width);
                 // SAFETY: the caller guarantees the level; candidates carry all arrays, padded.
-                let found = unsafe { single.near_vectors::<S::Single, MODE>(first, end) };
+                let found = unsafe { single.near_vectors::<S::Single, MODE>(MODE, first, end) };
                 let mut expected = 0;
                 for (number, k) in (first..end).step_by(width).enumerate() {
                     // SAFETY: arrays are padded by a vector.
-                    let near = (k..k + width).any(|k| unsafe { single.pair::<MODE>(k).1 });
+                    let near = (k..k + width).any(|k| unsafe { single.pair::<MODE>(MODE, k).1 });
                     expected |= u64::from(near) << number;
                 }
                 assert_eq!(found, expected, "{len} from {first} by {width}");

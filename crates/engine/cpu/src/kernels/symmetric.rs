@@ -56,7 +56,7 @@ use crate::{
     candidates::{
         arrays::Candidates,
         groups::Group,
-        mode::{EXACT, Mode, RADII, SHIFTED, has},
+        mode::{ANY, EXACT, Mode, RADII, SHIFTED, carries, has},
         scan::{Channels as Arrays, ExactBlock, ExactSelect},
         scratch::Scratch,
         walk::Walk,
@@ -363,6 +363,10 @@ impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
             for k in 0..self.group.slots.len() {
                 // Points have radii of their own in open domains and single precision only.
                 let mode = self.group.mode;
+                if S::IS_SCALAR {
+                    self.target::<S, ANY>(k);
+                    continue;
+                }
                 match (has(mode, EXACT), has(mode, RADII), has(mode, SHIFTED)) {
                     (false, false, false) => self.target::<S, 0>(k),
                     (false, false, true) => self.target::<S, SHIFTED>(k),
@@ -400,15 +404,15 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     /// Evaluates the pairs of target `number` of the group with the candidates after it.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    /// The processor has the level `S`, and `MODE` says what candidates carry, or is [`ANY`].
     #[inline(always)]
     unsafe fn target<S: Simd, const MODE: Mode>(&mut self, number: usize) {
-        let width = S::Single::LANES;
+        let (mode, width) = (self.group.mode, S::Single::LANES);
         let slot = self.group.slots.start + number;
         // Targets are the first candidates, but for those whose candidates were kept.
         let own = number + self.group.itself.unwrap_or_default();
         let walk = &self.symmetric.walk;
-        let exact = if has(MODE, EXACT) {
+        let exact = if carries::<MODE>(mode, EXACT) {
             walk.exact_select(slot)
         } else {
             // Neither the target itself nor the targets after it meet it from here on.
@@ -424,7 +428,11 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         // SAFETY: targets are candidates.
         let own_values = unsafe { Self::values(gathered, targets_at, own) };
         // Lanes that are evaluated at a time: a vector, in double precision a whole block.
-        let step = if has(MODE, EXACT) { LANES } else { width };
+        let step = if carries::<MODE>(mode, EXACT) {
+            LANES
+        } else {
+            width
+        };
         // Candidates before the vector of the target are targets before it, which have met it
         // already; those in its vector before it are far away, in double precision masked.
         let (mut begin, len) = (own / step * step, self.candidates.len());
@@ -437,32 +445,25 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
             partial.clear::<K>();
             while begin < len {
                 let end = (begin + VECTORS * step).min(len);
-                let find = || single.near_vectors::<S::Single, MODE>(begin, end);
+                let find = || single.near_vectors::<S::Single, MODE>(mode, begin, end);
                 let mut near = self.vectors.next(find);
                 while near != 0 {
                     let first = begin + near.trailing_zeros() as usize * step;
                     near &= near - 1;
                     let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                     let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
-                    // Without a closure, which would not be compiled for the level.
-                    let found = if has(MODE, EXACT) {
-                        Some(ExactBlock::of::<S::Single, MODE>(
-                            &exact,
-                            self.candidates,
-                            first,
-                        ))
-                    } else {
-                        None
-                    };
+                    let candidates = &*self.candidates;
+                    let found = ExactBlock::of::<S::Single, MODE>(mode, &exact, candidates, first);
                     // The kernel for some pairs: both contributions go to local blocks.
                     for lane in 0..step {
                         let k = first + lane;
                         let (pair, within) = if let Some(found) = &found {
                             found.pair(lane)
                         } else {
-                            single.pair::<MODE>(k)
+                            single.pair::<MODE>(mode, k)
                         };
-                        let near = within & (!has(MODE, EXACT) | (k as u32 > own as u32));
+                        let near =
+                            within & (!carries::<MODE>(mode, EXACT) | (k as u32 > own as u32));
                         let values = Self::values(gathered, targets_at, k);
                         let (on_target, on_source) = kernel.symmetric(pair, own_values, values);
                         on_target.write(|channel, value| {

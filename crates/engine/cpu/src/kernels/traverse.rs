@@ -90,7 +90,10 @@ impl CpuBackend {
             values: &values,
             combine,
         };
-        if let Some(task) = symmetric_task::<K>(&walk)? {
+        // A condition that is a constant, so that the loops are not compiled for other kernels.
+        if K::SYMMETRIC
+            && let Some(task) = symmetric_task(&walk)?
+        {
             walk.ahead = true;
             let channels = OfBoth::new(self, sets.targets, fields)?;
             let symmetric = Symmetric {
@@ -130,16 +133,16 @@ impl CpuBackend {
     }
 }
 
-/// Returns the targets of a task if the kernel, the sets and the domain let pairs be evaluated
-/// once. All candidates of a group are then held at once, so it is not done where they are too
-/// many.
-fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
+/// Returns the targets of a task if the sets and the domain let the pairs of a symmetric kernel be
+/// evaluated once. All candidates of a group are then held at once, so it is not done where they
+/// are too many.
+fn symmetric_task(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     // In double precision the radii of targets are bounds of the filter.
     let uniform =
         walk.double().is_some() || walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let whole = open || walk.share.is_none();
-    let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
+    let symmetric = uniform || open && walk.radii.are_symmetric();
     if symmetric && walk.same_set && whole && !walk.may_be_long() {
         return symmetric::task_size(walk);
     }

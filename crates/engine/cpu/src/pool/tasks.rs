@@ -20,7 +20,7 @@ use crate::{
 use nearfield_grid::{
     Stop,
     memory::{Shortage, with_room},
-    parallel::PoolLoops,
+    parallel::{self, PoolLoops},
 };
 use rayon::prelude::*;
 use std::{ops::Range, sync::OnceLock};
@@ -45,8 +45,7 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         let (refused, tasks) = (Refused::new(), len.div_ceil(TASK));
         self.workers.install_tasks(tasks, len, |crew| {
-            let tasks = (0..tasks).into_par_iter().with_max_len(1);
-            tasks.run(|number| {
+            parallel::tasks(tasks, &|number| {
                 let begin = number * TASK;
                 let slots = begin..(begin + TASK).min(len);
                 refused.with_scratch(crew, |scratch| task(slots, scratch));

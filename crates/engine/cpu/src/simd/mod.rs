@@ -35,6 +35,9 @@ pub(crate) const LANES: usize = 16;
 pub(crate) trait Simd: Copy {
     /// The level as a value.
     const LEVEL: SimdLevel;
+    /// True for the level that works lane by lane. Loops of kernels are then compiled once for all
+    /// modes, because few processors need it.
+    const IS_SCALAR: bool = Self::Single::LANES == 1;
     /// Its vector of `f32`.
     type Single: Compress;
     /// Its vector of `f64`.

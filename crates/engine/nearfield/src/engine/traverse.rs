@@ -71,13 +71,13 @@ const MAX_OUTPUTS: usize = 16;
 /// ```
 #[derive(Debug)]
 #[must_use = "a traversal does nothing until it is run"]
-pub struct Traversal<'a, K> {
+pub struct Traversal<'a, K: PairKernel> {
     pub(crate) engine: &'a Engine,
     pub(crate) kernel: &'a K,
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
     pub(crate) given: Given<'a>,
-    pub(crate) over: Over<'a>,
+    pub(crate) over: Over<'a, K>,
 }
 
 /// The arrays that a kernel reads.
@@ -118,15 +118,27 @@ fn numbers(count: usize) -> Result<Vec<u32>, Error> {
 }
 
 /// Where a traversal takes its pairs from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Over<'a> {
+///
+/// The loops over stored lists are named where they are asked for, and nowhere else. So a program
+/// that only fuses a kernel with the search does not compile them for it: they are almost half of
+/// the machine code of a kernel.
+#[derive(Debug)]
+pub(crate) enum Over<'a, K: PairKernel> {
     /// The cells, as it goes.
     Grid,
     /// The lists that `find_neighbors` wrote.
-    Lists,
+    Lists(RunOverLists<K>),
     /// Lists with a skin, which hold more than the pairs within the radius.
-    Skin(&'a VerletLists),
+    Skin(&'a VerletLists, RunOverSkin<K>),
 }
+
+/// Runs a traversal over the lists of its engine.
+type RunOverLists<K> =
+    fn(&Traversal<'_, K>, Output<'_, <K as PairKernel>::Output>) -> Result<(), Error>;
+
+/// Runs a traversal over lists with a skin.
+type RunOverSkin<K> =
+    fn(&Traversal<'_, K>, &VerletLists, Output<'_, <K as PairKernel>::Output>) -> Result<(), Error>;
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The fields that the kernel reads of every target, in the caller's order: one array for each
@@ -194,7 +206,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// bytes per point (24 in `f64`).
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
-            self.over = Over::Lists;
+            self.over = Over::Lists(run_over_lists);
         }
         self
     }
@@ -274,21 +286,15 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         .entered();
         let begin = Instant::now();
         let radius = match self.over {
-            Over::Grid | Over::Lists => self.engine.radius() as f32,
+            Over::Grid | Over::Lists(_) => self.engine.radius() as f32,
             // The engine's own radius has the skin in it.
-            Over::Skin(lists) => lists.radius() as f32,
+            Over::Skin(lists, _) => lists.radius() as f32,
         };
         check_support(self.kernel, radius)?;
         match self.over {
             Over::Grid => self.run_over_grid(output)?,
-            Over::Lists => match self.engine.precision() {
-                Precision::Single => self.run_over_lists::<f32>(output)?,
-                Precision::Double => self.run_over_lists::<f64>(output)?,
-            },
-            Over::Skin(lists) => match lists.stored(self.targets, self.sources)? {
-                Stored::Single(pairs) => self.run_over(&pairs, output)?,
-                Stored::Double(pairs) => self.run_over(&pairs, output)?,
-            },
+            Over::Lists(run) => run(&self, output)?,
+            Over::Skin(lists, run) => run(&self, lists, output)?,
         }
         self.engine.record(|times| times.traverse = begin.elapsed());
         Ok(())
@@ -413,6 +419,29 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ) -> Result<(), Error> {
         let backend = &self.engine.backend;
         Ok(backend.traverse_lists(self.kernel, pairs, self.fields(), output)?)
+    }
+}
+
+/// Runs over the lists of the traversal's engine.
+fn run_over_lists<K: PairKernel>(
+    traversal: &Traversal<'_, K>,
+    output: Output<'_, K::Output>,
+) -> Result<(), Error> {
+    match traversal.engine.precision() {
+        Precision::Single => traversal.run_over_lists::<f32>(output),
+        Precision::Double => traversal.run_over_lists::<f64>(output),
+    }
+}
+
+/// Runs over lists with a skin.
+pub(super) fn run_over_skin<K: PairKernel>(
+    traversal: &Traversal<'_, K>,
+    lists: &VerletLists,
+    output: Output<'_, K::Output>,
+) -> Result<(), Error> {
+    match lists.stored(traversal.targets, traversal.sources)? {
+        Stored::Single(pairs) => traversal.run_over(&pairs, output),
+        Stored::Double(pairs) => traversal.run_over(&pairs, output),
     }
 }
 

@@ -19,5 +19,6 @@ mod nested;
 mod over_lists;
 mod radii;
 mod sets;
+mod stress;
 mod support;
 mod verlet;

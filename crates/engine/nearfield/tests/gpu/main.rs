@@ -1,5 +1,9 @@
 //! Engines on a GPU give the contract's neighbours too. Without a GPU the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -7,16 +11,18 @@ mod common;
 mod functions;
 #[path = "../common/kinds.rs"]
 mod kinds;
-#[path = "../on_gpu/mod.rs"]
-mod on_gpu;
 #[path = "../common/with_text.rs"]
 mod with_text;
 
 mod alone;
+mod device_engine;
+mod device_sequences;
+mod device_shared;
 mod fields;
 mod hybrid;
 mod indices;
 mod kernels;
+mod on_gpu;
 mod sums;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};

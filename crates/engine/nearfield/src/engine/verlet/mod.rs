@@ -41,7 +41,7 @@ use crate::{
     Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
     Positions, Precision, Traversal,
     backend::support::{Feature, choose},
-    engine::traverse::{Given, Over},
+    engine::traverse::{Given, Over, run_over_skin},
     report::Report,
 };
 use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
@@ -427,7 +427,7 @@ impl VerletLists {
             targets,
             sources,
             given: Given::default(),
-            over: Over::Skin(self),
+            over: Over::Skin(self, run_over_skin),
         }
     }
 

@@ -1,13 +1,6 @@
 //! The backend on a GPU against the oracle and the CPU backend. Without a GPU the tests do nothing,
 //! or fail if `NEARFIELD_REQUIRE_GPU=1`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
-
-mod common;
-
-use common::{Scene, backend};
+use crate::common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
     Destination, DeviceLattice, DeviceLists, DevicePoints, Error, ErrorKind, GpuBackend, HostLists,

@@ -1,10 +1,5 @@
 //! Programs on a GPU. Without one the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 //! They compile, so they need NVRTC and the device runtime too.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
-
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, Entry, ErrorKind, Linker, Modules, Origin, Program, Search,

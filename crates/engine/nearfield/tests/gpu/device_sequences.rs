@@ -6,14 +6,12 @@
 //!
 //! `NEARFIELD_SEQUENCES` says how many sequences (60), `NEARFIELD_SEED` where they begin, and
 //! `NEARFIELD_NO_CHILDREN=1` leaves out the strategies that launch kernels from kernels, which some
-//! tools cannot follow. Without a GPU the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
+//! tools cannot follow.
 
-mod on_gpu;
-
+use crate::{
+    needs_gpu,
+    on_gpu::{FromHost, start, upload},
+};
 use nearfield::{
     Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId,
     balance::{Policy, Strategy},
@@ -24,7 +22,6 @@ use nearfield::{
     kernels::SphDensity,
 };
 use nearfield_testkit::random::Random;
-use on_gpu::{FromHost, start, start_or_skip, upload};
 use std::sync::Arc;
 
 /// Guard elements on either side of an output, which must not change.
@@ -156,7 +153,7 @@ impl Session {
             .subdivision(scene.subdivision)
             .strategy(scene.strategy)
             .lists(scene.kind);
-        let mut engine = start(builder)?;
+        let mut engine = start(builder);
         let stream = engine.stream().clone();
         let mut good = Vec::new();
         for _ in 0..scene.sets {
@@ -372,6 +369,7 @@ fn from_env(name: &str) -> Option<u64> {
 
 #[test]
 fn no_sequence_of_updates_writes_out_of_place_or_gives_wrong_results() {
+    needs_gpu!();
     nearfield_gpu::poison_new_memory();
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let first = from_env("NEARFIELD_SEED").unwrap_or(clock.unwrap().subsec_nanos().into());
@@ -400,8 +398,9 @@ fn no_sequence_of_updates_writes_out_of_place_or_gives_wrong_results() {
 
 #[test]
 fn fewer_points_of_which_one_is_far_away_write_where_they_belong() {
+    needs_gpu!();
     nearfield_gpu::poison_new_memory();
-    let mut engine = start_or_skip!(DeviceEngine::builder(0.05));
+    let mut engine = start(DeviceEngine::builder(0.05));
     let stream = engine.stream().clone();
     let mut random = Random::new(1);
     let cloud: Vec<[f32; 3]> = (0..100_000)

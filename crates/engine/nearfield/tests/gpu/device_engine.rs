@@ -1,19 +1,15 @@
-//! The engine for data on a GPU against the engine on the CPU. Without a GPU the tests do nothing,
-//! or fail if `NEARFIELD_REQUIRE_GPU=1`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
+//! The engine for data on a GPU against the engine on the CPU.
 
-mod on_gpu;
-
+use crate::{
+    needs_gpu,
+    on_gpu::{FromHost, start, take_memory, upload},
+};
 use nearfield::{
     Device, Engine, ErrorKind, ListKind, ListOrder, Pair, PairKernel,
     device::{DeviceEngine, DeviceField, Progress},
     kernels::{Cuda, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use on_gpu::{FromHost, start_or_skip, take_memory, upload};
 
 /// Lists from the device, each ascending.
 fn lists(
@@ -62,7 +58,8 @@ const OPEN: [Option<f64>; 3] = [None; 3];
 
 #[test]
 fn lists_follow_points_that_move_step_by_step_and_then_far() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let mut points = Cloud::Lattice.points(8_000, 1);
     let set = engine.add(&points);
     let mut repeats = 0;
@@ -82,7 +79,8 @@ fn lists_follow_points_that_move_step_by_step_and_then_far() {
 
 #[test]
 fn lists_that_outgrow_their_storage_are_written_again() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.0).within([0.0; 3], [20.0; 3]));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.0).within([0.0; 3], [20.0; 3]));
     let mut points = Cloud::Lattice.points(8_000, 3);
     let set = engine.add(&points);
     assert_eq!(engine.find(set, set), 0);
@@ -104,8 +102,9 @@ fn lists_that_outgrow_their_storage_are_written_again() {
 
 #[test]
 fn sets_search_each_other_in_a_periodic_box_also_when_points_leave_it() {
+    needs_gpu!();
     let periodic = [Some(10.0), None, Some(7.5)];
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.1).periodic(periodic));
+    let mut engine = start(DeviceEngine::builder(1.1).periodic(periodic));
     let mut sets = [
         Cloud::Uniform.points(4_000, 5),
         Cloud::Uniform.points(900, 6),
@@ -125,12 +124,13 @@ fn sets_search_each_other_in_a_periodic_box_also_when_points_leave_it() {
 
 #[test]
 fn sets_in_a_tilted_box_are_searched_as_on_the_cpu() {
+    needs_gpu!();
     let vectors = [
         Some([10.0, 0.0, 0.0]),
         Some([3.5, 9.0, 0.0]),
         Some([-2.0, 1.5, 8.0]),
     ];
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.1).box_vectors(vectors));
+    let mut engine = start(DeviceEngine::builder(1.1).box_vectors(vectors));
     let mut points = Cloud::Uniform.points(3_000, 15);
     let set = engine.add(&points);
     for step in 0..3 {
@@ -155,7 +155,8 @@ fn sets_in_a_tilted_box_are_searched_as_on_the_cpu() {
 
 #[test]
 fn half_lists_and_counts_agree() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.3).lists(ListKind::Half));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.3).lists(ListKind::Half));
     let stream = engine.stream().clone();
     let points = Cloud::Clusters.points(5_000, 7);
     let set = engine.add(&points);
@@ -185,7 +186,8 @@ fn force() -> SphForce {
 
 #[test]
 fn sums_over_strided_fields_are_those_of_the_cpu() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let points = Cloud::PoolSpray.points(6_000, 9);
     // Velocity (3), density, pressure, mass; on the device with two numbers before and one behind.
@@ -247,7 +249,8 @@ fn sums_over_strided_fields_are_those_of_the_cpu() {
 
 #[test]
 fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(1_000, 11);
     let set = engine.add(&good);
@@ -296,7 +299,8 @@ fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
 
 #[test]
 fn results_of_a_failed_sort_are_not_valid_after_a_later_one() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(2_000, 21);
     let set = engine.add(&good);
@@ -320,7 +324,8 @@ fn results_of_a_failed_sort_are_not_valid_after_a_later_one() {
 
 #[test]
 fn an_engine_that_runs_out_of_memory_keeps_its_points() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
+    needs_gpu!(alone);
+    let mut engine = start(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(3_000, 23);
     let set = engine.add(&good);
@@ -352,7 +357,8 @@ fn an_engine_that_runs_out_of_memory_keeps_its_points() {
 
 #[test]
 fn the_number_of_points_may_change_and_be_none() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.5));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.5));
     let stream = engine.stream().clone();
     let all = Cloud::Lattice.points(4_000, 13);
     let set = engine.add(&all);
@@ -391,7 +397,8 @@ impl PairKernel for Ones {
 
 #[test]
 fn the_order_of_the_cells_sorts_the_callers_arrays() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let points = Cloud::Uniform.points(2_000, 15);
     let given = upload(&stream, &points);
@@ -430,7 +437,8 @@ fn the_order_of_the_cells_sorts_the_callers_arrays() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_by_name() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let numbers = stream.alloc_zeros::<f32>(301).unwrap();
     let error = engine

@@ -1,13 +1,6 @@
 //! Pairs computed once for both points against the same pairs computed from either side. Without a
 //! GPU the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
-
-mod common;
-
-use common::{Scene, backend};
+use crate::common::{Scene, backend};
 use nearfield_gpu::{
     Deliver, DeviceField, DeviceFields, DeviceResults, GpuBackend, PairCall, PairFields,
     PairProgram, PairScratch, Strategy,

@@ -1,12 +1,9 @@
-//! Traversals of both backends over data on a GPU against those of the GPU alone. Without a GPU the
-//! tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
+//! Traversals of both backends over data on a GPU against those of the GPU alone.
 
-mod on_gpu;
-
+use crate::{
+    needs_gpu,
+    on_gpu::{FromHost, start},
+};
 use nearfield::{
     PairKernel, PointSetId, Reduce,
     balance::{Policy, Strategy},
@@ -17,7 +14,6 @@ use nearfield::{
     kernels::{SphDensity, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use on_gpu::{FromHost, start_or_skip};
 
 /// A dense half and a sparse one: thresholds between their occupancies tell them apart.
 fn two_densities(seed: u64) -> Vec<[f32; 3]> {
@@ -133,6 +129,7 @@ fn policies() -> [Policy; 5] {
 
 #[test]
 fn sums_by_both_backends_are_those_of_the_gpu() {
+    needs_gpu!();
     let boxes: [[Option<f64>; 3]; 2] = [[None; 3], [Some(62.0), None, Some(40.0)]];
     let kernel = WendlandC2::with_support(2.0);
     let (density, force) = (
@@ -149,7 +146,7 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
                 .subdivision(1)
                 .periodic(periodic)
                 .strategy(strategy);
-            let mut engine = start_or_skip!(builder);
+            let mut engine = start(builder);
             let stream = engine.stream().clone();
             let (mut fluid, walls) = (two_densities(1), Cloud::Uniform.points(2_000, 5));
             let sets = [&fluid, &walls].map(|points| engine.add(points));
@@ -233,7 +230,8 @@ impl PairKernel for Nearest {
 
 #[test]
 fn minima_are_kept_and_points_that_jump_are_found() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let mut points = two_densities(3);
     let set = engine.add(&points);
     let mut cpu = CpuHelper::new(Policy::Fixed { theta: 6.0 }, 2).unwrap();
@@ -258,7 +256,8 @@ fn minima_are_kept_and_points_that_jump_are_found() {
 
 #[test]
 fn lists_of_a_sort_that_was_not_valid_are_still_repeated() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let mut points = two_densities(4);
     let set = engine.add(&points);
@@ -290,7 +289,8 @@ fn lists_of_a_sort_that_was_not_valid_are_still_repeated() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_whoever_works() {
-    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
+    needs_gpu!();
+    let mut engine = start(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let points = two_densities(2);
     let set = engine.add(&points);

@@ -1,6 +1,4 @@
-//! What tests on a GPU begin with.
-
-#![allow(dead_code, reason = "not every file of tests needs all of it")]
+//! What tests of data on a GPU begin with.
 
 use nearfield::{
     PointSetId,
@@ -11,31 +9,10 @@ use nearfield::{
 };
 use std::sync::Arc;
 
-/// An engine on the first GPU; None where a test is to be skipped.
-pub(crate) fn start(builder: DeviceEngineBuilder) -> Option<DeviceEngine> {
-    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match builder.on_gpu(0) {
-        Ok(engine) => Some(engine),
-        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
+/// An engine on the first GPU.
+pub(crate) fn start(builder: DeviceEngineBuilder) -> DeviceEngine {
+    builder.on_gpu(0).unwrap()
 }
-
-/// An engine on the first GPU; without a GPU the test ends here.
-#[allow(unused_macros, reason = "not every file of tests needs all of it")]
-macro_rules! start_or_skip {
-    ($builder:expr) => {
-        match $crate::on_gpu::start($builder) {
-            Some(engine) => engine,
-            None => return,
-        }
-    };
-}
-#[allow(unused_imports, reason = "not every file of tests needs all of it")]
-pub(crate) use start_or_skip;
 
 /// Steps of an engine whose points come from the host.
 pub(crate) trait FromHost {
@@ -71,10 +48,6 @@ impl FromHost for DeviceEngine {
 }
 
 /// Coordinates on the device, three numbers a point.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "copies of a test need no counting"
-)]
 pub(crate) fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice<f32> {
     stream.clone_htod(points.as_flattened()).unwrap()
 }

@@ -190,3 +190,9 @@ impl From<nearfield_grid::memory::Shortage> for ErrorKind {
         Self::Engine(shortage.into())
     }
 }
+
+impl From<nearfield::device::GpuError> for ErrorKind {
+    fn from(error: nearfield::device::GpuError) -> Self {
+        Self::Engine(nearfield::ErrorKind::Gpu(error).into())
+    }
+}

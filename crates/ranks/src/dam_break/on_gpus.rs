@@ -8,14 +8,11 @@
 use nearfield::{
     PairKernel,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaView, CudaViewMut},
     },
-    kernels::Channels,
 };
-use nearfield_sph::{
-    Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Records, Set, Spread,
-};
+use nearfield_sph::{Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Set, Spread};
 
 use super::whole::{GATHERED, gather, lost_of_all, lost_rank, spread};
 use crate::{
@@ -209,17 +206,12 @@ impl DeviceNeighborhood for OnGpus {
         &mut self,
         kernel: &K,
         [of, from]: [Set; 2],
-        [targets, sources]: [Option<Records<'_>>; 2],
+        [targets, sources]: [Option<DeviceField<'_>>; 2],
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
-        let mut traversal = self.engine.traverse(kernel, of, from);
-        if let Some(Records { values, stride }) = targets {
-            traversal = traversal.target_records(values, stride, K::Target::COUNT);
-        }
-        if let Some(Records { values, stride }) = sources {
-            traversal = traversal.source_records(values, stride, K::Source::COUNT);
-        }
+        let traversal = self.engine.traverse(kernel, of, from);
+        let traversal = traversal.targets(targets).sources(sources);
         traversal.run_into(results).map_err(Error::elsewhere)
     }
 

@@ -9,10 +9,9 @@ use crate::error::Refusal;
 use nearfield::{
     Reduce,
     device::{
-        DeviceEngine, KernelLattice, Program, Queue,
+        DeviceEngine, KernelLattice, LaunchShape, Program, Queue, UserKernel,
         cudarc::driver::{
-            CudaFunction, CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, LaunchArgs,
-            PushKernelArg, SyncOnDrop, result,
+            CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop, result,
             sys::{self, CUdevice_attribute, CUmemPool_attribute},
         },
     },
@@ -333,24 +332,24 @@ pub(super) struct Refilled<'a> {
 /// The kernels, loaded.
 pub(super) struct Kernels {
     pub(super) queue: Queue,
-    survey: CudaFunction,
-    survey_changed: CudaFunction,
-    survey_count: CudaFunction,
-    survey_scan: CudaFunction,
-    survey_write: CudaFunction,
-    split_count: CudaFunction,
-    split_write: CudaFunction,
-    gather: CudaFunction,
-    pub(super) gather_rows: CudaFunction,
-    pub(super) refill: CudaFunction,
-    combine: CudaFunction,
-    add_counts: CudaFunction,
+    survey: UserKernel,
+    survey_changed: UserKernel,
+    survey_count: UserKernel,
+    survey_scan: UserKernel,
+    survey_write: UserKernel,
+    split_count: UserKernel,
+    split_write: UserKernel,
+    gather: UserKernel,
+    pub(super) gather_rows: UserKernel,
+    pub(super) refill: UserKernel,
+    combine: UserKernel,
+    add_counts: UserKernel,
 }
 
 impl Kernels {
     pub(super) fn load(engine: &DeviceEngine) -> Result<Self, Refusal> {
         let module = engine.load(&Program::from(&nearfield_kernels::PLACES))?;
-        let kernel = |name| module.function(name).map_err(Refusal::from);
+        let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Refusal::from);
         Ok(Self {
             queue: engine.queue().clone(),
             survey: kernel("survey")?,
@@ -394,13 +393,21 @@ impl Kernels {
         zeroed.map_err(|error| super::staging::driver("clearing a survey", error))?;
         let (count, tiles) = (points as u32, tiles(points) as u32);
         let (of, _held) = classes.on(&self.queue);
-        let mut launch = self.queue.launch_builder(&self.survey);
-        launch.arg(positions).arg(&count).arg(&classes.lattice);
-        launch.arg(&of).arg(&mut survey.of_points);
-        launch.arg(&mut survey.tiles).arg(&mut survey.found);
+        let arguments = (
+            positions,
+            &count,
+            &classes.lattice,
+            &of,
+            &mut survey.of_points,
+            &mut survey.tiles,
+            &mut survey.found,
+        );
         // SAFETY: the arguments are those that places.cu declares; there are three positions a
         // point, and `fit` has made room for all points and tiles.
-        unsafe { self.start("survey", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe {
+            self.survey
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
@@ -420,20 +427,38 @@ impl Kernels {
         let [count, gone, before] = [points, order.left.len(), order.before].map(|n| n as u32);
         let changed = gone.max(order.arrivals as u32);
         let (of, _held) = classes.on(&self.queue);
-        let mut launch = self.queue.launch_builder(&self.survey_changed);
-        launch.arg(positions).arg(&count).arg(&classes.lattice);
-        launch.arg(&of).arg(&order.left).arg(&gone).arg(&before);
-        launch.arg(&changed).arg(&mut survey.of_points);
-        launch.arg(&mut survey.found);
+        let arguments = (
+            positions,
+            &count,
+            &classes.lattice,
+            &of,
+            &order.left,
+            &gone,
+            &before,
+            &changed,
+            &mut survey.of_points,
+            &mut survey.found,
+        );
         // SAFETY: the arguments are those that places.cu declares; there are as many classes as
         // points, and nothing is written behind these.
-        unsafe { self.each("survey_changed", &mut launch, changed.max(1) as usize) }?;
+        unsafe {
+            self.survey_changed.start(
+                LaunchShape::covering(changed as usize, GRID_THREADS),
+                arguments,
+            )
+        }?;
         let tiles = tiles(points) as u32;
-        let mut launch = self.queue.launch_builder(&self.survey_count);
-        launch.arg(&survey.of_points).arg(&count);
-        launch.arg(&mut survey.tiles).arg(&mut survey.found);
+        let arguments = (
+            &survey.of_points,
+            &count,
+            &mut survey.tiles,
+            &mut survey.found,
+        );
         // SAFETY: as above, with a count for every tile.
-        unsafe { self.start("survey_count", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe {
+            self.survey_count
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
@@ -447,10 +472,12 @@ impl Kernels {
     ) -> Result<(), Refusal> {
         fits("counts of tiles", tiles.len(), count as usize)?;
         fits("the sum of tiles", total.len(), 1)?;
-        let mut launch = self.queue.launch_builder(&self.survey_scan);
-        launch.arg(tiles).arg(&count).arg(total);
+        let arguments = (tiles, &count, total);
         // SAFETY: the arguments are those that places.cu declares, and there are as many counts.
-        unsafe { self.start("survey_scan", &mut launch, 1, SETTLE_THREADS) }
+        Ok(unsafe {
+            self.survey_scan
+                .start(LaunchShape::of(1, SETTLE_THREADS), arguments)
+        }?)
     }
 
     /// Writes index and class of the special points of the last survey, of `points` points, as far
@@ -458,14 +485,20 @@ impl Kernels {
     pub(super) fn write_special(&self, points: usize, survey: &mut Survey) -> Result<(), Refusal> {
         fits("classes of points", survey.of_points.len(), points)?;
         let (count, room) = (points as u32, survey.room() as u32);
-        let mut launch = self.queue.launch_builder(&self.survey_write);
-        launch.arg(&survey.of_points).arg(&count);
-        launch.arg(&survey.tiles).arg(&room);
-        launch.arg(&mut survey.special);
         let tiles = tiles(points) as u32;
+        let arguments = (
+            &survey.of_points,
+            &count,
+            &survey.tiles,
+            &room,
+            &mut survey.special,
+        );
         // SAFETY: the arguments are those that places.cu declares; nothing is written behind the
         // room, and classes and tiles are those of the survey before.
-        unsafe { self.start("survey_write", &mut launch, tiles, GRID_THREADS) }
+        Ok(unsafe {
+            self.survey_write
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?)
     }
 
     /// Splits the special points, as far as there is room for their lists, into a new array, and
@@ -492,30 +525,40 @@ impl Kernels {
         let mut places = survey.take_places(engine)?;
         let (mut found, mut begins) = survey.found.split_at_mut(FOUND);
         let mut number = found.slice_mut(SPECIAL..);
-        let mut launch = self.queue.launch_builder(&self.split_count);
-        launch
-            .arg(&survey.special)
-            .arg(&mut number)
-            .arg(&room)
-            .arg(&of);
-        launch.arg(&tiles).arg(&mut survey.of_lists);
+        let arguments = (
+            &survey.special,
+            &mut number,
+            &room,
+            &of,
+            &tiles,
+            &mut survey.of_lists,
+        );
         // SAFETY: the arguments are those that places.cu declares; there is a bit for each list of
         // every class, and room for a count of every tile and list.
-        unsafe { self.start("split_count", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe {
+            self.split_count
+                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+        }?;
         let mut end = begins.slice_mut(lists as usize..);
         self.scan(&mut survey.of_lists, tiles * lists, &mut end)?;
         let out_room = places.len() as u32;
-        let mut launch = self.queue.launch_builder(&self.split_write);
-        launch
-            .arg(&survey.special)
-            .arg(&mut number)
-            .arg(&room)
-            .arg(&of);
-        launch.arg(&tiles).arg(&survey.of_lists).arg(&out_room);
-        launch.arg(&mut places).arg(&mut begins);
+        let arguments = (
+            &survey.special,
+            &mut number,
+            &room,
+            &of,
+            &tiles,
+            &survey.of_lists,
+            &out_room,
+            &mut places,
+            &mut begins,
+        );
         // SAFETY: as above; nothing is written behind the room, and a beginning is written for each
         // list.
-        unsafe { self.start("split_write", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe {
+            self.split_write
+                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+        }?;
         survey.put_places(places);
         Ok(())
     }
@@ -538,13 +581,16 @@ impl Kernels {
         let [stride, read, points] = [stride, words, count].map(|number| number as u32);
         let mut to = rows.to.slice_mut(rows.first..);
         let to_stride = rows.stride as u32;
-        let mut launch = self.queue.launch_builder(&self.gather);
-        launch.arg(from).arg(&stride).arg(&read).arg(indices);
-        launch.arg(&points).arg(&mut to).arg(&to_stride);
+        let arguments = (from, &stride, &read, indices, &points, &mut to, &to_stride);
         // SAFETY: the arguments are those that places.cu declares, and the ends were checked;
         // callers have seen that `from` has `words` of `stride` words of every point of the set,
         // whose survey found the indices, or which they have numbered themselves.
-        unsafe { self.each("gather", &mut launch, count * words) }
+        Ok(unsafe {
+            self.gather.start(
+                LaunchShape::covering(count * words, GRID_THREADS),
+                arguments,
+            )
+        }?)
     }
 
     /// Combines results of points at the border with those of all.
@@ -566,12 +612,15 @@ impl Kernels {
             Reduce::Max => KEEP_LARGER,
         };
         let (points, numbers) = (count as u32, outputs as u32);
-        let mut launch = self.queue.launch_builder(&self.combine);
-        launch.arg(border).arg(&points).arg(found);
-        launch.arg(&numbers).arg(&how).arg(results);
+        let arguments = (border, &points, found, &numbers, &how, results);
         // SAFETY: the arguments are those that places.cu declares; the engine has seen that there
         // are `outputs` results for every point of the set, whose survey found the border.
-        unsafe { self.each("combine", &mut launch, count * outputs) }
+        Ok(unsafe {
+            self.combine.start(
+                LaunchShape::covering(count * outputs, GRID_THREADS),
+                arguments,
+            )
+        }?)
     }
 
     /// The same for counts.
@@ -587,37 +636,11 @@ impl Kernels {
         }
         fits("counts of the border", found.len(), count)?;
         let points = count as u32;
-        let mut launch = self.queue.launch_builder(&self.add_counts);
-        launch.arg(border).arg(&points).arg(found).arg(counts);
+        let arguments = (border, &points, found, counts);
         // SAFETY: as above, with one count for every point.
-        unsafe { self.each("add_counts", &mut launch, count) }
-    }
-
-    /// Starts a kernel with a thread for each of `items`.
-    ///
-    /// # Safety
-    /// As [`Queue::launch`].
-    pub(super) unsafe fn each(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        items: usize,
-    ) -> Result<(), Refusal> {
-        let blocks = items.div_ceil(GRID_THREADS as usize) as u32;
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        unsafe { self.start(kernel, launch, blocks, GRID_THREADS) }
-    }
-
-    /// # Safety
-    /// As [`Queue::launch`].
-    unsafe fn start(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        blocks: u32,
-        threads: u32,
-    ) -> Result<(), Refusal> {
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        Ok(unsafe { self.queue.launch(kernel, launch, blocks, threads) }?)
+        Ok(unsafe {
+            self.add_counts
+                .start(LaunchShape::covering(count, GRID_THREADS), arguments)
+        }?)
     }
 }

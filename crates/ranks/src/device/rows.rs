@@ -3,12 +3,10 @@
 use super::kernels::{Kernels, Refilled, fits};
 use crate::error::Refusal;
 use nearfield::device::{
-    Queue,
-    cudarc::driver::{
-        CudaSlice, CudaView, DevicePtr, DeviceRepr, PushKernelArg, SyncOnDrop, sys::CUdeviceptr,
-    },
+    LaunchShape, Queue,
+    cudarc::driver::{CudaSlice, CudaView, DevicePtr, DeviceRepr, SyncOnDrop, sys::CUdeviceptr},
 };
-use nearfield_kernels::constants::MAX_COLUMNS;
+use nearfield_kernels::constants::{GRID_THREADS, MAX_COLUMNS};
 
 const COLUMNS: usize = MAX_COLUMNS as usize;
 
@@ -140,13 +138,16 @@ impl Kernels {
                 (count - 1) * stride + end,
             )?;
             let [points, stride] = [count, stride].map(|number| number as u32);
-            let mut launch = self.queue.launch_builder(&self.gather_rows);
-            launch.arg(&columns).arg(indices).arg(&points);
-            launch.arg(&mut *rows).arg(&stride);
+            let arguments = (&columns, indices, &points, &mut *rows, &stride);
             // SAFETY: the arguments are those that places.cu declares, and the end was checked;
             // callers have seen that arrays have the words of every point of the set, whose survey
             // found the indices.
-            unsafe { self.each("gather_rows", &mut launch, count * columns.all as usize) }?;
+            unsafe {
+                self.gather_rows.start(
+                    LaunchShape::covering(count * columns.all as usize, GRID_THREADS),
+                    arguments,
+                )
+            }?;
         }
         Ok(())
     }
@@ -191,13 +192,14 @@ impl Kernels {
             let [gone, before, stride, arriving] =
                 [left.len(), *before, stride, *arrivals].map(|number| number as u32);
             let items = (arrivals + behind) * columns.all as usize;
-            let mut launch = self.queue.launch_builder(&self.refill);
-            launch.arg(&columns).arg(left).arg(&gone).arg(&before);
-            launch.arg(came).arg(&stride).arg(&arriving);
+            let arguments = (&columns, left, &gone, &before, came, &stride, &arriving);
             // SAFETY: the arguments are those that places.cu declares, and all lengths were
             // checked: a point that has left is one of those before. Nothing that is read of an
             // array is written.
-            unsafe { self.each("refill", &mut launch, items) }?;
+            unsafe {
+                self.refill
+                    .start(LaunchShape::covering(items, GRID_THREADS), arguments)
+            }?;
         }
         Ok(())
     }

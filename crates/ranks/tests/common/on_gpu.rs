@@ -4,7 +4,7 @@ use super::dealt;
 use nearfield::{
     Engine, ListOrder,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaSlice, DeviceRepr},
     },
     kernels::SphDensity,
@@ -179,7 +179,7 @@ pub(crate) fn search(
         engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
         let traversal = engine.traverse(&kernel, set, set);
         // Arrays have room behind the points.
-        let traversal = traversal.sources(own.masses.slice(0..points), 1);
+        let traversal = traversal.sources(DeviceField::new(own.masses.slice(0..points), 1));
         traversal.run_into(&mut sums.as_view_mut())?;
         if engine.finish()? == Progress::Valid {
             break;

@@ -27,7 +27,7 @@
 //! **Invariant:** rank a has b among its partners if and only if b has a.
 
 use crate::{
-    error::{Error, Refusal},
+    error::{Error, Failure, Refusal},
     transport::{Announced, DeviceMemory, Fault, FaultCause, Handed, Reduction, Tag, Transport},
 };
 use bytemuck::{Pod, Zeroable};
@@ -119,7 +119,7 @@ impl Communicator {
     /// otherwise. `minima` become the minima over all ranks.
     pub(crate) fn agree<R>(
         &mut self,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
         self.agree_on(local, &mut [], minima)
@@ -128,10 +128,15 @@ impl Communicator {
     /// The same, and `sums` become sums over all ranks. If a rank refuses both are right too.
     pub(crate) fn agree_on<R>(
         &mut self,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         sums: &mut [f64],
         minima: &mut [f64],
     ) -> Result<R, Error> {
+        let local = match local.map_err(Into::into) {
+            Ok(value) => Ok(value),
+            Err(Failure::Refused(refusal)) => Err(refusal),
+            Err(Failure::Lost(fault)) => return Err(fault.into()),
+        };
         let refuses = match &local {
             Err(refusal) if !refusal.is_echo() => self.rank() as f64,
             _ => f64::INFINITY,
@@ -300,13 +305,14 @@ impl Communicator {
         }
     }
 
-    /// Sends an empty message to all other ranks, those that wait for one of this rank among them:
-    /// it refuses its part of an exchange.
-    pub(crate) fn refuse(&mut self, tag: Tag, exchange: Exchange) -> Result<(), Fault> {
+    /// Refuses this rank's part of an exchange: sends an empty message to all other ranks, those
+    /// that wait for one of this rank among them. Returns the failure of this rank.
+    pub(crate) fn refuse(&mut self, (tag, exchange): (Tag, Exchange), refusal: Refusal) -> Failure {
         let me = self.rank();
-        (0..self.ranks())
+        let told = (0..self.ranks())
             .filter(|rank| *rank != me)
-            .try_for_each(|rank| self.post(rank, tag, exchange, Vec::new()))
+            .try_for_each(|rank| self.post(rank, tag, exchange, Vec::new()));
+        told.map_or_else(Failure::Lost, |()| Failure::Refused(refusal))
     }
 
     /// Waits for a message of an exchange. Those of earlier ones, which this rank had no use for,
@@ -371,25 +377,22 @@ impl Communicator {
     }
 
     /// Brings every item to its rank; returns those for this one, in any order. If memory is short
-    /// on a rank items are missing, and it returns the shortage too.
+    /// on a rank items are missing on others too, until all agree.
     ///
     /// Items go around in as many rounds as the number of ranks has binary digits: in the k-th a
     /// rank sends to the one 2ᵏ behind it what is that far from its goal, or farther by larger
     /// powers (J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport
     /// message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997,
     /// <https://doi.org/10.1109/71.642949>). So the number of messages is not quadratic.
-    pub(crate) fn bring_around(
-        &mut self,
-        mut items: Vec<Item>,
-    ) -> Result<(Vec<Item>, Option<Shortage>), Fault> {
+    pub(crate) fn bring_around(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Failure> {
         let (me, ranks, exchange) = (self.rank(), self.ranks(), self.begin());
-        let mut short = None;
+        let mut short = Ok(());
         let mut step = 1;
         while step < ranks {
             let far = |item: &Item| ((item.to as usize + ranks - me) % ranks) & step != 0;
             let bytes = size_of::<Item>() * items.iter().filter(|item| far(item)).count();
             let mut going = message(bytes).unwrap_or_else(|shortage| {
-                short = Some(shortage);
+                short = Err(shortage);
                 Vec::new()
             });
             if bytes != 0 && going.capacity() != 0 {
@@ -400,17 +403,18 @@ impl Communicator {
             self.post((me + step) % ranks, AROUND, exchange, going)?;
             let came = self.receive((me + ranks - step) % ranks, AROUND, exchange)?;
             if came.len() % size_of::<Item>() != 0 {
-                return Err(self.wrong_length(came.len(), size_of::<Item>()));
+                return Err(self.wrong_length(came.len(), size_of::<Item>()).into());
             }
             let came = came.chunks_exact(size_of::<Item>());
             let all = items.len() + came.len();
             match make_room(&mut items, all, "numbers of other ranks") {
                 Ok(()) => items.extend(came.map(bytemuck::pod_read_unaligned::<Item>)),
-                Err(shortage) => short = Some(shortage),
+                Err(shortage) => short = Err(shortage),
             }
             step *= 2;
         }
-        Ok((items, short))
+        short?;
+        Ok(items)
     }
 
     /// Ends the work of all ranks because of a message that has another length than expected.
@@ -424,6 +428,26 @@ impl Communicator {
     fn other_calls(&mut self) -> Fault {
         let (rank, cause) = (self.rank(), FaultCause::Calls);
         self.transport.fail(Fault { rank, cause })
+    }
+}
+
+/// Why a message was not taken.
+pub(crate) enum Untaken {
+    /// It must have at least this number of bytes: ranks are at different calls.
+    Length {
+        /// Bytes.
+        least: usize,
+    },
+    /// Memory is short here.
+    Refused(Refusal),
+}
+
+impl<T> From<T> for Untaken
+where
+    Refusal: From<T>,
+{
+    fn from(refusal: T) -> Self {
+        Self::Refused(refusal.into())
     }
 }
 
@@ -465,13 +489,13 @@ impl Links {
     }
 
     /// Sends every partner the message that `pack` makes for it, an empty one if there is nothing
-    /// to say. The inner error is the refusal of this rank, which the partner is told of.
+    /// to say. A partner is told if `pack` refuses.
     pub(crate) fn post_each(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
         mut pack: impl FnMut(usize) -> Result<Vec<u8>, Refusal>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let pack = |partner| pack(partner).map(|message| (message, None));
         self.post_each_with(comm, exchange, pack)
     }
@@ -482,7 +506,7 @@ impl Links {
         comm: &mut Communicator,
         exchange: Exchange,
         mut pack: impl FnMut(usize) -> Result<(Vec<u8>, Option<Handed>), Refusal>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (me, mut posted) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
             let message = pack(*partner).unwrap_or_else(|refusal| {
@@ -491,19 +515,17 @@ impl Links {
             });
             comm.post_with(*partner, self.tag, exchange, message)?;
         }
-        Ok(posted)
+        Ok(posted?)
     }
 
     /// Waits for the message of every partner and gives it to `take`, with the rank, unless it is
-    /// empty; `take` returns whether it could take the message, or the least length that it should
-    /// have. The inner error is the refusal of a partner, or of this rank by `take`; all messages
-    /// have come.
+    /// empty. All messages have come if a partner or `take` refuses.
     pub(crate) fn receive_each(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
-        mut take: impl FnMut(usize, &[u8]) -> Result<Result<(), Refusal>, usize>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        mut take: impl FnMut(usize, &[u8]) -> Result<(), Untaken>,
+    ) -> Result<(), Failure> {
         self.receive_each_with(comm, exchange, |partner, message, _| take(partner, message))
     }
 
@@ -512,8 +534,8 @@ impl Links {
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
-        mut take: impl FnMut(usize, &[u8], Option<Handed>) -> Result<Result<(), Refusal>, usize>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        mut take: impl FnMut(usize, &[u8], Option<Handed>) -> Result<(), Untaken>,
+    ) -> Result<(), Failure> {
         let (me, mut received) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
             let (message, with) = comm.receive_with(*partner, self.tag, exchange)?;
@@ -521,14 +543,16 @@ impl Links {
                 received = received.and(Err(Refusal::echo(*partner)));
             } else if !message.is_empty() {
                 match take(*partner, &message, with) {
+                    Ok(()) => {}
                     // A refusal of this rank says more than that another one refuses.
-                    Ok(Err(refusal)) => received = Err(refusal),
-                    Ok(Ok(())) => {}
-                    Err(least) => return Err(comm.wrong_length(message.len(), least)),
+                    Err(Untaken::Refused(refusal)) => received = Err(refusal),
+                    Err(Untaken::Length { least }) => {
+                        return Err(comm.wrong_length(message.len(), least).into());
+                    }
                 }
             }
         }
-        Ok(received)
+        Ok(received?)
     }
 
     /// Agrees on `local`, whose messages go to the ranks that `to` returns, and sees to it that
@@ -536,11 +560,11 @@ impl Links {
     pub(crate) fn agree<R>(
         &mut self,
         comm: &mut Communicator,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         to: impl Fn(&R) -> Vec<usize>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
-        let needed = local.as_ref().map(to).unwrap_or_default();
+        let needed = local.as_ref().map_or_else(|_| Vec::new(), to);
         let known = |rank: &usize| self.partners.binary_search(rank).is_ok();
         let settled = !self.renew && needed.iter().all(known);
         let mut lowest = vec![if settled { 1.0 } else { 0.0 }];
@@ -554,13 +578,10 @@ impl Links {
                 from,
                 value: 0,
             };
-            let (told, short) = comm.bring_around(needed.iter().map(tell).collect())?;
-            comm.agree(
-                short.map_or(Ok(()), |shortage| Err(shortage.into())),
-                &mut [],
-            )?;
+            let senders = comm.bring_around(needed.iter().map(tell).collect());
+            let senders = comm.agree(senders, &mut [])?;
             let mut partners = needed;
-            partners.extend(told.iter().map(|item| item.from as usize));
+            partners.extend(senders.iter().map(|item| item.from as usize));
             partners.sort_unstable();
             partners.dedup();
             self.partners = partners;

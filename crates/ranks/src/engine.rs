@@ -12,7 +12,7 @@ use crate::{
     domains::Domains,
     error::Refusal,
     gpus,
-    plan::{Accepted, How},
+    plan::{Accepted, Placement},
     seen::Seen,
     set::{Names, Set},
     times::Clock,
@@ -202,12 +202,12 @@ impl<T: Scalar> RankedEngine<T> {
     /// halo is awaited by the call that needs it, which may return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
-            Accepted::Kept(plan) => match plan.how {
-                How::Home { changes } => Ok(self.send_home(set.0, plan.departures, changes)?),
-                How::Abroad => {
-                    let placed = self.send(set.0, plan.departures, How::Abroad)?;
+            Accepted::Kept(plan) => match plan.placement {
+                Placement::Away => {
+                    let placed = self.place_abroad(set.0, &plan.departures);
                     self.agree_placed(set.0, placed)
                 }
+                home => Ok(self.send_home(set.0, plan.departures, home)?),
             },
             Accepted::Outgrown(domains) => self.cut(*domains),
         }
@@ -338,8 +338,7 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// The set with a name, for calls of this rank alone.
     pub(crate) fn named(&self, set: RankedSet) -> Result<&Set<T>, Error> {
-        self.known(set)
-            .map_err(|refusal| Refusal::read(self.rank(), &refusal.to_bytes()))
+        self.known(set).map_err(|refusal| refusal.by(self.rank()))
     }
 
     /// The set with a name, if it is placed.

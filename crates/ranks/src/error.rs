@@ -6,6 +6,12 @@
 //!
 //! Refusals travel between ranks as text, because the other ranks have no part of the input that
 //! the text is about.
+//!
+//! Inside a call a rank has a [`Failure`]: its own refusal, which the others learn of when they
+//! agree, or a fault, which all ranks get from their transports. A call may go on after a failure to
+//! send and receive what other ranks wait for. After a fault that costs nothing, because every call
+//! of the transport returns it again; so a failure may hide a later one, and the agreement still
+//! returns the fault.
 
 use crate::transport::Fault;
 
@@ -152,6 +158,32 @@ impl Refusal {
             }),
             message: String::from_utf8_lossy(text).into_owned(),
         })
+    }
+}
+
+/// Why this rank cannot finish its part of a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// This rank refuses, or knows that another one does.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// A rank is lost.
+    #[error(transparent)]
+    Lost(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Lost(fault)
+    }
+}
+
+impl<T> From<T> for Failure
+where
+    Refusal: From<T>,
+{
+    fn from(refusal: T) -> Self {
+        Self::Refused(refusal.into())
     }
 }
 

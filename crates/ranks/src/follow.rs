@@ -6,9 +6,9 @@
 use crate::{
     Error, Migration, RankedEngine, Scalar,
     communicator::{Communicator, Exchange, MIGRATE},
-    error::Refusal,
+    error::{Failure, Refusal},
     migration::Moved,
-    transport::{Fault, Tag},
+    transport::Tag,
 };
 use nearfield_grid::memory::{Shortage, copied, zeroed};
 
@@ -69,13 +69,10 @@ impl Migration {
         let comm = &mut engine.comm;
         let on = (MIGRATE, comm.begin());
         let joined = match self.make_room(arrays) {
-            Err(refusal) => {
-                comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+            Err(refusal) => Err(comm.refuse(on, refusal)),
             Ok(()) => match &self.moved {
                 None => Ok(()),
-                Some(moved) => moved.exchange(comm, on, arrays)?,
+                Some(moved) => moved.exchange(comm, on, arrays),
             },
         };
         let joined = joined.and_then(|()| {
@@ -103,19 +100,18 @@ impl Migration {
 }
 
 impl Moved {
-    /// Sends the elements of points that have left, and takes those of points that have come. The
-    /// inner error is one of this rank.
+    /// Sends the elements of points that have left, and takes those of points that have come.
     fn exchange(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         arrays: &mut [&mut dyn Travels],
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let width = arrays.iter().map(|array| array.width()).sum();
         let pack = |index: usize, message: &mut Vec<u8>| {
             arrays.iter().for_each(|array| array.pack(index, message));
         };
-        let packed = self.way.post(comm, on, width, pack)?;
+        let packed = self.way.post(comm, on, width, pack);
         let collected = self.way.collect(comm, on, width, |place, bytes| {
             let mut rest = bytes;
             for array in arrays.iter_mut() {
@@ -123,8 +119,8 @@ impl Moved {
                 array.take(place, here);
                 rest = behind;
             }
-        })?;
-        Ok(packed.and(collected))
+        });
+        packed.and(collected)
     }
 }
 

@@ -1,14 +1,13 @@
 //! Halos of points whose callers own them: posted, and received when they are needed.
 
 use crate::{
-    communicator::{Communicator, Exchange},
-    error::Refusal,
+    communicator::{Communicator, Exchange, Untaken},
+    error::Failure,
     points::Arrived,
     routes::to,
     scalar::Scalar,
     set::Set,
     told::{HEAD, Pending, Told, WHAT, pack, unpack},
-    transport::Fault,
 };
 use nearfield_grid::memory::make_room_for_one;
 
@@ -20,13 +19,12 @@ impl<T: Scalar> Set<T> {
     }
 
     /// Posts the halo of the caller's points, which this rank owns, by `routes.halo`. `changes` is
-    /// true if all ranks have the halo before. The inner error is a shortage of memory, which the
-    /// partners are told of.
+    /// true if all ranks have the halo before. Partners are told if memory is short for them.
     pub(crate) fn post_halo(
         &mut self,
         comm: &mut Communicator,
         changes: bool,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (exchange, radii) = (comm.begin(), self.has_radii);
         self.pending = (comm.ranks() > 1).then_some(Pending {
             exchange,
@@ -62,11 +60,11 @@ impl<T: Scalar> Set<T> {
         &self,
         comm: &mut Communicator,
         pending: Pending,
-    ) -> Result<Arrived<T>, Fault> {
+    ) -> Result<Arrived<T>, Failure> {
         let mut arrived = Arrived::default();
         let before = &self.routes.halo;
         let mut same = pending.changes;
-        let received = (self.links).receive_each(comm, pending.exchange, |partner, message| {
+        (self.links).receive_each(comm, pending.exchange, |partner, message| {
             let (mut first, mut known) = (0, 0);
             for source in before.sources.iter().filter(|_| pending.changes) {
                 if source.rank == partner {
@@ -77,17 +75,12 @@ impl<T: Scalar> Set<T> {
             }
             let id = |at: usize| self.halo.ids[before.places[first + at] as usize];
             let unpacked = unpack(&mut arrived, message, pending, (known, id));
-            Ok(match unpacked.ok_or(HEAD)? {
-                Ok((points, unchanged)) => {
-                    same &= unchanged;
-                    arrived.came(partner, points);
-                    Ok(())
-                }
-                Err(shortage) => Err(shortage.into()),
-            })
+            let (points, unchanged) = unpacked.ok_or(Untaken::Length { least: HEAD })??;
+            same &= unchanged;
+            arrived.came(partner, points);
+            Ok(())
         })?;
-        arrived.refused = received.err();
-        arrived.same = same && arrived.sources == before.sources && arrived.refused.is_none();
+        arrived.same = same && arrived.sources == before.sources;
         Ok(arrived)
     }
 

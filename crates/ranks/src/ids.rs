@@ -3,7 +3,7 @@
 use crate::{
     Error, ErrorKind, RankedEngine, Scalar,
     communicator::{Communicator, Item},
-    error::Refusal,
+    error::{Failure, Refusal},
     points::Points,
 };
 use nearfield_grid::memory::{collected, copied};
@@ -77,16 +77,15 @@ fn check(comm: &mut Communicator, ids: &[u64]) -> Result<(), Error> {
     };
     let items = collected(ids.iter().map(checker), "ids that are looked up");
     let items = comm.agree(items.map_err(Refusal::from), &mut [])?;
-    let (mut found, short) = comm.bring_around(items)?;
-    found.sort_unstable_by_key(|item| (item.value, item.from));
-    let twice = found.windows(2).find(|pair| pair[0].value == pair[1].value);
-    let checked = match (short, twice) {
-        (Some(shortage), _) => Err(shortage.into()),
-        (None, None) => Ok(()),
-        (None, Some(pair)) => Err(Refusal::new(format!(
-            "two points have the id {}, given by the ranks {} and {}",
-            pair[0].value, pair[0].from, pair[1].from
-        ))),
-    };
+    let checked = comm.bring_around(items).and_then(|mut found| {
+        found.sort_unstable_by_key(|item| (item.value, item.from));
+        match found.windows(2).find(|pair| pair[0].value == pair[1].value) {
+            None => Ok(()),
+            Some(pair) => Err(Failure::from(Refusal::new(format!(
+                "two points have the id {}, given by the ranks {} and {}",
+                pair[0].value, pair[0].from, pair[1].from
+            )))),
+        }
+    });
     comm.agree(checked, &mut [])
 }

@@ -6,8 +6,8 @@
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
-    error::Refusal,
-    plan::{Accepted, How, Plan},
+    error::{Failure, Refusal},
+    plan::{Accepted, Placement, Plan},
     points::{self, Arrived, Points, order_by_id},
     routes::{Departures, Way},
     seen::Special,
@@ -195,15 +195,15 @@ impl<T: Scalar> RankedEngine<T> {
             }
         };
         let before = self.sets[at].home.len();
-        let moved = match plan.how {
-            How::Home { changes } => {
-                self.send_home(at, plan.departures, changes)?;
-                None
-            }
-            How::Abroad => {
+        let moved = match plan.placement {
+            Placement::Away => {
                 let moved = self.move_home(at, plan);
                 // The engine may have other positions than the caller's arrays.
                 moved.inspect_err(|error| self.sets[at].broken = Some(error.to_string()))?
+            }
+            home => {
+                self.send_home(at, plan.departures, home)?;
+                None
             }
         };
         Ok(Migration { before, moved })
@@ -214,12 +214,11 @@ impl<T: Scalar> RankedEngine<T> {
         let positions = std::mem::take(&mut self.sets[at].home.positions);
         let plan = self.plan_of(at, &positions);
         self.sets[at].home.positions = positions;
-        let set = &mut self.sets[at];
-        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
-        let mut how = How::said(home, set.knows_halo());
+        let mut all = [self.placement(at, &plan).number()];
         let to = |plan: &Plan| plan.departures.ranks();
-        let mut plan = set.links.agree(&mut self.comm, plan, to, &mut how)?;
-        plan.how = How::of(how);
+        let links = &mut self.sets[at].links;
+        let mut plan = links.agree(&mut self.comm, plan, to, &mut all)?;
+        plan.placement = Placement::smallest(all[0]);
         Ok(plan)
     }
 
@@ -234,25 +233,25 @@ impl<T: Scalar> RankedEngine<T> {
         let (own, exchange) = (&self.sets[at], self.comm.begin());
         let (links, radii) = (&own.links, own.has_radii);
         let leaving = (&departures, radii);
-        let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving)?;
-        let [came, _] = points::receive(&mut self.comm, exchange, links, radii)?;
-        let merged = packed.and_then(|()| self.merge(at, departures, came, &special));
+        let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving);
+        let came = points::receive(&mut self.comm, exchange, links, radii);
         let rank = self.rank();
-        let found = merged.and_then(|merged| {
+        let found = packed.and(came).and_then(|[came, _]| {
+            let merged = self.merge(at, departures, came, &special)?;
             let departures = Departures::new(&merged.special, &self.seen, rank)?;
-            Ok((merged, departures))
+            Ok::<_, Failure>((merged, departures))
         });
         let own = &mut self.sets[at];
         if std::mem::take(&mut own.fresh) {
             own.links.renew();
         }
         let to = |(_, departures): &(Merged<T>, Departures)| departures.ranks();
-        let mut how = How::said(true, own.knows_halo());
-        let found = own.links.agree(&mut self.comm, found, to, &mut how)?;
+        let mut all = [Placement::new(true, own.knows_halo()).number()];
+        let found = own.links.agree(&mut self.comm, found, to, &mut all)?;
         let (merged, departures) = found;
         (own.home, own.ascending) = (merged.home, true);
         own.own_bounds = own.own_bounds.union(&merged.bounds);
-        self.send_home(at, departures, how[1] == 1.0)?;
+        self.send_home(at, departures, Placement::smallest(all[0]))?;
         Ok(Some(merged.moved))
     }
 
@@ -265,14 +264,8 @@ impl<T: Scalar> RankedEngine<T> {
         special: &[Special],
     ) -> Result<Merged<T>, Refusal> {
         let Arrived {
-            points,
-            sources,
-            refused,
-            ..
+            points, sources, ..
         } = came;
-        if let Some(refusal) = refused {
-            return Err(refusal);
-        }
         let (home, ascending) = (&self.sets[at].home, self.sets[at].ascending);
         let pieces = merged(&home.ids, ascending, &departures, &points.ids)?;
         let left: usize = departures

@@ -19,9 +19,9 @@ use crate::{
     communicator::Links,
     cut::{Work, equally},
     domains::Domains,
-    error::Refusal,
-    plan::{Accepted, How, Plan, ends, extent_of},
-    points::{self, Arrived, Points},
+    error::{Failure, Refusal},
+    plan::{Accepted, Placement, Plan, ends, extent_of},
+    points::{self, Points},
     routes::{Departures, Way, copies, to},
     set::Set,
     transport::Fault,
@@ -136,11 +136,10 @@ impl<T: Scalar> RankedEngine<T> {
         self.clock.moved(self.comm.agreed);
         let plan = self.plan(set, positions);
         let own = plan.as_ref().map_or(Bounds::EMPTY, |plan| plan.bounds);
-        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
-        let knows = self.known(set).is_ok_and(Set::knows_halo);
-        let mut minima = [0.0; 8];
+        let placement = self.placement(set.0, &plan);
+        let mut minima = [0.0; 7];
         minima[..6].copy_from_slice(&ends(&own));
-        minima[6..].copy_from_slice(&How::said(home, knows));
+        minima[6] = placement.number();
         let mut unknown = Links::new();
         let links = match self.sets.get_mut(set.0) {
             Some(set) => &mut set.links,
@@ -148,7 +147,7 @@ impl<T: Scalar> RankedEngine<T> {
         };
         let to = |plan: &Plan| plan.departures.ranks();
         let mut plan = links.agree(&mut self.comm, plan, to, &mut minima)?;
-        plan.how = How::of([minima[6], minima[7]]);
+        plan.placement = Placement::smallest(minima[6]);
         let all = extent_of(&minima);
         let lattice = self.lattice_of(&self.bounds_with(set.0, &all))?;
         let taken = &mut self.sets[set.0];
@@ -185,14 +184,19 @@ impl<T: Scalar> RankedEngine<T> {
         let departures = Departures::new(&special, &self.seen, self.rank())?;
         Ok(Plan {
             bounds,
-            how: if ascending && departures.leaving.is_empty() {
-                How::Home { changes: false }
-            } else {
-                How::Abroad
-            },
+            placement: Placement::new(ascending && departures.leaving.is_empty(), false),
             special,
             departures,
         })
+    }
+
+    /// What this rank says of the points of set `at`. A rank that refuses its positions says that
+    /// they are away, so nothing is sent.
+    pub(crate) fn placement(&self, at: usize, plan: &Result<Plan, Refusal>) -> Placement {
+        let home = plan
+            .as_ref()
+            .is_ok_and(|plan| plan.placement != Placement::Away);
+        Placement::new(home, self.sets.get(at).is_some_and(Set::knows_halo))
     }
 
     /// Domains that are still to be cut.
@@ -308,9 +312,12 @@ impl<T: Scalar> RankedEngine<T> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
         let leaves = |departures: &Departures| !departures.leaving.is_empty();
         let home = set.ascending && !found.as_ref().is_ok_and(leaves);
-        let mut how = How::said(home, set.knows_halo());
-        let departures = (set.links).agree(comm, found, Departures::ranks, &mut how)?;
-        let placed = self.send(at, departures, How::of(how))?;
+        let mut all = [Placement::new(home, set.knows_halo()).number()];
+        let departures = (set.links).agree(comm, found, Departures::ranks, &mut all)?;
+        let placed = match Placement::smallest(all[0]) {
+            Placement::Away => self.place_abroad(at, &departures),
+            home => self.place_at_home(at, departures, home),
+        };
         self.agree_placed(at, placed)
     }
 
@@ -318,7 +325,7 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn agree_placed(
         &mut self,
         at: usize,
-        placed: Result<(), Refusal>,
+        placed: Result<(), Failure>,
     ) -> Result<(), Error> {
         let placed = self.comm.agree(placed, &mut []);
         self.sets[at].broken = placed.as_ref().err().map(Error::to_string);
@@ -338,30 +345,19 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(Departures::new(&special, &self.seen, self.comm.rank())?)
     }
 
-    /// Sends the caller's points of a set to owners and halos, and takes those of others. The inner
-    /// error is one of this rank; positions or halos are not those of now then.
-    pub(crate) fn send(
-        &mut self,
-        at: usize,
-        departures: Departures,
-        how: How,
-    ) -> Result<Result<(), Refusal>, Fault> {
-        match how {
-            How::Home { changes } => self.place_at_home(at, departures, changes),
-            How::Abroad => self.place_abroad(at, &departures),
-        }
-    }
-
     /// Sends points of callers that own them. A failure on this rank is the error of the next call
     /// that needs the set, on all ranks.
     pub(crate) fn send_home(
         &mut self,
         at: usize,
         departures: Departures,
-        changes: bool,
+        placement: Placement,
     ) -> Result<(), Fault> {
-        let placed = self.place_at_home(at, departures, changes)?;
-        self.sets[at].broken = placed.err().map(|refusal| refusal.message);
+        self.sets[at].broken = match self.place_at_home(at, departures, placement) {
+            Ok(()) => None,
+            Err(Failure::Refused(refusal)) => Some(refusal.message),
+            Err(Failure::Lost(fault)) => return Err(fault),
+        };
         Ok(())
     }
 
@@ -370,75 +366,70 @@ impl<T: Scalar> RankedEngine<T> {
         &mut self,
         at: usize,
         departures: Departures,
-        changes: bool,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        placement: Placement,
+    ) -> Result<(), Failure> {
         let set = &mut self.sets[at];
         (set.owned, set.routes.owned) = (None, None);
         (set.border, set.near) = (departures.border, departures.near);
         // The rest of this way is that of the halo before until the next one has come.
         set.routes.halo.sends = departures.seen;
-        let posted = set.post_halo(&mut self.comm, changes)?;
+        let changes = placement == Placement::HomeWithHalo;
+        let posted = set.post_halo(&mut self.comm, changes);
         self.clock.posted();
         let names = set.names;
-        Ok(posted.and(names.put(&mut self.engine, names.owned, &set.home)))
+        let put = names.put(&mut self.engine, names.owned, &set.home);
+        posted.and(put.map_err(Failure::from))
     }
 
-    /// Callers and owners differ: waits for all points, and tells border from interior anew. The
-    /// inner error is one of this rank.
-    fn place_abroad(
+    /// Callers and owners differ: waits for all points, and tells border from interior anew.
+    pub(crate) fn place_abroad(
         &mut self,
         at: usize,
         departures: &Departures,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
         set.forget_told();
         let exchange = comm.begin();
         let what = (departures, set.has_radii);
-        let packed = points::post(comm, exchange, &set.links, &set.home, what)?;
+        let packed = points::post(comm, exchange, &set.links, &set.home, what);
         self.clock.posted();
         let waited = comm.waited;
-        let received = points::receive(comm, exchange, &set.links, set.has_radii)?;
+        let received = points::receive(comm, exchange, &set.links, set.has_radii);
         self.clock.came(comm.waited - waited);
         let Some(domains) = &self.domains else {
-            return Ok(Err(Refusal::new("space is not divided among the ranks")));
+            return Err(Refusal::new("space is not divided among the ranks").into());
         };
         let (rank, ranks) = (comm.rank(), comm.ranks());
-        let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
-        let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
-            if let Some(refusal) = owned.refused.take().or(halo.refused.take()) {
-                return Err(refusal);
-            }
-            let sends = departures.with_own(set.home.len(), rank)?;
-            points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
-            let viewed = to(&departures.seen, rank);
-            points::stay(&mut halo, &set.home, viewed, rank)?;
-            let way = Way {
-                sends,
-                ..Way::default()
-            };
-            set.take_owned(engine, owned, way)?;
-            set.routes.halo.sends = copies(&departures.seen)?;
-            (set.border, set.near) = (Vec::new(), Vec::new());
-            if ranks > 1 {
-                let positions = &set.owned().positions;
-                let bounds = Bounds::of(T::positions(positions), domain).map_err(Refusal::new)?;
-                let special = seen.survey(domains, positions, &bounds)?;
-                let around = Departures::new(&special, seen, rank)?;
-                (set.border, set.near) = (around.border, around.near);
-            }
-            set.take_halo(engine, halo)
+        packed?;
+        let [mut owned, mut halo] = received?;
+        let sends = departures.with_own(set.home.len(), rank)?;
+        points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
+        points::stay(&mut halo, &set.home, to(&departures.seen, rank), rank)?;
+        let way = Way {
+            sends,
+            ..Way::default()
         };
-        Ok(packed.and_then(|()| take(received)))
+        set.take_owned(&mut self.engine, owned, way)?;
+        set.routes.halo.sends = copies(&departures.seen)?;
+        (set.border, set.near) = (Vec::new(), Vec::new());
+        if ranks > 1 {
+            let positions = &set.owned().positions;
+            let bounds = Bounds::of(T::positions(positions), &self.domain).map_err(Refusal::new)?;
+            let special = self.seen.survey(domains, positions, &bounds)?;
+            let around = Departures::new(&special, &self.seen, rank)?;
+            (set.border, set.near) = (around.border, around.near);
+        }
+        Ok(set.take_halo(&mut self.engine, halo)?)
     }
 
-    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
-    /// one of this rank; the set cannot be used then.
-    pub(crate) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halos that are under way, and brings them into the engine. A set whose halo
+    /// fails cannot be used.
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         let (comm, mut arrived) = (&mut self.comm, Vec::new());
         let waited = comm.waited;
         for (at, set) in self.sets.iter_mut().enumerate() {
             if let Some(pending) = set.pending.take() {
-                let halo = set.receive_halo(comm, pending)?;
+                let halo = set.receive_halo(comm, pending);
                 arrived.push((at, pending.exchange, halo));
             }
         }
@@ -447,24 +438,24 @@ impl<T: Scalar> RankedEngine<T> {
         }
         let begin = Instant::now();
         let mut settled = Ok(());
-        for (at, exchange, mut arrived) in arrived {
+        for (at, exchange, halo) in arrived {
             let set: &mut Set<T> = &mut self.sets[at];
             // A rank that could not send its part tells all, also if it could take that of others.
-            let taken = match arrived.refused.take() {
-                _ if set.broken.is_some() => Err(set.unplaced(at)),
-                Some(refusal) => Err(refusal),
-                None => set.take_halo(&mut self.engine, arrived),
+            let taken = match halo {
+                _ if set.broken.is_some() => Err(set.unplaced(at).into()),
+                Err(failure) => Err(failure),
+                Ok(halo) => set.take_halo(&mut self.engine, halo).map_err(Failure::from),
             };
             match taken {
                 Ok(()) => set.halo_taken(exchange),
-                Err(refusal) => {
-                    set.broken.get_or_insert_with(|| refusal.message.clone());
-                    settled = Err(refusal);
+                Err(failure) => {
+                    set.broken.get_or_insert_with(|| failure.to_string());
+                    settled = Err(failure);
                 }
             }
         }
         self.clock.border(begin.elapsed());
-        Ok(settled)
+        settled
     }
 
     /// Switches the pairs of parts on that lists are to be written for now: the owned points of

@@ -13,33 +13,41 @@ pub(crate) enum Accepted {
     Outgrown(Box<Domains>),
 }
 
-/// How the points of a set travel; the same on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum How {
-    /// All callers own their points, in the order of their ids.
-    Home {
-        /// All ranks have the halo before, so that messages may have the changes of ids.
-        changes: bool,
-    },
+/// Where the points of a set are given, compared with where they are owned.
+///
+/// Each rank knows its own; the smallest of all is the decision, the same on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Placement {
     /// Some points have another owner than their caller.
-    Abroad,
+    Away,
+    /// All callers own their points, in the order of their ids.
+    Home,
+    /// The same, and all ranks have the halo before: messages may have the changes of ids.
+    HomeWithHalo,
 }
 
-impl How {
-    /// A rank's part of the decision, as numbers whose minima count.
-    pub(crate) fn said(home: bool, knows_halo: bool) -> [f64; 2] {
-        [home, knows_halo].map(|said| f64::from(u8::from(said)))
+impl Placement {
+    const ALL: [Self; 3] = [Self::Away, Self::Home, Self::HomeWithHalo];
+
+    /// That of a rank whose points are all its own if `home`, and which has the halo before if
+    /// `halo`.
+    pub(crate) fn new(home: bool, halo: bool) -> Self {
+        match (home, halo) {
+            (false, _) => Self::Away,
+            (true, false) => Self::Home,
+            (true, true) => Self::HomeWithHalo,
+        }
     }
 
-    /// The decision that follows from the minima.
-    pub(crate) fn of([home, changes]: [f64; 2]) -> Self {
-        if home == 1.0 {
-            Self::Home {
-                changes: changes == 1.0,
-            }
-        } else {
-            Self::Abroad
-        }
+    /// A number for a reduction, which orders as this does.
+    pub(crate) fn number(self) -> f64 {
+        f64::from(self as u8)
+    }
+
+    /// The smallest of all ranks, by the minimum of their numbers.
+    pub(crate) fn smallest(minimum: f64) -> Self {
+        let found = Self::ALL.into_iter().find(|one| one.number() >= minimum);
+        found.unwrap_or(Self::HomeWithHalo)
     }
 }
 
@@ -47,8 +55,8 @@ impl How {
 pub(crate) struct Plan {
     /// Their extent.
     pub(crate) bounds: Bounds,
-    /// How they travel.
-    pub(crate) how: How,
+    /// Whether they stay.
+    pub(crate) placement: Placement,
     /// The points that are not inside this rank's domain.
     pub(crate) special: Vec<Special>,
     /// Where they have to go.

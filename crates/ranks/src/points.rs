@@ -7,11 +7,10 @@
 //! both, and it is the order of one engine that holds all points by ascending ids.
 
 use crate::{
-    communicator::{Communicator, Exchange, Links, message},
-    error::Refusal,
+    communicator::{Communicator, Exchange, Links, Untaken, message},
+    error::{Failure, Refusal},
     routes::{Departures, Parcel, to},
     scalar::Scalar,
-    transport::Fault,
 };
 use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, with_room};
 
@@ -189,8 +188,6 @@ pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
 pub(crate) struct Arrived<T> {
     pub(crate) points: Points<T>,
     pub(crate) sources: Vec<Parcel>,
-    /// Memory that was short, here or on another rank. Points are missing then.
-    pub(crate) refused: Option<Refusal>,
     /// True if these are the points of the halo before, from the same ranks in the same order.
     pub(crate) same: bool,
 }
@@ -200,7 +197,6 @@ impl<T> Default for Arrived<T> {
         Self {
             points: Points::default(),
             sources: Vec::new(),
-            refused: None,
             same: false,
         }
     }
@@ -216,14 +212,14 @@ impl<T> Arrived<T> {
 }
 
 /// Sends points to owners and halos on other ranks, a message to every partner, an empty one if
-/// there is nothing to say. The inner error is a shortage of memory, which the partner is told of.
+/// there is nothing to say. A partner is told if memory is short for it.
 pub(crate) fn post<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
     links: &Links,
     points: &Points<T>,
     (departures, radii): (&Departures, bool),
-) -> Result<Result<(), Refusal>, Fault> {
+) -> Result<(), Failure> {
     links.post_each(comm, exchange, |partner| {
         let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, partner));
         let items = both[0].len() + both[1].len();
@@ -245,30 +241,24 @@ pub(crate) fn receive<T: Scalar>(
     exchange: Exchange,
     links: &Links,
     radii: bool,
-) -> Result<[Arrived<T>; 2], Fault> {
+) -> Result<[Arrived<T>; 2], Failure> {
     let mut arrived = [Arrived::default(), Arrived::default()];
     let width = width::<T>(radii);
-    let received = links.receive_each(comm, exchange, |partner, message| {
-        let (owned, items) = message.split_first_chunk().ok_or(8usize)?;
+    links.receive_each(comm, exchange, |partner, message| {
+        let short = Untaken::Length { least: 8 };
+        let (owned, items) = message.split_first_chunk().ok_or(short)?;
         let owned = u64::from_ne_bytes(*owned) as usize;
         let end = owned.checked_mul(width).filter(|end| *end <= items.len());
         let Some(end) = end.filter(|_| items.len().is_multiple_of(width)) else {
-            return Err(8 + width);
+            return Err(Untaken::Length { least: 8 + width });
         };
         let (owned, halo) = items.split_at(end);
         for (arrived, items) in arrived.iter_mut().zip([owned, halo]) {
             arrived.came(partner, items.len() / width);
-            if let Err(shortage) = arrived.points.unpack(items, radii) {
-                return Ok(Err(shortage.into()));
-            }
+            arrived.points.unpack(items, radii)?;
         }
-        Ok(Ok(()))
+        Ok(())
     })?;
-    if let Err(refusal) = received {
-        for arrived in &mut arrived {
-            arrived.refused = Some(refusal.clone());
-        }
-    }
     Ok(arrived)
 }
 

@@ -7,7 +7,7 @@
 use crate::{
     Error, IdLists, RankedEngine, RankedSet, Scalar,
     communicator::Links,
-    error::Refusal,
+    error::{Failure, Refusal},
     lists::Spans,
     points::{self, Points},
     routes::{Departures, Way, add, to},
@@ -43,7 +43,7 @@ impl<T: Scalar> RankedEngine<T> {
         {
             self.cut(self.undivided(lattice))?;
         }
-        let settled = self.settle()?;
+        let settled = self.settle();
         let asked =
             settled.and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions)?)));
         let mut links = Links::new();
@@ -56,26 +56,25 @@ impl<T: Scalar> RankedEngine<T> {
             &links,
             &asked,
             (&departures, false),
-        )?;
-        let [mut arrived, _] = points::receive::<T>(&mut self.comm, exchange, &links, false)?;
+        );
+        let arrived = points::receive::<T>(&mut self.comm, exchange, &links, false);
         let (me, sends) = (self.rank(), departures.leaving);
-        let own = points::stay(&mut arrived, &asked, to(&sends, me), me);
-        let came = arrived.refused.take().map_or(Ok(()), Err);
-        let found = packed.and(own.map_err(Refusal::from)).and(came);
-        let found = found.and_then(|()| {
+        let found = packed.and(arrived).and_then(|[mut arrived, _]| {
+            points::stay(&mut arrived, &asked, to(&sends, me), me)?;
             let asked = &arrived.points.positions;
             let places = collected(0..asked.len() as u32, "positions of a query")?;
             let room = Spans::with_room(positions.len())?;
-            Ok((self.search(asked, sources)?, room, places))
+            let found = self.search(asked, sources)?;
+            let way = Way {
+                places,
+                sources: arrived.sources,
+                sends,
+            };
+            Ok::<_, Failure>((found, room, way))
         });
-        let (found, mut spans, places) = self.comm.agree(found, &mut [])?;
-        let way = Way {
-            places,
-            sources: arrived.sources,
-            sends,
-        };
-        let put = spans.bring(&mut self.comm, &way, &found)?;
-        let written = put.and_then(|()| spans.in_order());
+        let (found, mut spans, way) = self.comm.agree(found, &mut [])?;
+        let put = spans.bring(&mut self.comm, &way, &found);
+        let written = put.and_then(|()| Ok(spans.in_order()?));
         self.comm.agree(written, &mut [])
     }
 

@@ -13,9 +13,9 @@
 
 use crate::{
     communicator::{Communicator, Exchange, RESULTS, message},
-    error::Refusal,
+    error::{Failure, Refusal},
     seen::{Class, Seen, Special},
-    transport::{Fault, Tag},
+    transport::Tag,
 };
 use nearfield_grid::memory::{Shortage, copied, filled, make_room_for_one, with_room};
 use std::collections::BTreeMap;
@@ -225,15 +225,15 @@ pub(crate) fn to(sends: &[Send], rank: usize) -> &[u32] {
 
 impl Way {
     /// Sends values of the caller's points to other ranks; `pack` appends those of a point, of
-    /// `width` bytes, to a message. A rank whose message there is no memory for gets an empty one;
-    /// the inner error is that shortage.
+    /// `width` bytes, to a message. A rank whose message there is no memory for gets an empty one,
+    /// and this rank refuses.
     pub(crate) fn post(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         width: usize,
         pack: impl Fn(usize, &mut Vec<u8>),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (me, mut posted) = (comm.rank(), Ok(()));
         for send in &self.sends {
             if send.rank == me || send.indices.is_empty() || width == 0 {
@@ -246,12 +246,12 @@ impl Way {
                 message
             });
             let message = message.unwrap_or_else(|shortage| {
-                posted = Err(shortage.into());
+                posted = Err(shortage);
                 Vec::new()
             });
             comm.post(send.rank, on.0, on.1, message)?;
         }
-        Ok(posted)
+        Ok(posted?)
     }
 
     /// Calls `copy` with the place in the caller's arrays and the place at the other end of every
@@ -270,21 +270,21 @@ impl Way {
     }
 
     /// Waits for values that other ranks gave, of `width` bytes each; `take` gets the place and the
-    /// bytes. The inner error is the refusal of one of them; this rank knows no more.
+    /// bytes. If one of them refuses, this rank knows no more.
     pub(crate) fn collect(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         width: usize,
         mut take: impl FnMut(usize, &[u8]),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let mut first = 0;
         for source in &self.sources {
             let points = source.points;
             if points != 0 && width != 0 && source.rank != comm.rank() {
                 let bytes = points * width;
                 let Some(message) = comm.receive_exactly(source.rank, on.0, on.1, bytes)? else {
-                    return Ok(Err(Refusal::echo(source.rank)));
+                    return Err(Refusal::echo(source.rank).into());
                 };
                 let places = &self.places[first..];
                 for (place, value) in places.iter().zip(message.chunks_exact(width)) {
@@ -293,19 +293,19 @@ impl Way {
             }
             first += points;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Sends results back to callers on other ranks; `pack` appends those of a point by its place,
-    /// which have `bytes` bytes. A rank whose message there is no memory for gets an empty one; the
-    /// inner error is that shortage.
+    /// which have `bytes` bytes. A rank whose message there is no memory for gets an empty one, and
+    /// this rank refuses.
     pub(crate) fn post_back(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
         bytes: impl Fn(usize) -> usize,
         pack: impl Fn(usize, &mut Vec<u8>),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (mut first, mut packed) = (0, Ok(()));
         for source in &self.sources {
             let places = self.places[first..first + source.points].iter();
@@ -316,45 +316,44 @@ impl Way {
                     message
                 });
                 let message = message.unwrap_or_else(|shortage| {
-                    packed = Err(shortage.into());
+                    packed = Err(shortage);
                     Vec::new()
                 });
                 comm.post(source.rank, RESULTS, exchange, message)?;
             }
             first += source.points;
         }
-        Ok(packed)
+        Ok(packed?)
     }
 
     /// Waits for the results of the caller's points on other ranks; `take` gets the place in the
     /// caller's arrays and the rest of the message, and returns how many bytes of it were those of
-    /// the point, or none if there are too few. The inner error is the refusal of another rank;
-    /// this one knows no more.
+    /// the point, or none if there are too few. If another rank refuses, this one knows no more.
     pub(crate) fn collect_back(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
         mut take: impl FnMut(usize, &[u8]) -> Option<usize>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let me = comm.rank();
         let others = |send: &&Send| !send.indices.is_empty() && send.rank != me;
         for send in self.sends.iter().filter(others) {
             let message = comm.receive(send.rank, RESULTS, exchange)?;
             if message.is_empty() {
-                return Ok(Err(Refusal::echo(send.rank)));
+                return Err(Refusal::echo(send.rank).into());
             }
             let mut at = 0;
             for index in &send.indices {
                 let rest = message.get(at..).unwrap_or_default();
                 match take(*index as usize, rest) {
                     Some(used) => at += used,
-                    None => return Err(comm.wrong_length(message.len(), at + 1)),
+                    None => return Err(comm.wrong_length(message.len(), at + 1).into()),
                 }
             }
             if at != message.len() {
-                return Err(comm.wrong_length(message.len(), at));
+                return Err(comm.wrong_length(message.len(), at).into());
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }

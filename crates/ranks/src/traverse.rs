@@ -12,9 +12,9 @@
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
     communicator::{Exchange, FIELDS},
-    error::Refusal,
+    error::{Failure, Refusal},
     fields::{LocalFields, check, pack, width},
-    transport::{Fault, Tag},
+    transport::Tag,
 };
 use nearfield::{
     PairKernel,
@@ -91,11 +91,8 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
         let given = [self.targets.as_slice(), self.sources.as_slice()];
         let on = (FIELDS, engine.comm.begin());
         let evaluated = match room {
-            Ok(room) => engine.evaluate(kernel, of, given, room, on)?,
-            Err(refusal) => {
-                engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+            Ok(room) => engine.evaluate(kernel, of, given, room, on),
+            Err(refusal) => Err(engine.comm.refuse(on, refusal)),
         };
         let (owned, results) = engine.comm.agree(evaluated, &mut [])?;
         engine.send_back::<K>(of[0], owned, results)
@@ -155,8 +152,7 @@ fn owned_fields<'a>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The values of the points that this rank owns, and the room for those of the caller's. The
-    /// inner error is one of this rank.
+    /// The values of the points that this rank owns, and the room for those of the caller's.
     fn evaluate<K: PairKernel>(
         &mut self,
         kernel: &K,
@@ -164,111 +160,98 @@ impl<T: Scalar> RankedEngine<T> {
         given: [&[Field<'_>]; 2],
         room: Room<K::Output>,
         on: (Tag, Exchange),
-    ) -> Result<Result<Values<K::Output>, Refusal>, Fault> {
+    ) -> Result<Values<K::Output>, Failure> {
         let Room {
             mut brought,
             mut owned,
             results,
         } = room;
-        let mut sent = self.post_fields(of, given, on)?;
+        self.post_fields(of, given, on)?;
         let posted = Instant::now();
-        if sent.is_ok() {
-            sent = self.bring_fields(of, given, &mut brought, on)?;
-        }
-        if let Err(refusal) = sent {
-            return Ok(Err(refusal));
-        }
-        let lists = self.lists_for_sums(of)?;
-        let fields = owned_fields(&brought, given);
-        let evaluated = lists.and(fields).and_then(|fields| {
+        self.bring_fields(of, given, &mut brought, on)?;
+        let lists = self.lists_for_sums(of);
+        let evaluated = lists.and_then(|()| {
+            let fields = owned_fields(&brought, given)?;
             self.evaluate_owned(kernel, of, &fields, &mut owned)?;
             Ok(fields)
         });
-        let settled = self.settle()?;
-        let fields = match evaluated.and_then(|fields| settled.map(|()| fields)) {
-            Ok(fields) => fields,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        // Other sets have halos under way too, which other ranks have sent in any case.
+        let settled = self.settle();
+        let fields = evaluated?;
+        settled?;
         let halo = self.collect_halo(of[1], given[1], posted, on)?;
-        Ok(halo.and_then(|halo| {
-            self.evaluate_border(kernel, of, &fields, &halo, &mut owned)?;
-            Ok((owned, results))
-        }))
+        self.evaluate_border(kernel, of, &fields, &halo, &mut owned)?;
+        Ok((owned, results))
     }
 
-    /// Sends fields to owners, and those of sources to halos. The inner error is one of this rank;
-    /// the others have been told.
+    /// Sends fields to owners, and those of sources to halos. The others are told if this rank
+    /// refuses.
     fn post_fields(
         &mut self,
         of: [RankedSet; 2],
         given: [&[Field<'_>]; 2],
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (comm, mut posted) = (&mut self.comm, Ok(()));
         for (set, fields) in of.into_iter().zip(given) {
             if let Some(way) = &self.sets[set.0].routes.owned {
                 let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-                posted = posted.and(way.post(comm, on, width(fields), pack)?);
+                let sent = way.post(comm, on, width(fields), pack);
+                posted = posted.and(sent);
             }
         }
         let fields = given[1];
         let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
         let way = &self.sets[of[1].0].routes.halo;
-        Ok(posted.and(way.post(comm, on, width(fields), pack)?))
+        let sent = way.post(comm, on, width(fields), pack);
+        posted.and(sent)
     }
 
-    /// Waits for the fields of points that other ranks gave and this one owns. The inner error is
-    /// the refusal of another rank.
+    /// Waits for the fields of points that other ranks gave and this one owns.
     fn bring_fields(
         &mut self,
         of: [RankedSet; 2],
         given: [&[Field<'_>]; 2],
         brought: &mut [Option<LocalFields>; 2],
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let comm = &mut self.comm;
         let me = comm.rank();
         for ((set, given), fields) in of.into_iter().zip(given).zip(brought) {
             if let (Some(way), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
                 fields.copy(given, |copy| way.own(me, copy));
                 let take = |place: usize, bytes: &[u8]| fields.take(place, bytes);
-                if let Err(refusal) = way.collect(comm, on, width(given), take)? {
-                    return Ok(Err(refusal));
-                }
+                way.collect(comm, on, width(given), take)?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// Waits for the fields of the halo. The inner error is one of this rank, or the refusal of
-    /// another one.
+    /// Waits for the fields of the halo.
     fn collect_halo(
         &mut self,
         set: RankedSet,
         given: &[Field<'_>],
         posted: Instant,
         on: (Tag, Exchange),
-    ) -> Result<Result<LocalFields, Refusal>, Fault> {
+    ) -> Result<LocalFields, Failure> {
         let (comm, own) = (&mut self.comm, &self.sets[set.0]);
         let (me, waited, way) = (comm.rank(), comm.waited, &own.routes.halo);
-        let mut fields = match LocalFields::with_room(given, own.halo.len()) {
-            Ok(fields) => fields,
-            Err(shortage) => return Ok(Err(shortage.into())),
-        };
+        let mut fields = LocalFields::with_room(given, own.halo.len())?;
         fields.copy(given, |copy| way.own(me, copy));
         let collected = way.collect(comm, on, width(given), |place, bytes| {
             fields.take(place, bytes);
-        })?;
+        });
         if width(given) != 0 && comm.ranks() > 1 {
             self.clock.exchanged(posted, comm.waited - waited);
         }
-        Ok(collected.map(|()| fields))
+        collected.map(|()| fields)
     }
 
     /// Finds the lists that deterministic sums are taken over.
-    fn lists_for_sums(&mut self, of: [RankedSet; 2]) -> Result<Result<(), Refusal>, Fault> {
+    fn lists_for_sums(&mut self, of: [RankedSet; 2]) -> Result<(), Failure> {
         if !self.settings.deterministic {
-            return Ok(Ok(()));
+            return Ok(());
         }
         self.summed.insert(of.map(|set| set.0));
         self.find_locally()
@@ -364,7 +347,7 @@ impl<T: Scalar> RankedEngine<T> {
         let pack = |place: usize, message: &mut Vec<u8>| {
             owned[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
         };
-        let packed = way.post_back(comm, exchange, |_| width, pack)?;
+        let packed = way.post_back(comm, exchange, |_| width, pack);
         way.own(comm.rank(), |index, place| {
             given[index] = owned[place];
         });
@@ -372,7 +355,7 @@ impl<T: Scalar> RankedEngine<T> {
             let (numbers, _) = rest.get(..width)?.as_chunks();
             given[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
             Some(width)
-        })?;
+        });
         comm.agree(packed.and(collected), &mut [])?;
         Ok(given)
     }

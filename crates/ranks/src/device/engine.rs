@@ -12,10 +12,10 @@ use crate::{
     communicator::Communicator,
     cut::{Work, equally},
     domains::Domains,
-    error::Refusal,
+    error::{Failure, Refusal},
     gpus,
     seen::Seen,
-    transport::{Fault, Transport, contexts},
+    transport::{Transport, contexts},
 };
 use nearfield::{
     Device, ListKind, RadiusRule,
@@ -130,7 +130,7 @@ impl DeviceRankedEngine {
         let mut transport = transport;
         let turn = gpus::in_turn(&mut transport, settings.device == Device::Auto)?;
         let mut comm = Communicator::new(Box::new(transport));
-        let parts = || {
+        let parts = || -> Result<_, Refusal> {
             // First, because this needs no GPU.
             if settings.gpu_messages {
                 comm.takes_device_memory()?;
@@ -600,20 +600,20 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
-    /// one of this rank; the set cannot be used then.
-    pub(super) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halos that are under way, and brings them into the engine. A set whose halo
+    /// fails cannot be used.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
         let mut settled = Ok(());
         for at in 0..self.sets.len() {
             let Some(exchange) = self.device.sets[at].pending.take() else {
                 continue;
             };
-            if let Err(refusal) = self.receive_halo(at, exchange)? {
+            if let Err(failure) = self.receive_halo(at, exchange) {
                 let set = &mut self.device.sets[at];
-                set.broken.get_or_insert_with(|| refusal.message.clone());
-                settled = Err(refusal);
+                set.broken.get_or_insert_with(|| failure.to_string());
+                settled = Err(failure);
             }
         }
-        Ok(settled)
+        settled
     }
 }

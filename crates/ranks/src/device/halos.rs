@@ -9,8 +9,8 @@ use super::{
     staging::{Packed, behind, words_in},
 };
 use crate::{
-    communicator::{Exchange, Links, message},
-    error::Refusal,
+    communicator::{Exchange, Links, Untaken, message},
+    error::{Failure, Refusal},
     routes::Parcel,
     transport::{Fault, Handed, Tag},
 };
@@ -50,29 +50,24 @@ impl DeviceRankedEngine {
         at: usize,
         exchange: Exchange,
         words: usize,
-    ) -> Result<Result<Vec<Parcel>, Refusal>, Fault> {
+    ) -> Result<Vec<Parcel>, Failure> {
         let device = &mut *self.device;
         let (staging, engine) = (&mut device.staging, &self.engine);
         let links: &Links = &device.sets[at].links;
         let mut sources = Vec::new();
         staging.begin();
-        let received = links.receive_each_with(&mut self.comm, exchange, |rank, bytes, with| {
+        links.receive_each_with(&mut self.comm, exchange, |rank, bytes, with| {
             let found = words_in(bytes, with.as_ref());
             if !found.is_some_and(|found| found.is_multiple_of(words)) {
-                return Err(4 * words);
+                return Err(Untaken::Length { least: 4 * words });
             }
             let points = found.unwrap_or(0) / words;
-            let landed = make_room_for_one(&mut sources, WHAT).map_err(Refusal::from);
-            Ok(landed.and_then(|()| {
-                sources.push(Parcel { rank, points });
-                staging.land(engine, bytes, with)
-            }))
+            make_room_for_one(&mut sources, WHAT)?;
+            sources.push(Parcel { rank, points });
+            Ok(staging.land(engine, bytes, with)?)
         })?;
-        let fetched = match received {
-            Ok(()) => staging.fetch(engine, &mut self.comm)?,
-            Err(refusal) => Err(refusal),
-        };
-        Ok(fetched.map(|()| sources))
+        staging.fetch(engine, &mut self.comm)?;
+        Ok(sources)
     }
 
     /// Sends halos of points that are where they belong, and gives the engine these points. A
@@ -94,10 +89,13 @@ impl DeviceRankedEngine {
             .post_each_with(&mut self.comm, exchange, |partner| {
                 let packed = packed.as_ref().map(Some);
                 message_to(packed, &set.sends, POSITION, partner)
-            })?;
-        set.broken = match (&packed, sent) {
-            (Err(refusal), _) => Some(refusal.message.clone()),
-            (_, sent) => sent.err().map(|refusal| refusal.message),
+            });
+        set.broken = match (&packed, &sent) {
+            (_, Err(Failure::Lost(fault))) => return Err(fault.clone()),
+            (Err(refusal), _) | (_, Err(Failure::Refused(refusal))) => {
+                Some(refusal.message.clone())
+            }
+            (Ok(_), Ok(())) => None,
         };
         set.domains = self.divided;
         if let Ok(packed) = packed {
@@ -142,57 +140,47 @@ impl DeviceRankedEngine {
         packed.wait()
     }
 
-    /// Waits for the halo of a set, and brings it into the engine. The inner error is one of this
-    /// rank.
-    pub(super) fn receive_halo(
-        &mut self,
-        at: usize,
-        exchange: Exchange,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halo of a set, and brings it into the engine.
+    pub(super) fn receive_halo(&mut self, at: usize, exchange: Exchange) -> Result<(), Failure> {
         let _span = tracing::debug_span!("ranks.halo").entered();
         self.device.staging.clock.comes(exchange);
-        let received = self.receive(at, exchange, POSITION)?;
-        Ok(received.and_then(|sources| {
-            let device = &mut *self.device;
-            let border = &mut device.border;
-            let halo = (device.staging).upload(&border.engine, "positions of halos")?;
-            device.sets[at].take_halo(border, &halo, sources)
-        }))
+        let sources = self.receive(at, exchange, POSITION)?;
+        let device = &mut *self.device;
+        let border = &mut device.border;
+        let halo = (device.staging).upload(&border.engine, "positions of halos")?;
+        Ok(device.sets[at].take_halo(border, &halo, sources)?)
     }
 
     /// Waits for values of points that come from other ranks, `words` words each, and brings them
-    /// to the device, for the stream of the border or that of owned points. The inner error is one
-    /// of this rank, or the refusal of another one.
+    /// to the device, for the stream of the border or that of owned points.
     pub(super) fn collect(
         &mut self,
         parcels: &[Parcel],
         words: usize,
         for_border: bool,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
         let device = &mut *self.device;
         let staging = &mut device.staging;
         let engine = match for_border {
             true => &device.border.engine,
             false => &self.engine,
         };
-        let mut landed = Ok(());
+        let mut landed: Result<(), Refusal> = Ok(());
         staging.begin();
         for parcel in parcels.iter().filter(|_| words != 0) {
             let (rank, expected) = (parcel.rank, parcel.points * words);
             let (bytes, with) = self.comm.receive_with(rank, on.0, on.1)?;
             if bytes.is_empty() {
-                return Ok(Err(Refusal::echo(rank)));
+                return Err(Refusal::echo(rank).into());
             }
             if words_in(&bytes, with.as_ref()) != Some(expected) {
-                return Err(self.comm.wrong_length(bytes.len(), 4 * expected));
+                return Err(self.comm.wrong_length(bytes.len(), 4 * expected).into());
             }
             landed = landed.and_then(|()| staging.land(engine, &bytes, with));
         }
-        if let Err(refusal) = landed {
-            return Ok(Err(refusal));
-        }
-        let fetched = staging.fetch(engine, &mut self.comm)?;
-        Ok(fetched.and_then(|()| staging.upload(engine, WHAT)))
+        landed?;
+        staging.fetch(engine, &mut self.comm)?;
+        Ok(staging.upload(engine, WHAT)?)
     }
 }

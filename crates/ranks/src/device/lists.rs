@@ -9,7 +9,12 @@ use super::{
     set::{ID, id_of},
     staging::{Leaving, download},
 };
-use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
+use crate::{
+    Error, IdLists, RankedSet,
+    communicator::FIELDS,
+    error::{Failure, Refusal},
+    lists::Spans,
+};
 use nearfield::device::{DeviceEngine, DeviceListsView, cudarc::driver::CudaView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
@@ -73,8 +78,8 @@ impl DeviceRankedEngine {
             self.device.staging.clock.worked(&self.engine)?;
             Ok((of, among))
         });
-        let settled = self.settle()?;
-        let found = owned.and_then(|(of, among)| {
+        let settled = self.settle();
+        let found = owned.map_err(Failure::from).and_then(|(of, among)| {
             settled?;
             let [targets, sources] = self.both(targets, sources)?;
             if targets.meets(sources) {
@@ -84,7 +89,8 @@ impl DeviceRankedEngine {
             Ok(())
         });
         let joined = self.join_border();
-        self.comm.agree(found.and(joined), &mut [])
+        self.comm
+            .agree(found.and(joined.map_err(Failure::from)), &mut [])
     }
 
     /// The lists that [`find_neighbors`](Self::find_neighbors) wrote. Not collective.
@@ -138,31 +144,18 @@ impl DeviceRankedEngine {
         sources: RankedSet,
     ) -> Result<IdLists, Error> {
         let on = (FIELDS, self.comm.begin());
-        let written = match self.begin_ids(targets, sources) {
-            Err(refusal) => {
-                self.comm.refuse(on.0, on.1)?;
-                Err(refusal)
+        let begun = self.begin_ids(targets, sources);
+        let begun = begun.map_err(|refusal| self.comm.refuse(on, refusal));
+        let written = begun.and_then(|packed| {
+            if let Some(packed) = packed {
+                self.post_to_halos(sources.0, ID, packed, on)?;
             }
-            Ok(packed) => {
-                let sent = match packed {
-                    Some(packed) => self.post_to_halos(sources.0, ID, packed, on)?,
-                    None => Ok(()),
-                };
-                match sent {
-                    Err(refusal) => Err(refusal),
-                    Ok(()) => {
-                        let came = self.collect_of_halo(sources.0, ID, on)?;
-                        came.and_then(|halo| {
-                            let points = self.device.sets[sources.0].halo_points;
-                            let view = halo.slice(0..ID * points);
-                            let border = &self.device.border.engine;
-                            let ids = download(border, "ids of halos", &view)?;
-                            self.write_ids(targets, sources, &ids)
-                        })
-                    }
-                }
-            }
-        };
+            let halo = self.collect_of_halo(sources.0, ID, on)?;
+            let points = self.device.sets[sources.0].halo_points;
+            let view = halo.slice(0..ID * points);
+            let ids = download(&self.device.border.engine, "ids of halos", &view)?;
+            Ok(self.write_ids(targets, sources, &ids)?)
+        });
         self.comm.agree(written, &mut [])
     }
 

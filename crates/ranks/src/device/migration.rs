@@ -20,9 +20,9 @@ use crate::{
     Error, RankedSet,
     communicator::MIGRATE,
     cut::equally,
-    error::Refusal,
+    error::{Failure, Refusal},
     ids::ids_of,
-    plan::{How, ends, extent_of},
+    plan::{Placement, ends, extent_of},
     routes::Parcel,
 };
 use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
@@ -102,14 +102,11 @@ impl DeviceMigration {
     ) -> Result<CudaSlice<T>, Error> {
         let on = (MIGRATE, engine.comm.begin());
         let brought = match self.begin(engine, values, channels) {
-            Err(refusal) => {
-                engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+            Err(refusal) => Err(engine.comm.refuse(on, refusal)),
             Ok(Some((moved, packed))) => {
                 let words = channels * size_of::<T>() / 4;
-                let sent = (moved.leaving).post(&mut engine.comm, on, words, &packed)?;
-                let came = engine.collect(&moved.sources, words, false, on)?;
+                let sent = (moved.leaving).post(&mut engine.comm, on, words, &packed);
+                let came = engine.collect(&moved.sources, words, false, on);
                 engine.device.staging.give_back(packed);
                 sent.and(came).and_then(|came| {
                     let mut to = exactly(&engine.engine, channels * moved.now)?;
@@ -126,11 +123,13 @@ impl DeviceMigration {
                     Ok(to)
                 })
             }
-            Ok(None) => exactly(&engine.engine, values.len()).and_then(|mut to| {
-                let queue = engine.engine.queue();
-                queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
-                Ok(to)
-            }),
+            Ok(None) => exactly(&engine.engine, values.len())
+                .map_err(Failure::from)
+                .and_then(|mut to| {
+                    let queue = engine.engine.queue();
+                    queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
+                    Ok(to)
+                }),
         };
         engine.comm.agree(brought, &mut [])
     }
@@ -311,7 +310,7 @@ impl DeviceRankedEngine {
             self.join_border()
         });
         let looked = checked.and_then(|()| self.look_around(at, given, columns, ids));
-        let (mut looked, mut how, all) = self.agree_survey(at, looked)?;
+        let (mut looked, mut placement, all) = self.agree_survey(at, looked)?;
         let lattice = self.lattice_with(at, &all)?;
         let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
         if !fits {
@@ -321,17 +320,16 @@ impl DeviceRankedEngine {
             (self.divide(domains, work, equally))
                 .inspect_err(|_| self.device.sets[at].bounds = before)?;
             let again = self.look_around(at, given, columns, ids);
-            (looked, how, _) = self.agree_survey(at, again)?;
+            (looked, placement, _) = self.agree_survey(at, again)?;
         }
         let before = given.points();
-        let (moved, followed, departures) = match how {
-            How::Home { .. } => (None, Ok(Copied::Unsorted), looked.survey.departures),
-            How::Abroad => {
-                let (moved, departures, followed) = self.move_points(at, given, columns, looked)?;
-                let ready = self.device.surveyed.take();
-                let sorted = followed.map(|()| Copied::Sorted(ready));
-                (Some(OfProcess::new(moved)), sorted, departures)
-            }
+        let (moved, followed, departures) = if placement == Placement::Away {
+            let (moved, departures, followed) = self.move_points(at, given, columns, looked)?;
+            let ready = self.device.surveyed.take();
+            let sorted = followed.map(|()| Copied::Sorted(ready));
+            (Some(OfProcess::new(moved)), sorted, departures)
+        } else {
+            (None, Ok(Copied::Unsorted), looked.survey.departures)
         };
         let set = &mut self.device.sets[at];
         set.bounds = all;
@@ -367,17 +365,18 @@ impl DeviceRankedEngine {
         &mut self,
         at: usize,
         looked: Result<Looked, Refusal>,
-    ) -> Result<(Looked, How, Bounds), Error> {
+    ) -> Result<(Looked, Placement, Bounds), Error> {
         let own = looked.as_ref().map(|looked| &looked.survey);
-        let home = (own.as_ref()).is_ok_and(|found| found.how != How::Abroad);
+        let placement = (own.as_ref()).map_or(Placement::Away, |found| found.placement);
         let own = own.map_or(Bounds::EMPTY, |found| found.bounds);
-        let mut minima = [0.0; 8];
+        let mut minima = [0.0; 7];
         minima[..6].copy_from_slice(&ends(&own));
-        minima[6..].copy_from_slice(&How::said(home, false));
+        minima[6] = placement.number();
         let to = |looked: &Looked| looked.survey.departures.ranks();
         let links = &mut self.device.sets[at].links;
         let looked = links.agree(&mut self.comm, looked, to, &mut minima)?;
-        Ok((looked, How::of([minima[6], minima[7]]), extent_of(&minima)))
+        let placement = Placement::smallest(minima[6]);
+        Ok((looked, placement, extent_of(&minima)))
     }
 
     /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks
@@ -400,18 +399,18 @@ impl DeviceRankedEngine {
             border,
         } = looked.survey.departures;
         let packed = looked.packed.map(Leaving::wait).transpose();
-        let own = packed.as_ref().map(drop).map_err(Refusal::clone);
-        let sent =
-            self.device.sets[at]
-                .links
-                .post_each_with(&mut self.comm, exchange, |partner| {
-                    let packed = packed.as_ref().map(Option::as_ref);
-                    message_to(packed, &leaving, words, partner)
-                })?;
+        let own = packed.as_ref().map(drop);
+        let own = own.map_err(|refusal| Failure::from(refusal.clone()));
+        let sent = self.device.sets[at]
+            .links
+            .post_each_with(&mut self.comm, exchange, |partner| {
+                let packed = packed.as_ref().map(Option::as_ref);
+                message_to(packed, &leaving, words, partner)
+            });
         if let Ok(Some(packed)) = packed {
             self.device.staging.give_back(packed);
         }
-        let came = self.receive(at, exchange, words)?;
+        let came = self.receive(at, exchange, words);
         let merged = own.and(sent).and(came).and_then(|sources| {
             let arrivals = sources.iter().map(|source| source.points).sum::<usize>();
             let unchanged = (left.count == 0 && arrivals == 0).then(|| Departures {
@@ -427,7 +426,7 @@ impl DeviceRankedEngine {
                 left,
                 sources,
             };
-            self.merge(at, columns, (moved, words), unchanged)
+            Ok(self.merge(at, columns, (moved, words), unchanged)?)
         });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {

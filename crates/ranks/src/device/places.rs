@@ -3,9 +3,9 @@
 use super::staging::Packed;
 use crate::{
     communicator::{Communicator, Exchange},
-    error::Refusal,
+    error::{Failure, Refusal},
     routes::Parcel,
-    transport::{Fault, Tag},
+    transport::Tag,
 };
 use nearfield::device::{
     DeviceEngine,
@@ -62,14 +62,14 @@ impl Parcels {
     }
 
     /// Sends words of these points, `words` for each. A rank whose message there is no memory for
-    /// gets an empty one; the inner error is that shortage.
+    /// gets an empty one, and this rank refuses.
     pub(super) fn post(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         words: usize,
         packed: &Packed,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (mut first, mut posted) = (0, Ok(()));
         for Parcel { rank, points } in self.to.iter().filter(|_| words != 0) {
             let end = first + points * words;
@@ -80,6 +80,6 @@ impl Parcels {
             comm.post_with(*rank, on.0, on.1, message)?;
             first = end;
         }
-        Ok(posted)
+        Ok(posted?)
     }
 }

@@ -19,8 +19,8 @@
 use super::{clock::Clock, direct};
 use crate::{
     communicator::{Communicator, message},
-    error::Refusal,
-    transport::{Announced, Fault, Handed},
+    error::{Failure, Refusal},
+    transport::{Announced, Handed},
 };
 use nearfield::device::{
     Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
@@ -485,26 +485,19 @@ impl Staging {
         })?))
     }
 
-    /// Lets words that were announced come to the device, and waits for them. The inner error is
-    /// one of this rank.
+    /// Lets words that were announced come to the device, and waits for them.
     pub(super) fn fetch(
         &mut self,
         engine: &DeviceEngine,
         comm: &mut Communicator,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let announced = mem::take(&mut self.announced);
         if announced.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let array = self.free_array().and_then(|array| {
-            // MPI knows no streams: all that reads or clears the array has to end before.
-            self.beside.synchronize()?;
-            Ok(array)
-        });
-        let array = match array {
-            Ok(array) => array,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        let array = self.free_array()?;
+        // MPI knows no streams: all that reads or clears the array has to end before.
+        self.beside.synchronize()?;
         let mut first = 0;
         let part = |announced: Announced| {
             let words = first..first + announced.bytes() / 4;
@@ -514,7 +507,7 @@ impl Staging {
         };
         comm.receive_into(announced.into_iter().map(part).collect())?;
         self.fetched = Some(array);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Brings what has come to the device, for the stream of an engine. The host waits for a copy

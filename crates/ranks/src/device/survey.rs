@@ -15,7 +15,7 @@ use super::{
     set::{ID, POSITION, id_of},
     staging::{behind, download, zeros},
 };
-use crate::{error::Refusal, placing, plan::How, scalar::Scalar, seen::Special};
+use crate::{error::Refusal, placing, plan::Placement, scalar::Scalar, seen::Special};
 use nearfield::device::cudarc::driver::CudaView;
 use nearfield_grid::{
     Bounds, Lattice,
@@ -28,7 +28,7 @@ pub(super) struct Surveyed {
     pub(super) bounds: Bounds,
     pub(super) departures: Departures,
     /// Whether all points are where they belong.
-    pub(super) how: How,
+    pub(super) placement: Placement,
 }
 
 /// A point by its position.
@@ -88,15 +88,10 @@ impl DeviceRankedEngine {
         } else {
             Departures::none(&self.engine)?
         };
-        let how = if departures.leaving.to.is_empty() {
-            How::Home { changes: false }
-        } else {
-            How::Abroad
-        };
         Ok(Surveyed {
             bounds,
+            placement: Placement::new(departures.leaving.to.is_empty(), false),
             departures,
-            how,
         })
     }
 

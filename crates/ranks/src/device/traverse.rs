@@ -13,8 +13,8 @@ use super::{
 use crate::{
     Error, RankedSet,
     communicator::{Exchange, FIELDS},
-    error::Refusal,
-    transport::{Fault, Tag},
+    error::{Failure, Refusal},
+    transport::Tag,
 };
 use nearfield::{
     PairKernel,
@@ -76,8 +76,8 @@ impl DeviceRankedEngine {
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let owned = self.count_owned(targets, sources, counts);
-        let settled = self.settle()?;
-        let at_border = owned.and_then(|mut found| {
+        let settled = self.settle();
+        let at_border = owned.map_err(Failure::from).and_then(|mut found| {
             settled?;
             let [of, among] = self.both(targets, sources)?;
             if of.meets(among) {
@@ -137,26 +137,20 @@ impl DeviceRankedEngine {
     }
 
     /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
-    /// inner error is one of this rank; the others have been told.
+    /// others are told if this rank refuses.
     pub(super) fn post_to_halos(
         &mut self,
         at: usize,
         words: usize,
         packed: Leaving,
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
-        let packed = match packed.wait() {
-            Ok(packed) => packed,
-            Err(error) => {
-                self.comm.refuse(on.0, on.1)?;
-                return Ok(Err(error));
-            }
-        };
+    ) -> Result<(), Failure> {
+        let packed = (packed.wait()).map_err(|refusal| self.comm.refuse(on, refusal))?;
         self.device.staging.clock.posted(on.1);
         let sends = &self.device.sets[at].sends;
-        let sent = sends.post(&mut self.comm, on, words, &packed)?;
+        let sent = sends.post(&mut self.comm, on, words, &packed);
         self.device.staging.give_back(packed);
-        Ok(sent)
+        sent
     }
 
     /// Waits for words of the halo of a set, `words` for each point.
@@ -165,7 +159,7 @@ impl DeviceRankedEngine {
         at: usize,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
         self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
         let came = self.collect(&sources, words, true, on);
@@ -252,11 +246,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         let on = (FIELDS, engine.comm.begin());
         let mut running = Running { engine, kernel, of };
         let evaluated = match running.begin([&targets, &sources], results) {
-            Ok(begun) => running.end(begun, results, on)?,
-            Err(refusal) => {
-                running.engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+            Ok(begun) => running.end(begun, results, on),
+            Err(refusal) => Err(running.engine.comm.refuse(on, refusal)),
         };
         running.engine.comm.agree(evaluated, &mut [])
     }
@@ -322,38 +313,31 @@ impl<K: PairKernel> Running<'_, K> {
         })
     }
 
-    /// Sends and awaits what halos need, and completes the results of the border. The inner error
-    /// is one of this rank, or the refusal of another one.
+    /// Sends and awaits what halos need, and completes the results of the border.
     fn end(
         &mut self,
         begun: Begun<'_>,
         results: &mut CudaViewMut<'_, f32>,
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let Begun {
             packed,
             fields,
             mut found,
         } = begun;
         let (sources, width) = (self.of[1].0, K::Source::COUNT);
-        if let Some(packed) = packed
-            && let Err(refusal) = self.engine.post_to_halos(sources, width, packed, on)?
-        {
-            return Ok(Err(refusal));
+        if let Some(packed) = packed {
+            self.engine.post_to_halos(sources, width, packed, on)?;
         }
-        let settled = self.engine.settle()?;
-        let at_border = match settled {
-            Ok(()) => {
-                let halo = self.engine.collect_of_halo(sources, width, on)?;
-                halo.and_then(|halo| self.evaluate_border(&halo, &fields, &mut found))
-            }
-            Err(refusal) => Err(refusal),
-        };
+        let at_border = self.engine.settle().and_then(|()| {
+            let halo = self.engine.collect_of_halo(sources, width, on)?;
+            Ok(self.evaluate_border(&halo, &fields, &mut found)?)
+        });
         // The border may have been at work before an error too.
         let joined = self.engine.join_border();
-        Ok(at_border
-            .and(joined)
-            .and_then(|()| self.combine(&found, results)))
+        at_border?;
+        joined?;
+        Ok(self.combine(&found, results)?)
     }
 
     /// Combines what the border has found with its results.

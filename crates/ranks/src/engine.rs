@@ -9,12 +9,12 @@ use crate::{
     Error, RankedBuilder, Scalar, StepTimes,
     balance::Balance,
     communicator::Communicator,
-    domains::Domains,
+    division::Division,
     error::Refusal,
     gpus,
     plan::{Accepted, Placement},
     seen::Seen,
-    set::{Names, Set},
+    set::{ActivePairs, Names, Set},
     times::Clock,
     transport::Transport,
 };
@@ -29,6 +29,16 @@ use std::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RankedSet(pub(crate) usize);
 
+impl RankedSet {
+    /// The set among those of an engine.
+    pub(crate) fn of<S>(self, sets: &[S]) -> Result<&S, Refusal> {
+        sets.get(self.0).ok_or_else(|| {
+            let (at, sets) = (self.0, sets.len());
+            Refusal::new(format!("there is no point set {at}: the engine has {sets}"))
+        })
+    }
+}
+
 /// A fixed-radius neighbour engine over all ranks of a [transport](crate::transport); the
 /// [crate](crate) has an example.
 ///
@@ -40,19 +50,13 @@ pub struct RankedSet(pub(crate) usize);
 pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) comm: Communicator,
     pub(crate) settings: RankedBuilder,
-    pub(crate) radius: Radius,
-    pub(crate) domain: nearfield_grid::Domain,
     /// The engine of this rank.
     pub(crate) engine: Engine,
     /// True if the engine of some rank may have another radius; the same on all ranks.
     pub(crate) radius_lost: bool,
     pub(crate) sets: Vec<Set<T>>,
-    /// None before the first set.
-    pub(crate) domains: Option<Domains>,
-    /// Classes of the cells of `domains`.
-    pub(crate) seen: Seen,
-    /// Pairs of sets that are switched off.
-    pub(crate) inactive: HashSet<[usize; 2]>,
+    pub(crate) division: Division,
+    pub(crate) active: ActivePairs,
     /// Pairs of sets that deterministic sums were taken over: these have lists at the border.
     pub(crate) summed: HashSet<[usize; 2]>,
     pub(crate) clock: Clock,
@@ -121,22 +125,21 @@ impl<T: Scalar> RankedEngine<T> {
             let radius = T::radius(settings.radius).map_err(Refusal::new)?;
             let domain = settings.domain.clone().map_err(Refusal::new)?;
             let engine = settings.engine.clone().precision(T::PRECISION);
-            let engine = engine.auto_gpu(turn).build()?;
+            let mut engine = engine.auto_gpu(turn).build()?;
+            // Pairs of parts are switched on when their lists are wanted.
+            engine.set_all_active(false);
             Ok((radius, domain, engine))
         };
         let (radius, domain, engine) = comm.agree(parts(), &mut [])?;
         let seen = Seen::new(comm.rank(), settings.deterministic);
         Ok(Self {
             comm,
-            seen,
+            division: Division::new(radius, domain, seen),
             settings,
-            radius,
-            domain,
             engine,
             radius_lost: false,
             sets: Vec::new(),
-            domains: None,
-            inactive: HashSet::new(),
+            active: ActivePairs::default(),
             summed: HashSet::new(),
             clock: Clock::new(),
             balance: Balance::default(),
@@ -245,7 +248,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// the engine's rule.
     pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
         self.restore()?;
-        let (largest, rule) = (self.radius.value(), self.settings.rule);
+        let (largest, rule) = (self.division.radius.value(), self.settings.rule);
         let checked = self.known(set).and_then(|set| {
             if rule == RadiusRule::Uniform {
                 return Err(Refusal::new(format!(
@@ -315,25 +318,26 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<(), Error> {
         let known = self.known(targets).and(self.known(sources)).map(drop);
         self.comm.agree(known, &mut [])?;
-        let pair = [targets.0, sources.0];
-        if active {
-            self.inactive.remove(&pair);
-        } else {
-            self.inactive.insert(pair);
-        }
+        self.active.set([targets.0, sources.0], active);
+        let switched = self.switch_pairs();
+        self.comm.agree(switched, &mut [])
+    }
+
+    /// Switches all pairs of sets on or off, also those of sets that are added later; see
+    /// [`nearfield::Engine::set_all_active`]. [`set_active`](Self::set_active) then switches single
+    /// ones.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short on a rank.
+    pub fn set_all_active(&mut self, active: bool) -> Result<(), Error> {
+        self.active = ActivePairs::all(active);
         let switched = self.switch_pairs();
         self.comm.agree(switched, &mut [])
     }
 
     /// The set with a name, for collective calls.
     pub(crate) fn known(&self, set: RankedSet) -> Result<&Set<T>, Refusal> {
-        let sets = self.sets.len();
-        self.sets.get(set.0).ok_or_else(|| {
-            Refusal::new(format!(
-                "there is no point set {}: the engine has {sets}",
-                set.0
-            ))
-        })
+        set.of(&self.sets)
     }
 
     /// The set with a name, for calls of this rank alone.

@@ -60,6 +60,7 @@ mod cut;
 #[cfg(feature = "dam-break")]
 pub mod dam_break;
 pub mod device;
+mod division;
 mod domains;
 mod engine;
 mod error;

@@ -190,7 +190,7 @@ impl<T: Scalar> RankedEngine<T> {
 
     fn lists(&self, targets: RankedSet, sources: RankedSet) -> Result<RankedLists<'_>, Refusal> {
         let (of, among) = (self.placed(targets)?, self.placed(sources)?);
-        if self.inactive.contains(&[targets.0, sources.0]) {
+        if !self.active.has([targets.0, sources.0]) {
             return Err(Refusal::new(format!(
                 "point set {} does not search set {}: switch the pair on with set_active",
                 targets.0, sources.0

@@ -238,7 +238,7 @@ impl<T: Scalar> RankedEngine<T> {
         let rank = self.rank();
         let found = packed.and(came).and_then(|[came, _]| {
             let merged = self.merge(at, departures, came, &special)?;
-            let departures = Departures::new(&merged.special, &self.seen, rank)?;
+            let departures = Departures::new(&merged.special, &self.division.seen, rank)?;
             Ok::<_, Failure>((merged, departures))
         });
         let own = &mut self.sets[at];
@@ -295,10 +295,10 @@ impl<T: Scalar> RankedEngine<T> {
         if let Some(twice) = home.ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Refusal::new(format!("two points have the id {}", twice[0])));
         }
-        let bounds = Bounds::of(T::positions(&points.positions), &self.domain);
-        let came = match &self.domains {
+        let bounds = Bounds::of(T::positions(&points.positions), &self.division.domain);
+        let came = match &self.division.domains {
             Some(domains) if self.comm.ranks() > 1 => {
-                self.seen.classify(domains, &points.positions)?
+                self.division.seen.classify(domains, &points.positions)?
             }
             _ => Vec::new(),
         };

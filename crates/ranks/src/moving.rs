@@ -88,16 +88,18 @@ impl<T: Scalar> RankedEngine<T> {
             Ok(checked)
         };
         let checked = self.comm.agree(checked(), &mut [])?;
-        let lattice = self.lattice_with(checked, &self.bounds_of_sets())?;
+        let lattice = self
+            .division
+            .lattice_with(checked, &self.bounds_of_sets())?;
         let changed = self.engine.set_radius(radius).map_err(Refusal::from);
         self.radius_lost = true;
         self.comm.agree(changed, &mut [])?;
-        let old = std::mem::replace(&mut self.radius, checked);
+        let old = std::mem::replace(&mut self.division.radius, checked);
         let cut = match self.sets.as_slice() {
             [] => Ok(()),
             _ => self.cut(self.undivided(lattice)),
         };
         self.radius_lost = cut.is_err();
-        cut.inspect_err(|_| self.radius = old)
+        cut.inspect_err(|_| self.division.radius = old)
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     set::Set,
     transport::Fault,
 };
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice};
 use std::time::Instant;
 
 /// The extent of points of this rank, with these ids. `whose` they are is said in refusals.
@@ -60,7 +60,7 @@ impl<T: Scalar> RankedEngine<T> {
         ids: &[u64],
         positions: &[[T; 3]],
     ) -> Result<Bounds, Refusal> {
-        extent(&self.domain, whose, ids, positions)
+        extent(&self.division.domain, whose, ids, positions)
     }
 
     /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and
@@ -74,19 +74,8 @@ impl<T: Scalar> RankedEngine<T> {
         let mut ends = ends(&own);
         self.comm.agree(extent, &mut ends)?;
         let all = extent_of(&ends);
-        let lattice = self.lattice_of(&self.bounds_with(at, &all))?;
+        let lattice = self.division.lattice(&self.bounds_with(at, &all))?;
         Ok(([own, all], lattice))
-    }
-
-    /// The lattice for points within bounds that all ranks know, so it is the same on all.
-    pub(crate) fn lattice_of(&self, bounds: &Bounds) -> Result<Lattice, Error> {
-        self.lattice_with(self.radius, bounds)
-    }
-
-    /// The same if the radius were another one.
-    pub(crate) fn lattice_with(&self, radius: Radius, bounds: &Bounds) -> Result<Lattice, Error> {
-        let lattice = Lattice::new(radius, self.domain, 1, bounds);
-        lattice.map_err(|error| Refusal::new(error).by(0))
     }
 
     /// The extent of all sets.
@@ -113,8 +102,8 @@ impl<T: Scalar> RankedEngine<T> {
         let old = std::mem::replace(&mut set.home, home);
         // Before the first points there is nothing to divide.
         let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
-        let placed = match &self.domains {
-            Some(domains) if had_points && *domains.lattice() == lattice => self.place_set(at),
+        let placed = match &self.division.domains {
+            Some(_) if had_points && self.division.has(&lattice) => self.place_set(at),
             _ => self.cut(self.undivided(lattice)),
         };
         placed.inspect_err(|error| {
@@ -149,13 +138,14 @@ impl<T: Scalar> RankedEngine<T> {
         let mut plan = links.agree(&mut self.comm, plan, to, &mut minima)?;
         plan.placement = Placement::smallest(minima[6]);
         let all = extent_of(&minima);
-        let lattice = self.lattice_of(&self.bounds_with(set.0, &all))?;
+        let lattice = self.division.lattice(&self.bounds_with(set.0, &all))?;
         let taken = &mut self.sets[set.0];
         taken.home.positions.copy_from_slice(positions);
         (taken.bounds, taken.own_bounds) = (all, own);
-        match &self.domains {
-            Some(domains) if *domains.lattice() == lattice => Ok(Accepted::Kept(plan)),
-            _ => Ok(Accepted::Outgrown(Box::new(self.undivided(lattice)))),
+        if self.division.has(&lattice) {
+            Ok(Accepted::Kept(plan))
+        } else {
+            Ok(Accepted::Outgrown(Box::new(self.undivided(lattice))))
         }
     }
 
@@ -175,13 +165,13 @@ impl<T: Scalar> RankedEngine<T> {
         let own = &self.sets[at];
         let (whose, ascending) = (format!("point set {at}"), own.ascending);
         let bounds = self.extent(&whose, &own.home.ids, positions)?;
-        let special = match &self.domains {
+        let special = match &self.division.domains {
             Some(domains) if self.comm.ranks() > 1 => {
-                self.seen.survey(domains, positions, &bounds)?
+                self.division.seen.survey(domains, positions, &bounds)?
             }
             _ => Vec::new(),
         };
-        let departures = Departures::new(&special, &self.seen, self.rank())?;
+        let departures = Departures::new(&special, &self.division.seen, self.rank())?;
         Ok(Plan {
             bounds,
             placement: Placement::new(ascending && departures.leaving.is_empty(), false),
@@ -204,31 +194,23 @@ impl<T: Scalar> RankedEngine<T> {
         Domains::new(lattice, &self.bounds_of_sets(), self.ranks())
     }
 
-    /// Puts other domains in the place of the ones there are.
-    fn divide(&mut self, domains: Domains) {
-        self.domains = Some(domains);
-        self.seen.forget();
-    }
-
     /// Divides space by the number of points, then by the work of cells, which only owners know.
     /// After an error no set can be used until it is [restored](Self::restore).
     pub(crate) fn cut(&mut self, domains: Domains) -> Result<(), Error> {
-        self.domains = None;
+        self.division.domains = None;
         let cut = self.cut_by_points(domains);
         cut.inspect_err(|error| self.lose_places(error))
     }
 
-    fn cut_by_points(&mut self, mut domains: Domains) -> Result<(), Error> {
+    fn cut_by_points(&mut self, domains: Domains) -> Result<(), Error> {
         if self.ranks() == 1 {
-            self.divide(domains);
+            self.division.put(domains);
             return self.place_all();
         }
         let homes = self.sets.iter().map(|set| &set.home.positions);
         let homes = homes.flatten().map(|at| (*at, 1.0));
-        let work = Work::of_points(&domains, homes).map_err(Refusal::from);
-        let work = self.comm.agree(work, &mut [])?;
-        domains.set_cuts(work.cuts_by(&mut self.comm, equally)?);
-        self.divide(domains);
+        let work = Work::of_points(&domains, homes);
+        (self.division).cut(&mut self.comm, domains, work, equally)?;
         self.place_all()?;
         self.rebalance()
     }
@@ -239,20 +221,16 @@ impl<T: Scalar> RankedEngine<T> {
         &mut self,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let Some(before) = self.domains.as_ref().filter(|_| self.ranks() > 1) else {
+        let Some(before) = self.division.domains.as_ref().filter(|_| self.ranks() > 1) else {
             return Ok(());
         };
-        let mut domains = self.undivided(before.lattice().clone());
+        let domains = self.undivided(before.lattice().clone());
         let owned = self.sets.iter().map(|set| &set.owned().positions);
-        let work = Work::of_cells(&domains, owned.flatten().copied()).map_err(Refusal::from);
-        let work = self.comm.agree(work, &mut [])?;
-        let cuts = work.cuts_by(&mut self.comm, shares)?;
-        domains.set_cuts(cuts);
-        if self.domains.as_ref() == Some(&domains) {
-            return Ok(());
+        let work = Work::of_cells(&domains, owned.flatten().copied());
+        if (self.division).cut(&mut self.comm, domains, work, shares)? {
+            self.place_all()?;
         }
-        self.divide(domains);
-        self.place_all()
+        Ok(())
     }
 
     /// Brings the points of all sets to their owners and halos. After an error no set can be used
@@ -271,7 +249,7 @@ impl<T: Scalar> RankedEngine<T> {
         for set in &mut self.sets {
             set.broken = Some(error.to_string());
         }
-        self.domains = None;
+        self.division.domains = None;
     }
 
     /// Brings engines back to the radius, and the points of broken sets to owners and halos: memory
@@ -283,7 +261,7 @@ impl<T: Scalar> RankedEngine<T> {
             return Ok(());
         }
         if self.radius_lost {
-            let radius = self.engine.set_radius(self.radius.value_f64());
+            let radius = self.engine.set_radius(self.division.radius.value_f64());
             self.comm.agree(radius.map_err(Refusal::from), &mut [])?;
             self.radius_lost = false;
         }
@@ -293,8 +271,8 @@ impl<T: Scalar> RankedEngine<T> {
         if sound.iter().all(|sound| *sound == 1.0) {
             return Ok(());
         }
-        if self.domains.is_none() {
-            let lattice = self.lattice_of(&self.bounds_of_sets())?;
+        if self.division.domains.is_none() {
+            let lattice = self.division.lattice(&self.bounds_of_sets())?;
             return self.cut(self.undivided(lattice));
         }
         let broken = sound.iter().enumerate();
@@ -334,15 +312,19 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// Where the caller's points of a set have to go.
     fn departures(&mut self, at: usize) -> Result<Departures, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("space is not divided among the ranks"));
         };
         if self.ranks() == 1 {
             return Ok(Departures::default());
         }
         let set = &self.sets[at];
-        let special = (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
-        Ok(Departures::new(&special, &self.seen, self.comm.rank())?)
+        let special = (self.division.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
+        Ok(Departures::new(
+            &special,
+            &self.division.seen,
+            self.comm.rank(),
+        )?)
     }
 
     /// Sends points of callers that own them. A failure on this rank is the error of the next call
@@ -396,7 +378,7 @@ impl<T: Scalar> RankedEngine<T> {
         let waited = comm.waited;
         let received = points::receive(comm, exchange, &set.links, set.has_radii);
         self.clock.came(comm.waited - waited);
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("space is not divided among the ranks").into());
         };
         let (rank, ranks) = (comm.rank(), comm.ranks());
@@ -414,9 +396,10 @@ impl<T: Scalar> RankedEngine<T> {
         (set.border, set.near) = (Vec::new(), Vec::new());
         if ranks > 1 {
             let positions = &set.owned().positions;
-            let bounds = Bounds::of(T::positions(positions), &self.domain).map_err(Refusal::new)?;
-            let special = self.seen.survey(domains, positions, &bounds)?;
-            let around = Departures::new(&special, &self.seen, rank)?;
+            let bounds =
+                Bounds::of(T::positions(positions), &self.division.domain).map_err(Refusal::new)?;
+            let special = self.division.seen.survey(domains, positions, &bounds)?;
+            let around = Departures::new(&special, &self.division.seen, rank)?;
             (set.border, set.near) = (around.border, around.near);
         }
         Ok(set.take_halo(&mut self.engine, halo)?)
@@ -463,7 +446,7 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn switch_pairs(&mut self) -> Result<(), Refusal> {
         for (t, targets) in self.sets.iter().enumerate() {
             for (s, sources) in self.sets.iter().enumerate() {
-                let active = !self.inactive.contains(&[t, s]);
+                let active = self.active.has([t, s]);
                 let come = targets.pending.is_none() && sources.pending.is_none();
                 let border = come && targets.meets(sources);
                 let summed = self.summed.contains(&[t, s]);

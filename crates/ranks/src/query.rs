@@ -36,11 +36,7 @@ impl<T: Scalar> RankedEngine<T> {
             self.extent("position", &[], positions)
         });
         let (_, lattice) = self.agree_extent(usize::MAX, extent)?;
-        if self
-            .domains
-            .as_ref()
-            .is_none_or(|domains| *domains.lattice() != lattice)
-        {
+        if !self.division.has(&lattice) {
             self.cut(self.undivided(lattice))?;
         }
         let settled = self.settle();
@@ -80,7 +76,7 @@ impl<T: Scalar> RankedEngine<T> {
 
     /// Positions by the ranks that own their cells.
     fn by_owner(&self, positions: &[[T; 3]]) -> Result<Departures, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("there are no points: add a point set"));
         };
         let mut departures = Departures::default();

@@ -19,6 +19,7 @@ use crate::{
 };
 use nearfield::{Engine, PointSetId, RadiusRule};
 use nearfield_grid::Bounds;
+use std::collections::HashSet;
 
 /// The names of a set's parts in the engine of this rank.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +98,45 @@ impl Names {
 fn remove(engine: &mut Engine, sets: &[PointSetId]) {
     for set in sets {
         engine.remove_point_set(*set).ok();
+    }
+}
+
+/// The pairs of sets whose lists are wanted: the same on all ranks.
+#[derive(Debug)]
+pub(crate) struct ActivePairs {
+    /// Whether pairs that are no exceptions are active.
+    others: bool,
+    /// Targets and sources.
+    exceptions: HashSet<[usize; 2]>,
+}
+
+impl Default for ActivePairs {
+    fn default() -> Self {
+        Self::all(true)
+    }
+}
+
+impl ActivePairs {
+    /// All pairs, also those of sets to come, or none.
+    pub(crate) fn all(active: bool) -> Self {
+        Self {
+            others: active,
+            exceptions: HashSet::new(),
+        }
+    }
+
+    /// Whether the lists of a pair are wanted.
+    pub(crate) fn has(&self, pair: [usize; 2]) -> bool {
+        self.others != self.exceptions.contains(&pair)
+    }
+
+    /// Switches a pair on or off.
+    pub(crate) fn set(&mut self, pair: [usize; 2], active: bool) {
+        if active == self.others {
+            self.exceptions.remove(&pair);
+        } else {
+            self.exceptions.insert(pair);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     balance::{Balance, shares},
     communicator::Communicator,
     cut::{Work, equally},
+    division::Division,
     domains::Domains,
     error::{Failure, Refusal},
     gpus,
@@ -38,18 +39,13 @@ use std::{
 /// [`RankedEngine`](crate::RankedEngine).
 pub struct DeviceRankedEngine {
     pub(crate) comm: Communicator,
-    pub(super) radius: Radius,
-    pub(super) domain: Domain,
     /// The engine of this rank.
     pub(super) engine: DeviceEngine,
     /// Numbers of the sets alone: what a set holds is on the device.
     pub(super) sets: Vec<RankedSet>,
-    /// None before the first points.
-    pub(super) domains: Option<Domains>,
+    pub(super) division: Division,
     /// The number of the domains.
     pub(super) divided: u64,
-    /// Classes of the cells of `domains`.
-    pub(super) seen: Seen,
     balance: Balance,
     /// The time in which domains and points moved since [`Self::balance_by`] has asked for it; None
     /// from its next call on.
@@ -183,15 +179,12 @@ impl DeviceRankedEngine {
             }
         }
         Ok(Self {
-            seen: Seen::new(comm.rank(), false),
+            division: Division::new(radius, domain, Seen::new(comm.rank(), false)),
             balance: Balance::default(),
             moving: None,
             comm,
-            radius,
-            domain,
             engine,
             sets: Vec::new(),
-            domains: None,
             divided: 0,
             device: OfProcess::new(device),
         })
@@ -381,6 +374,7 @@ impl DeviceRankedEngine {
     /// before then.
     pub fn rebalance(&mut self) -> Result<(), Error> {
         let Some(lattice) = self
+            .division
             .domains
             .as_ref()
             .map(|domains| domains.lattice().clone())
@@ -456,7 +450,11 @@ impl DeviceRankedEngine {
         set: RankedSet,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let lattice = self.domains.as_ref().map(|domains| domains.lattice());
+        let lattice = self
+            .division
+            .domains
+            .as_ref()
+            .map(|domains| domains.lattice());
         let Some(lattice) = lattice.cloned() else {
             return Ok(());
         };
@@ -538,11 +536,7 @@ impl DeviceRankedEngine {
     /// The set with a name.
     pub(super) fn known(&self, set: RankedSet) -> Result<&DeviceSet, Refusal> {
         self.engine.usable()?;
-        let sets = self.sets.len();
-        self.device.sets.get(set.0).ok_or_else(|| {
-            let message = format!("there is no point set {}: the engine has {sets}", set.0);
-            Refusal::new(message)
-        })
+        set.of(&self.device.sets)
     }
 
     /// The set with a name, if its points are where they belong.
@@ -565,8 +559,7 @@ impl DeviceRankedEngine {
         let others = self.device.sets.iter().enumerate();
         let others = others.filter(|(set, _)| *set != at);
         let bounds = others.fold(*bounds, |all, (_, set)| all.union(&set.bounds));
-        let lattice = Lattice::new(self.radius, self.domain, 1, &bounds);
-        lattice.map_err(|error| Refusal::new(error).by(0))
+        self.division.lattice(&bounds)
     }
 
     /// Domains that are still to be cut.
@@ -580,17 +573,11 @@ impl DeviceRankedEngine {
     /// ranks by the work that they have now, the same on all.
     pub(super) fn divide(
         &mut self,
-        mut domains: Domains,
+        domains: Domains,
         work: Result<Work, Refusal>,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let work = self.comm.agree(work, &mut [])?;
-        if self.ranks() > 1 {
-            domains.set_cuts(work.cuts_by(&mut self.comm, shares)?);
-        }
-        if self.domains.as_ref() != Some(&domains) {
-            self.domains = Some(domains);
-            self.seen.forget();
+        if (self.division).cut(&mut self.comm, domains, work, shares)? {
             self.divided += 1;
             for set in &mut self.device.sets {
                 set.links.renew();

@@ -312,8 +312,7 @@ impl DeviceRankedEngine {
         let looked = checked.and_then(|()| self.look_around(at, given, columns, ids));
         let (mut looked, mut placement, all) = self.agree_survey(at, looked)?;
         let lattice = self.lattice_with(at, &all)?;
-        let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
-        if !fits {
+        if !self.division.has(&lattice) {
             let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
             let domains = self.undivided(lattice);
             let work = self.work_of_points(&domains, (at, &given.view(columns)));

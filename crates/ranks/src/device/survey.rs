@@ -76,11 +76,11 @@ impl DeviceRankedEngine {
         (self.engine.queue()).copy_on_device(NUMBERS, positions, &mut to)?;
         let mut bounds = self.look_done(begun)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
-        let corners = Bounds::of(f32::positions(&corners), &self.domain);
+        let corners = Bounds::of(f32::positions(&corners), &self.division.domain);
         if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
             bounds = self.extent_on_host(at, positions, ids)?;
         }
-        let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
+        let departures = if points != 0 && self.ranks() > 1 && self.division.domains.is_some() {
             if self.fit_table(at, &bounds, points)? {
                 self.look(at, positions)?;
             }
@@ -167,11 +167,16 @@ impl DeviceRankedEngine {
             Some(table) => table,
             None => {
                 let host = ClassTable::empty();
-                let lattice = Lattice::new(self.radius, self.domain, 1, &Bounds::EMPTY);
+                let lattice = Lattice::new(
+                    self.division.radius,
+                    self.division.domain,
+                    1,
+                    &Bounds::EMPTY,
+                );
                 let lattice = lattice.map_err(Refusal::new)?;
                 let made = Table {
                     device: DeviceClasses::new(&self.engine, &host, &lattice)?,
-                    lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
+                    lists: ListTable::new(&self.engine, &self.division.seen, self.comm.rank())?,
                     host,
                 };
                 table.insert((made, 0))
@@ -268,7 +273,12 @@ impl DeviceRankedEngine {
             (None, None) => &[],
         };
         let (points, _) = numbers.as_chunks();
-        placing::extent(&self.domain, &format!("point set {at}"), ids, points)
+        placing::extent(
+            &self.division.domain,
+            &format!("point set {at}"),
+            ids,
+            points,
+        )
     }
 
     /// The ids of owned points.
@@ -283,7 +293,7 @@ impl DeviceRankedEngine {
 
     /// Makes a table of classes for points of a set within `bounds`; returns false if there is one.
     fn fit_table(&mut self, at: usize, bounds: &Bounds, points: usize) -> Result<bool, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Ok(false);
         };
         let table = &mut self.device.sets[at].table;
@@ -295,10 +305,10 @@ impl DeviceRankedEngine {
         }
         let before = table.as_ref().filter(|(_, of)| *of == self.divided);
         let before = before.map(|(table, _)| &table.host);
-        let host = ClassTable::new(&mut self.seen, domains, bounds, points, before)?;
+        let host = ClassTable::new(&mut self.division.seen, domains, bounds, points, before)?;
         let made = Table {
             device: DeviceClasses::new(&self.engine, &host, domains.lattice())?,
-            lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
+            lists: ListTable::new(&self.engine, &self.division.seen, self.comm.rank())?,
             host,
         };
         *table = Some((made, self.divided));
@@ -323,8 +333,8 @@ impl DeviceRankedEngine {
         let device = &mut *self.device;
         let (survey, queue) = (&mut device.survey, self.engine.queue());
         if let Some((table, _)) = &mut device.sets[at].table {
-            if !table.lists.covers(&self.seen) {
-                table.lists = ListTable::new(&self.engine, &self.seen, self.comm.rank())?;
+            if !table.lists.covers(&self.division.seen) {
+                table.lists = ListTable::new(&self.engine, &self.division.seen, self.comm.rank())?;
             }
             survey.fit_lists(&self.engine, table.lists.masks.lists)?;
         }
@@ -342,7 +352,7 @@ impl DeviceRankedEngine {
         positions: &CudaView<'_, f32>,
         special: Vec<Special>,
     ) -> Result<Vec<Special>, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Ok(special);
         };
         let what = "points far from others";
@@ -363,7 +373,7 @@ impl DeviceRankedEngine {
             &words.slice(0..POSITION * places.count),
         )?;
         let (points, _) = bytemuck::cast_slice::<u32, f32>(&words).as_chunks();
-        let found = self.seen.classify(domains, points)?;
+        let found = self.division.seen.classify(domains, points)?;
         let (mut found, mut at) = (found.into_iter().peekable(), 0);
         let mut classified = Vec::new();
         for mut point in special {

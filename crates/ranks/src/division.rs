@@ -5,11 +5,11 @@
 
 use crate::{
     Error,
+    cell_classes::CellClasses,
     communicator::Communicator,
     cut::Work,
     domains::Domains,
     error::{Failure, Refusal},
-    seen::Seen,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
@@ -20,17 +20,17 @@ pub(crate) struct Division {
     /// None before the first points.
     pub(crate) domains: Option<Domains>,
     /// Classes of the cells of `domains`.
-    pub(crate) seen: Seen,
+    pub(crate) cell_classes: CellClasses,
 }
 
 impl Division {
     /// Space that is not divided yet.
-    pub(crate) fn new(radius: Radius, domain: Domain, seen: Seen) -> Self {
+    pub(crate) fn new(radius: Radius, domain: Domain, cell_classes: CellClasses) -> Self {
         Self {
             radius,
             domain,
             domains: None,
-            seen,
+            cell_classes,
         }
     }
 
@@ -51,15 +51,15 @@ impl Division {
         domains.is_some_and(|domains| domains.lattice() == lattice)
     }
 
-    /// Puts other domains in the place of the ones there are.
+    /// Replaces the domains.
     pub(crate) fn put(&mut self, domains: Domains) {
         self.domains = Some(domains);
-        self.seen.forget();
+        self.cell_classes.forget();
     }
 
-    /// Cuts domains by the work that this rank and the others know, and puts them in place; returns
-    /// false if they are the ones there are. `shares` are those of the ranks by the work that they
-    /// have now, the same on all. Collective.
+    /// Cuts domains by the work that this rank and the others know, and puts them in place. Returns
+    /// false if they are the same as before. `shares` computes the shares of the ranks from the
+    /// work that they have now, the same on all. Collective.
     pub(crate) fn cut(
         &mut self,
         comm: &mut Communicator,

@@ -1,4 +1,4 @@
-//! Global ids: given or made, and each once among all ranks.
+//! Global ids: given or numbered, and checked to be unique among all ranks.
 
 use crate::{
     Error, ErrorKind, RankedEngine, Scalar,
@@ -9,7 +9,7 @@ use crate::{
 use nearfield_grid::memory::{collected, copied};
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The caller's points, numbered if there are no `ids`.
+    /// The caller's points, numbered without `ids`.
     pub(crate) fn home(
         &mut self,
         positions: &[[T; 3]],
@@ -25,8 +25,8 @@ impl<T: Scalar> RankedEngine<T> {
     }
 }
 
-/// The ids of the caller's points, numbered rank after rank if there are no `ids`; and `with`, if
-/// no rank refuses its own. Collective.
+/// The ids of the caller's points, numbered rank after rank without `ids`; and `with`, unless a
+/// rank refuses. Collective.
 pub(crate) fn ids_of<R>(
     comm: &mut Communicator,
     points: usize,
@@ -66,8 +66,7 @@ pub(crate) fn ids_of<R>(
     Ok(own)
 }
 
-/// Refuses ids that stand twice, on this rank or on two. Every id is looked up by the rank that its
-/// remainder names.
+/// Refuses ids that two points have, on one rank or on two. Rank `id % ranks` checks an id.
 fn check(comm: &mut Communicator, ids: &[u64]) -> Result<(), Error> {
     let (from, ranks) = (comm.rank() as u32, comm.ranks() as u64);
     let checker = |id: &u64| Item {

@@ -1,18 +1,18 @@
 //! Lists and counts of neighbours.
 //!
-//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
-//! the border, of the halo. Either ascends by global id, and so do both merged, on any number of
-//! ranks.
+//! The neighbours of a point are in two lists: those among the points that its rank owns, and, for
+//! a point at the border, those in the halo. Both lists ascend by global id, and so does their
+//! merge, on any number of ranks.
 //!
-//! In half lists a pair of one set stands in the list of the point with the smaller id. Among owned
-//! points the engine sees to it; in the list of the halo, which ascends too, it is the end behind
-//! the point's own id.
+//! In half lists a pair of one set is in the list of the point with the smaller id. Among owned
+//! points the engine ensures this. The list of the halo is cut: only its end, behind the point's
+//! own id, counts.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
     communicator::Communicator,
     error::{Failure, Refusal},
-    routes::Way,
+    routes::Route,
     set::Set,
 };
 use nearfield::{ListKind, NeighborLists};
@@ -31,9 +31,9 @@ pub struct RankedLists<'a> {
     halo: Option<&'a NeighborLists>,
     /// The targets at the border, ascending.
     border: &'a [u32],
-    /// Of targets, sources and the halo of the sources.
+    /// Ids of targets, of sources and of the halo of the sources.
     ids: [&'a [u64]; 3],
-    /// Whether the halo's part of a list ends at the point's own id.
+    /// True for half lists, of whose halo part only the ids above the point's own count.
     half: bool,
 }
 
@@ -102,7 +102,7 @@ impl<'a> RankedLists<'a> {
     }
 }
 
-/// Ids of two ascending lists in ascending order; each has a list and the ids of all its points.
+/// The ids of two ascending lists in ascending order; each list has the ids of its points.
 struct Merged<'a>([(&'a [u32], &'a [u64]); 2]);
 
 impl Iterator for Merged<'_> {
@@ -149,8 +149,8 @@ impl IdLists {
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Writes the lists of all active pairs of sets that are out of date. Those among owned points
-    /// are written while halos are under way.
+    /// Updates the lists of all active pairs of sets that are out of date. Lists among owned points
+    /// are computed while halos are under way.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short on one, or
@@ -223,12 +223,12 @@ impl<T: Scalar> RankedEngine<T> {
         let checked = self.lists(targets, sources).map(drop);
         self.comm.agree(checked, &mut [])?;
         let mut lists = self.owned_by_id(targets, sources).map_err(Failure::from);
-        if let Some(way) = &self.sets[targets.0].routes.owned {
+        if let Some(route) = &self.sets[targets.0].routes.owned {
             // Callers that do not own their points get the lists from owners.
             let room = Spans::with_room(self.sets[targets.0].home.len());
             let packed = lists.and_then(|lists| Ok((lists, room?)));
             let (owned, mut arrived) = self.comm.agree(packed, &mut [])?;
-            let brought = arrived.bring(&mut self.comm, way, &owned);
+            let brought = arrived.bring(&mut self.comm, route, &owned);
             lists = brought.map(|()| arrived);
         }
         let written = lists.and_then(|lists| Ok(lists.in_order()?));
@@ -246,7 +246,7 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// Number of neighbours in `sources` of every point of `targets` that this rank gave, in the
-    /// caller's order. Half lists do not matter here.
+    /// caller's order. These are full counts, also with half lists.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused), as
@@ -285,7 +285,7 @@ impl<T: Scalar> RankedEngine<T> {
         });
         let (local, mut counts) = self.comm.agree(counted, &mut [])?;
         let of: &Set<T> = &self.sets[targets.0];
-        let Some(way) = &of.routes.owned else {
+        let Some(route) = &of.routes.owned else {
             return Ok(local);
         };
         let (comm, width) = (&mut self.comm, size_of::<u32>());
@@ -293,11 +293,11 @@ impl<T: Scalar> RankedEngine<T> {
         let pack = |place: usize, message: &mut Vec<u8>| {
             message.extend_from_slice(&local[place].to_ne_bytes());
         };
-        let packed = way.post_back(comm, exchange, |_| width, pack);
-        way.own(comm.rank(), |index, place| {
+        let packed = route.post_back(comm, exchange, |_| width, pack);
+        route.own(comm.rank(), |index, place| {
             counts[index] = local[place];
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);
             Some(width)
         });
@@ -306,9 +306,9 @@ impl<T: Scalar> RankedEngine<T> {
     }
 }
 
-/// Lists that have come owner after owner.
+/// Lists in the order of their arrival, owner after owner.
 pub(crate) struct Spans {
-    /// By point of the caller: where its list is.
+    /// The place of each list, by point of the caller.
     spans: Vec<std::ops::Range<usize>>,
     ids: Vec<u64>,
 }
@@ -344,27 +344,27 @@ impl Spans {
         &self.ids[self.spans[index].clone()]
     }
 
-    /// Brings lists back to the ranks that asked for them, by the way of the questions.
+    /// Brings lists back to the ranks that asked for them, along the route of the questions.
     pub(crate) fn bring(
         &mut self,
         comm: &mut Communicator,
-        way: &Way,
+        route: &Route,
         lists: &Self,
     ) -> Result<(), Failure> {
         let exchange = comm.begin();
         let bytes = |place: usize| size_of::<u64>() * (1 + lists.of(place).len());
-        let packed = way.post_back(comm, exchange, bytes, |place, message| {
+        let packed = route.post_back(comm, exchange, bytes, |place, message| {
             let list = lists.of(place);
             message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
             message.extend_from_slice(bytemuck::cast_slice(list));
         });
         let mut put = Ok(());
-        way.own(comm.rank(), |index, place| {
+        route.own(comm.rank(), |index, place| {
             if put.is_ok() {
                 put = self.put(index, lists.of(place).iter().copied());
             }
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.as_chunks();
             let (count, ids) = numbers.split_first()?;
             let count = u64::from_ne_bytes(*count) as usize;

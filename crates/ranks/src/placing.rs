@@ -1,17 +1,17 @@
 //! Points on their way to owners and halos.
 //!
-//! 1. Every rank checks its positions, and finds out who owns and sees them if the domains stay.
-//!    All agree: bad positions on any rank are refused on all, before anything has changed. The
+//! 1. Every rank checks its positions and surveys which ranks own and need them if the domains
+//!    stay. All agree: bad positions on any rank are refused on all before anything changes. The
 //!    same reduction finds the extent of all points, and whether partners stay the same.
 //! 2. The lattice follows from the extent. If it has changed, domains are cut anew.
-//! 3. Points go to owners and halos, from the caller straight to each rank that needs them.
-//! 4. If all callers own their points the engine takes the caller's, and the halo is left under way
-//!    until a search or traversal has done what can be done without it; so a step in which nothing
-//!    else happens has the one agreement above. Otherwise everything is awaited at once, and all
-//!    agree on the outcome.
+//! 3. Points go to owners and halos, from the caller directly to each rank that needs them.
+//! 4. If all callers own their points, the engine takes the caller's points, and the halo stays
+//!    under way until a search or traversal has done what it can without it. So a step without
+//!    other work has one agreement. Otherwise the call waits for all points, and all ranks agree on
+//!    the outcome.
 //!
 //! **Invariant:** all sets are placed by the same domains, or are marked as broken and refused. All
-//! decisions that concern the order of messages follow from reduced numbers, so ranks never
+//! decisions that determine the order of messages follow from reduced numbers, so ranks never
 //! disagree about the next message.
 
 use crate::{
@@ -22,14 +22,14 @@ use crate::{
     error::{Failure, Refusal},
     plan::{Accepted, Placement, Plan, ends, extent_of},
     points::{self, Points},
-    routes::{Departures, Way, copies, to},
+    routes::{Destinations, Route, copies, to},
     set::Set,
     transport::Fault,
 };
 use nearfield_grid::{Bounds, Domain, Lattice};
 use std::time::Instant;
 
-/// The extent of points of this rank, with these ids. `whose` they are is said in refusals.
+/// The extent of points of this rank, with these ids. Refusals call them `whose`.
 pub(crate) fn extent<T: Scalar>(
     domain: &Domain,
     whose: &str,
@@ -53,7 +53,7 @@ pub(crate) fn extent<T: Scalar>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The extent of points of this rank. `whose` they are is said in refusals.
+    /// The extent of points of this rank. Refusals call them `whose`.
     pub(crate) fn extent(
         &self,
         whose: &str,
@@ -63,8 +63,8 @@ impl<T: Scalar> RankedEngine<T> {
         extent(&self.division.domain, whose, ids, positions)
     }
 
-    /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and
-    /// the lattice that follows for set `at` and the others.
+    /// The extents of this rank's points and of those of all ranks, if no rank refuses; and the
+    /// lattice for set `at` and the others.
     pub(crate) fn agree_extent(
         &mut self,
         at: usize,
@@ -89,8 +89,8 @@ impl<T: Scalar> RankedEngine<T> {
         others.fold(*bounds, |all, (_, set)| all.union(&set.bounds))
     }
 
-    /// Takes the caller's points of a set, and brings them to owners and halos. After an error the
-    /// set has the points it had.
+    /// Takes the caller's points of a set, and sends them to owners and halos. After an error the
+    /// set has its old points.
     pub(crate) fn take_in(&mut self, at: usize, home: Points<T>) -> Result<(), Error> {
         self.clock.moved(self.comm.agreed);
         let extent = self.extent(&format!("point set {at}"), &home.ids, &home.positions);
@@ -100,7 +100,7 @@ impl<T: Scalar> RankedEngine<T> {
         set.ascending = home.ids.is_sorted();
         (set.bounds, set.own_bounds) = (all, own);
         let old = std::mem::replace(&mut set.home, home);
-        // Before the first points there is nothing to divide.
+        // Without points there is nothing to divide.
         let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
         let placed = match &self.division.domains {
             Some(_) if had_points && self.division.has(&lattice) => self.place_set(at),
@@ -115,8 +115,8 @@ impl<T: Scalar> RankedEngine<T> {
         })
     }
 
-    /// Takes new positions of the caller's points, without bringing them anywhere. After an error
-    /// nothing has changed.
+    /// Takes new positions of the caller's points, without sending them. After an error nothing has
+    /// changed.
     pub(crate) fn accept(
         &mut self,
         set: RankedSet,
@@ -134,7 +134,7 @@ impl<T: Scalar> RankedEngine<T> {
             Some(set) => &mut set.links,
             None => &mut unknown,
         };
-        let to = |plan: &Plan| plan.departures.ranks();
+        let to = |plan: &Plan| plan.destinations.ranks();
         let mut plan = links.agree(&mut self.comm, plan, to, &mut minima)?;
         plan.placement = Placement::smallest(minima[6]);
         let all = extent_of(&minima);
@@ -149,7 +149,7 @@ impl<T: Scalar> RankedEngine<T> {
         }
     }
 
-    /// Where new positions have to go, if the domains stay.
+    /// The ranks that need new positions, if the domains stay.
     fn plan(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
         let (found, expected) = (positions.len(), self.known(set)?.home.len());
         if found != expected {
@@ -160,28 +160,28 @@ impl<T: Scalar> RankedEngine<T> {
         self.plan_of(set.0, positions)
     }
 
-    /// The same of as many positions as the set has points.
+    /// The same for as many positions as the set has points.
     pub(crate) fn plan_of(&mut self, at: usize, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
         let own = &self.sets[at];
         let (whose, ascending) = (format!("point set {at}"), own.ascending);
         let bounds = self.extent(&whose, &own.home.ids, positions)?;
         let special = match &self.division.domains {
-            Some(domains) if self.comm.ranks() > 1 => {
-                self.division.seen.survey(domains, positions, &bounds)?
-            }
+            Some(domains) if self.comm.ranks() > 1 => self
+                .division
+                .cell_classes
+                .survey(domains, positions, &bounds)?,
             _ => Vec::new(),
         };
-        let departures = Departures::new(&special, &self.division.seen, self.rank())?;
+        let destinations = Destinations::new(&special, &self.division.cell_classes, self.rank())?;
         Ok(Plan {
             bounds,
-            placement: Placement::new(ascending && departures.leaving.is_empty(), false),
+            placement: Placement::new(ascending && destinations.leaving.is_empty(), false),
             special,
-            departures,
+            destinations,
         })
     }
 
-    /// What this rank says of the points of set `at`. A rank that refuses its positions says that
-    /// they are away, so nothing is sent.
+    /// The answer of this rank for set `at`. It is [`Placement::Away`] if this rank refuses.
     pub(crate) fn placement(&self, at: usize, plan: &Result<Plan, Refusal>) -> Placement {
         let home = plan
             .as_ref()
@@ -189,7 +189,7 @@ impl<T: Scalar> RankedEngine<T> {
         Placement::new(home, self.sets.get(at).is_some_and(Set::knows_halo))
     }
 
-    /// Domains that are still to be cut.
+    /// Domains that have not been cut yet.
     pub(crate) fn undivided(&self, lattice: Lattice) -> Domains {
         Domains::new(lattice, &self.bounds_of_sets(), self.ranks())
     }
@@ -215,8 +215,8 @@ impl<T: Scalar> RankedEngine<T> {
         self.rebalance()
     }
 
-    /// Divides space by the work of the cells that every rank owns. `shares` are those of the ranks
-    /// by the work that they have now, the same on all.
+    /// Divides space by the work of the cells that every rank owns. `shares` computes the shares of
+    /// the ranks from the work that they have now, the same on all.
     pub(crate) fn cut_by_work(
         &mut self,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
@@ -233,8 +233,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the points of all sets to their owners and halos. After an error no set can be used
-    /// until it is [restored](Self::restore).
+    /// Sends the points of all sets to owners and halos. After an error no set can be used until it
+    /// is [restored](Self::restore).
     pub(crate) fn place_all(&mut self) -> Result<(), Error> {
         for at in 0..self.sets.len() {
             self.sets[at].links.renew();
@@ -244,7 +244,7 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Notes that some points are where other domains want them.
+    /// Marks all sets as broken: some of their points are placed by other domains.
     fn lose_places(&mut self, error: &Error) {
         for set in &mut self.sets {
             set.broken = Some(error.to_string());
@@ -252,10 +252,10 @@ impl<T: Scalar> RankedEngine<T> {
         self.division.domains = None;
     }
 
-    /// Brings engines back to the radius, and the points of broken sets to owners and halos: memory
-    /// was short for it in an earlier call. To be called before sets are searched. It costs nothing
-    /// unless a call was refused, which all ranks know; some sets only a few ranks may know to be
-    /// broken.
+    /// Restores the radius of engines and sends the points of broken sets to owners and halos
+    /// again, because memory was short in an earlier call. Called before sets are searched. It
+    /// costs nothing unless a call was refused, which all ranks know; that a set is broken only
+    /// some may know.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         if !self.comm.has_refused() || self.sets.is_empty() {
             return Ok(());
@@ -283,18 +283,18 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the caller's points of a set to owners and halos and updates the engine; all agree on
-    /// the outcome. The set is broken, on all ranks, if it fails after points have travelled.
+    /// Sends the caller's points of a set to owners and halos and updates the engine; all agree on
+    /// the outcome. If it fails after points were sent, the set is broken on all ranks.
     pub(crate) fn place_set(&mut self, at: usize) -> Result<(), Error> {
-        let found = self.departures(at);
+        let found = self.destinations(at);
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        let leaves = |departures: &Departures| !departures.leaving.is_empty();
+        let leaves = |destinations: &Destinations| !destinations.leaving.is_empty();
         let home = set.ascending && !found.as_ref().is_ok_and(leaves);
         let mut all = [Placement::new(home, set.knows_halo()).number()];
-        let departures = (set.links).agree(comm, found, Departures::ranks, &mut all)?;
+        let destinations = (set.links).agree(comm, found, Destinations::ranks, &mut all)?;
         let placed = match Placement::smallest(all[0]) {
-            Placement::Away => self.place_abroad(at, &departures),
-            home => self.place_at_home(at, departures, home),
+            Placement::Away => self.place_abroad(at, &destinations),
+            home => self.place_at_home(at, destinations, home),
         };
         self.agree_placed(at, placed)
     }
@@ -310,19 +310,20 @@ impl<T: Scalar> RankedEngine<T> {
         placed
     }
 
-    /// Where the caller's points of a set have to go.
-    fn departures(&mut self, at: usize) -> Result<Departures, Refusal> {
+    /// The ranks that need the caller's points of a set.
+    fn destinations(&mut self, at: usize) -> Result<Destinations, Refusal> {
         let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("space is not divided among the ranks"));
         };
         if self.ranks() == 1 {
-            return Ok(Departures::default());
+            return Ok(Destinations::default());
         }
         let set = &self.sets[at];
-        let special = (self.division.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
-        Ok(Departures::new(
+        let special =
+            (self.division.cell_classes).survey(domains, &set.home.positions, &set.own_bounds)?;
+        Ok(Destinations::new(
             &special,
-            &self.division.seen,
+            &self.division.cell_classes,
             self.comm.rank(),
         )?)
     }
@@ -332,10 +333,10 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn send_home(
         &mut self,
         at: usize,
-        departures: Departures,
+        destinations: Destinations,
         placement: Placement,
     ) -> Result<(), Fault> {
-        self.sets[at].broken = match self.place_at_home(at, departures, placement) {
+        self.sets[at].broken = match self.place_at_home(at, destinations, placement) {
             Ok(()) => None,
             Err(Failure::Refused(refusal)) => Some(refusal.message),
             Err(Failure::Lost(fault)) => return Err(fault),
@@ -347,14 +348,14 @@ impl<T: Scalar> RankedEngine<T> {
     fn place_at_home(
         &mut self,
         at: usize,
-        departures: Departures,
+        destinations: Destinations,
         placement: Placement,
     ) -> Result<(), Failure> {
         let set = &mut self.sets[at];
         (set.owned, set.routes.owned) = (None, None);
-        (set.border, set.near) = (departures.border, departures.near);
-        // The rest of this way is that of the halo before until the next one has come.
-        set.routes.halo.sends = departures.seen;
+        (set.border, set.near) = (destinations.border, destinations.near);
+        // The rest of this route belongs to the previous halo until the next one has arrived.
+        set.routes.halo.sends = destinations.ghosts;
         let changes = placement == Placement::HomeWithHalo;
         let posted = set.post_halo(&mut self.comm, changes);
         self.clock.posted();
@@ -367,12 +368,12 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn place_abroad(
         &mut self,
         at: usize,
-        departures: &Departures,
+        destinations: &Destinations,
     ) -> Result<(), Failure> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        set.forget_told();
+        set.forget_sent_ids();
         let exchange = comm.begin();
-        let what = (departures, set.has_radii);
+        let what = (destinations, set.has_radii);
         let packed = points::post(comm, exchange, &set.links, &set.home, what);
         self.clock.posted();
         let waited = comm.waited;
@@ -384,22 +385,25 @@ impl<T: Scalar> RankedEngine<T> {
         let (rank, ranks) = (comm.rank(), comm.ranks());
         packed?;
         let [mut owned, mut halo] = received?;
-        let sends = departures.with_own(set.home.len(), rank)?;
+        let sends = destinations.with_own(set.home.len(), rank)?;
         points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
-        points::stay(&mut halo, &set.home, to(&departures.seen, rank), rank)?;
-        let way = Way {
+        points::stay(&mut halo, &set.home, to(&destinations.ghosts, rank), rank)?;
+        let route = Route {
             sends,
-            ..Way::default()
+            ..Route::default()
         };
-        set.take_owned(&mut self.engine, owned, way)?;
-        set.routes.halo.sends = copies(&departures.seen)?;
+        set.take_owned(&mut self.engine, owned, route)?;
+        set.routes.halo.sends = copies(&destinations.ghosts)?;
         (set.border, set.near) = (Vec::new(), Vec::new());
         if ranks > 1 {
             let positions = &set.owned().positions;
             let bounds =
                 Bounds::of(T::positions(positions), &self.division.domain).map_err(Refusal::new)?;
-            let special = self.division.seen.survey(domains, positions, &bounds)?;
-            let around = Departures::new(&special, &self.division.seen, rank)?;
+            let special = self
+                .division
+                .cell_classes
+                .survey(domains, positions, &bounds)?;
+            let around = Destinations::new(&special, &self.division.cell_classes, rank)?;
             (set.border, set.near) = (around.border, around.near);
         }
         Ok(set.take_halo(&mut self.engine, halo)?)
@@ -423,7 +427,7 @@ impl<T: Scalar> RankedEngine<T> {
         let mut settled = Ok(());
         for (at, exchange, halo) in arrived {
             let set: &mut Set<T> = &mut self.sets[at];
-            // A rank that could not send its part tells all, also if it could take that of others.
+            // A rank that could not send its part fails here too, even if it got those of others.
             let taken = match halo {
                 _ if set.broken.is_some() => Err(set.unplaced(at).into()),
                 Err(failure) => Err(failure),
@@ -441,8 +445,8 @@ impl<T: Scalar> RankedEngine<T> {
         settled
     }
 
-    /// Switches the pairs of parts on that lists are to be written for now: the owned points of
-    /// pairs of sets that are active, and the border among halos that have come.
+    /// Activates the pairs of parts whose lists are wanted now: owned points of active pairs of
+    /// sets, and the border among halos that have arrived.
     pub(crate) fn switch_pairs(&mut self) -> Result<(), Refusal> {
         for (t, targets) in self.sets.iter().enumerate() {
             for (s, sources) in self.sets.iter().enumerate() {

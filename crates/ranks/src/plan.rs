@@ -1,35 +1,35 @@
-//! New positions as one rank sees them, and the decisions of all ranks about them.
+//! New positions as one rank sees them, and what all ranks decide about them.
 //!
 //! **Invariant:** decisions follow from minima over all ranks, so they are the same everywhere.
 
-use crate::{domains::Domains, routes::Departures, seen::Special};
+use crate::{cell_classes::Special, domains::Domains, routes::Destinations};
 use nearfield_grid::Bounds;
 
-/// The outcome of new positions.
+/// What follows from new positions.
 pub(crate) enum Accepted {
     /// The domains stay.
     Kept(Plan),
-    /// The points have left what the domains were made for: these are to be cut.
+    /// The points have left the extent of the domains: these new ones are to be cut.
     Outgrown(Box<Domains>),
 }
 
-/// Where the points of a set are given, compared with where they are owned.
+/// Whether the ranks that give the points of a set own them.
 ///
-/// Each rank knows its own; the smallest of all is the decision, the same on all ranks.
+/// Each rank has its own answer; the smallest is the decision of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Placement {
     /// Some points have another owner than their caller.
     Away,
-    /// All callers own their points, in the order of their ids.
+    /// All callers own their points and have them in the order of their ids.
     Home,
-    /// The same, and all ranks have the halo before: messages may have the changes of ids.
+    /// The same, and all ranks have the previous halo: messages may list only the changes of ids.
     HomeWithHalo,
 }
 
 impl Placement {
     const ALL: [Self; 3] = [Self::Away, Self::Home, Self::HomeWithHalo];
 
-    /// That of a rank whose points are all its own if `home`, and which has the halo before if
+    /// The answer of a rank that owns all its points if `home`, and has the previous halo if
     /// `halo`.
     pub(crate) fn new(home: bool, halo: bool) -> Self {
         match (home, halo) {
@@ -39,7 +39,7 @@ impl Placement {
         }
     }
 
-    /// A number for a reduction, which orders as this does.
+    /// A number for a reduction, in the same order.
     pub(crate) fn number(self) -> f64 {
         f64::from(self as u8)
     }
@@ -51,16 +51,16 @@ impl Placement {
     }
 }
 
-/// The points of a rank, before they are brought anywhere.
+/// The points of a rank before they are sent anywhere.
 pub(crate) struct Plan {
     /// Their extent.
     pub(crate) bounds: Bounds,
-    /// Whether they stay.
+    /// Whether they stay on this rank.
     pub(crate) placement: Placement,
-    /// The points that are not inside this rank's domain.
+    /// The points outside the interior of this rank.
     pub(crate) special: Vec<Special>,
-    /// Where they have to go.
-    pub(crate) departures: Departures,
+    /// The ranks that need them.
+    pub(crate) destinations: Destinations,
 }
 
 /// The ends of an extent, as numbers whose minima over all ranks are those of the whole.

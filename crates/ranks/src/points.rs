@@ -2,14 +2,14 @@
 //!
 //! # Order
 //!
-//! The points that a rank owns stand in the ascending order of their global ids, and so do those of
-//! its halo. So the order of two sources in an ascending list is the same on every rank that has
-//! both, and it is the order of one engine that holds all points by ascending ids.
+//! Owned points are sorted by ascending global id, and so are those of the halo. So two sources
+//! have the same order in an ascending list on every rank that has both, and it is the order of one
+//! engine that holds all points by ascending id.
 
 use crate::{
     communicator::{Communicator, Exchange, Links, Untaken, message},
     error::{Failure, Refusal},
-    routes::{Departures, Parcel, to},
+    routes::{Destinations, Peer, to},
     scalar::Scalar,
 };
 use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, with_room};
@@ -19,7 +19,7 @@ use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, wit
 pub(crate) struct Points<T> {
     pub(crate) ids: Vec<u64>,
     pub(crate) positions: Vec<[T; 3]>,
-    /// One per point, or none at all.
+    /// One per point, or empty.
     pub(crate) radii: Vec<f32>,
 }
 
@@ -44,7 +44,7 @@ impl<T: Scalar> Points<T> {
         self.ids.len()
     }
 
-    /// Appends the points at some places of `from`.
+    /// Appends the points of `from` at these places.
     pub(crate) fn take(&mut self, from: &Self, indices: &[u32]) -> Result<(), Shortage> {
         let what = "points of a rank";
         let at = || indices.iter().map(|index| *index as usize);
@@ -93,7 +93,8 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
-    /// Puts the positions and radii of the same points, in another order, at their `places`.
+    /// Overwrites positions and radii by those of the same points in another order: point k has the
+    /// place `places[k]`.
     pub(crate) fn put_at(&mut self, places: &[u32], points: &Self) -> Result<(), Shortage> {
         let radii = points.radii.len();
         make_room(&mut self.radii, radii, "radii of points from other ranks")?;
@@ -107,10 +108,10 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
-    /// The points in the order of their ids, and where each has come to.
+    /// The points in the order of their ids, and the new place of each.
     ///
     /// # Errors
-    /// A shortage of memory, and a refusal if an id stands twice.
+    /// A shortage of memory, and a refusal if two points have one id.
     pub(crate) fn sorted(self) -> Result<(Self, Vec<u32>), Refusal> {
         let what = "the order of points by id";
         if self.len() >= u32::MAX as usize {
@@ -139,10 +140,10 @@ impl<T: Scalar> Points<T> {
     }
 }
 
-/// The places of ids in ascending order.
+/// The places of the ids, in ascending order of the ids.
 ///
-/// Every source comes in runs of ascending ids, which are merged two by two. The sort of the
-/// standard library does so too, but ends the program if memory is short.
+/// The ids are runs of ascending ids, one per source, which are merged two by two. The sort of the
+/// standard library does so too, but aborts the program if memory is short.
 pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
     let what = "the order of points by id";
     let mut order: Vec<u32> = with_room(ids.len(), what)?;
@@ -183,12 +184,12 @@ pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
     Ok(order)
 }
 
-/// Points that have come, source after source.
+/// Points that have arrived, source after source.
 #[derive(Debug)]
 pub(crate) struct Arrived<T> {
     pub(crate) points: Points<T>,
-    pub(crate) sources: Vec<Parcel>,
-    /// True if these are the points of the halo before, from the same ranks in the same order.
+    pub(crate) sources: Vec<Peer>,
+    /// True if these are the points of the previous halo, from the same ranks in the same order.
     pub(crate) same: bool,
 }
 
@@ -203,25 +204,25 @@ impl<T> Default for Arrived<T> {
 }
 
 impl<T> Arrived<T> {
-    /// Notes that points of a rank have come.
+    /// Notes that points of a rank have arrived.
     pub(crate) fn came(&mut self, rank: usize, points: usize) {
         if points != 0 {
-            self.sources.push(Parcel { rank, points });
+            self.sources.push(Peer { rank, points });
         }
     }
 }
 
-/// Sends points to owners and halos on other ranks, a message to every partner, an empty one if
-/// there is nothing to say. A partner is told if memory is short for it.
+/// Sends points to owners and halos on other ranks: a message to every partner, an empty one if it
+/// needs none. A partner is told if memory is short for its message.
 pub(crate) fn post<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
     links: &Links,
     points: &Points<T>,
-    (departures, radii): (&Departures, bool),
+    (destinations, radii): (&Destinations, bool),
 ) -> Result<(), Failure> {
     links.post_each(comm, exchange, |partner| {
-        let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, partner));
+        let both = [&destinations.leaving, &destinations.ghosts].map(|sends| to(sends, partner));
         let items = both[0].len() + both[1].len();
         if items == 0 {
             return Ok(message(0)?);
@@ -235,7 +236,7 @@ pub(crate) fn post<T: Scalar>(
     })
 }
 
-/// Waits for the points of all partners: those that this rank owns, and those of its halo.
+/// Waits for the points from all partners: those that this rank owns, and those of its halo.
 pub(crate) fn receive<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
@@ -262,7 +263,7 @@ pub(crate) fn receive<T: Scalar>(
     Ok(arrived)
 }
 
-/// Adds the points that stay on this rank to those that have come.
+/// Adds the points that stay on this rank to those that have arrived.
 pub(crate) fn stay<T: Scalar>(
     arrived: &mut Arrived<T>,
     points: &Points<T>,

@@ -1,8 +1,8 @@
-//! Neighbours of positions that are no points of any set, anywhere in space.
+//! Neighbours of arbitrary positions.
 //!
-//! The rank that owns the cell of a position has every point within the radius of it, among its own
-//! points or in its halo. So positions go to these ranks, are searched for there, and the ids that
-//! were found come back.
+//! The rank that owns the cell of a position has every point within the radius of it, either as an
+//! owned point or in its halo. So positions go to these ranks, are searched for there, and the ids
+//! of the neighbours come back.
 
 use crate::{
     Error, IdLists, RankedEngine, RankedSet, Scalar,
@@ -10,16 +10,16 @@ use crate::{
     error::{Failure, Refusal},
     lists::Spans,
     points::{self, Points},
-    routes::{Departures, Way, add, to},
+    routes::{Destinations, Route, add, to},
 };
 use nearfield_grid::memory::{Shortage, collected, copied, make_room};
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Global ids of the neighbours in `sources` of positions that are no points of any set: list i
-    /// has those of position i, ascending, one entry per image. A point at the position itself is a
-    /// neighbour of it. Each rank gives any positions, or none; lists are full.
+    /// Global ids of the neighbours in `sources` of arbitrary positions: list i has those of
+    /// position i, ascending, one entry per image. A point at the position itself is a neighbour of
+    /// it. Each rank gives any positions, or none; lists are full.
     ///
-    /// Positions far outside of all points may need other cells, which divides space anew.
+    /// Positions far from all points may need other cells, and then space is divided anew.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a position on one cannot
@@ -43,49 +43,49 @@ impl<T: Scalar> RankedEngine<T> {
         let asked =
             settled.and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions)?)));
         let mut links = Links::new();
-        let ranks = |(departures, _): &(Departures, Points<T>)| departures.ranks();
-        let (departures, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
+        let ranks = |(destinations, _): &(Destinations, Points<T>)| destinations.ranks();
+        let (destinations, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
         let exchange = self.comm.begin();
         let packed = points::post(
             &mut self.comm,
             exchange,
             &links,
             &asked,
-            (&departures, false),
+            (&destinations, false),
         );
         let arrived = points::receive::<T>(&mut self.comm, exchange, &links, false);
-        let (me, sends) = (self.rank(), departures.leaving);
+        let (me, sends) = (self.rank(), destinations.leaving);
         let found = packed.and(arrived).and_then(|[mut arrived, _]| {
             points::stay(&mut arrived, &asked, to(&sends, me), me)?;
             let asked = &arrived.points.positions;
             let places = collected(0..asked.len() as u32, "positions of a query")?;
             let room = Spans::with_room(positions.len())?;
             let found = self.search(asked, sources)?;
-            let way = Way {
+            let route = Route {
                 places,
                 sources: arrived.sources,
                 sends,
             };
-            Ok::<_, Failure>((found, room, way))
+            Ok::<_, Failure>((found, room, route))
         });
-        let (found, mut spans, way) = self.comm.agree(found, &mut [])?;
-        let put = spans.bring(&mut self.comm, &way, &found);
+        let (found, mut spans, route) = self.comm.agree(found, &mut [])?;
+        let put = spans.bring(&mut self.comm, &route, &found);
         let written = put.and_then(|()| Ok(spans.in_order()?));
         self.comm.agree(written, &mut [])
     }
 
     /// Positions by the ranks that own their cells.
-    fn by_owner(&self, positions: &[[T; 3]]) -> Result<Departures, Refusal> {
+    fn by_owner(&self, positions: &[[T; 3]]) -> Result<Destinations, Refusal> {
         let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("there are no points: add a point set"));
         };
-        let mut departures = Departures::default();
+        let mut destinations = Destinations::default();
         for (index, at) in (0..).zip(positions) {
             let cell = T::cell(domains.lattice(), *at);
             let owner = domains.owner(domains.brick(cell)) as usize;
-            add(&mut departures.leaving, owner, index)?;
+            add(&mut destinations.leaving, owner, index)?;
         }
-        Ok(departures)
+        Ok(destinations)
     }
 
     /// The positions as points whose ids are their places.

@@ -1,13 +1,13 @@
 //! Traversals with a pair kernel.
 //!
-//! Fields are the caller's. Those of points that the caller does not own go to the owners. Those of
-//! sources are posted to halos, and while they are under way the kernel is evaluated for owned
-//! points among owned points; what the halo gives to those at the border is added when it has come.
-//! All agree that this has succeeded everywhere, and results go back to callers elsewhere. A rank
-//! that cannot begin sends empty messages, so that this agreement is the only one.
+//! The caller gives fields of its own points. Fields of points that another rank owns go to their
+//! owners, and fields of sources go to halos. While these are under way the kernel is evaluated for
+//! owned points among owned points; the contributions of the halo to points at the border are added
+//! when it has arrived. All ranks agree that this succeeded everywhere, and results go back to the
+//! callers. A rank that cannot begin sends empty messages, so one agreement suffices.
 //!
-//! Deterministic sums run over lists. Sums of the border are then taken anew over
-//! [lists that have everything](crate::complete) in the order of the ids.
+//! Deterministic sums are taken over lists. Those of the border are taken over [lists with all
+//! neighbours](crate::complete), in the order of the ids.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
@@ -64,8 +64,8 @@ impl<T: Scalar> RankedEngine<T> {
 }
 
 impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
-    /// The fields that the kernel reads of every target, in the caller's order, of the points that
-    /// this rank gave; see [`nearfield::Traversal::targets`].
+    /// The fields that the kernel reads of every target that this rank gave, in the caller's order;
+    /// see [`nearfield::Traversal::targets`].
     pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
         self.targets.clear();
         fields.append_to(&mut self.targets);
@@ -98,7 +98,7 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
         engine.send_back::<K>(of[0], owned, results)
     }
 
-    /// Room for everything that has a size by now, if the fields fit.
+    /// Checks the fields and allocates everything whose size is known.
     fn room(&self) -> Result<Room<K::Output>, Refusal> {
         let [t, s] = self.of;
         let (of, from) = (self.engine.placed(t)?, self.engine.placed(s)?);
@@ -125,21 +125,21 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
 
 /// Memory of a traversal.
 struct Room<V> {
-    /// Fields of targets and sources that this rank owns, if the caller's arrays have others.
+    /// Fields of owned targets and sources, if the caller's arrays have other points.
     brought: [Option<LocalFields>; 2],
     /// Results of the points that this rank owns.
     owned: Vec<V>,
-    /// Results in the caller's order, if these are others.
+    /// Results in the caller's order, if that has other points.
     results: Vec<V>,
 }
 
-/// Results of the points that a rank owns, and room for those of its caller's points.
+/// Results of owned points, and room for those of the caller's points.
 type Values<V> = (Vec<V>, Vec<V>);
 
-/// Fields of the targets and the sources that a rank owns.
+/// Fields of owned targets and sources.
 type OwnedFields<'a> = [Vec<Field<'a>>; 2];
 
-/// The fields that were brought, and the caller's where none were.
+/// The fields that were received, or the caller's fields if none were.
 fn owned_fields<'a>(
     brought: &'a [Option<LocalFields>; 2],
     given: [&'a [Field<'a>]; 2],
@@ -152,7 +152,7 @@ fn owned_fields<'a>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The values of the points that this rank owns, and the room for those of the caller's.
+    /// The results of owned points, and room for those of the caller's points.
     fn evaluate<K: PairKernel>(
         &mut self,
         kernel: &K,
@@ -194,20 +194,20 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<(), Failure> {
         let (comm, mut posted) = (&mut self.comm, Ok(()));
         for (set, fields) in of.into_iter().zip(given) {
-            if let Some(way) = &self.sets[set.0].routes.owned {
+            if let Some(route) = &self.sets[set.0].routes.owned {
                 let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-                let sent = way.post(comm, on, width(fields), pack);
+                let sent = route.post(comm, on, width(fields), pack);
                 posted = posted.and(sent);
             }
         }
         let fields = given[1];
         let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-        let way = &self.sets[of[1].0].routes.halo;
-        let sent = way.post(comm, on, width(fields), pack);
+        let route = &self.sets[of[1].0].routes.halo;
+        let sent = route.post(comm, on, width(fields), pack);
         posted.and(sent)
     }
 
-    /// Waits for the fields of points that other ranks gave and this one owns.
+    /// Waits for the fields of owned points that other ranks gave.
     fn bring_fields(
         &mut self,
         of: [RankedSet; 2],
@@ -218,10 +218,10 @@ impl<T: Scalar> RankedEngine<T> {
         let comm = &mut self.comm;
         let me = comm.rank();
         for ((set, given), fields) in of.into_iter().zip(given).zip(brought) {
-            if let (Some(way), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
-                fields.copy(given, |copy| way.own(me, copy));
+            if let (Some(route), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
+                fields.copy(given, |copy| route.own(me, copy));
                 let take = |place: usize, bytes: &[u8]| fields.take(place, bytes);
-                way.collect(comm, on, width(given), take)?;
+                route.collect(comm, on, width(given), take)?;
             }
         }
         Ok(())
@@ -236,10 +236,10 @@ impl<T: Scalar> RankedEngine<T> {
         on: (Tag, Exchange),
     ) -> Result<LocalFields, Failure> {
         let (comm, own) = (&mut self.comm, &self.sets[set.0]);
-        let (me, waited, way) = (comm.rank(), comm.waited, &own.routes.halo);
+        let (me, waited, route) = (comm.rank(), comm.waited, &own.routes.halo);
         let mut fields = LocalFields::with_room(given, own.halo.len())?;
-        fields.copy(given, |copy| way.own(me, copy));
-        let collected = way.collect(comm, on, width(given), |place, bytes| {
+        fields.copy(given, |copy| route.own(me, copy));
+        let collected = route.collect(comm, on, width(given), |place, bytes| {
             fields.take(place, bytes);
         });
         if width(given) != 0 && comm.ranks() > 1 {
@@ -331,15 +331,15 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the results of `owned` points to their callers, whose arrays they are put into unless
-    /// these have the same points.
+    /// Brings the results of `owned` points to their callers; `given` is the caller's array unless
+    /// it has the same points.
     fn send_back<K: PairKernel>(
         &mut self,
         set: RankedSet,
         owned: Vec<K::Output>,
         mut given: Vec<K::Output>,
     ) -> Result<Vec<K::Output>, Error> {
-        let Some(way) = &self.sets[set.0].routes.owned else {
+        let Some(route) = &self.sets[set.0].routes.owned else {
             return Ok(owned);
         };
         let (comm, width) = (&mut self.comm, size_of::<f32>() * K::Output::COUNT);
@@ -347,11 +347,11 @@ impl<T: Scalar> RankedEngine<T> {
         let pack = |place: usize, message: &mut Vec<u8>| {
             owned[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
         };
-        let packed = way.post_back(comm, exchange, |_| width, pack);
-        way.own(comm.rank(), |index, place| {
+        let packed = route.post_back(comm, exchange, |_| width, pack);
+        route.own(comm.rank(), |index, place| {
             given[index] = owned[place];
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.get(..width)?.as_chunks();
             given[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
             Some(width)

@@ -1,4 +1,4 @@
-//! What can go wrong, with the numbers and the culprit.
+//! Errors of systems and runs, with the numbers and the atom.
 
 use nearfield_grid::Value;
 use std::{io, path::PathBuf};

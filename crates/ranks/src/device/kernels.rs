@@ -1,7 +1,7 @@
-//! The kernels of places.cu, one typed function each, and the only unsafe code of this module.
+//! The kernels of places.cu, one typed function each.
 //!
-//! **What the functions rely on:** arrays are as long as the counts handed over with them say,
-//! which [`fits`] checks where the counts are not those of the arrays themselves; indices were
+//! **What the functions rely on:** arrays are as long as the counts passed with them say, which
+//! [`fits`] checks where the counts are not the lengths of the arrays themselves; indices were
 //! found by a survey of the same points; and all work is on the engine's stream.
 
 use super::{classes::ClassTable, staging::zeros};
@@ -10,29 +10,21 @@ use nearfield::{
     Reduce,
     device::{
         DeviceEngine, KernelLattice, LaunchShape, Program, Queue, UserKernel,
-        cudarc::driver::{
-            CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop, result,
-            sys::{self, CUdevice_attribute, CUmemPool_attribute},
-        },
+        cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop},
     },
 };
 use nearfield_kernels::constants::{
     ADD, GRID_THREADS, KEEP_LARGER, KEEP_SMALLER, SETTLE_THREADS, SHARE_TILE,
 };
-use std::{ffi::c_int, sync::Arc};
+use std::sync::Arc;
 
-/// Bytes of freed memory that a device keeps for the next arrays.
-const KEPT_BYTES: u64 = 1 << 30;
-/// The same as a share of its memory.
-const KEPT_SHARE: u64 = 16;
-
-/// Numbers that a survey finds, before those of lists.
+/// Numbers that a survey writes before the beginnings of lists.
 pub(super) const FOUND: usize = 9;
-/// Of these, whether a point is not finite.
+/// The one of these that is not 0 if a point is not finite.
 pub(super) const NOT_FINITE: usize = 6;
-/// Of these, whether the class of a point is not known.
+/// The one of these that is not 0 if the class of a point is not known.
 pub(super) const UNKNOWN: usize = 7;
-/// Of these, the number of points that are not of the interior.
+/// The one of these that counts points outside the interior.
 pub(super) const SPECIAL: usize = 8;
 
 /// `Classes` of places.cu.
@@ -74,7 +66,7 @@ impl DeviceClasses {
         })
     }
 
-    /// As the kernels take them; the table is held for a queue.
+    /// The struct that kernels take, and a guard that keeps the table in use on a queue.
     fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, SyncOnDrop<'a>) {
         let (table, held) = self.table.device_ptr(queue);
         let classes = Classes {
@@ -97,7 +89,7 @@ struct Lists {
 // SAFETY: plain numbers in the order that places.cu declares.
 unsafe impl DeviceRepr for Lists {}
 
-/// The lists that classes are in, on the device: a bit for each, in `words` words a class.
+/// The lists of every class, on the device: a bit per list, in `words` words per class.
 pub(super) struct Masks {
     pub(super) masks: CudaSlice<u32>,
     pub(super) classes: usize,
@@ -105,30 +97,30 @@ pub(super) struct Masks {
     pub(super) lists: usize,
 }
 
-/// Arrays of a survey, kept for the next one.
+/// The arrays of surveys, kept from one to the next.
 pub(super) struct Survey {
     /// The class of every point of the last survey.
     of_points: CudaSlice<u32>,
-    /// The set whose points these were, and their number.
+    /// The set that was surveyed last, and the number of its points.
     pub(super) of: Option<(usize, usize)>,
     tiles: CudaSlice<u32>,
-    /// The [`FOUND`] numbers, where each list begins, and the end of the last.
+    /// The [`FOUND`] numbers, the beginning of each list, and the end of the last.
     pub(super) found: CudaSlice<u32>,
-    /// Index and class of points, twice as many numbers as there is room for points.
+    /// Index and class of special points: two numbers for each point that there is room for.
     pub(super) special: CudaSlice<u32>,
-    /// Numbers of special points in tiles and lists.
+    /// Number of special points by list and tile.
     of_lists: CudaSlice<u32>,
-    /// The places of all lists, and room for more; another array at every survey.
+    /// The places of all lists, with room for more. Every survey writes another array.
     pub(super) places: Arc<CudaSlice<u32>>,
-    /// Those of some surveys, for the next ones: sets let go of theirs when they migrate.
+    /// Arrays of earlier surveys, for the next ones: a set releases its array when it migrates.
     kept: Vec<Arc<CudaSlice<u32>>>,
-    /// Surveys in a row that needed less than a quarter of the room.
+    /// Consecutive surveys that needed less than a quarter of the room.
     spared: u32,
 }
 
-/// Arrays of places that are kept: two of each of a few sets.
+/// Maximum number of arrays of places that are kept: two for each of a few sets.
 const KEPT_PLACES: usize = 8;
-/// Number of surveys in a row with far too much room after which it becomes smaller.
+/// Number of consecutive surveys with too much room after which the room shrinks.
 const SPARED: u32 = 8;
 
 impl Survey {
@@ -146,12 +138,12 @@ impl Survey {
         })
     }
 
-    /// Number of special points that there is room for.
+    /// Maximum number of special points.
     pub(super) fn room(&self) -> usize {
         self.special.len() / 2
     }
 
-    /// Makes room for that many special points.
+    /// Makes room for `special` special points.
     pub(super) fn make_room(
         &mut self,
         engine: &DeviceEngine,
@@ -163,9 +155,9 @@ impl Survey {
         Ok(())
     }
 
-    /// Gives up most of the room when much less has been used for a while: kernels go through all
-    /// of it, and when ranks get their first points nearly all are special. Without memory for the
-    /// smaller arrays the larger ones stay.
+    /// Shrinks the room if much less was used for a while: kernels go through all of it, and nearly
+    /// all points are special when ranks get their first ones. If memory is short for the smaller
+    /// arrays, the larger ones stay.
     pub(super) fn suit(&mut self, engine: &DeviceEngine, special: usize, listed: usize) {
         let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
         let [points, places] = [
@@ -186,7 +178,7 @@ impl Survey {
         }
     }
 
-    /// An array for the places of a survey, as long as those of the last one.
+    /// An array for the places of a survey, as long as the last one.
     fn take_places(&mut self, engine: &DeviceEngine) -> Result<CudaSlice<u32>, Refusal> {
         let len = self.places.len();
         self.kept.retain(|places| places.len() == len);
@@ -198,7 +190,7 @@ impl Survey {
         }
     }
 
-    /// Takes the places that a survey has found.
+    /// Takes the places that a survey has written.
     fn put_places(&mut self, places: CudaSlice<u32>) {
         self.places = Arc::new(places);
         if self.kept.len() == KEPT_PLACES {
@@ -207,7 +199,7 @@ impl Survey {
         self.kept.push(self.places.clone());
     }
 
-    /// Makes room for what is found of that many lists.
+    /// Makes room for the beginnings of `lists` lists.
     pub(super) fn fit_lists(&mut self, engine: &DeviceEngine, lists: usize) -> Result<(), Refusal> {
         if self.found.len() != FOUND + lists + 1 {
             self.found = zeros(engine, FOUND + lists + 1)?;
@@ -215,8 +207,8 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether the last survey was one of `before` points of a set, and has room for those that
-    /// there are now.
+    /// Returns true if the last survey was of `before` points of this set and has room for `now`
+    /// points.
     pub(super) fn knows(&self, set: usize, before: usize, now: usize) -> bool {
         self.of == Some((set, before)) && now <= self.of_points.len()
     }
@@ -238,69 +230,6 @@ fn tiles(points: usize) -> usize {
     points.div_ceil(SHARE_TILE as usize).max(1)
 }
 
-/// Lets the pool of the device keep some of the memory that is freed, beside what is in use. A step
-/// makes arrays for halos and for points that have moved, and a pool that gives all back at every
-/// wait takes longer for these than for the rest of an exchange. To be called again when more is in
-/// use: what a pool may hold counts that too.
-pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
-    let context = engine.stream().context();
-    let has_pools =
-        context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    if !has_pools.is_ok_and(|has| has != 0) {
-        return Ok(());
-    }
-    let held = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    let in_use = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-    let (mut holds, mut used) = (0u64, 0u64);
-    // SAFETY: the context has its device, and the attributes are numbers of 64 bits.
-    let set = unsafe {
-        result::device::get_mem_pool(context.cu_device()).and_then(|pool| {
-            result::mem_pool::get_attribute(pool, held, (&raw mut holds).cast())?;
-            result::mem_pool::get_attribute(pool, in_use, (&raw mut used).cast())?;
-            let kept = KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE);
-            if holds >= used + kept {
-                return Ok(());
-            }
-            holds = used + used / 8 + kept;
-            result::mem_pool::set_attribute(pool, held, (&raw mut holds).cast())
-        })
-    };
-    set.map_err(|error| super::staging::driver("keeping freed memory", error))
-}
-
-/// Lets other GPUs read the memory of this one; returns false if one of them cannot.
-pub(super) fn open_to_peers(engine: &DeviceEngine, gpus: &[u64]) -> Result<bool, Refusal> {
-    let failed = |error| super::staging::driver("opening memory to other GPUs", error);
-    let own = engine.stream().context().cu_device();
-    for gpu in gpus.iter().map(|gpu| *gpu as c_int) {
-        let peer = result::device::get(gpu).map_err(failed)?;
-        if peer == own {
-            continue;
-        }
-        let mut can = 0;
-        // SAFETY: both are devices of the driver.
-        let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer, own) };
-        asked.result().map_err(failed)?;
-        if can == 0 {
-            return Ok(false);
-        }
-        let access = sys::CUmemAccessDesc {
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: gpu,
-            },
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: the pool is that of a device of the driver, and there is one description.
-        let opened = unsafe {
-            let pool = result::device::get_mem_pool(own).map_err(failed)?;
-            sys::cuMemPoolSetAccess(pool, &access, 1)
-        };
-        opened.result().map_err(failed)?;
-    }
-    Ok(true)
-}
-
 /// Refuses an array that is too short for what a kernel reads or writes.
 pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refusal> {
     if found >= expected {
@@ -312,7 +241,7 @@ pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refu
     }
 }
 
-/// Words of points side by side, with a stride.
+/// An array in which the words of each point have a row with a stride.
 pub(super) struct Rows<'a> {
     pub(super) to: &'a mut CudaSlice<u32>,
     /// The first word that is written.
@@ -320,16 +249,16 @@ pub(super) struct Rows<'a> {
     pub(super) stride: usize,
 }
 
-/// The order of points after a migration.
-pub(super) struct Refilled<'a> {
+/// The order of points after a migration: arriving points fill the places of those that left.
+pub(super) struct Refill<'a> {
     /// Places of points that have left, ascending.
     pub(super) left: CudaView<'a, u32>,
-    /// Points before, and those that came.
+    /// Number of points before, and of those that arrived.
     pub(super) before: usize,
     pub(super) arrivals: usize,
 }
 
-/// The kernels, loaded.
+/// The loaded kernels of places.cu, on the stream of one engine.
 pub(super) struct Kernels {
     pub(super) queue: Queue,
     survey: UserKernel,
@@ -367,7 +296,7 @@ impl Kernels {
         })
     }
 
-    /// The words of an array as numbers.
+    /// The words of an array as `f32` numbers.
     pub(super) fn as_numbers<'a>(
         &self,
         words: &'a CudaSlice<u32>,
@@ -379,7 +308,7 @@ impl Kernels {
         view.ok_or_else(|| Refusal::new("numbers from other ranks: they are too few"))
     }
 
-    /// Classes, extent and number of special points of positions, three numbers each.
+    /// Computes classes, extent and number of special points of positions, three numbers each.
     pub(super) fn survey(
         &self,
         engine: &DeviceEngine,
@@ -412,12 +341,12 @@ impl Kernels {
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
 
-    /// The same of the points after a migration, when those before have been surveyed: only points
-    /// at other places are looked at. The extent stays that of before.
+    /// The same after a migration, if the points before it were surveyed: only the points at
+    /// changed places are classified, and the extent is not updated.
     pub(super) fn survey_again(
         &self,
         positions: &CudaView<'_, f32>,
-        order: &Refilled<'_>,
+        order: &Refill<'_>,
         classes: &DeviceClasses,
         survey: &mut Survey,
     ) -> Result<(), Refusal> {
@@ -463,7 +392,7 @@ impl Kernels {
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
 
-    /// Turns the counts of tiles into those before them, and writes the sum of all.
+    /// Replaces the counts of tiles by their exclusive prefix sums, and writes the total.
     fn scan(
         &self,
         tiles: &mut CudaSlice<u32>,
@@ -480,8 +409,8 @@ impl Kernels {
         }?)
     }
 
-    /// Writes index and class of the special points of the last survey, of `points` points, as far
-    /// as there is room.
+    /// Writes index and class of the special points of the last survey, of `points` points, up to
+    /// the room for them.
     pub(super) fn write_special(&self, points: usize, survey: &mut Survey) -> Result<(), Refusal> {
         fits("classes of points", survey.of_points.len(), points)?;
         let (count, room) = (points as u32, survey.room() as u32);
@@ -501,8 +430,8 @@ impl Kernels {
         }?)
     }
 
-    /// Splits the special points, as far as there is room for their lists, into a new array, and
-    /// writes where lists begin behind what the survey found.
+    /// Splits the special points into lists, up to the room for them, in a new array, and writes
+    /// the beginnings of the lists after the numbers of the survey.
     pub(super) fn split(
         &self,
         engine: &DeviceEngine,
@@ -563,8 +492,8 @@ impl Kernels {
         Ok(())
     }
 
-    /// Puts the first `words` of the `stride` words of each of the points at `indices`, which
-    /// `from` has, side by side.
+    /// Gathers the first `words` of the `stride` words that `from` has of each point, for the
+    /// points at `indices`.
     pub(super) fn gather<T: DeviceRepr>(
         &self,
         from: &CudaView<'_, T>,
@@ -593,7 +522,7 @@ impl Kernels {
         }?)
     }
 
-    /// Combines results of points at the border with those of all.
+    /// Combines results of points at the border with the results of all points.
     pub(super) fn combine(
         &self,
         border: &CudaView<'_, u32>,
@@ -623,7 +552,7 @@ impl Kernels {
         }?)
     }
 
-    /// The same for counts.
+    /// Adds counts of points at the border to the counts of all points.
     pub(super) fn add_counts(
         &self,
         border: &CudaView<'_, u32>,

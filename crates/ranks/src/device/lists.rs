@@ -1,13 +1,14 @@
 //! Lists of neighbours on the device.
 //!
-//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
-//! the border, of the halo. Global ids of a halo travel only if lists are asked for by ids.
+//! The neighbours of a point are in two lists: those among the points that its rank owns, and, for
+//! a point at the border, those in the halo. Global ids of a halo travel only if lists by id are
+//! asked for.
 
 use super::{
     engine::DeviceRankedEngine,
     kernels::Rows,
     set::{ID, id_of},
-    staging::{Leaving, download},
+    staging::{Outgoing, download},
 };
 use crate::{
     Error, IdLists, RankedSet,
@@ -22,10 +23,10 @@ use nearfield_grid::memory::{collected, make_room, with_room};
 /// [`DeviceRankedEngine::finish`].
 #[derive(Debug)]
 pub struct DeviceRankedLists<'a> {
-    /// Neighbours among the points that this rank owns, by the order of its points.
+    /// Neighbours among the owned points, in the order of the targets.
     pub owned: DeviceListsView<'a>,
-    /// Neighbours among the points of the halo, of the points at the border; none if there are no
-    /// such points, or no halo.
+    /// Neighbours in the halo of the points at the border; `None` without such points or without a
+    /// halo.
     pub halo: Option<DeviceListsView<'a>>,
     /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
     pub border: CudaView<'a, u32>,
@@ -64,7 +65,7 @@ impl OnHost {
 }
 
 impl DeviceRankedEngine {
-    /// Writes the lists of `targets` among `sources`: those among owned points while halos are
+    /// Computes the lists of `targets` among `sources`: those among owned points while halos are
     /// under way, then those of the border.
     ///
     /// # Errors
@@ -93,11 +94,11 @@ impl DeviceRankedEngine {
             .agree(found.and(joined.map_err(Failure::from)), &mut [])
     }
 
-    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote. Not collective.
+    /// The lists from [`find_neighbors`](Self::find_neighbors). Not collective.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank if there are none of the sets
-    /// as they are.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank if there are no lists of the
+    /// sets as they are.
     pub fn neighbors(
         &self,
         targets: RankedSet,
@@ -134,7 +135,7 @@ impl DeviceRankedEngine {
     }
 
     /// The lists of the points of `targets` that this rank owns, in the order of its points, with
-    /// global ids, each ascending. They come to the host. Call [`finish`](Self::finish) before.
+    /// global ids, each ascending. Copies them to the host. Call [`finish`](Self::finish) first.
     ///
     /// # Errors
     /// As [`neighbors`](Self::neighbors), on all ranks.
@@ -164,7 +165,7 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-    ) -> Result<Option<Leaving>, Refusal> {
+    ) -> Result<Option<Outgoing>, Refusal> {
         self.lists(targets, sources)?;
         let device = &mut *self.device;
         let among = &device.sets[sources.0];
@@ -183,7 +184,7 @@ impl DeviceRankedEngine {
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }
 
-    /// All lists with global ids; `halo` are those of the halo, as words.
+    /// All lists with global ids; `halo` has the ids of the halo, as words.
     fn write_ids(
         &self,
         targets: RankedSet,

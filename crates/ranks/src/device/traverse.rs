@@ -1,14 +1,15 @@
 //! Traversals with a pair kernel, and counts, on the device.
 //!
-//! Fields of sources are gathered for halos and on their way before the kernel is started among
-//! owned points. Beside that work halos and their fields are awaited and brought to the device, and
-//! [the border](super::border) is evaluated; what it finds is then combined with the results.
+//! The fields of sources are gathered for halos and sent before the kernel starts among owned
+//! points. While that runs, halos and their fields are received and uploaded, and the
+//! [border](super::border) is evaluated; its results are then combined with those of the owned
+//! points.
 
 use super::{
     engine::DeviceRankedEngine,
     kernels::{Kernels, Rows},
     places::Places,
-    staging::{Leaving, zeros},
+    staging::{Outgoing, zeros},
 };
 use crate::{
     Error, RankedSet,
@@ -46,8 +47,8 @@ impl<K> std::fmt::Debug for DeviceRankedTraversal<'_, K> {
 }
 
 impl DeviceRankedEngine {
-    /// A traversal of all pairs of `targets` and `sources` with a kernel, to be given its fields
-    /// and run; see [`nearfield::device::DeviceEngine::traverse`].
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, which then gets its
+    /// fields and is run; see [`nearfield::device::DeviceEngine::traverse`].
     pub fn traverse<'a, K: PairKernel>(
         &'a mut self,
         kernel: &'a K,
@@ -67,8 +68,8 @@ impl DeviceRankedEngine {
     /// order of its points; provisional until [`finish`](Self::finish).
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if `counts` has not one number per target,
-    /// memory is short, or a set is not on its ranks.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if `counts` does not have one number per
+    /// target, memory is short, or a set is not on its ranks.
     pub fn count_neighbors(
         &mut self,
         targets: RankedSet,
@@ -117,8 +118,8 @@ impl DeviceRankedEngine {
         Ok(found)
     }
 
-    /// Lets the border's stream wait until what was given to a traversal may be read, which was
-    /// marked before its work on owned points.
+    /// Makes the border's stream wait for the fields of a traversal, which were marked before its
+    /// work on owned points.
     fn follow_fields(&self) -> Result<(), Refusal> {
         let device = &*self.device;
         match device.staging.last_mark(&self.engine) {
@@ -127,7 +128,7 @@ impl DeviceRankedEngine {
         }
     }
 
-    /// Both sets of a call, if their points are where they belong.
+    /// Both sets of a call, if their points are on their owners.
     pub(super) fn both(
         &self,
         targets: RankedSet,
@@ -136,13 +137,13 @@ impl DeviceRankedEngine {
         Ok([self.placed(targets)?, self.placed(sources)?])
     }
 
-    /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
-    /// others are told if this rank refuses.
+    /// Sends packed words to the halos of a set, `words` for each point. The others are told if
+    /// this rank refuses.
     pub(super) fn post_to_halos(
         &mut self,
         at: usize,
         words: usize,
-        packed: Leaving,
+        packed: Outgoing,
         on: (Tag, Exchange),
     ) -> Result<(), Failure> {
         let packed = (packed.wait()).map_err(|refusal| self.comm.refuse(on, refusal))?;
@@ -253,25 +254,25 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     }
 }
 
-/// A traversal that is being run.
+/// A running traversal.
 struct Running<'a, K> {
     engine: &'a mut DeviceRankedEngine,
     kernel: &'a K,
     of: [RankedSet; 2],
 }
 
-/// The work on owned points, which was started.
+/// What a traversal has started.
 struct Begun<'a> {
     /// The sources' fields for halos, if any go there.
-    packed: Option<Leaving>,
-    /// Of targets.
+    packed: Option<Outgoing>,
+    /// The fields of the targets.
     fields: Vec<CheckedField<'a>>,
     /// Room for the results of the border.
     found: CudaSlice<f32>,
 }
 
 impl<K: PairKernel> Running<'_, K> {
-    /// Starts the copy of what halos need, and then the work on owned points.
+    /// Starts to send the fields that halos need, and then the work on owned points.
     fn begin<'f>(
         &mut self,
         [targets, sources]: [&'f [DeviceField<'_>]; 2],
@@ -313,7 +314,7 @@ impl<K: PairKernel> Running<'_, K> {
         })
     }
 
-    /// Sends and awaits what halos need, and completes the results of the border.
+    /// Sends and receives the fields of halos, and completes the results of the border.
     fn end(
         &mut self,
         begun: Begun<'_>,
@@ -333,14 +334,14 @@ impl<K: PairKernel> Running<'_, K> {
             let halo = self.engine.collect_of_halo(sources, width, on)?;
             Ok(self.evaluate_border(&halo, &fields, &mut found)?)
         });
-        // The border may have been at work before an error too.
+        // The border may have started work before an error.
         let joined = self.engine.join_border();
         at_border?;
         joined?;
         Ok(self.combine(&found, results)?)
     }
 
-    /// Combines what the border has found with its results.
+    /// Combines the results of the border with those of owned points.
     fn combine(
         &self,
         found: &CudaSlice<f32>,

@@ -1,8 +1,8 @@
 //! The kernels of dynamics.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are as long as the number of atoms handed over with them
-//! asks for (their owner, [`super::Arrays`], makes them once and never changes them), lists are
-//! those of the engine for the same atoms, and all work is on the engine's stream.
+//! **What the functions rely on:** arrays have the lengths that the number of atoms passed with
+//! them requires (their owner, [`super::Arrays`], allocates them once and never changes them),
+//! lists are those of the engine for the same atoms, and all work is on the engine's stream.
 
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{

@@ -1,10 +1,10 @@
-//! Atoms that live on a GPU from step to step.
+//! Atoms that stay on a GPU from step to step.
 //!
-//! Every stage of a step runs there: kicks and drifts in double precision, forces over the engine's
-//! neighbour lists with a skin. The host starts the kernels. While the forces are being computed it
-//! reads how far atoms have moved since the lists were built. If that is more than
-//! [`VerletLists::allowed_displacement`], lists are built anew and the forces computed again,
-//! before a kick has used them.
+//! Every stage of a step runs there: kicks and drifts in double precision, and forces over the
+//! engine's neighbour lists with a skin. The host starts the kernels. While the forces are computed
+//! it reads how far atoms have moved since the lists were built. If that is more than
+//! [`VerletLists::allowed_displacement`], the lists are built and the forces computed again, before
+//! a kick has used them.
 
 mod kernels;
 

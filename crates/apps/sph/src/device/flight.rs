@@ -1,8 +1,8 @@
-//! Copies of the particles on their way to the host, beside the steps that follow.
+//! Copies of the particles that go to the host while the solver continues.
 //!
-//! The particles are first copied on the device, in the order of the solver's stream and in
+//! The particles are first copied on the device, in the order of the solver's stream, which takes
 //! microseconds. From there they go to page-locked memory on a stream of their own, while the
-//! solver goes on to change the originals.
+//! solver changes the originals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

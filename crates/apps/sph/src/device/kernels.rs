@@ -1,7 +1,7 @@
 //! The kernels of integrate.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are at least as long as the counts handed over with them
-//! say (their owner, [`DeviceBody`](super::DeviceBody), sees to it when the counts change), and all
+//! **What the functions rely on:** arrays are at least as long as the counts passed with them say
+//! (their owner, [`DeviceBody`](super::DeviceBody), ensures this when the counts change), and all
 //! work is on the engine's stream.
 
 use nearfield::device::{

@@ -1,9 +1,9 @@
-//! A fluid that lives on a GPU: every stage of a step runs there, and particles come to the host
-//! only when they are looked at.
+//! A fluid on a GPU: every stage of a step runs there, and particles come to the host only when
+//! they are read.
 //!
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
-//! the length of the next step. On [ranks](near) each has a share of the particles on its GPU, and
-//! the neighbourhood waits for what ranks have to tell each other.
+//! the length of the next step. On [ranks](near) each rank has a share of the particles on its GPU,
+//! and the neighbourhood waits for messages between ranks.
 
 mod arrays;
 mod body;
@@ -222,7 +222,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         match followed {
             Ok(false) => Ok(()),
             Ok(true) => self.fit(),
-            // Positions that are no numbers are refused there.
+            // It refuses positions that are not finite.
             Err(error) if self.near().ranks() > 1 => match self.lost(watch)? {
                 Some(lost) => Err(lost),
                 None => Err(error),

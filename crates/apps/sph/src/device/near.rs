@@ -1,12 +1,12 @@
-//! The seam between the solver on a GPU and what finds neighbours for it there: one engine, or
-//! engines on many ranks.
+//! The interface between the solver on a GPU and the neighbour engine there: one engine, or engines
+//! on many ranks.
 //!
-//! The solver keeps its arrays and hands them over where a neighbourhood may want them in another
-//! order, or on another rank. Numbers that a step needs of all particles are added up on the device
-//! first, and then over the ranks.
+//! The solver keeps its arrays and passes them on when a neighbourhood may sort them or move them
+//! to other ranks. Sums over all particles are first computed on the device, and then over the
+//! ranks.
 //!
-//! **Invariant:** after each method all arrays of a set belong to the same particles in one order,
-//! and are at least as long as their number says.
+//! **Invariant:** after each method all arrays of a set have the same particles in one order, and
+//! are at least as long as their number.
 
 use nearfield::{
     PairKernel,

@@ -1,4 +1,4 @@
-//! Probes of a fluid on a GPU: their places there, and their sums over the particles.
+//! Probes of a fluid on a GPU: their places on the device, and their sums over the particles.
 
 use nearfield::device::{Queue, cudarc::driver::CudaSlice};
 use nearfield_grid::memory::{collected, filled};

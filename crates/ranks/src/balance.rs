@@ -1,25 +1,26 @@
-//! When domains move, and how far: decided from the times of the ranks, without clock or transport.
+//! Decides from the times of the ranks when domains move, and how far. It has no clock and no
+//! transport.
 //!
-//! The work of a rank is predicted from the cells it owns, and its speed follows from the time that
-//! it took. A rank that took longer than the mean gets a smaller share of the work, in proportion,
-//! so unequal machines are met in one move and errors of the prediction in a few.
+//! The work of a rank is predicted from the cells it owns, and its speed follows from the time it
+//! took. A rank that took longer than the mean gets a proportionally smaller share of the work. So
+//! unequal machines are balanced in one move, and errors of the prediction in a few.
 //!
-//! # Smoothly, and only when it pays
+//! # When domains move
 //!
 //! * Times within a few percent of the mean change nothing.
-//! * A rank that suddenly takes much longer, or less, is doubted once: a stall of one step moves
-//!   nothing, a change of speed is followed a step later.
-//! * A share at most doubles or halves in a move.
-//! * Moving takes time itself. It is compared with the time that the slowest rank would save in as
-//!   many steps as the domains have stayed where they are.
-//! * After a move that has not helped, because a single cell has too much work or times are noisy,
+//! * A time that differs much from the one before is ignored once: a stall of one step moves
+//!   nothing, and a change of speed is followed one step later.
+//! * A move at most doubles or halves a share.
+//! * Moving takes time. It is compared with the time that the slowest rank would save in as many
+//!   steps as the domains have stayed where they are.
+//! * After a move that did not help, because a single cell has too much work or times are noisy,
 //!   the next one waits twice as long.
 //!
-//! **Invariant:** all ranks give the same times and so come to the same decision.
+//! **Invariant:** all ranks pass the same times and so come to the same decision.
 
 /// Share of the mean by which the slowest rank may exceed it.
 const BAND: f64 = 0.03;
-/// Beyond this factor a time is doubted once.
+/// A time that differs from the expected one by more than this factor is ignored once.
 const DOUBT: f64 = 1.5;
 /// The largest change of a share in a move.
 const MAX_CHANGE: f64 = 2.0;
@@ -30,12 +31,12 @@ const MIN_STEPS: f64 = 8.0;
 /// The longest wait after moves that have not helped, in steps.
 const MAX_PAUSE: u32 = 64;
 
-/// The state of the policy.
+/// The state of the policy that moves domains.
 #[derive(Debug, Clone)]
 pub(crate) struct Balance {
-    /// By rank: the time that is expected of a step.
+    /// By rank: the expected time of a step.
     expected: Vec<f64>,
-    /// By rank: the last time was doubted.
+    /// By rank: true if the last time was ignored.
     doubted: Vec<bool>,
     /// Steps since the last move.
     stayed: u32,
@@ -43,7 +44,7 @@ pub(crate) struct Balance {
     pause: u32,
     /// The imbalance before the last move.
     before: f64,
-    /// No times have come since the last move.
+    /// True until the first times after a move.
     unproved: bool,
     /// Seconds that the last move took.
     cost: f64,
@@ -74,8 +75,8 @@ pub(crate) fn imbalance(times: &[f64]) -> f64 {
 }
 
 impl Balance {
-    /// Takes the seconds that every rank took for a step, one of `steps` since the last call.
-    /// Returns the factors by which the shares of the ranks should change, if domains should move.
+    /// Takes the seconds that every rank took for a step, of `steps` steps since the last call.
+    /// Returns the factors by which the shares of the ranks should change if domains should move.
     pub(crate) fn next(&mut self, times: &[f64], steps: u32) -> Option<Vec<f64>> {
         self.stayed = self.stayed.saturating_add(steps);
         let believed = self.believed(times);
@@ -100,7 +101,7 @@ impl Balance {
         Some(believed.into_iter().map(factor).collect())
     }
 
-    /// Domains have moved, and shares have changed by `factors`.
+    /// Notes that domains have moved, and that shares have changed by `factors`.
     pub(crate) fn moved(&mut self, factors: &[f64]) {
         (self.stayed, self.unproved) = (0, true);
         for (expected, factor) in self.expected.iter_mut().zip(factors) {
@@ -108,7 +109,7 @@ impl Balance {
         }
     }
 
-    /// The last move took `seconds`, all that followed from it included.
+    /// Notes that the last move took `seconds`, including everything that followed from it.
     pub(crate) fn took(&mut self, seconds: f64) {
         self.cost = seconds;
     }

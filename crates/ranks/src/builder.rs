@@ -1,7 +1,7 @@
 //! The settings of an engine on ranks.
 //!
-//! They are those of [`nearfield::Builder`] that keep their meaning on many ranks, and every rank
-//! gives the same ones, but for the device and the number of threads.
+//! They are the settings of [`nearfield::Builder`] that keep their meaning on many ranks. All ranks
+//! give the same ones, except for the device and the number of threads.
 
 use nearfield::{
     Builder, Device, Engine, ListKind, ListOrder, RadiusRule,
@@ -57,14 +57,14 @@ impl RankedBuilder {
         self
     }
 
-    /// Whose radius decides, if points have radii of their own; see [`nearfield::Builder::radii`].
+    /// Which radius counts if points have radii of their own; see [`nearfield::Builder::radii`].
     pub fn radii(mut self, rule: RadiusRule) -> Self {
         self.engine = self.engine.radii(rule);
         self.rule = rule;
         self
     }
 
-    /// Full lists (the default) or half lists, in which a pair of one set stands in the list of the
+    /// Full lists (the default) or half lists, in which a pair of one set is in the list of the
     /// point with the smaller id.
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.engine = self.engine.lists(kind);
@@ -72,16 +72,17 @@ impl RankedBuilder {
         self
     }
 
-    /// The hardware of this rank; other ranks may have another. With [`Device::Auto`], the default,
-    /// the ranks of a machine take its GPUs in turn, once steps are large enough for one.
+    /// The hardware of this rank, which may differ from that of other ranks. With [`Device::Auto`],
+    /// the default, the ranks of a machine take its GPUs in turn, once steps are large enough for
+    /// one.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self.engine = self.engine.device(device);
         self
     }
 
-    /// Threads of this rank; 0, the default, for one per core. Ranks that share a machine should
-    /// share its cores: with many ranks on one machine, give a number.
+    /// Threads of this rank; 0, the default, for one per core. With several ranks on one machine,
+    /// give a number, so that they share its cores.
     pub fn threads(mut self, threads: usize) -> Self {
         self.engine = self.engine.threads(threads);
         self
@@ -94,33 +95,33 @@ impl RankedBuilder {
         self
     }
 
-    /// The policy that divides the work of a rank whose device is two backends; see
+    /// The policy that splits the work of a rank with two backends; see
     /// [`nearfield::Builder::policy`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.engine = self.engine.policy(policy);
         self
     }
 
-    /// Sums that have the same bits on any number of ranks; off by default. Lists have so anyway.
+    /// Sums with the same bits on any number of ranks; off by default. Lists always have them.
     ///
     /// Kernels are then evaluated over lists, in the ascending order of the sources' ids: the sums
     /// are those of [`nearfield::Traversal::over_lists`] of one engine that holds all points by
-    /// ascending ids with [`ListOrder::Ascending`]. It takes the memory of the lists, and longer.
-    /// Half lists are refused, because a pair of them is summed on two ranks in different order.
+    /// ascending ids with [`ListOrder::Ascending`]. It takes the memory of the lists and more time.
+    /// Half lists are refused, because two ranks would sum their pairs in different orders.
     pub fn deterministic(mut self, deterministic: bool) -> Self {
         self.engine = self.engine.deterministic(deterministic);
         self.deterministic = deterministic;
         self
     }
 
-    /// Messages are sent from the memory of GPUs and received into it, by an MPI that knows them;
-    /// off by default, when they pass through page-locked memory of the host. For
+    /// Lets a CUDA-aware MPI send from GPU memory and receive into it; off by default, when
+    /// messages pass through page-locked memory of the host. For
     /// [`DeviceRankedEngine`](crate::device::DeviceRankedEngine) on processes. It is refused on all
-    /// ranks if the MPI does not know GPUs or cannot be asked. It works with Open MPI 5.0.7 and
-    /// UCX; docs/ranks.md says how to start it.
+    /// ranks if the MPI is not CUDA-aware or cannot be asked. It works with Open MPI 5.0.7 and UCX;
+    /// docs/ranks.md says how to start it.
     ///
     /// The context of the GPU is then held until the process ends, with the memory that the driver
-    /// needs for it, because the MPI keeps what it has made there.
+    /// needs for it, because the MPI keeps streams and mappings in it.
     pub fn gpu_messages(mut self, gpu_messages: bool) -> Self {
         self.gpu_messages = gpu_messages;
         self

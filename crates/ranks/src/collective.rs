@@ -1,7 +1,7 @@
-//! What all ranks know together: numbers of a program, and messages to rank 0.
+//! Numbers and messages that a program exchanges over all ranks.
 //!
-//! A solver on ranks needs some beside its neighbours: the time step that all can take, the sums of
-//! a budget, a frame in one file.
+//! A solver on ranks needs more than neighbours: the time step that all can take, the sums of a
+//! budget, a frame in one file.
 
 use crate::{Error, ExactSum, RankedEngine, Scalar};
 
@@ -15,8 +15,7 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(self.comm.sum(values)?)
     }
 
-    /// Replaces every number by the smallest of all ranks; a NaN is no number here. All ranks give
-    /// as many.
+    /// Replaces every number by the smallest of all ranks, ignoring NaN. All ranks give as many.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -24,8 +23,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(self.comm.min(values)?)
     }
 
-    /// Replaces numbers by their sums over all ranks, and others by the smallest of all ranks, by
-    /// the messages of one of both. All ranks give as many of either.
+    /// Replaces numbers by their sums over all ranks, and others by the smallest of all ranks, in
+    /// one reduction. All ranks give as many of either.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -33,8 +32,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(self.comm.sum_and_min(sums, minima)?)
     }
 
-    /// The values of sums over all ranks, which do not depend on how their numbers are spread over
-    /// ranks. All ranks give as many.
+    /// The values of sums over all ranks. They do not depend on how the numbers are distributed
+    /// over the ranks. All ranks give as many.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -42,7 +41,7 @@ impl<T: Scalar> RankedEngine<T> {
         self.sum_exactly_and_min(sums, &mut [])
     }
 
-    /// As [`sum_exactly`](Self::sum_exactly) and, by the same messages, [`min`](Self::min).
+    /// As [`sum_exactly`](Self::sum_exactly) and [`min`](Self::min), in one reduction.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -65,8 +64,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(self.comm.bring_to_first(message)?)
     }
 
-    /// Ends the work of all ranks, because this one cannot go on for reasons of its own: all later
-    /// calls of all ranks return the error that this one returns. Not collective.
+    /// Ends the work of all ranks because this one cannot continue: all later calls on all ranks
+    /// return the error that this call returns. Not collective.
     pub fn fail(&mut self, reason: impl ToString) -> Error {
         self.comm.give_up(reason).into()
     }

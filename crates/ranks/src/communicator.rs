@@ -3,31 +3,31 @@
 //!
 //! # Agreement
 //!
-//! Ranks agree before anything irrevocable: a minimum over all ranks tells whether some rank
-//! refuses, and only then does its text go around. Numbers that a call needs from all ranks anyway
-//! travel in the same reduction.
+//! Ranks agree before they do anything that cannot be undone. One reduction (a minimum over all
+//! ranks) tells whether some rank refuses; only then is the text of the refusal sent. Other numbers
+//! that a call needs from all ranks travel in the same reduction.
 //!
 //! # Exchanges
 //!
-//! Every exchange of messages has a number, which all ranks count up alike and which every message
-//! carries. So a message that a rank had no use for, because its call had failed or newer points
-//! came first, is told from those of later exchanges and dropped.
+//! Every exchange of messages has a number, which all ranks count up alike and every message
+//! carries. A message that a rank did not use, because its call failed or newer points came first,
+//! has a smaller number than the exchange that the rank waits for, and is dropped.
 //!
 //! A rank that refuses its input in a call whose messages other ranks wait for sends all of them an
 //! empty message instead ([`Communicator::refuse`]). They go on to the agreement at the end of the
-//! call, so one agreement is enough.
+//! call, so one agreement suffices.
 //!
 //! # Partners
 //!
-//! A rank knows whom it sends to, but not from whom it gets. [`Links`] keep a symmetric set of
-//! partners, which exchange a message each time, an empty one if there is nothing to say. A rank
-//! that has to send to another one says so in the agreement before the exchange, and then all ranks
-//! tell those that they send to. As long as partners stay the same, messages go between them only.
+//! A rank knows which ranks it sends to, but not which ranks send to it. [`Links`] hold a symmetric
+//! set of partners, which exchange a message each time, an empty one if there is nothing to send. A
+//! rank that has to send to a new one says so in the agreement before the exchange, and then every
+//! rank tells those that it sends to. While partners stay the same, only they exchange messages.
 //!
 //! **Invariant:** rank a has b among its partners if and only if b has a.
 
 use crate::{
-    error::{Error, Refusal},
+    error::{Error, Failure, Refusal},
     transport::{Announced, DeviceMemory, Fault, FaultCause, Handed, Reduction, Tag, Transport},
 };
 use bytemuck::{Pod, Zeroable};
@@ -39,16 +39,16 @@ use std::{
 
 /// Positions on their way to owners and halos.
 pub(crate) const PLACE: Tag = Tag(Tag::FIRST_FREE);
-/// Points that change their rank.
+/// Arrays of points that change their rank.
 pub(crate) const MIGRATE: Tag = Tag(Tag::FIRST_FREE + 1);
 /// Fields of targets and sources.
 pub(crate) const FIELDS: Tag = Tag(Tag::FIRST_FREE + 2);
 /// Results on their way to the caller's order.
 pub(crate) const RESULTS: Tag = Tag(Tag::FIRST_FREE + 3);
-/// Numbers that go around.
+/// Numbers for single ranks.
 const AROUND: Tag = Tag(Tag::FIRST_FREE + 4);
-/// Positions of the first set on their way; those of the others have the tags behind it. The halo
-/// of one set may still be under way when the points of another one travel.
+/// Positions of the first set; the next sets have the next tags. The halo of one set may still be
+/// under way when the points of another one are sent.
 const SETS: u16 = Tag::FIRST_FREE + 1000;
 /// Messages of the program to rank 0.
 const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
@@ -57,10 +57,10 @@ const TOGETHER: Tag = Tag(Tag::FIRST_FREE + 100);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exchange(u64);
 
-/// The message of a rank that has no memory for a longer one; nothing is handed over with it.
+/// The message of a rank that refuses; nothing is handed over with it.
 const REFUSED: [u8; 1] = [0];
 
-/// Bytes of that number, behind those of a message.
+/// Bytes of the number of an exchange, at the end of a message.
 const NUMBER: usize = size_of::<u64>();
 
 /// A number for another rank.
@@ -85,11 +85,11 @@ pub(crate) struct Communicator {
     transport: Box<dyn Transport>,
     /// Exchanges so far.
     exchanges: u64,
-    /// Time spent in waiting for messages, since the beginning.
+    /// Time spent waiting for messages so far.
     pub(crate) waited: Duration,
-    /// Time spent in collective operations, which is time spent in waiting for the slowest rank.
+    /// Time spent in collective operations so far: waiting for the slowest rank.
     pub(crate) agreed: Duration,
-    /// True once a rank has refused, until the engine looks: the same on all ranks.
+    /// True if a rank has refused since [`Self::has_refused`] was called; the same on all ranks.
     refused: bool,
 }
 
@@ -119,19 +119,24 @@ impl Communicator {
     /// otherwise. `minima` become the minima over all ranks.
     pub(crate) fn agree<R>(
         &mut self,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
         self.agree_on(local, &mut [], minima)
     }
 
-    /// The same, and `sums` become sums over all ranks. If a rank refuses both are right too.
+    /// The same, and `sums` become sums over all ranks. Both are right even if a rank refuses.
     pub(crate) fn agree_on<R>(
         &mut self,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         sums: &mut [f64],
         minima: &mut [f64],
     ) -> Result<R, Error> {
+        let local = match local.map_err(Into::into) {
+            Ok(value) => Ok(value),
+            Err(Failure::Refused(refusal)) => Err(refusal),
+            Err(Failure::Lost(fault)) => return Err(fault.into()),
+        };
         let refuses = match &local {
             Err(refusal) if !refusal.is_echo() => self.rank() as f64,
             _ => f64::INFINITY,
@@ -162,7 +167,7 @@ impl Communicator {
         }
     }
 
-    /// Whether a rank has refused since the last question; the same on all ranks.
+    /// Returns true if a rank has refused since the last call; the same on all ranks.
     pub(crate) fn has_refused(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }
@@ -172,7 +177,7 @@ impl Communicator {
         self.reduce(values, Reduction::Sum)
     }
 
-    /// Reduces, and notes how long that took.
+    /// Reduces, and adds the time to [`Self::agreed`].
     pub(crate) fn reduce(&mut self, values: &mut [f64], by: Reduction) -> Result<(), Fault> {
         let _span = tracing::debug_span!("ranks.agree").entered();
         let begin = Instant::now();
@@ -186,7 +191,7 @@ impl Communicator {
         self.reduce(values, Reduction::Min)
     }
 
-    /// Sums and minima over all ranks, by the messages of one of both.
+    /// Sums and minima over all ranks, in one reduction.
     pub(crate) fn sum_and_min(
         &mut self,
         sums: &mut [f64],
@@ -214,7 +219,7 @@ impl Communicator {
         Ok(all)
     }
 
-    /// Ends the work of all ranks, because this one cannot go on for reasons of its own.
+    /// Ends the work of all ranks because this one cannot continue.
     pub(crate) fn give_up(&mut self, reason: impl ToString) -> Fault {
         let (rank, cause) = (self.rank(), FaultCause::Failed(reason.to_string()));
         self.fail(Fault { rank, cause })
@@ -242,13 +247,13 @@ impl Communicator {
             .collect()
     }
 
-    /// Begins an exchange. To be called on all ranks, whether they take part in it or not.
+    /// Begins an exchange. All ranks must call it, whether or not they take part.
     pub(crate) fn begin(&mut self) -> Exchange {
         self.exchanges += 1;
         Exchange(self.exchanges)
     }
 
-    /// Whether messages can be sent from the memory of a GPU and received into it.
+    /// Returns an error if messages cannot be sent from GPU memory and received into it.
     pub(crate) fn takes_device_memory(&self) -> Result<(), Refusal> {
         self.transport.takes_device_memory().map_err(|why| {
             Refusal::new(format!(
@@ -257,7 +262,7 @@ impl Communicator {
         })
     }
 
-    /// Waits until bytes that were announced have come to memory of the device.
+    /// Waits until announced bytes have arrived in memory of the device.
     pub(crate) fn receive_into(
         &mut self,
         parts: Vec<(Announced, DeviceMemory)>,
@@ -269,7 +274,7 @@ impl Communicator {
         received
     }
 
-    /// Whether messages can bring things along.
+    /// Returns true if messages can hand over objects.
     pub(crate) fn hands_over(&self) -> bool {
         self.transport.hands_over()
     }
@@ -285,7 +290,7 @@ impl Communicator {
         self.post_with(to, tag, exchange, (message, None))
     }
 
-    /// The same with what is handed over.
+    /// The same with an object that is handed over.
     pub(crate) fn post_with(
         &mut self,
         to: usize,
@@ -300,17 +305,18 @@ impl Communicator {
         }
     }
 
-    /// Sends an empty message to all other ranks, those that wait for one of this rank among them:
-    /// it refuses its part of an exchange.
-    pub(crate) fn refuse(&mut self, tag: Tag, exchange: Exchange) -> Result<(), Fault> {
+    /// Refuses this rank's part of an exchange: sends an empty message to all other ranks, those
+    /// that wait for one of this rank among them. Returns the failure of this rank.
+    pub(crate) fn refuse(&mut self, (tag, exchange): (Tag, Exchange), refusal: Refusal) -> Failure {
         let me = self.rank();
-        (0..self.ranks())
+        let told = (0..self.ranks())
             .filter(|rank| *rank != me)
-            .try_for_each(|rank| self.post(rank, tag, exchange, Vec::new()))
+            .try_for_each(|rank| self.post(rank, tag, exchange, Vec::new()));
+        told.map_or_else(Failure::Lost, |()| Failure::Refused(refusal))
     }
 
-    /// Waits for a message of an exchange. Those of earlier ones, which this rank had no use for,
-    /// are dropped.
+    /// Waits for a message of an exchange. Messages of earlier exchanges, which this rank did not
+    /// use, are dropped.
     pub(crate) fn receive(
         &mut self,
         from: usize,
@@ -320,7 +326,7 @@ impl Communicator {
         Ok(self.receive_with(from, tag, exchange)?.0)
     }
 
-    /// The same with what was handed over.
+    /// The same with the object that was handed over.
     pub(crate) fn receive_with(
         &mut self,
         from: usize,
@@ -351,8 +357,8 @@ impl Communicator {
         received
     }
 
-    /// Waits for a message of an exchange that must have `bytes` bytes; `None` if its sender
-    /// refuses its part.
+    /// Waits for a message of an exchange that must have `bytes` bytes. Returns `None` if its
+    /// sender refuses.
     pub(crate) fn receive_exactly(
         &mut self,
         from: usize,
@@ -371,25 +377,23 @@ impl Communicator {
     }
 
     /// Brings every item to its rank; returns those for this one, in any order. If memory is short
-    /// on a rank items are missing, and it returns the shortage too.
+    /// on a rank, items may be missing on others, so all ranks must agree on the result.
     ///
-    /// Items go around in as many rounds as the number of ranks has binary digits: in the k-th a
-    /// rank sends to the one 2ᵏ behind it what is that far from its goal, or farther by larger
-    /// powers (J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport
-    /// message-passing systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997,
-    /// <https://doi.org/10.1109/71.642949>). So the number of messages is not quadratic.
-    pub(crate) fn bring_around(
-        &mut self,
-        mut items: Vec<Item>,
-    ) -> Result<(Vec<Item>, Option<Shortage>), Fault> {
+    /// There are as many rounds as the number of ranks has binary digits. In the k-th a rank sends
+    /// to the rank 2ᵏ behind it the items whose distance to their rank has that bit (J. Bruck et
+    /// al., "Efficient algorithms for all-to-all communications in multiport message-passing
+    /// systems", IEEE Transactions on Parallel and Distributed Systems 8, 1997,
+    /// <https://doi.org/10.1109/71.642949>). So the number of messages does not grow with the
+    /// square of the number of ranks.
+    pub(crate) fn bring_around(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Failure> {
         let (me, ranks, exchange) = (self.rank(), self.ranks(), self.begin());
-        let mut short = None;
+        let mut short = Ok(());
         let mut step = 1;
         while step < ranks {
             let far = |item: &Item| ((item.to as usize + ranks - me) % ranks) & step != 0;
             let bytes = size_of::<Item>() * items.iter().filter(|item| far(item)).count();
             let mut going = message(bytes).unwrap_or_else(|shortage| {
-                short = Some(shortage);
+                short = Err(shortage);
                 Vec::new()
             });
             if bytes != 0 && going.capacity() != 0 {
@@ -400,20 +404,21 @@ impl Communicator {
             self.post((me + step) % ranks, AROUND, exchange, going)?;
             let came = self.receive((me + ranks - step) % ranks, AROUND, exchange)?;
             if came.len() % size_of::<Item>() != 0 {
-                return Err(self.wrong_length(came.len(), size_of::<Item>()));
+                return Err(self.wrong_length(came.len(), size_of::<Item>()).into());
             }
             let came = came.chunks_exact(size_of::<Item>());
             let all = items.len() + came.len();
             match make_room(&mut items, all, "numbers of other ranks") {
                 Ok(()) => items.extend(came.map(bytemuck::pod_read_unaligned::<Item>)),
-                Err(shortage) => short = Some(shortage),
+                Err(shortage) => short = Err(shortage),
             }
             step *= 2;
         }
-        Ok((items, short))
+        short?;
+        Ok(items)
     }
 
-    /// Ends the work of all ranks because of a message that has another length than expected.
+    /// Ends the work of all ranks because a message does not have the expected length.
     pub(crate) fn wrong_length(&mut self, found: usize, expected: usize) -> Fault {
         let cause = FaultCause::Message { found, expected };
         let rank = self.rank();
@@ -427,6 +432,26 @@ impl Communicator {
     }
 }
 
+/// Why a message was not taken.
+pub(crate) enum Untaken {
+    /// It must have at least this number of bytes: ranks are at different calls.
+    Length {
+        /// Bytes.
+        least: usize,
+    },
+    /// Memory is short here.
+    Refused(Refusal),
+}
+
+impl<T> From<T> for Untaken
+where
+    Refusal: From<T>,
+{
+    fn from(refusal: T) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
 /// The ranks that a kind of exchange goes between.
 #[derive(Debug)]
 pub(crate) struct Links {
@@ -434,19 +459,19 @@ pub(crate) struct Links {
     pub(crate) tag: Tag,
     /// Ascending.
     partners: Vec<usize>,
-    /// True if all ranks find their partners anew at the next exchange.
+    /// True if all ranks look for their partners again at the next exchange.
     renew: bool,
 }
 
 impl Links {
-    /// No partners yet, of an exchange that ends before another one begins.
+    /// Links without partners, for an exchange that ends before another one begins.
     pub(crate) fn new() -> Self {
         Self::tagged(PLACE)
     }
 
-    /// No partners yet, of the points of a set.
+    /// Links without partners, for the points of set `at`.
     pub(crate) fn of_set(at: usize) -> Self {
-        // Far more sets than an engine has memory for would use a tag twice.
+        // A tag is used twice only with more sets than an engine has memory for.
         Self::tagged(Tag(SETS + (at % 20_000) as u16))
     }
 
@@ -458,20 +483,20 @@ impl Links {
         }
     }
 
-    /// Finds partners anew at the next exchange, because the ones there are may be too many. To be
-    /// called on all ranks.
+    /// Looks for partners again at the next exchange, because there may be too many now. All ranks
+    /// must call it.
     pub(crate) fn renew(&mut self) {
         self.renew = true;
     }
 
     /// Sends every partner the message that `pack` makes for it, an empty one if there is nothing
-    /// to say. The inner error is the refusal of this rank, which the partner is told of.
+    /// to say. A partner is told if `pack` refuses.
     pub(crate) fn post_each(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
         mut pack: impl FnMut(usize) -> Result<Vec<u8>, Refusal>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let pack = |partner| pack(partner).map(|message| (message, None));
         self.post_each_with(comm, exchange, pack)
     }
@@ -482,7 +507,7 @@ impl Links {
         comm: &mut Communicator,
         exchange: Exchange,
         mut pack: impl FnMut(usize) -> Result<(Vec<u8>, Option<Handed>), Refusal>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (me, mut posted) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
             let message = pack(*partner).unwrap_or_else(|refusal| {
@@ -491,19 +516,17 @@ impl Links {
             });
             comm.post_with(*partner, self.tag, exchange, message)?;
         }
-        Ok(posted)
+        Ok(posted?)
     }
 
     /// Waits for the message of every partner and gives it to `take`, with the rank, unless it is
-    /// empty; `take` returns whether it could take the message, or the least length that it should
-    /// have. The inner error is the refusal of a partner, or of this rank by `take`; all messages
-    /// have come.
+    /// empty. All messages have come if a partner or `take` refuses.
     pub(crate) fn receive_each(
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
-        mut take: impl FnMut(usize, &[u8]) -> Result<Result<(), Refusal>, usize>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        mut take: impl FnMut(usize, &[u8]) -> Result<(), Untaken>,
+    ) -> Result<(), Failure> {
         self.receive_each_with(comm, exchange, |partner, message, _| take(partner, message))
     }
 
@@ -512,8 +535,8 @@ impl Links {
         &self,
         comm: &mut Communicator,
         exchange: Exchange,
-        mut take: impl FnMut(usize, &[u8], Option<Handed>) -> Result<Result<(), Refusal>, usize>,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        mut take: impl FnMut(usize, &[u8], Option<Handed>) -> Result<(), Untaken>,
+    ) -> Result<(), Failure> {
         let (me, mut received) = (comm.rank(), Ok(()));
         for partner in self.partners.iter().filter(|rank| **rank != me) {
             let (message, with) = comm.receive_with(*partner, self.tag, exchange)?;
@@ -521,26 +544,28 @@ impl Links {
                 received = received.and(Err(Refusal::echo(*partner)));
             } else if !message.is_empty() {
                 match take(*partner, &message, with) {
+                    Ok(()) => {}
                     // A refusal of this rank says more than that another one refuses.
-                    Ok(Err(refusal)) => received = Err(refusal),
-                    Ok(Ok(())) => {}
-                    Err(least) => return Err(comm.wrong_length(message.len(), least)),
+                    Err(Untaken::Refused(refusal)) => received = Err(refusal),
+                    Err(Untaken::Length { least }) => {
+                        return Err(comm.wrong_length(message.len(), least).into());
+                    }
                 }
             }
         }
-        Ok(received)
+        Ok(received?)
     }
 
-    /// Agrees on `local`, whose messages go to the ranks that `to` returns, and sees to it that
-    /// these are partners. `minima` become the minima over all ranks.
+    /// Agrees on `local`, whose messages go to the ranks that `to` returns, and makes these ranks
+    /// partners. `minima` become the minima over all ranks.
     pub(crate) fn agree<R>(
         &mut self,
         comm: &mut Communicator,
-        local: Result<R, Refusal>,
+        local: Result<R, impl Into<Failure>>,
         to: impl Fn(&R) -> Vec<usize>,
         minima: &mut [f64],
     ) -> Result<R, Error> {
-        let needed = local.as_ref().map(to).unwrap_or_default();
+        let needed = local.as_ref().map_or_else(|_| Vec::new(), to);
         let known = |rank: &usize| self.partners.binary_search(rank).is_ok();
         let settled = !self.renew && needed.iter().all(known);
         let mut lowest = vec![if settled { 1.0 } else { 0.0 }];
@@ -554,13 +579,10 @@ impl Links {
                 from,
                 value: 0,
             };
-            let (told, short) = comm.bring_around(needed.iter().map(tell).collect())?;
-            comm.agree(
-                short.map_or(Ok(()), |shortage| Err(shortage.into())),
-                &mut [],
-            )?;
+            let senders = comm.bring_around(needed.iter().map(tell).collect());
+            let senders = comm.agree(senders, &mut [])?;
             let mut partners = needed;
-            partners.extend(told.iter().map(|item| item.from as usize));
+            partners.extend(senders.iter().map(|item| item.from as usize));
             partners.sort_unstable();
             partners.dedup();
             self.partners = partners;

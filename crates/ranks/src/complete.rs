@@ -1,12 +1,12 @@
 //! Points at the border with all of their neighbours, for sums that must not depend on the ranks.
 //!
-//! A sum has the same bits on any number of ranks if its terms are added in the same order: that of
-//! the ids. Points inside a domain have all their neighbours among the owned points, whose lists
-//! ascend by id. Those at the border do not. For them the engine has one more set: the border, the
+//! A sum has the same bits on any number of ranks if its terms are added in the same order, that of
+//! the ids. Points of the interior have all their neighbours among the owned points, whose lists
+//! ascend by id. Points at the border do not. For them the engine has one more set: the border, the
 //! points near it, and the halo, by ascending id. Sums over its lists replace those of the border;
-//! the other points of the set are there to be found, and their sums are thrown away.
+//! sums of the other points of the set are discarded.
 //!
-//! **Invariant:** all points within the radius of a point at the border are in the set.
+//! **Invariant:** the set has all points within the radius of every point at the border.
 
 use crate::{points::Points, points::order_by_id, scalar::Scalar};
 use nearfield_grid::memory::{Shortage, collected, with_room};
@@ -14,10 +14,10 @@ use nearfield_grid::memory::{Shortage, collected, with_room};
 /// The purpose of the memory, for messages.
 const WHAT: &str = "points around the border of a rank";
 
-/// Where the points of the set come from.
+/// The members of the set, by their origin.
 #[derive(Debug, Default)]
 pub(crate) struct Complete {
-    /// Places among the owned points, or, behind these, among those of the halo.
+    /// Places among the owned points, followed by those of the halo.
     pub(crate) members: Vec<u32>,
     /// The place in the set of every point of the border.
     pub(crate) border: Vec<u32>,
@@ -26,7 +26,8 @@ pub(crate) struct Complete {
 }
 
 impl Complete {
-    /// The set of the `near` points among the `owned` ones, the `border` among them, and the halo.
+    /// The set of the `near` points among the `owned` ones, which include the `border`, and the
+    /// halo.
     pub(crate) fn new<T: Scalar>(
         owned: &Points<T>,
         [near, border]: [&[u32]; 2],
@@ -59,7 +60,7 @@ impl Complete {
         Ok((complete, points))
     }
 
-    /// Calls `copy` with a place among the owned points and a place in the set, for all of these.
+    /// Calls `copy` for each owned member, with its place among the owned points and in the set.
     pub(crate) fn owned(&self, mut copy: impl FnMut(usize, usize)) {
         for (place, member) in self.members.iter().enumerate() {
             if (*member as usize) < self.owned {
@@ -68,7 +69,7 @@ impl Complete {
         }
     }
 
-    /// The same for the places among those of the halo.
+    /// The same for members of the halo.
     pub(crate) fn halo(&self, mut copy: impl FnMut(usize, usize)) {
         for (place, member) in self.members.iter().enumerate() {
             if let Some(at) = (*member as usize).checked_sub(self.owned) {

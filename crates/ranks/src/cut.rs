@@ -1,19 +1,19 @@
 //! Cuts the curve into ranges of equal predicted work.
 //!
-//! Every rank knows the work of the bricks of its own points; bricks may occur on several ranks. A
-//! cut is the first place before which the share of all work that it stands for lies. All cuts are
-//! searched at once: a round sums the work before 15 places per cut over all ranks and divides the
-//! range in question by 16, so fifteen rounds find a place among 2⁶⁰. No rank ever holds the bricks
-//! of another.
+//! Every rank knows the work of the bricks of its own points; a brick may have points on several
+//! ranks. A cut is the first place before which its share of all work lies. All cuts are searched
+//! at once: a round sums over all ranks the work before 15 places per cut and divides the range in
+//! question by 16, so fifteen rounds find a place among 2⁶⁰. No rank ever holds the bricks of
+//! another.
 //!
 //! # Predicted work
 //!
 //! A target in a cell of n points tests the points of 27 cells, about 27·n. So a cell has the work
-//! 27·n² and a constant for each point, without which sparse places would count for nothing. While
-//! a cell's points are spread over ranks no rank knows n, and every point counts 1.
+//! 27·n², and a constant per point, without which sparse cells would have almost no work. While the
+//! points of a cell are spread over several ranks no rank knows n, and every point counts 1.
 
 use crate::{
-    communicator::Communicator, curve, domains::Domains, scalar::Scalar, seen::Map,
+    cell_classes::Map, communicator::Communicator, curve, domains::Domains, scalar::Scalar,
     transport::Fault,
 };
 use nearfield_grid::{
@@ -21,11 +21,11 @@ use nearfield_grid::{
     memory::{Shortage, with_room},
 };
 
-/// Candidates whose test takes as long as what a point costs whatever its neighbours: a guess, the
-/// number of candidates of a target in a cell of about two points.
+/// Cost of a point independent of its neighbours, in candidates tested. A guess: the number of
+/// candidates of a target in a cell of about two points.
 const PER_POINT: f64 = 64.0;
 
-/// Cells that a target looks through.
+/// Cells that a target searches.
 const CELLS: f64 = 27.0;
 
 /// Places per cut and round.
@@ -36,13 +36,13 @@ pub(crate) fn equally(work: &[f64]) -> Vec<f64> {
     vec![1.0 / work.len() as f64; work.len()]
 }
 
-/// By place along the curve, ascending: the work before it. The last place is beyond the curve.
+/// The work before each place along the curve, by ascending place. The last place is beyond the
+/// curve.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Work(Vec<(u64, f64)>);
 
 impl Work {
-    /// One unit for every point. A position may stand for several points, whose number is beside
-    /// it.
+    /// One unit for every point. A position stands for the number of points given with it.
     pub(crate) fn of_points<T: Scalar>(
         domains: &Domains,
         positions: impl Iterator<Item = ([T; 3], f64)>,
@@ -100,8 +100,9 @@ impl Work {
         self.0[self.0.partition_point(|(at, _)| *at < place)].1
     }
 
-    /// Where every rank but the first begins, so that ranks have about these `shares`, which add up
-    /// to 1, by the work that the ranks have now. The same on every rank; all ranks must call it.
+    /// The places where every rank but the first begins, so that ranks have about these shares,
+    /// which add up to 1. `shares` computes them from the work that the ranks have now. The same on
+    /// every rank; collective.
     pub(crate) fn cuts_by(
         &self,
         comm: &mut Communicator,

@@ -1,33 +1,33 @@
-//! Which rank owns which cell, and which ranks see a point.
+//! Which rank owns a cell, and which ranks need its points.
 //!
-//! Cells are those of one lattice that all ranks have: it follows from the radius, the box and the
-//! extent of the points of all ranks. Cells are gathered into bricks of 2ˢ cells along each edge,
-//! single cells where these are not too many, bricks are ordered along a [curve](crate::curve), and
-//! a rank owns a range of the curve. Ownership is a function of the integer cell, so no point has
-//! two owners or none, wherever it lies, also on a corner where several ranks meet. Bricks beyond
-//! the extent that the curve was laid through belong to the nearest one on its border; the curve is
-//! laid anew whenever it is cut.
+//! All ranks have the same lattice: it follows from the radius, the box and the extent of the
+//! points of all ranks. Cells are grouped into bricks of 2ˢ cells along each edge (single cells
+//! where there are not too many), bricks are ordered along a [curve](crate::curve), and a rank owns
+//! a range of the curve. Ownership is a function of the integer cell, so every point has exactly
+//! one owner, wherever it is, also on a corner where several ranks meet. Bricks outside the extent
+//! that the curve was made for belong to the nearest brick on its border; the curve is made anew
+//! whenever it is cut.
 //!
-//! # Who sees a point
+//! # Which ranks need a point
 //!
 //! A rank needs a point if it owns any cell within the offsets of the lattice around the point's
-//! cell, images included; empty cells count. If the contract finds two points to be neighbours, the
+//! cell, including images; empty cells count. If two points are neighbours by the contract, the
 //! offset between their cells is among those ([`nearfield_grid::Lattice::rows`]), so the owner of
-//! either has both. Coordinates travel as given: the images of a pair are the affair of the engine
-//! of the owner, which knows the whole box.
+//! either has both. Coordinates travel as given: the engine of the owner, which knows the whole
+//! box, finds the images of a pair.
 //!
 //! # Cost
 //!
-//! [`Seen`](crate::seen::Seen) knows the class of every cell that a rank has met: its owner, and
-//! the ranks that see it. Classes stay until the domains change, so that a step looks up one number
-//! per point, in a table over the cells of the rank where these lie close enough. Blocks of cells
-//! whose surroundings belong to one rank are found out at once.
+//! [`CellClasses`](crate::cell_classes::CellClasses) holds the class of every cell that a rank has
+//! met: its owner, and the ranks that need it. Classes stay until the domains change, so a step
+//! looks up one number per point, in a table over the cells of the rank if these are close
+//! together. Blocks of cells whose surroundings belong to one rank are classified at once.
 
 use crate::curve;
 use nearfield_grid::{Bounds, Cell, Lattice};
 use std::ops::{Range, RangeInclusive};
 
-/// The curve, where it is cut, and the lattice under it.
+/// The lattice, the curve over it, and the places where the curve is cut.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Domains {
     lattice: Lattice,
@@ -39,18 +39,18 @@ pub(crate) struct Domains {
     low: [i64; 3],
     /// Bricks along each axis, at least 1.
     bricks: [u32; 3],
-    /// Bricks have 2 to the power of this cells along an edge.
+    /// log₂ of the cells along the edge of a brick.
     shift: u32,
     /// Rank k owns the places from `cuts[k − 1]` to before `cuts[k]`.
     cuts: Vec<u64>,
 }
 
-/// Ranges of bricks along an axis, two where they pass a face of the box.
+/// Ranges of bricks along an axis, two if they cross a face of the box.
 type Ranges = [RangeInclusive<u32>; 2];
 
 impl Domains {
-    /// Domains for points within `bounds`, all of them owned by rank 0 until
-    /// [`cut`](Self::set_cuts).
+    /// Domains for points within `bounds`. Rank 0 owns all of them until they are
+    /// [cut](Self::set_cuts).
     pub(crate) fn new(lattice: Lattice, bounds: &Bounds, ranks: usize) -> Self {
         let (low, high) = if bounds.min[0] <= bounds.max[0] {
             let within = lattice.cells_within(bounds);
@@ -79,12 +79,12 @@ impl Domains {
         &self.lattice
     }
 
-    /// Where ranks begin along the curve, ascending, one less than there are ranks.
+    /// Sets the places along the curve where the ranks after the first begin, ascending.
     pub(crate) fn set_cuts(&mut self, cuts: Vec<u64>) {
         self.cuts = cuts;
     }
 
-    /// The brick's number along an axis, of a cell.
+    /// The number along an axis of the brick of a cell.
     fn brick_along(&self, axis: usize, cell: i64) -> u32 {
         let last = i64::from(self.bricks[axis]) - 1;
         ((cell >> self.shift) - self.low[axis]).clamp(0, last) as u32
@@ -95,20 +95,21 @@ impl Domains {
         std::array::from_fn(|axis| self.brick_along(axis, cell[axis]))
     }
 
-    /// Whether bricks are single cells, and neighbours at most one cell apart along each axis.
+    /// Returns true if bricks are single cells and neighbours are at most one cell apart along each
+    /// axis.
     pub(crate) fn are_of_single_cells(&self) -> bool {
         self.shift == 0 && self.offsets == [1; 3]
     }
 
     /// The place along the curve of a brick.
     ///
-    /// The bricks along an axis are spread over a power of two, so that the halves, quarters and so
-    /// on of the curve are those of the extent: ranks then meet in faces that are flat.
+    /// The bricks along an axis are spread over a power of two, so that halves, quarters and so on
+    /// of the curve are those of the extent. The faces between ranks are then flat.
     pub(crate) fn place(&self, brick: [u32; 3]) -> u64 {
         curve::place(std::array::from_fn(|axis| self.on_curve(axis, brick[axis])))
     }
 
-    /// The number of a brick along an axis, as the curve has it.
+    /// The number of a brick along an axis of the curve.
     fn on_curve(&self, axis: usize, brick: u32) -> u32 {
         let bricks = u64::from(self.bricks[axis]);
         (u64::from(brick) * bricks.next_power_of_two() / bricks) as u32
@@ -124,9 +125,9 @@ impl Domains {
         self.cuts.partition_point(|cut| *cut <= place) as u32
     }
 
-    /// Calls `visit` with the owners of all cells of a box, which has this many from `low` on along
-    /// each axis, images included: for parts of the box with one owner each, as ranges of cells
-    /// from its first one on.
+    /// Calls `visit` with the owners of the cells of a box, which begins at `low` and has `size`
+    /// cells along each axis, including images. Each call is for a part of the box with one owner,
+    /// as ranges of cells relative to `low`.
     pub(crate) fn owners_of_box(
         &self,
         low: Cell,
@@ -167,7 +168,7 @@ impl Domains {
         }
     }
 
-    /// The bricks along an axis that hold cells `low` to `high`, images included.
+    /// The bricks along an axis that hold the cells `low` to `high`, including images.
     fn ranges(&self, axis: usize, low: i64, high: i64) -> Ranges {
         let brick = |cell| self.brick_along(axis, cell);
         #[expect(clippy::reversed_empty_ranges, reason = "there is no second range")]
@@ -186,13 +187,13 @@ impl Domains {
         }
     }
 
-    /// Cells along the edge of a brick, as a power of 2.
+    /// log₂ of the cells along the edge of a brick.
     pub(crate) fn shift(&self) -> u32 {
         self.shift
     }
 
     /// Calls `visit` with boxes of bricks, which hold the cells within `reach` times the lattice's
-    /// offsets around the cells `low` to `high`, images included.
+    /// offsets around the cells `low` to `high`, including images.
     pub(crate) fn bricks_around(
         &self,
         [low, high]: [Cell; 2],
@@ -214,14 +215,13 @@ impl Domains {
     }
 
     /// Adds the owners of the bricks of a box to `owners`, each once. A cube of the curve that lies
-    /// in one domain is looked at once, however many bricks it has.
+    /// in one domain is visited once, however many bricks it has.
     pub(crate) fn owners_within(&self, bricks: &[RangeInclusive<u32>; 3], owners: &mut Vec<u32>) {
         let level = (self.bricks.iter()).map(|bricks| bricks.next_power_of_two().ilog2());
         self.add_owners([0; 3], level.max().unwrap_or(0), bricks, owners);
     }
 
-    /// The same for the bricks in a cube of 2 to the power of `level` along each edge, as the curve
-    /// numbers them.
+    /// The same for the bricks in a cube of the curve with 2^`level` bricks along each edge.
     fn add_owners(
         &self,
         corner: [u32; 3],
@@ -261,8 +261,8 @@ impl Domains {
     }
 }
 
-/// The smallest cube of the curve, by a corner and a power of 2, that has all cells of a box; none
-/// if that is empty. Cells have these numbers on the curve along each axis.
+/// The smallest cube of the curve, as a corner and the log₂ of its edge, that has all cells of a
+/// box, whose ranges are in numbers of the curve; `None` if the box is empty.
 fn cube_around(numbers: &[Vec<u32>; 3], cells: &[Range<usize>; 3]) -> Option<([u32; 3], u32)> {
     let (mut corner, mut differ) = ([0; 3], 0);
     for axis in 0..3 {

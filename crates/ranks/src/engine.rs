@@ -8,13 +8,13 @@
 use crate::{
     Error, RankedBuilder, Scalar, StepTimes,
     balance::Balance,
+    cell_classes::CellClasses,
     communicator::Communicator,
-    domains::Domains,
+    division::Division,
     error::Refusal,
     gpus,
-    plan::{Accepted, How},
-    seen::Seen,
-    set::{Names, Set},
+    plan::{Accepted, Placement},
+    set::{ActivePairs, PartIds, Set},
     times::Clock,
     transport::Transport,
 };
@@ -25,9 +25,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Names a point set of a [`RankedEngine`]; the same on all ranks.
+/// Identifies a point set of an engine on ranks; the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RankedSet(pub(crate) usize);
+
+impl RankedSet {
+    /// The set among those of an engine.
+    pub(crate) fn of<S>(self, sets: &[S]) -> Result<&S, Refusal> {
+        sets.get(self.0).ok_or_else(|| {
+            let (at, sets) = (self.0, sets.len());
+            Refusal::new(format!("there is no point set {at}: the engine has {sets}"))
+        })
+    }
+}
 
 /// A fixed-radius neighbour engine over all ranks of a [transport](crate::transport); the
 /// [crate](crate) has an example.
@@ -40,25 +50,19 @@ pub struct RankedSet(pub(crate) usize);
 pub struct RankedEngine<T: Scalar = f32> {
     pub(crate) comm: Communicator,
     pub(crate) settings: RankedBuilder,
-    pub(crate) radius: Radius,
-    pub(crate) domain: nearfield_grid::Domain,
     /// The engine of this rank.
     pub(crate) engine: Engine,
-    /// True if the engine of some rank may have another radius; the same on all ranks.
+    /// True if the engine of some rank may have a wrong radius; the same on all ranks.
     pub(crate) radius_lost: bool,
     pub(crate) sets: Vec<Set<T>>,
-    /// None before the first set.
-    pub(crate) domains: Option<Domains>,
-    /// Classes of the cells of `domains`.
-    pub(crate) seen: Seen,
-    /// Pairs of sets that are switched off.
-    pub(crate) inactive: HashSet<[usize; 2]>,
-    /// Pairs of sets that deterministic sums were taken over: these have lists at the border.
+    pub(crate) division: Division,
+    pub(crate) active: ActivePairs,
+    /// Pairs of sets that deterministic sums were taken over, which have lists at the border.
     pub(crate) summed: HashSet<[usize; 2]>,
     pub(crate) clock: Clock,
     /// Decides when domains move.
     pub(crate) balance: Balance,
-    /// When times were last compared, and the time spent in waiting until then.
+    /// When times were last compared, and the time spent waiting until then.
     pub(crate) measured: Option<(Instant, Duration)>,
 }
 
@@ -74,9 +78,9 @@ impl<T: Scalar> std::fmt::Debug for RankedEngine<T> {
 }
 
 impl RankedEngine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
-    /// if points have radii of their own. The type of the coordinates is that of the engine:
-    /// `RankedEngine::builder(r).build::<f64>(transport)` takes `f64`.
+    /// Settings for an engine with this search radius, in the unit of the coordinates: the maximum
+    /// radius if points have radii of their own. The engine's type parameter is the type of the
+    /// coordinates: `RankedEngine::builder(r).build::<f64>(transport)` takes `f64`.
     pub fn builder(radius: impl Into<f64>) -> RankedBuilder {
         RankedBuilder::new(radius.into())
     }
@@ -121,22 +125,21 @@ impl<T: Scalar> RankedEngine<T> {
             let radius = T::radius(settings.radius).map_err(Refusal::new)?;
             let domain = settings.domain.clone().map_err(Refusal::new)?;
             let engine = settings.engine.clone().precision(T::PRECISION);
-            let engine = engine.auto_gpu(turn).build()?;
+            let mut engine = engine.auto_gpu(turn).build()?;
+            // Pairs of parts are switched on when their lists are wanted.
+            engine.set_all_active(false);
             Ok((radius, domain, engine))
         };
         let (radius, domain, engine) = comm.agree(parts(), &mut [])?;
-        let seen = Seen::new(comm.rank(), settings.deterministic);
+        let cell_classes = CellClasses::new(comm.rank(), settings.deterministic);
         Ok(Self {
             comm,
-            seen,
+            division: Division::new(radius, domain, cell_classes),
             settings,
-            radius,
-            domain,
             engine,
             radius_lost: false,
             sets: Vec::new(),
-            domains: None,
-            inactive: HashSet::new(),
+            active: ActivePairs::default(),
             summed: HashSet::new(),
             clock: Clock::new(),
             balance: Balance::default(),
@@ -154,10 +157,10 @@ impl<T: Scalar> RankedEngine<T> {
         self.comm.ranks()
     }
 
-    /// Adds a point set, and this rank's share of it, `positions`: any of the points, wherever
-    /// they lie, or none. `ids` are the global ids of these points, each once among all ranks;
-    /// without them points are numbered rank after rank. The first set that has points decides how
-    /// space is divided among the ranks; [`rebalance`](Self::rebalance) divides it anew.
+    /// Adds a point set. `positions` are this rank's share of the points: any of them, wherever
+    /// they are, or none. `ids` are the global ids of these points, unique among all ranks; without
+    /// them points are numbered rank after rank. The first set with points determines how space is
+    /// divided among the ranks; [`rebalance`](Self::rebalance) divides it anew.
     ///
     /// The set searches every set and is searched by every set, itself included, until
     /// [`set_active`](Self::set_active) says otherwise.
@@ -170,7 +173,7 @@ impl<T: Scalar> RankedEngine<T> {
         positions: &[[T; 3]],
         ids: Option<&[u64]>,
     ) -> Result<RankedSet, Error> {
-        let names = Names::add::<T>(&mut self.engine, &self.settings);
+        let names = PartIds::add::<T>(&mut self.engine, &self.settings);
         let added = names.as_ref().ok().copied();
         let at = self.sets.len();
         let placed = self
@@ -189,32 +192,32 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(RankedSet(at))
     }
 
-    /// Gives the points of a set new positions, in the caller's order: the same points as before,
-    /// and as many. Lists that involve the set are out of date afterwards.
+    /// Gives the points of a set new positions, in the caller's order and as many as before. Lists
+    /// that involve the set are out of date afterwards.
     ///
-    /// The points stay where their caller is; if owners change, positions, fields and results
-    /// travel. [`migrate`](Self::migrate) takes the caller's arrays along.
+    /// The caller keeps its points. If other ranks own some of them, positions, fields and results
+    /// travel at every step; [`migrate`](Self::migrate) moves the caller's arrays to the owners.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point; the set then keeps
     /// its positions. If memory is short on a rank after all have accepted the positions, the set
     /// has the new ones, and the next call that needs them brings them to their ranks again. The
-    /// halo is awaited by the call that needs it, which may return such an error.
+    /// call that needs the halo waits for it, and may return such an error.
     pub fn update(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<(), Error> {
         match self.accept(set, positions)? {
-            Accepted::Kept(plan) => match plan.how {
-                How::Home { changes } => Ok(self.send_home(set.0, plan.departures, changes)?),
-                How::Abroad => {
-                    let placed = self.send(set.0, plan.departures, How::Abroad)?;
+            Accepted::Kept(plan) => match plan.placement {
+                Placement::Away => {
+                    let placed = self.place_abroad(set.0, &plan.destinations);
                     self.agree_placed(set.0, placed)
                 }
+                home => Ok(self.send_home(set.0, plan.destinations, home)?),
             },
             Accepted::Outgrown(domains) => self.cut(*domains),
         }
     }
 
-    /// Gives a set other points; as [`add_point_set`](Self::add_point_set). Radii of single points
-    /// are forgotten.
+    /// Gives a set other points, as [`add_point_set`](Self::add_point_set). Radii per point are
+    /// forgotten.
     ///
     /// # Errors
     /// As [`add_point_set`](Self::add_point_set); the set then keeps its points.
@@ -236,8 +239,7 @@ impl<T: Scalar> RankedEngine<T> {
     }
 
     /// Gives every point of a set a radius of its own, in the caller's order; see
-    /// [`nearfield::Engine::set_radii`]. Radii stay with the points, also when they change their
-    /// rank.
+    /// [`nearfield::Engine::set_radii`]. Radii follow points that change their rank.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a radius that is
@@ -245,7 +247,7 @@ impl<T: Scalar> RankedEngine<T> {
     /// the engine's rule.
     pub fn set_radii(&mut self, set: RankedSet, radii: &[f32]) -> Result<(), Error> {
         self.restore()?;
-        let (largest, rule) = (self.radius.value(), self.settings.rule);
+        let (largest, rule) = (self.division.radius.value(), self.settings.rule);
         let checked = self.known(set).and_then(|set| {
             if rule == RadiusRule::Uniform {
                 return Err(Refusal::new(format!(
@@ -286,8 +288,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(&self.named(set)?.home.ids)
     }
 
-    /// Number of points of a set that this rank owns, and number of its halo points. The halo is
-    /// that of the last search or traversal.
+    /// Number of points of a set that this rank owns, and number of its halo points as of the last
+    /// search or traversal.
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
@@ -296,8 +298,8 @@ impl<T: Scalar> RankedEngine<T> {
         Ok([set.owned().len(), set.halo.len()])
     }
 
-    /// Where the time of the step went: of all calls since positions were first given after a
-    /// search or a traversal.
+    /// Where the time of the step went: the calls since positions were first given after the last
+    /// search or traversal.
     pub fn last_step(&self) -> StepTimes {
         self.clock.times(self.comm.agreed)
     }
@@ -315,34 +317,34 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<(), Error> {
         let known = self.known(targets).and(self.known(sources)).map(drop);
         self.comm.agree(known, &mut [])?;
-        let pair = [targets.0, sources.0];
-        if active {
-            self.inactive.remove(&pair);
-        } else {
-            self.inactive.insert(pair);
-        }
+        self.active.set([targets.0, sources.0], active);
         let switched = self.switch_pairs();
         self.comm.agree(switched, &mut [])
     }
 
-    /// The set with a name, for collective calls.
+    /// Switches all pairs of sets on or off, also those of sets that are added later; see
+    /// [`nearfield::Engine::set_all_active`]. [`set_active`](Self::set_active) then switches single
+    /// ones.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short on a rank.
+    pub fn set_all_active(&mut self, active: bool) -> Result<(), Error> {
+        self.active = ActivePairs::all(active);
+        let switched = self.switch_pairs();
+        self.comm.agree(switched, &mut [])
+    }
+
+    /// A set by its id, for collective calls.
     pub(crate) fn known(&self, set: RankedSet) -> Result<&Set<T>, Refusal> {
-        let sets = self.sets.len();
-        self.sets.get(set.0).ok_or_else(|| {
-            Refusal::new(format!(
-                "there is no point set {}: the engine has {sets}",
-                set.0
-            ))
-        })
+        set.of(&self.sets)
     }
 
-    /// The set with a name, for calls of this rank alone.
+    /// A set by its id, for calls that are not collective.
     pub(crate) fn named(&self, set: RankedSet) -> Result<&Set<T>, Error> {
-        self.known(set)
-            .map_err(|refusal| Refusal::read(self.rank(), &refusal.to_bytes()))
+        self.known(set).map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// The set with a name, if it is placed.
+    /// A set by its id, if it is placed.
     pub(crate) fn placed(&self, set: RankedSet) -> Result<&Set<T>, Refusal> {
         let own = self.known(set)?;
         match &own.broken {

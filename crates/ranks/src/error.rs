@@ -1,11 +1,17 @@
-//! The one error type of ranks.
+//! The error type of ranks.
 //!
-//! There are two kinds. A *refusal* is input that one rank cannot take, or memory that it lacks:
-//! all ranks agree on it before they go on, all return the same error, and the engine is usable
-//! afterwards. A *fault* is a lost rank: it ends the work of all.
+//! There are two kinds. A *refusal* is bad input or a shortage of memory on one rank: all ranks
+//! agree on it before they continue, all return the same error, and the engine remains usable. A
+//! *fault* is a lost rank: it ends the work of all.
 //!
-//! Refusals travel between ranks as text, because the other ranks have no part of the input that
-//! the text is about.
+//! Refusals travel between ranks as text, because the other ranks do not have the input that the
+//! text is about.
+//!
+//! Inside a call a rank has a [`Failure`]: its own refusal, which the others learn of when they
+//! agree, or a fault, which every rank gets from its transport. After a failure a call still sends
+//! and receives what other ranks wait for. After a fault this takes no time, because every call of
+//! the transport returns the fault again. So a refusal may hide a later fault, and the agreement
+//! then returns the fault.
 
 use crate::transport::Fault;
 
@@ -42,9 +48,9 @@ pub enum ErrorKind {
     Refused {
         /// The rank.
         rank: usize,
-        /// The point that is at fault, if it is one.
+        /// The point that was refused, if it was a point.
         point: Option<PointOfRank>,
-        /// The fault, the numbers and the remedy.
+        /// The reason, the numbers and the remedy.
         message: String,
     },
     /// A rank is lost, and with it the engine on all ranks.
@@ -72,16 +78,16 @@ fn named(point: &Option<PointOfRank>) -> String {
 /// A refusal of this rank, before the others know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The fault and the remedy.
+    /// The reason and the remedy.
     pub(crate) message: String,
-    /// The point at fault.
+    /// The point that was refused.
     pub(crate) point: Option<PointOfRank>,
-    /// True if this rank only knows that another one refuses.
+    /// True if another rank refuses, and this one only knows that it does.
     echo: bool,
 }
 
 impl Refusal {
-    /// The refusal of a rank that has sent an empty message, as this rank knows it.
+    /// The refusal of another rank, known by its empty message.
     pub(crate) fn echo(rank: usize) -> Self {
         Self {
             message: format!("rank {rank} has refused its part"),
@@ -90,12 +96,12 @@ impl Refusal {
         }
     }
 
-    /// Whether another rank refuses, and this one only knows of it.
+    /// Returns true if another rank refuses, and this one only knows that it does.
     pub(crate) fn is_echo(&self) -> bool {
         self.echo
     }
 
-    /// A refusal that concerns no single point.
+    /// A refusal that is not about a single point.
     pub(crate) fn new(message: impl ToString) -> Self {
         Self {
             message: message.to_string(),
@@ -117,7 +123,7 @@ impl Refusal {
         }
     }
 
-    /// As an error that rank `rank` is the cause of.
+    /// The error of all ranks if rank `rank` has this refusal.
     pub(crate) fn by(self, rank: usize) -> Error {
         Error(ErrorKind::Refused {
             rank,
@@ -152,6 +158,32 @@ impl Refusal {
             }),
             message: String::from_utf8_lossy(text).into_owned(),
         })
+    }
+}
+
+/// Why this rank cannot finish its part of a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// This rank refuses, or knows that another one does.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// A rank is lost.
+    #[error(transparent)]
+    Lost(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Lost(fault)
+    }
+}
+
+impl<T> From<T> for Failure
+where
+    Refusal: From<T>,
+{
+    fn from(refusal: T) -> Self {
+        Self::Refused(refusal.into())
     }
 }
 

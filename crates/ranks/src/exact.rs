@@ -1,18 +1,18 @@
 //! Sums without rounding: the same bits in any order, on any number of ranks.
 //!
-//! The sum of floating-point numbers is a whole number of 2⁻¹⁰⁷⁴, the smallest of them. It is kept
-//! as such, in digits to the base 2³² that are wider than they need to be, so that an addition
-//! touches three of them and carries are settled once in a while (U. W. Kulisch & W. L. Miranker,
-//! "The arithmetic of the digital computer: a new approach", SIAM Review 28, 1986,
-//! <https://doi.org/10.1137/1028001>). Only [`ExactSum::value`] rounds, once.
+//! The sum of floating-point numbers is a multiple of 2⁻¹⁰⁷⁴, the smallest of them. It is kept as
+//! such, in base-2³² digits that are wider than necessary, so an addition changes three of them and
+//! carries are propagated rarely (U. W. Kulisch & W. L. Miranker, "The arithmetic of the digital
+//! computer: a new approach", SIAM Review 28, 1986, <https://doi.org/10.1137/1028001>). Only
+//! [`ExactSum::value`] rounds, once.
 //!
-//! Ranks add up digits: settled ones are below 2³², so sums of those of two million ranks are whole
-//! numbers that doubles hold.
+//! Ranks add digits: after carries are propagated they are below 2³², so doubles hold the sums of
+//! those of two million ranks exactly.
 
 /// Digits: 2,098 bits of numbers and 64 of carries.
 const DIGITS: usize = 68;
 
-/// Additions between two settlements: each adds less than 2³² to a digit.
+/// Additions between two propagations of carries: each adds less than 2³² to a digit.
 const ROOM: u32 = 1 << 30;
 
 /// A sum that does not depend on the order of its numbers.
@@ -28,7 +28,7 @@ const ROOM: u32 = 1 << 30;
 pub struct ExactSum {
     /// The lowest first, of weight 2⁻¹⁰⁷⁴.
     digits: [i64; DIGITS],
-    /// Additions until carries have to be settled.
+    /// Additions until carries have to be propagated.
     room: u32,
     /// The sum of infinities and NaNs.
     rest: f64,
@@ -45,7 +45,7 @@ impl Default for ExactSum {
 }
 
 impl ExactSum {
-    /// Numbers that [`digits`](Self::digits) returns.
+    /// Number of numbers that [`digits`](Self::digits) returns.
     pub(crate) const NUMBERS: usize = DIGITS + 1;
 
     /// Adds a number.
@@ -86,7 +86,7 @@ impl ExactSum {
         self.settle();
     }
 
-    /// Carries: all digits but the last are below 2³² and not negative then.
+    /// Propagates carries: all digits but the last are then from 0 to below 2³².
     fn settle(&mut self) {
         let mut carry = 0;
         for digit in &mut self.digits[..DIGITS - 1] {
@@ -98,7 +98,7 @@ impl ExactSum {
         self.room = ROOM;
     }
 
-    /// The settled digits and the rest, whose sums over ranks are exact.
+    /// The digits after propagation and the rest; their sums over ranks are exact.
     pub(crate) fn digits(&mut self) -> [f64; Self::NUMBERS] {
         self.settle();
         let mut numbers = [self.rest; Self::NUMBERS];
@@ -108,7 +108,7 @@ impl ExactSum {
         numbers
     }
 
-    /// The sum of added digits.
+    /// The sum with digits that were added over ranks.
     pub(crate) fn of(numbers: &[f64]) -> Self {
         let mut sum = Self::default();
         for (digit, number) in sum.digits.iter_mut().zip(numbers) {
@@ -119,7 +119,7 @@ impl ExactSum {
         sum
     }
 
-    /// The sum, rounded to the nearest number; infinite if it is larger than all numbers.
+    /// The sum, rounded to the nearest number; infinite if it overflows.
     pub fn value(&self) -> f64 {
         if self.rest != 0.0 {
             return self.rest;

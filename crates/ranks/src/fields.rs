@@ -1,4 +1,4 @@
-//! Fields of points: those of the caller, and copies of them where points are needed elsewhere.
+//! Fields of points: those of the caller, and copies where points are needed on another rank.
 
 use crate::error::Refusal;
 use nearfield::kernels::Field;
@@ -26,7 +26,7 @@ impl LocalFields {
         })
     }
 
-    /// Copies values, field by field; `each` calls its argument with the places of every point, in
+    /// Copies values field by field. `each` calls its argument with the places of every point in
     /// `fields` and here.
     pub(crate) fn copy(
         &mut self,
@@ -84,7 +84,7 @@ pub(crate) fn check(
 ) -> Result<(), Refusal> {
     if fields.iter().any(Field::is_indices) {
         return Err(Refusal::new(format!(
-            "a {whose} has no index that is the same on all ranks: give numbers of your own"
+            "{whose} have no indices that are the same on all ranks: give numbers of your own"
         )));
     }
     if let Some(field) = fields.iter().find(|field| field.len() != points) {

@@ -1,14 +1,14 @@
 //! Arrays of the caller that follow its points to other ranks.
 //!
-//! All arrays of a migration go in one message to each rank. A rank whose arrays do not fit sends
-//! empty ones, so all agree once, in the end. The caller's arrays are replaced after that.
+//! Each rank gets one message for all arrays of a migration. A rank whose arrays do not fit sends
+//! empty messages, so all agree once, at the end. Only then are the caller's arrays replaced.
 
 use crate::{
     Error, Migration, RankedEngine, Scalar,
     communicator::{Communicator, Exchange, MIGRATE},
-    error::Refusal,
-    migration::Moved,
-    transport::{Fault, Tag},
+    error::{Failure, Refusal},
+    migration::Remap,
+    transport::Tag,
 };
 use nearfield_grid::memory::{Shortage, copied, zeroed};
 
@@ -30,8 +30,8 @@ impl Migration {
         Ok(array.joined.unwrap_or_default())
     }
 
-    /// Arrays that follow the points together: one message for all of them to each rank, and one
-    /// agreement.
+    /// Lets several arrays follow the points together: with one message for all arrays to each
+    /// rank, and one agreement.
     ///
     /// ```
     /// use nearfield_ranks::{RankedEngine, transport::threads};
@@ -69,26 +69,23 @@ impl Migration {
         let comm = &mut engine.comm;
         let on = (MIGRATE, comm.begin());
         let joined = match self.make_room(arrays) {
-            Err(refusal) => {
-                comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
-            Ok(()) => match &self.moved {
+            Err(refusal) => Err(comm.refuse(on, refusal)),
+            Ok(()) => match &self.remap {
                 None => Ok(()),
-                Some(moved) => moved.exchange(comm, on, arrays)?,
+                Some(remap) => remap.exchange(comm, on, arrays),
             },
         };
         let joined = joined.and_then(|()| {
-            (arrays.iter_mut()).try_for_each(|array| Ok(array.join(self.moved.as_ref())?))
+            (arrays.iter_mut()).try_for_each(|array| Ok(array.join(self.remap.as_ref())?))
         });
         comm.agree(joined, &mut [])
     }
 
-    /// Room for what will come, if all arrays have the length of the order before.
+    /// Checks the lengths of the arrays and makes room for what will arrive.
     fn make_room(&self, arrays: &mut [&mut dyn Travels]) -> Result<(), Refusal> {
         let expected = self.before;
-        let moved = self.moved.as_ref();
-        let came = moved.map_or(0, |moved| moved.way.places.len());
+        let remap = self.remap.as_ref();
+        let came = remap.map_or(0, |remap| remap.route.places.len());
         for array in arrays {
             let found = array.len();
             if found != expected {
@@ -102,29 +99,28 @@ impl Migration {
     }
 }
 
-impl Moved {
-    /// Sends the elements of points that have left, and takes those of points that have come. The
-    /// inner error is one of this rank.
+impl Remap {
+    /// Sends the elements of points that have left, and takes those of points that have arrived.
     fn exchange(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         arrays: &mut [&mut dyn Travels],
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let width = arrays.iter().map(|array| array.width()).sum();
         let pack = |index: usize, message: &mut Vec<u8>| {
             arrays.iter().for_each(|array| array.pack(index, message));
         };
-        let packed = self.way.post(comm, on, width, pack)?;
-        let collected = self.way.collect(comm, on, width, |place, bytes| {
+        let packed = self.route.post(comm, on, width, pack);
+        let collected = self.route.collect(comm, on, width, |place, bytes| {
             let mut rest = bytes;
             for array in arrays.iter_mut() {
                 let (here, behind) = rest.split_at(array.width());
                 array.take(place, here);
                 rest = behind;
             }
-        })?;
-        Ok(packed.and(collected))
+        });
+        packed.and(collected)
     }
 }
 
@@ -165,20 +161,20 @@ impl<'a> Following<'a> {
     }
 }
 
-/// An array on its way from the order before a migration to the one after it.
+/// An array that is remapped from the order before a migration to the order after it.
 trait Travels {
     /// Number of elements.
     fn len(&self) -> usize;
     /// Bytes of an element.
     fn width(&self) -> usize;
-    /// Makes room for the elements of `came` points that come.
+    /// Makes room for the elements of `came` points that arrive.
     fn make_room(&mut self, came: usize) -> Result<(), Shortage>;
     /// Appends an element to a message.
     fn pack(&self, index: usize, message: &mut Vec<u8>);
-    /// Takes the element of a point that has come.
+    /// Takes the element of a point that has arrived.
     fn take(&mut self, place: usize, bytes: &[u8]);
     /// Makes the array in the new order.
-    fn join(&mut self, moved: Option<&Moved>) -> Result<(), Shortage>;
+    fn join(&mut self, remap: Option<&Remap>) -> Result<(), Shortage>;
 }
 
 /// An array of the caller that is replaced in the end.
@@ -187,10 +183,10 @@ trait Follows {
     fn replace(self: Box<Self>);
 }
 
-/// An array of the caller, what has come for it, and the array in the new order.
+/// An array of the caller, the elements that have arrived, and the array in the new order.
 struct Array<A, V> {
     values: A,
-    /// True if the caller's array stays as it is where nothing has moved.
+    /// True if no new array is needed when no point has moved.
     stays: bool,
     came: Vec<V>,
     joined: Option<Vec<V>>,
@@ -235,11 +231,11 @@ impl<A: std::ops::Deref<Target: AsRef<[V]>>, V: bytemuck::Pod> Travels for Array
         self.came[place] = bytemuck::pod_read_unaligned(bytes);
     }
 
-    fn join(&mut self, moved: Option<&Moved>) -> Result<(), Shortage> {
-        self.joined = match moved {
+    fn join(&mut self, remap: Option<&Remap>) -> Result<(), Shortage> {
+        self.joined = match remap {
             None if self.stays => None,
             None => Some(copied(self.elements(), "an array of points")?),
-            Some(moved) => Some(moved.join(self.elements(), &self.came)?),
+            Some(remap) => Some(remap.join(self.elements(), &self.came)?),
         };
         Ok(())
     }

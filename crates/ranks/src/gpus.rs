@@ -1,12 +1,12 @@
 //! Which GPU a rank takes if it is asked for one without a number.
 //!
 //! Ranks that see the same GPUs of the same machine take them in turn, by the order of the ranks:
-//! with two GPUs ranks 0 and 2 share the first and ranks 1 and 3 the second. A batch system that
-//! shows every rank a GPU of its own has decided already, and each takes the first that it sees.
+//! with two GPUs, ranks 0 and 2 share the first, and ranks 1 and 3 the second. If a batch system
+//! shows every rank a GPU of its own, each takes the first that it sees.
 //!
-//! Ranks with [`Device::Auto`] do so too. They start no driver before it is worth it, so they do
-//! not know yet which GPUs they see: they count the ranks of their machine only, and the engine
-//! counts that number around the GPUs that it finds.
+//! Ranks with [`Device::Auto`] do so too. They start no driver until steps are large enough, so
+//! they do not know yet which GPUs they see: they only count the ranks of their machine, and the
+//! engine takes that number modulo the number of GPUs it finds.
 
 use crate::transport::{Fault, Transport};
 use nearfield::Device;
@@ -15,7 +15,7 @@ use std::fs;
 /// The number of the GPU for this rank; `None` unless it is `wanted` here. Collective, also for
 /// ranks that want none.
 ///
-/// It is 0 where no GPU is to be seen, which building an engine then refuses with the reason.
+/// It is 0 if the rank sees no GPU; building an engine then fails and gives the reason.
 ///
 /// # Errors
 /// A fault of any rank.
@@ -29,8 +29,7 @@ pub fn in_turn<T: Transport + ?Sized>(
     Ok(turn(&views.collect::<Vec<_>>(), transport.rank()))
 }
 
-/// The machine of a rank, a line, and the GPUs that it sees there, a line each; empty if it wants
-/// none.
+/// The machine of a rank and the GPUs that it sees there, one per line; empty if it wants none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct View(String);
 
@@ -49,20 +48,19 @@ impl View {
     }
 }
 
-/// That of this process.
+/// The view of this process.
 fn view() -> View {
     View::of(&machine(), &Device::visible_gpus().unwrap_or_default())
 }
 
-/// The name of the machine. It is the kernel's, so that containers of one machine are on one
-/// machine.
+/// The name of the machine. It is the kernel's boot id, which all containers of a machine share.
 fn machine() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
-/// The turn of this rank among those of its machine that take a GPU by [`Device::Auto`], as `auto`
-/// says of this one. Collective.
+/// The turn of this rank among those of its machine with [`Device::Auto`]; `auto` says whether this
+/// rank has it. Collective.
 ///
 /// # Errors
 /// A fault of any rank.

@@ -1,41 +1,40 @@
-//! Halos of points whose callers own them: posted, and received when they are needed.
+//! Halos of points whose callers own them: sent, and received when they are needed.
 
 use crate::{
-    communicator::{Communicator, Exchange},
-    error::Refusal,
+    communicator::{Communicator, Exchange, Untaken},
+    error::Failure,
+    halo_message::{HEAD, Pending, SentIds, WHAT, pack, unpack},
     points::Arrived,
     routes::to,
     scalar::Scalar,
     set::Set,
-    told::{HEAD, Pending, Told, WHAT, pack, unpack},
-    transport::Fault,
 };
 use nearfield_grid::memory::make_room_for_one;
 
 impl<T: Scalar> Set<T> {
-    /// Whether this rank has the halo of the last exchange.
+    /// Returns true if this rank has the halo of the last exchange.
     pub(crate) fn knows_halo(&self) -> bool {
-        let Told { posted, taken, .. } = &self.told;
+        let SentIds { posted, taken, .. } = &self.sent_ids;
         posted.is_some() && posted == taken && self.pending.is_none() && self.broken.is_none()
     }
 
-    /// Posts the halo of the caller's points, which this rank owns, by `routes.halo`. `changes` is
-    /// true if all ranks have the halo before. The inner error is a shortage of memory, which the
-    /// partners are told of.
+    /// Sends the halo of the caller's points, which this rank owns, along `routes.halo`. `changes`
+    /// is true if all ranks have the previous halo. A partner is told if memory is short for its
+    /// message.
     pub(crate) fn post_halo(
         &mut self,
         comm: &mut Communicator,
         changes: bool,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (exchange, radii) = (comm.begin(), self.has_radii);
         self.pending = (comm.ranks() > 1).then_some(Pending {
             exchange,
             radii,
             changes,
         });
-        let before = std::mem::take(&mut self.told).ids;
-        self.told.posted = Some(exchange);
-        let (told, sends, home) = (&mut self.told, &self.routes.halo.sends, &self.home);
+        let before = std::mem::take(&mut self.sent_ids).ids;
+        self.sent_ids.posted = Some(exchange);
+        let (sent_ids, sends, home) = (&mut self.sent_ids, &self.routes.halo.sends, &self.home);
         self.links.post_each(comm, exchange, |partner| {
             let known = before.binary_search_by_key(&partner, |(rank, _)| *rank);
             let known = match known {
@@ -47,11 +46,11 @@ impl<T: Scalar> Set<T> {
                 Ok((message, ids)) => (Ok(message), ids),
                 Err(shortage) => (Err(shortage.into()), Vec::new()),
             };
-            if make_room_for_one(&mut told.ids, WHAT).is_ok() {
-                told.ids.push((partner, ids));
+            if make_room_for_one(&mut sent_ids.ids, WHAT).is_ok() {
+                sent_ids.ids.push((partner, ids));
             } else {
                 // The next message has all ids.
-                told.posted = None;
+                sent_ids.posted = None;
             }
             packed
         })
@@ -62,11 +61,11 @@ impl<T: Scalar> Set<T> {
         &self,
         comm: &mut Communicator,
         pending: Pending,
-    ) -> Result<Arrived<T>, Fault> {
+    ) -> Result<Arrived<T>, Failure> {
         let mut arrived = Arrived::default();
         let before = &self.routes.halo;
         let mut same = pending.changes;
-        let received = (self.links).receive_each(comm, pending.exchange, |partner, message| {
+        (self.links).receive_each(comm, pending.exchange, |partner, message| {
             let (mut first, mut known) = (0, 0);
             for source in before.sources.iter().filter(|_| pending.changes) {
                 if source.rank == partner {
@@ -77,27 +76,22 @@ impl<T: Scalar> Set<T> {
             }
             let id = |at: usize| self.halo.ids[before.places[first + at] as usize];
             let unpacked = unpack(&mut arrived, message, pending, (known, id));
-            Ok(match unpacked.ok_or(HEAD)? {
-                Ok((points, unchanged)) => {
-                    same &= unchanged;
-                    arrived.came(partner, points);
-                    Ok(())
-                }
-                Err(shortage) => Err(shortage.into()),
-            })
+            let (points, unchanged) = unpacked.ok_or(Untaken::Length { least: HEAD })??;
+            same &= unchanged;
+            arrived.came(partner, points);
+            Ok(())
         })?;
-        arrived.refused = received.err();
-        arrived.same = same && arrived.sources == before.sources && arrived.refused.is_none();
+        arrived.same = same && arrived.sources == before.sources;
         Ok(arrived)
     }
 
-    /// Notes that the halo of an exchange was taken.
+    /// Notes that this rank has the halo of an exchange.
     pub(crate) fn halo_taken(&mut self, exchange: Exchange) {
-        self.told.taken = Some(exchange);
+        self.sent_ids.taken = Some(exchange);
     }
 
-    /// Forgets what was told: other points travel by other ways.
-    pub(crate) fn forget_told(&mut self) {
-        (self.told, self.pending) = (Told::default(), None);
+    /// Forgets the ids that were sent, because other points travel along other routes.
+    pub(crate) fn forget_sent_ids(&mut self) {
+        (self.sent_ids, self.pending) = (SentIds::default(), None);
     }
 }

@@ -1,15 +1,15 @@
-//! Global ids: given or made, and each once among all ranks.
+//! Global ids: given or numbered, and checked to be unique among all ranks.
 
 use crate::{
     Error, ErrorKind, RankedEngine, Scalar,
     communicator::{Communicator, Item},
-    error::Refusal,
+    error::{Failure, Refusal},
     points::Points,
 };
 use nearfield_grid::memory::{collected, copied};
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The caller's points, numbered if there are no `ids`.
+    /// The caller's points, numbered without `ids`.
     pub(crate) fn home(
         &mut self,
         positions: &[[T; 3]],
@@ -25,8 +25,8 @@ impl<T: Scalar> RankedEngine<T> {
     }
 }
 
-/// The ids of the caller's points, numbered rank after rank if there are no `ids`; and `with`, if
-/// no rank refuses its own. Collective.
+/// The ids of the caller's points, numbered rank after rank without `ids`; and `with`, unless a
+/// rank refuses. Collective.
 pub(crate) fn ids_of<R>(
     comm: &mut Communicator,
     points: usize,
@@ -66,8 +66,7 @@ pub(crate) fn ids_of<R>(
     Ok(own)
 }
 
-/// Refuses ids that stand twice, on this rank or on two. Every id is looked up by the rank that its
-/// remainder names.
+/// Refuses ids that two points have, on one rank or on two. Rank `id % ranks` checks an id.
 fn check(comm: &mut Communicator, ids: &[u64]) -> Result<(), Error> {
     let (from, ranks) = (comm.rank() as u32, comm.ranks() as u64);
     let checker = |id: &u64| Item {
@@ -77,16 +76,15 @@ fn check(comm: &mut Communicator, ids: &[u64]) -> Result<(), Error> {
     };
     let items = collected(ids.iter().map(checker), "ids that are looked up");
     let items = comm.agree(items.map_err(Refusal::from), &mut [])?;
-    let (mut found, short) = comm.bring_around(items)?;
-    found.sort_unstable_by_key(|item| (item.value, item.from));
-    let twice = found.windows(2).find(|pair| pair[0].value == pair[1].value);
-    let checked = match (short, twice) {
-        (Some(shortage), _) => Err(shortage.into()),
-        (None, None) => Ok(()),
-        (None, Some(pair)) => Err(Refusal::new(format!(
-            "two points have the id {}, given by the ranks {} and {}",
-            pair[0].value, pair[0].from, pair[1].from
-        ))),
-    };
+    let checked = comm.bring_around(items).and_then(|mut found| {
+        found.sort_unstable_by_key(|item| (item.value, item.from));
+        match found.windows(2).find(|pair| pair[0].value == pair[1].value) {
+            None => Ok(()),
+            Some(pair) => Err(Failure::from(Refusal::new(format!(
+                "two points have the id {}, given by the ranks {} and {}",
+                pair[0].value, pair[0].from, pair[1].from
+            )))),
+        }
+    });
     comm.agree(checked, &mut [])
 }

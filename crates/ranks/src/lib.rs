@@ -2,9 +2,9 @@
 //! bit for bit, on any number of them.
 //!
 //! A rank is a thread or a process with points of its own and an engine of its own. Space is
-//! divided among the ranks; a rank owns the points in its part, and sees those of others that are
-//! within the radius, its *halo*. Points may be given by any rank. Results are always in the order
-//! in which this rank gave its points.
+//! divided among the ranks; a rank owns the points in its part, and has copies of other ranks'
+//! points within the radius, its *halo* (ghosts). Any rank may give any points. Results are always
+//! in the order in which this rank gave its points.
 //!
 //! ```
 //! use nearfield::kernels::SphDensity;
@@ -35,8 +35,8 @@
 //!
 //! A solver keeps its arrays where the points are owned: [`RankedEngine::migrate`] takes new
 //! positions and moves points that have left, [`Migration::bring`] moves the other arrays, and
-//! fields of [`RankedEngine::traverse`] then travel to halos only. A program that does not migrate
-//! calls [`RankedEngine::update`]; everything travels as far as it must.
+//! fields of [`RankedEngine::traverse`] then travel only to halos. A program that does not migrate
+//! calls [`RankedEngine::update`]; positions, fields and results then travel at every step.
 //!
 //! # What is exact
 //!
@@ -46,12 +46,13 @@
 //!
 //! # Errors
 //!
-//! Bad input on one rank is the same [`Error`] on all ranks and names rank and point. A rank that
-//! panics or leaves is a [fault](ErrorKind::Fault) on every rank. No call hangs, and none has a
+//! Bad input on one rank is the same [`Error`] on all ranks, which names rank and point. If a rank
+//! panics or leaves, every rank returns a [fault](ErrorKind::Fault). No call hangs, and none has a
 //! time limit.
 
 mod balance;
 mod builder;
+mod cell_classes;
 mod collective;
 mod communicator;
 mod complete;
@@ -60,6 +61,7 @@ mod cut;
 #[cfg(feature = "dam-break")]
 pub mod dam_break;
 pub mod device;
+mod division;
 mod domains;
 mod engine;
 mod error;
@@ -68,6 +70,7 @@ mod fields;
 mod follow;
 pub mod gpus;
 mod halo;
+mod halo_message;
 mod ids;
 mod lists;
 mod migration;
@@ -78,10 +81,8 @@ mod points;
 mod query;
 mod routes;
 mod scalar;
-mod seen;
 mod set;
 mod times;
-mod told;
 pub mod transport;
 mod traverse;
 

@@ -1,16 +1,19 @@
 //! Lists and counts of neighbours.
 //!
-//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
-//! the border, of the halo. Either ascends by global id, and so do both merged, on any number of
-//! ranks.
+//! The neighbours of a point are in two lists: those among the points that its rank owns, and, for
+//! a point at the border, those in the halo. Both lists ascend by global id, and so does their
+//! merge, on any number of ranks.
 //!
-//! In half lists a pair of one set stands in the list of the point with the smaller id. Among owned
-//! points the engine sees to it; in the list of the halo, which ascends too, it is the end behind
-//! the point's own id.
+//! In half lists a pair of one set is in the list of the point with the smaller id. Among owned
+//! points the engine ensures this. The list of the halo is cut: only its end, behind the point's
+//! own id, counts.
 
 use crate::{
-    Error, RankedEngine, RankedSet, Scalar, communicator::Communicator, error::Refusal,
-    routes::Way, set::Set, transport::Fault,
+    Error, RankedEngine, RankedSet, Scalar,
+    communicator::Communicator,
+    error::{Failure, Refusal},
+    routes::Route,
+    set::Set,
 };
 use nearfield::{ListKind, NeighborLists};
 use nearfield_grid::memory::{filled, make_room};
@@ -28,9 +31,9 @@ pub struct RankedLists<'a> {
     halo: Option<&'a NeighborLists>,
     /// The targets at the border, ascending.
     border: &'a [u32],
-    /// Of targets, sources and the halo of the sources.
+    /// Ids of targets, of sources and of the halo of the sources.
     ids: [&'a [u64]; 3],
-    /// Whether the halo's part of a list ends at the point's own id.
+    /// True for half lists, of whose halo part only the ids above the point's own count.
     half: bool,
 }
 
@@ -99,7 +102,7 @@ impl<'a> RankedLists<'a> {
     }
 }
 
-/// Ids of two ascending lists in ascending order; each has a list and the ids of all its points.
+/// The ids of two ascending lists in ascending order; each list has the ids of its points.
 struct Merged<'a>([(&'a [u32], &'a [u64]); 2]);
 
 impl Iterator for Merged<'_> {
@@ -146,36 +149,29 @@ impl IdLists {
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Writes the lists of all active pairs of sets that are out of date. Those among owned points
-    /// are written while halos are under way.
+    /// Updates the lists of all active pairs of sets that are out of date. Lists among owned points
+    /// are computed while halos are under way.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if memory is short on one, or
     /// a set has no positions or radii.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.restore()?;
-        let found = self.find_locally()?;
+        let found = self.find_locally();
         self.comm.agree(found, &mut [])
     }
 
-    /// Writes lists, without agreeing; the inner error is one of this rank.
-    pub(crate) fn find_locally(&mut self) -> Result<Result<(), Refusal>, Fault> {
-        let placed = (0..self.sets.len()).try_for_each(|set| self.placed(RankedSet(set)).map(drop));
-        let owned = placed.and_then(|()| {
-            self.switch_pairs()?;
-            Ok(self.clock.interior(|| self.engine.find_neighbors())?)
-        });
-        if owned.is_err() {
-            return Ok(owned);
-        }
-        let settled = self.settle()?;
-        Ok(settled.and_then(|()| {
-            self.switch_pairs()?;
-            let begin = Instant::now();
-            self.engine.find_neighbors()?;
-            self.clock.border(begin.elapsed());
-            Ok(())
-        }))
+    /// Writes lists, without agreeing.
+    pub(crate) fn find_locally(&mut self) -> Result<(), Failure> {
+        (0..self.sets.len()).try_for_each(|set| self.placed(RankedSet(set)).map(drop))?;
+        self.switch_pairs()?;
+        self.clock.interior(|| self.engine.find_neighbors())?;
+        self.settle()?;
+        self.switch_pairs()?;
+        let begin = Instant::now();
+        self.engine.find_neighbors()?;
+        self.clock.border(begin.elapsed());
+        Ok(())
     }
 
     /// The lists of the points of `targets` that this rank owns; costs nothing. Not collective.
@@ -194,7 +190,7 @@ impl<T: Scalar> RankedEngine<T> {
 
     fn lists(&self, targets: RankedSet, sources: RankedSet) -> Result<RankedLists<'_>, Refusal> {
         let (of, among) = (self.placed(targets)?, self.placed(sources)?);
-        if self.inactive.contains(&[targets.0, sources.0]) {
+        if !self.active.has([targets.0, sources.0]) {
             return Err(Refusal::new(format!(
                 "point set {} does not search set {}: switch the pair on with set_active",
                 targets.0, sources.0
@@ -226,46 +222,31 @@ impl<T: Scalar> RankedEngine<T> {
     ) -> Result<IdLists, Error> {
         let checked = self.lists(targets, sources).map(drop);
         self.comm.agree(checked, &mut [])?;
-        let arrived = match &self.sets[targets.0].routes.owned {
-            None => self.lists(targets, sources).and_then(|lists| {
-                let mut arrived = Spans::with_room(lists.len())?;
-                for k in 0..lists.len() {
-                    arrived.put(k, lists.ids_of(k))?;
-                }
-                Ok(arrived)
-            }),
-            Some(_) => self.send_lists(targets, sources)?,
-        };
-        let written = arrived.and_then(Spans::in_order);
+        let mut lists = self.owned_by_id(targets, sources).map_err(Failure::from);
+        if let Some(route) = &self.sets[targets.0].routes.owned {
+            // Callers that do not own their points get the lists from owners.
+            let room = Spans::with_room(self.sets[targets.0].home.len());
+            let packed = lists.and_then(|lists| Ok((lists, room?)));
+            let (owned, mut arrived) = self.comm.agree(packed, &mut [])?;
+            let brought = arrived.bring(&mut self.comm, route, &owned);
+            lists = brought.map(|()| arrived);
+        }
+        let written = lists.and_then(|lists| Ok(lists.in_order()?));
         self.comm.agree(written, &mut [])
     }
 
-    /// Brings lists to callers that do not own their points.
-    fn send_lists(
-        &mut self,
-        targets: RankedSet,
-        sources: RankedSet,
-    ) -> Result<Result<Spans, Refusal>, Error> {
-        let lists = self.lists(targets, sources);
-        let room = Spans::with_room(self.sets[targets.0].home.len());
-        // Owned sets are borrowed from the engine, so the lists are written first.
-        let packed = lists.and_then(|lists| {
-            let mut written = Spans::with_room(lists.len())?;
-            for k in 0..lists.len() {
-                written.put(k, lists.ids_of(k))?;
-            }
-            Ok((written, room?))
-        });
-        let (written, mut arrived) = self.comm.agree(packed, &mut [])?;
-        let Some(way) = &self.sets[targets.0].routes.owned else {
-            return Ok(Ok(arrived));
-        };
-        let put = arrived.bring(&mut self.comm, way, &written)?;
-        Ok(put.map(|()| arrived))
+    /// The lists of the points of `targets` that this rank owns, with global ids.
+    fn owned_by_id(&self, targets: RankedSet, sources: RankedSet) -> Result<Spans, Refusal> {
+        let lists = self.lists(targets, sources)?;
+        let mut written = Spans::with_room(lists.len())?;
+        for k in 0..lists.len() {
+            written.put(k, lists.ids_of(k))?;
+        }
+        Ok(written)
     }
 
     /// Number of neighbours in `sources` of every point of `targets` that this rank gave, in the
-    /// caller's order. Half lists do not matter here.
+    /// caller's order. These are full counts, also with half lists.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused), as
@@ -276,7 +257,7 @@ impl<T: Scalar> RankedEngine<T> {
         sources: RankedSet,
     ) -> Result<Vec<u32>, Error> {
         self.restore()?;
-        let mut counted = || {
+        let mut counted = || -> Result<_, Failure> {
             let (of, among) = (self.placed(targets)?, self.placed(sources)?);
             let room = filled(of.home.len(), 0, "counts of neighbours")?;
             let (owned, sources) = (of.names.owned, among.names.owned);
@@ -287,7 +268,7 @@ impl<T: Scalar> RankedEngine<T> {
             Ok((counts?, room))
         };
         let counted = counted();
-        let settled = self.settle()?;
+        let settled = self.settle();
         let counted = counted.and_then(|(mut owned, room)| {
             settled?;
             let (of, among) = (&self.sets[targets.0], &self.sets[sources.0]);
@@ -304,7 +285,7 @@ impl<T: Scalar> RankedEngine<T> {
         });
         let (local, mut counts) = self.comm.agree(counted, &mut [])?;
         let of: &Set<T> = &self.sets[targets.0];
-        let Some(way) = &of.routes.owned else {
+        let Some(route) = &of.routes.owned else {
             return Ok(local);
         };
         let (comm, width) = (&mut self.comm, size_of::<u32>());
@@ -312,22 +293,22 @@ impl<T: Scalar> RankedEngine<T> {
         let pack = |place: usize, message: &mut Vec<u8>| {
             message.extend_from_slice(&local[place].to_ne_bytes());
         };
-        let packed = way.post_back(comm, exchange, |_| width, pack)?;
-        way.own(comm.rank(), |index, place| {
+        let packed = route.post_back(comm, exchange, |_| width, pack);
+        route.own(comm.rank(), |index, place| {
             counts[index] = local[place];
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             counts[index] = u32::from_ne_bytes(*rest.first_chunk()?);
             Some(width)
-        })?;
+        });
         comm.agree(packed.and(collected), &mut [])?;
         Ok(counts)
     }
 }
 
-/// Lists that have come owner after owner.
+/// Lists in the order of their arrival, owner after owner.
 pub(crate) struct Spans {
-    /// By point of the caller: where its list is.
+    /// The place of each list, by point of the caller.
     spans: Vec<std::ops::Range<usize>>,
     ids: Vec<u64>,
 }
@@ -363,28 +344,27 @@ impl Spans {
         &self.ids[self.spans[index].clone()]
     }
 
-    /// Brings lists back to the ranks that asked for them, by the way of the questions. The inner
-    /// error is one of this rank.
+    /// Brings lists back to the ranks that asked for them, along the route of the questions.
     pub(crate) fn bring(
         &mut self,
         comm: &mut Communicator,
-        way: &Way,
+        route: &Route,
         lists: &Self,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let exchange = comm.begin();
         let bytes = |place: usize| size_of::<u64>() * (1 + lists.of(place).len());
-        let packed = way.post_back(comm, exchange, bytes, |place, message| {
+        let packed = route.post_back(comm, exchange, bytes, |place, message| {
             let list = lists.of(place);
             message.extend_from_slice(&(list.len() as u64).to_ne_bytes());
             message.extend_from_slice(bytemuck::cast_slice(list));
-        })?;
+        });
         let mut put = Ok(());
-        way.own(comm.rank(), |index, place| {
+        route.own(comm.rank(), |index, place| {
             if put.is_ok() {
                 put = self.put(index, lists.of(place).iter().copied());
             }
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.as_chunks();
             let (count, ids) = numbers.split_first()?;
             let count = u64::from_ne_bytes(*count) as usize;
@@ -393,8 +373,8 @@ impl Spans {
                 put = self.put(index, ids);
             }
             Some(8 + 8 * count)
-        })?;
-        Ok(packed.and(put).and(collected))
+        });
+        packed.and(put.map_err(Failure::from)).and(collected)
     }
 
     /// All lists in the order of the points.

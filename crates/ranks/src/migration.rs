@@ -1,16 +1,17 @@
 //! Points that change their rank.
 //!
-//! Only points that leave are in messages. Points that stay are merged by id with those that come,
-//! in runs that stay together, so a step in which few points leave copies arrays in large pieces.
-//! The plan outlives the set's own routes, so any number of arrays can [follow](crate::follow).
+//! Only points that leave are sent. Points that stay are merged by id with those that arrive, in
+//! runs of consecutive points, so a step in which few points leave copies arrays in large pieces.
+//! The remap outlives the routes of the set, so any number of arrays can [follow](crate::follow)
+//! it.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
-    error::Refusal,
-    plan::{Accepted, How, Plan},
+    cell_classes::Special,
+    error::{Failure, Refusal},
+    plan::{Accepted, Placement, Plan},
     points::{self, Arrived, Points, order_by_id},
-    routes::{Departures, Way},
-    seen::Special,
+    routes::{Destinations, Route},
 };
 use nearfield_grid::{
     Bounds,
@@ -18,23 +19,24 @@ use nearfield_grid::{
 };
 use std::ops::Range;
 
-/// The way that the points of a set took, made by [`RankedEngine::migrate`].
+/// How the points of a set have moved between ranks, from [`RankedEngine::migrate`].
 #[derive(Debug, Clone)]
-#[must_use = "arrays beside the positions are in their old order until they are brought along"]
+#[must_use = "other arrays than the positions stay in the old order until they are brought along"]
 pub struct Migration {
-    /// Points of the caller before.
+    /// Number of the caller's points before.
     pub(crate) before: usize,
-    /// None if every point, of all ranks, is where it was.
-    pub(crate) moved: Option<Moved>,
+    /// `None` if no point of any rank has moved.
+    pub(crate) remap: Option<Remap>,
 }
 
-/// The new order, and where it comes from.
+/// The permutation from the order before a migration to the order after it, with the points that
+/// were sent and received.
 #[derive(Debug, Clone)]
-pub(crate) struct Moved {
-    /// Points that have left, and those that have come, in the order of their coming.
-    pub(crate) way: Way,
+pub(crate) struct Remap {
+    /// Points that have left, and those that have arrived, in the order of arrival.
+    pub(crate) route: Route,
     pieces: Vec<Piece>,
-    /// Points of the caller now.
+    /// Number of the caller's points now.
     now: usize,
 }
 
@@ -43,27 +45,27 @@ pub(crate) struct Moved {
 enum Piece {
     /// Points that stay, by their places before.
     Stay(Range<u32>),
-    /// A point that has come.
+    /// A point that has arrived.
     Came(u32),
 }
 
 /// The purpose of the memory, for messages.
 const WHAT: &str = "the order after a migration";
 
-/// The points with `ids`, less those that leave, merged with those that come, by ascending id.
+/// The points with `ids` without those that leave, merged with those that arrive, by ascending id.
 fn merged(
     ids: &[u64],
     ascending: bool,
-    departures: &Departures,
+    destinations: &Destinations,
     came: &[u64],
 ) -> Result<Vec<Piece>, Shortage> {
-    let left = departures
+    let left = destinations
         .leaving
         .iter()
         .map(|send| send.indices.len())
         .sum();
     let mut gone: Vec<u32> = with_room(left, WHAT)?;
-    departures
+    destinations
         .leaving
         .iter()
         .for_each(|send| gone.extend_from_slice(&send.indices));
@@ -105,7 +107,7 @@ fn merged(
     Ok(pieces.0)
 }
 
-/// Pieces in the making.
+/// Pieces being collected.
 struct Pieces(Vec<Piece>);
 
 impl Pieces {
@@ -115,7 +117,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Points that stay, joined with those before if they follow on them.
+    /// Appends points that stay, joined with the last piece if they follow it directly.
     fn stay(&mut self, range: Range<u32>) -> Result<(), Shortage> {
         match self.0.last_mut() {
             _ if range.is_empty() => Ok(()),
@@ -128,8 +130,8 @@ impl Pieces {
     }
 }
 
-impl Moved {
-    /// An array in the new order, of the one before and of the values that have come.
+impl Remap {
+    /// An array in the new order, from the array in the old order and the values that have arrived.
     pub(crate) fn join<V: Copy>(&self, values: &[V], came: &[V]) -> Result<Vec<V>, Shortage> {
         let mut joined = with_room(self.now, "an array of points that have moved")?;
         for piece in &self.pieces {
@@ -143,8 +145,8 @@ impl Moved {
         Ok(joined)
     }
 
-    /// Points outside of the interior in the new order: `stay` by their places before, `came` by
-    /// the order of their coming.
+    /// The points outside the interior in the new order: `stay` are those by their old places,
+    /// `came` those by the order of arrival.
     fn specials(&self, stay: &[Special], came: &[Special]) -> Result<Vec<Special>, Shortage> {
         let mut specials = Vec::new();
         let mut index = 0;
@@ -176,12 +178,11 @@ impl Moved {
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Gives the points of a set new positions and makes the owner of every point its caller: from
-    /// now on the caller's order on this rank is that of the points it owns, by ascending id
-    /// ([`ids`](Self::ids)). [`Migration::bring`] takes arrays of the caller along.
+    /// Gives the points of a set new positions and moves every point to its owner: from now on the
+    /// caller's order on this rank is that of the points it owns, by ascending id
+    /// ([`ids`](Self::ids)). [`Migration::bring`] moves the caller's arrays.
     ///
-    /// Where most points are on the rank that owns them, messages go between neighbouring ranks
-    /// only.
+    /// If most points are on their owners already, only neighbouring ranks exchange messages.
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -195,87 +196,81 @@ impl<T: Scalar> RankedEngine<T> {
             }
         };
         let before = self.sets[at].home.len();
-        let moved = match plan.how {
-            How::Home { changes } => {
-                self.send_home(at, plan.departures, changes)?;
+        let remap = match plan.placement {
+            Placement::Away => {
+                let remap = self.move_home(at, plan);
+                // The engine may have other positions than the caller's arrays.
+                remap.inspect_err(|error| self.sets[at].broken = Some(error.to_string()))?
+            }
+            home => {
+                self.send_home(at, plan.destinations, home)?;
                 None
             }
-            How::Abroad => {
-                let moved = self.move_home(at, plan);
-                // The engine may have other positions than the caller's arrays.
-                moved.inspect_err(|error| self.sets[at].broken = Some(error.to_string()))?
-            }
         };
-        Ok(Migration { before, moved })
+        Ok(Migration { before, remap })
     }
 
-    /// Where the points of a set have to go after domains were cut.
+    /// Plans again after domains were cut.
     fn plan_again(&mut self, at: usize) -> Result<Plan, Error> {
         let positions = std::mem::take(&mut self.sets[at].home.positions);
         let plan = self.plan_of(at, &positions);
         self.sets[at].home.positions = positions;
-        let set = &mut self.sets[at];
-        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
-        let mut how = How::said(home, set.knows_halo());
-        let to = |plan: &Plan| plan.departures.ranks();
-        let mut plan = set.links.agree(&mut self.comm, plan, to, &mut how)?;
-        plan.how = How::of(how);
+        let mut all = [self.placement(at, &plan).number()];
+        let to = |plan: &Plan| plan.destinations.ranks();
+        let links = &mut self.sets[at].links;
+        let mut plan = links.agree(&mut self.comm, plan, to, &mut all)?;
+        plan.placement = Placement::smallest(all[0]);
         Ok(plan)
     }
 
-    /// Makes owners the callers of a set's points where some have others, and sends halos.
-    fn move_home(&mut self, at: usize, plan: Plan) -> Result<Option<Moved>, Error> {
+    /// Moves the points of a set to their owners, and sends halos.
+    fn move_home(&mut self, at: usize, plan: Plan) -> Result<Option<Remap>, Error> {
         let Plan {
             special,
-            mut departures,
+            mut destinations,
             ..
         } = plan;
-        departures.seen.clear();
+        destinations.ghosts.clear();
         let (own, exchange) = (&self.sets[at], self.comm.begin());
         let (links, radii) = (&own.links, own.has_radii);
-        let leaving = (&departures, radii);
-        let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving)?;
-        let [came, _] = points::receive(&mut self.comm, exchange, links, radii)?;
-        let merged = packed.and_then(|()| self.merge(at, departures, came, &special));
+        let leaving = (&destinations, radii);
+        let packed = points::post(&mut self.comm, exchange, links, &own.home, leaving);
+        let came = points::receive(&mut self.comm, exchange, links, radii);
         let rank = self.rank();
-        let found = merged.and_then(|merged| {
-            let departures = Departures::new(&merged.special, &self.seen, rank)?;
-            Ok((merged, departures))
+        let found = packed.and(came).and_then(|[came, _]| {
+            let merged = self.merge(at, destinations, came, &special)?;
+            let destinations =
+                Destinations::new(&merged.special, &self.division.cell_classes, rank)?;
+            Ok::<_, Failure>((merged, destinations))
         });
         let own = &mut self.sets[at];
         if std::mem::take(&mut own.fresh) {
             own.links.renew();
         }
-        let to = |(_, departures): &(Merged<T>, Departures)| departures.ranks();
-        let mut how = How::said(true, own.knows_halo());
-        let found = own.links.agree(&mut self.comm, found, to, &mut how)?;
-        let (merged, departures) = found;
+        let to = |(_, destinations): &(Merged<T>, Destinations)| destinations.ranks();
+        let mut all = [Placement::new(true, own.knows_halo()).number()];
+        let found = own.links.agree(&mut self.comm, found, to, &mut all)?;
+        let (merged, destinations) = found;
         (own.home, own.ascending) = (merged.home, true);
         own.own_bounds = own.own_bounds.union(&merged.bounds);
-        self.send_home(at, departures, how[1] == 1.0)?;
-        Ok(Some(merged.moved))
+        self.send_home(at, destinations, Placement::smallest(all[0]))?;
+        Ok(Some(merged.remap))
     }
 
-    /// The outcome of a migration.
+    /// Merges points that have arrived with those that stay.
     fn merge(
         &mut self,
         at: usize,
-        departures: Departures,
+        destinations: Destinations,
         came: Arrived<T>,
         special: &[Special],
     ) -> Result<Merged<T>, Refusal> {
         let Arrived {
-            points,
-            sources,
-            refused,
-            ..
+            points, sources, ..
         } = came;
-        if let Some(refusal) = refused {
-            return Err(refusal);
-        }
         let (home, ascending) = (&self.sets[at].home, self.sets[at].ascending);
-        let pieces = merged(&home.ids, ascending, &departures, &points.ids)?;
-        let left: usize = departures
+        let pieces = merged(&home.ids, ascending, &destinations, &points.ids)?;
+        let left: usize = destinations
             .leaving
             .iter()
             .map(|send| send.indices.len())
@@ -284,35 +279,36 @@ impl<T: Scalar> RankedEngine<T> {
         let mut places = Vec::new();
         make_room(&mut places, points.len(), WHAT)?;
         places.extend(0..points.len() as u32);
-        let way = Way {
-            sends: departures.leaving,
+        let route = Route {
+            sends: destinations.leaving,
             sources,
             places,
         };
-        let moved = Moved { way, pieces, now };
+        let remap = Remap { route, pieces, now };
         let home = Points {
-            ids: moved.join(&home.ids, &points.ids)?,
-            positions: moved.join(&home.positions, &points.positions)?,
+            ids: remap.join(&home.ids, &points.ids)?,
+            positions: remap.join(&home.positions, &points.positions)?,
             radii: if home.radii.is_empty() && points.radii.is_empty() {
                 Vec::new()
             } else {
-                moved.join(&home.radii, &points.radii)?
+                remap.join(&home.radii, &points.radii)?
             },
         };
         if let Some(twice) = home.ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Refusal::new(format!("two points have the id {}", twice[0])));
         }
-        let bounds = Bounds::of(T::positions(&points.positions), &self.domain);
-        let came = match &self.domains {
-            Some(domains) if self.comm.ranks() > 1 => {
-                self.seen.classify(domains, &points.positions)?
-            }
+        let bounds = Bounds::of(T::positions(&points.positions), &self.division.domain);
+        let came = match &self.division.domains {
+            Some(domains) if self.comm.ranks() > 1 => self
+                .division
+                .cell_classes
+                .classify(domains, &points.positions)?,
             _ => Vec::new(),
         };
         Ok(Merged {
-            special: moved.specials(special, &came)?,
+            special: remap.specials(special, &came)?,
             bounds: bounds.map_err(Refusal::new)?,
-            moved,
+            remap,
             home,
         })
     }
@@ -320,12 +316,12 @@ impl<T: Scalar> RankedEngine<T> {
 
 /// The outcome of a migration.
 struct Merged<T> {
-    /// The way of the points.
-    moved: Moved,
+    /// How points have moved.
+    remap: Remap,
     /// The points after it.
     home: Points<T>,
-    /// Those of them that are not inside this rank's domain.
+    /// Those of them outside the interior of this rank.
     special: Vec<Special>,
-    /// The extent of those that have come.
+    /// The extent of those that have arrived.
     bounds: Bounds,
 }

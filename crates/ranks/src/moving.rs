@@ -1,29 +1,29 @@
-//! Domains that move: by the work that is predicted, and by times that were measured.
+//! Domains that move: by predicted work, and by measured times.
 
 use crate::{Error, RankedEngine, Scalar, balance::shares, cut::equally, error::Refusal};
 use std::time::{Duration, Instant};
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Divides space among the ranks anew, by the work that the points as they are will take on
-    /// equal ranks. The caller's arrays stay; [`migrate`](Self::migrate) takes them along.
+    /// Divides space among the ranks anew, so that ranks have equal predicted work. The caller's
+    /// arrays stay; [`migrate`](Self::migrate) moves them.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if a rank is short of memory. If points
-    /// were on their way by then, the next call that needs them divides space once more.
+    /// were already under way, the next call that needs them divides space again.
     pub fn rebalance(&mut self) -> Result<(), Error> {
         self.restore()?;
         self.cut_by_work(equally)
     }
 
-    /// Moves domains if the times of the ranks say that it pays; returns true if it did. To be
-    /// called once a step, at the same place.
+    /// Moves domains if the times of the ranks show that it pays; returns true if it did. All ranks
+    /// call it once per step, at the same place.
     ///
-    /// The time of a rank is what has passed since the last call, less what it spent in waiting for
-    /// others. So everything that a program does between two calls counts, its own loops and both
-    /// backends of the rank included. The first call begins to measure.
+    /// The time of a rank is the time since the last call, without waiting for others. So it
+    /// includes everything that a program does between two calls: its own loops and both backends
+    /// of the rank. The first call only starts the measurement.
     ///
-    /// The caller's arrays stay; [`migrate`](Self::migrate) takes them along, and should follow, as
-    /// work on points of other ranks needs more messages.
+    /// The caller's arrays stay. [`migrate`](Self::migrate) moves them and should follow, because
+    /// points on other ranks than their owners need more messages.
     ///
     /// # Errors
     /// As [`rebalance`](Self::rebalance).
@@ -31,7 +31,7 @@ impl<T: Scalar> RankedEngine<T> {
         let idle = self.comm.waited + self.comm.agreed;
         let measured = self.measured.replace((Instant::now(), idle));
         let all = match measured {
-            // All ranks have called as often.
+            // The first call on all ranks.
             None => return Ok(false),
             Some((since, before)) => since.elapsed().saturating_sub(idle - before),
         };
@@ -58,21 +58,21 @@ impl<T: Scalar> RankedEngine<T> {
         self.balance.moved(&factors);
         self.balance.took(took);
         if self.measured.is_some() {
-            // The move itself belongs to no step.
+            // The move itself is not part of a step.
             self.measured = Some((Instant::now(), self.comm.waited + self.comm.agreed));
         }
         Ok(true)
     }
 
-    /// Changes the search radius, rounded as that of [`builder`](RankedEngine::builder); all points
-    /// are brought to owners and halos anew. Radii of single points stay as they are.
+    /// Changes the search radius, rounded as that of [`builder`](RankedEngine::builder). All points
+    /// are sent to owners and halos again. Radii per point stay as they are.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if the radius cannot be used,
     /// or a point has a larger one of its own, or memory is short on one; the old one then stays.
     pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         let radius = radius.into();
-        // Before any engine changes: engines would refuse points of the halo, by other names.
+        // Checked before any engine changes: an engine would name points of the halo otherwise.
         let checked = || {
             let checked = T::radius(radius).map_err(Refusal::new)?;
             let largest = checked.value();
@@ -88,16 +88,18 @@ impl<T: Scalar> RankedEngine<T> {
             Ok(checked)
         };
         let checked = self.comm.agree(checked(), &mut [])?;
-        let lattice = self.lattice_with(checked, &self.bounds_of_sets())?;
+        let lattice = self
+            .division
+            .lattice_with(checked, &self.bounds_of_sets())?;
         let changed = self.engine.set_radius(radius).map_err(Refusal::from);
         self.radius_lost = true;
         self.comm.agree(changed, &mut [])?;
-        let old = std::mem::replace(&mut self.radius, checked);
+        let old = std::mem::replace(&mut self.division.radius, checked);
         let cut = match self.sets.as_slice() {
             [] => Ok(()),
             _ => self.cut(self.undivided(lattice)),
         };
         self.radius_lost = cut.is_err();
-        cut.inspect_err(|_| self.radius = old)
+        cut.inspect_err(|_| self.division.radius = old)
     }
 }

@@ -1,17 +1,17 @@
 //! Points on their way to owners and halos.
 //!
-//! 1. Every rank checks its positions, and finds out who owns and sees them if the domains stay.
-//!    All agree: bad positions on any rank are refused on all, before anything has changed. The
+//! 1. Every rank checks its positions and surveys which ranks own and need them if the domains
+//!    stay. All agree: bad positions on any rank are refused on all before anything changes. The
 //!    same reduction finds the extent of all points, and whether partners stay the same.
 //! 2. The lattice follows from the extent. If it has changed, domains are cut anew.
-//! 3. Points go to owners and halos, from the caller straight to each rank that needs them.
-//! 4. If all callers own their points the engine takes the caller's, and the halo is left under way
-//!    until a search or traversal has done what can be done without it; so a step in which nothing
-//!    else happens has the one agreement above. Otherwise everything is awaited at once, and all
-//!    agree on the outcome.
+//! 3. Points go to owners and halos, from the caller directly to each rank that needs them.
+//! 4. If all callers own their points, the engine takes the caller's points, and the halo stays
+//!    under way until a search or traversal has done what it can without it. So a step without
+//!    other work has one agreement. Otherwise the call waits for all points, and all ranks agree on
+//!    the outcome.
 //!
 //! **Invariant:** all sets are placed by the same domains, or are marked as broken and refused. All
-//! decisions that concern the order of messages follow from reduced numbers, so ranks never
+//! decisions that determine the order of messages follow from reduced numbers, so ranks never
 //! disagree about the next message.
 
 use crate::{
@@ -19,17 +19,17 @@ use crate::{
     communicator::Links,
     cut::{Work, equally},
     domains::Domains,
-    error::Refusal,
-    plan::{Accepted, How, Plan, ends, extent_of},
-    points::{self, Arrived, Points},
-    routes::{Departures, Way, copies, to},
+    error::{Failure, Refusal},
+    plan::{Accepted, Placement, Plan, ends, extent_of},
+    points::{self, Points},
+    routes::{Destinations, Route, copies, to},
     set::Set,
     transport::Fault,
 };
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice};
 use std::time::Instant;
 
-/// The extent of points of this rank, with these ids. `whose` they are is said in refusals.
+/// The extent of points of this rank, with these ids. Refusals call them `whose`.
 pub(crate) fn extent<T: Scalar>(
     domain: &Domain,
     whose: &str,
@@ -53,18 +53,18 @@ pub(crate) fn extent<T: Scalar>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The extent of points of this rank. `whose` they are is said in refusals.
+    /// The extent of points of this rank. Refusals call them `whose`.
     pub(crate) fn extent(
         &self,
         whose: &str,
         ids: &[u64],
         positions: &[[T; 3]],
     ) -> Result<Bounds, Refusal> {
-        extent(&self.domain, whose, ids, positions)
+        extent(&self.division.domain, whose, ids, positions)
     }
 
-    /// The extents of this rank's points and of those of all ranks, if no rank refuses its own; and
-    /// the lattice that follows for set `at` and the others.
+    /// The extents of this rank's points and of those of all ranks, if no rank refuses; and the
+    /// lattice for set `at` and the others.
     pub(crate) fn agree_extent(
         &mut self,
         at: usize,
@@ -74,19 +74,8 @@ impl<T: Scalar> RankedEngine<T> {
         let mut ends = ends(&own);
         self.comm.agree(extent, &mut ends)?;
         let all = extent_of(&ends);
-        let lattice = self.lattice_of(&self.bounds_with(at, &all))?;
+        let lattice = self.division.lattice(&self.bounds_with(at, &all))?;
         Ok(([own, all], lattice))
-    }
-
-    /// The lattice for points within bounds that all ranks know, so it is the same on all.
-    pub(crate) fn lattice_of(&self, bounds: &Bounds) -> Result<Lattice, Error> {
-        self.lattice_with(self.radius, bounds)
-    }
-
-    /// The same if the radius were another one.
-    pub(crate) fn lattice_with(&self, radius: Radius, bounds: &Bounds) -> Result<Lattice, Error> {
-        let lattice = Lattice::new(radius, self.domain, 1, bounds);
-        lattice.map_err(|error| Refusal::new(error).by(0))
     }
 
     /// The extent of all sets.
@@ -100,8 +89,8 @@ impl<T: Scalar> RankedEngine<T> {
         others.fold(*bounds, |all, (_, set)| all.union(&set.bounds))
     }
 
-    /// Takes the caller's points of a set, and brings them to owners and halos. After an error the
-    /// set has the points it had.
+    /// Takes the caller's points of a set, and sends them to owners and halos. After an error the
+    /// set has its old points.
     pub(crate) fn take_in(&mut self, at: usize, home: Points<T>) -> Result<(), Error> {
         self.clock.moved(self.comm.agreed);
         let extent = self.extent(&format!("point set {at}"), &home.ids, &home.positions);
@@ -111,10 +100,10 @@ impl<T: Scalar> RankedEngine<T> {
         set.ascending = home.ids.is_sorted();
         (set.bounds, set.own_bounds) = (all, own);
         let old = std::mem::replace(&mut set.home, home);
-        // Before the first points there is nothing to divide.
+        // Without points there is nothing to divide.
         let had_points = before.0.min[0] <= before.0.max[0] || self.sets.len() > 1;
-        let placed = match &self.domains {
-            Some(domains) if had_points && *domains.lattice() == lattice => self.place_set(at),
+        let placed = match &self.division.domains {
+            Some(_) if had_points && self.division.has(&lattice) => self.place_set(at),
             _ => self.cut(self.undivided(lattice)),
         };
         placed.inspect_err(|error| {
@@ -126,8 +115,8 @@ impl<T: Scalar> RankedEngine<T> {
         })
     }
 
-    /// Takes new positions of the caller's points, without bringing them anywhere. After an error
-    /// nothing has changed.
+    /// Takes new positions of the caller's points, without sending them. After an error nothing has
+    /// changed.
     pub(crate) fn accept(
         &mut self,
         set: RankedSet,
@@ -136,31 +125,31 @@ impl<T: Scalar> RankedEngine<T> {
         self.clock.moved(self.comm.agreed);
         let plan = self.plan(set, positions);
         let own = plan.as_ref().map_or(Bounds::EMPTY, |plan| plan.bounds);
-        let home = plan.as_ref().is_ok_and(|plan| plan.how != How::Abroad);
-        let knows = self.known(set).is_ok_and(Set::knows_halo);
-        let mut minima = [0.0; 8];
+        let placement = self.placement(set.0, &plan);
+        let mut minima = [0.0; 7];
         minima[..6].copy_from_slice(&ends(&own));
-        minima[6..].copy_from_slice(&How::said(home, knows));
+        minima[6] = placement.number();
         let mut unknown = Links::new();
         let links = match self.sets.get_mut(set.0) {
             Some(set) => &mut set.links,
             None => &mut unknown,
         };
-        let to = |plan: &Plan| plan.departures.ranks();
+        let to = |plan: &Plan| plan.destinations.ranks();
         let mut plan = links.agree(&mut self.comm, plan, to, &mut minima)?;
-        plan.how = How::of([minima[6], minima[7]]);
+        plan.placement = Placement::smallest(minima[6]);
         let all = extent_of(&minima);
-        let lattice = self.lattice_of(&self.bounds_with(set.0, &all))?;
+        let lattice = self.division.lattice(&self.bounds_with(set.0, &all))?;
         let taken = &mut self.sets[set.0];
         taken.home.positions.copy_from_slice(positions);
         (taken.bounds, taken.own_bounds) = (all, own);
-        match &self.domains {
-            Some(domains) if *domains.lattice() == lattice => Ok(Accepted::Kept(plan)),
-            _ => Ok(Accepted::Outgrown(Box::new(self.undivided(lattice)))),
+        if self.division.has(&lattice) {
+            Ok(Accepted::Kept(plan))
+        } else {
+            Ok(Accepted::Outgrown(Box::new(self.undivided(lattice))))
         }
     }
 
-    /// Where new positions have to go, if the domains stay.
+    /// The ranks that need new positions, if the domains stay.
     fn plan(&mut self, set: RankedSet, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
         let (found, expected) = (positions.len(), self.known(set)?.home.len());
         if found != expected {
@@ -171,88 +160,81 @@ impl<T: Scalar> RankedEngine<T> {
         self.plan_of(set.0, positions)
     }
 
-    /// The same of as many positions as the set has points.
+    /// The same for as many positions as the set has points.
     pub(crate) fn plan_of(&mut self, at: usize, positions: &[[T; 3]]) -> Result<Plan, Refusal> {
         let own = &self.sets[at];
         let (whose, ascending) = (format!("point set {at}"), own.ascending);
         let bounds = self.extent(&whose, &own.home.ids, positions)?;
-        let special = match &self.domains {
-            Some(domains) if self.comm.ranks() > 1 => {
-                self.seen.survey(domains, positions, &bounds)?
-            }
+        let special = match &self.division.domains {
+            Some(domains) if self.comm.ranks() > 1 => self
+                .division
+                .cell_classes
+                .survey(domains, positions, &bounds)?,
             _ => Vec::new(),
         };
-        let departures = Departures::new(&special, &self.seen, self.rank())?;
+        let destinations = Destinations::new(&special, &self.division.cell_classes, self.rank())?;
         Ok(Plan {
             bounds,
-            how: if ascending && departures.leaving.is_empty() {
-                How::Home { changes: false }
-            } else {
-                How::Abroad
-            },
+            placement: Placement::new(ascending && destinations.leaving.is_empty(), false),
             special,
-            departures,
+            destinations,
         })
     }
 
-    /// Domains that are still to be cut.
-    pub(crate) fn undivided(&self, lattice: Lattice) -> Domains {
-        Domains::new(lattice, &self.bounds_of_sets(), self.ranks())
+    /// The answer of this rank for set `at`. It is [`Placement::Away`] if this rank refuses.
+    pub(crate) fn placement(&self, at: usize, plan: &Result<Plan, Refusal>) -> Placement {
+        let home = plan
+            .as_ref()
+            .is_ok_and(|plan| plan.placement != Placement::Away);
+        Placement::new(home, self.sets.get(at).is_some_and(Set::knows_halo))
     }
 
-    /// Puts other domains in the place of the ones there are.
-    fn divide(&mut self, domains: Domains) {
-        self.domains = Some(domains);
-        self.seen.forget();
+    /// Domains that have not been cut yet.
+    pub(crate) fn undivided(&self, lattice: Lattice) -> Domains {
+        Domains::new(lattice, &self.bounds_of_sets(), self.ranks())
     }
 
     /// Divides space by the number of points, then by the work of cells, which only owners know.
     /// After an error no set can be used until it is [restored](Self::restore).
     pub(crate) fn cut(&mut self, domains: Domains) -> Result<(), Error> {
-        self.domains = None;
+        self.division.domains = None;
         let cut = self.cut_by_points(domains);
         cut.inspect_err(|error| self.lose_places(error))
     }
 
-    fn cut_by_points(&mut self, mut domains: Domains) -> Result<(), Error> {
+    fn cut_by_points(&mut self, domains: Domains) -> Result<(), Error> {
         if self.ranks() == 1 {
-            self.divide(domains);
+            self.division.put(domains);
             return self.place_all();
         }
         let homes = self.sets.iter().map(|set| &set.home.positions);
         let homes = homes.flatten().map(|at| (*at, 1.0));
-        let work = Work::of_points(&domains, homes).map_err(Refusal::from);
-        let work = self.comm.agree(work, &mut [])?;
-        domains.set_cuts(work.cuts_by(&mut self.comm, equally)?);
-        self.divide(domains);
+        let work = Work::of_points(&domains, homes);
+        (self.division).cut(&mut self.comm, domains, work, equally)?;
         self.place_all()?;
         self.rebalance()
     }
 
-    /// Divides space by the work of the cells that every rank owns. `shares` are those of the ranks
-    /// by the work that they have now, the same on all.
+    /// Divides space by the work of the cells that every rank owns. `shares` computes the shares of
+    /// the ranks from the work that they have now, the same on all.
     pub(crate) fn cut_by_work(
         &mut self,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let Some(before) = self.domains.as_ref().filter(|_| self.ranks() > 1) else {
+        let Some(before) = self.division.domains.as_ref().filter(|_| self.ranks() > 1) else {
             return Ok(());
         };
-        let mut domains = self.undivided(before.lattice().clone());
+        let domains = self.undivided(before.lattice().clone());
         let owned = self.sets.iter().map(|set| &set.owned().positions);
-        let work = Work::of_cells(&domains, owned.flatten().copied()).map_err(Refusal::from);
-        let work = self.comm.agree(work, &mut [])?;
-        let cuts = work.cuts_by(&mut self.comm, shares)?;
-        domains.set_cuts(cuts);
-        if self.domains.as_ref() == Some(&domains) {
-            return Ok(());
+        let work = Work::of_cells(&domains, owned.flatten().copied());
+        if (self.division).cut(&mut self.comm, domains, work, shares)? {
+            self.place_all()?;
         }
-        self.divide(domains);
-        self.place_all()
+        Ok(())
     }
 
-    /// Brings the points of all sets to their owners and halos. After an error no set can be used
-    /// until it is [restored](Self::restore).
+    /// Sends the points of all sets to owners and halos. After an error no set can be used until it
+    /// is [restored](Self::restore).
     pub(crate) fn place_all(&mut self) -> Result<(), Error> {
         for at in 0..self.sets.len() {
             self.sets[at].links.renew();
@@ -262,24 +244,24 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Notes that some points are where other domains want them.
+    /// Marks all sets as broken: some of their points are placed by other domains.
     fn lose_places(&mut self, error: &Error) {
         for set in &mut self.sets {
             set.broken = Some(error.to_string());
         }
-        self.domains = None;
+        self.division.domains = None;
     }
 
-    /// Brings engines back to the radius, and the points of broken sets to owners and halos: memory
-    /// was short for it in an earlier call. To be called before sets are searched. It costs nothing
-    /// unless a call was refused, which all ranks know; some sets only a few ranks may know to be
-    /// broken.
+    /// Restores the radius of engines and sends the points of broken sets to owners and halos
+    /// again, because memory was short in an earlier call. Called before sets are searched. It
+    /// costs nothing unless a call was refused, which all ranks know; that a set is broken only
+    /// some may know.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         if !self.comm.has_refused() || self.sets.is_empty() {
             return Ok(());
         }
         if self.radius_lost {
-            let radius = self.engine.set_radius(self.radius.value_f64());
+            let radius = self.engine.set_radius(self.division.radius.value_f64());
             self.comm.agree(radius.map_err(Refusal::from), &mut [])?;
             self.radius_lost = false;
         }
@@ -289,8 +271,8 @@ impl<T: Scalar> RankedEngine<T> {
         if sound.iter().all(|sound| *sound == 1.0) {
             return Ok(());
         }
-        if self.domains.is_none() {
-            let lattice = self.lattice_of(&self.bounds_of_sets())?;
+        if self.division.domains.is_none() {
+            let lattice = self.division.lattice(&self.bounds_of_sets())?;
             return self.cut(self.undivided(lattice));
         }
         let broken = sound.iter().enumerate();
@@ -301,16 +283,19 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the caller's points of a set to owners and halos and updates the engine; all agree on
-    /// the outcome. The set is broken, on all ranks, if it fails after points have travelled.
+    /// Sends the caller's points of a set to owners and halos and updates the engine; all agree on
+    /// the outcome. If it fails after points were sent, the set is broken on all ranks.
     pub(crate) fn place_set(&mut self, at: usize) -> Result<(), Error> {
-        let found = self.departures(at);
+        let found = self.destinations(at);
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        let leaves = |departures: &Departures| !departures.leaving.is_empty();
+        let leaves = |destinations: &Destinations| !destinations.leaving.is_empty();
         let home = set.ascending && !found.as_ref().is_ok_and(leaves);
-        let mut how = How::said(home, set.knows_halo());
-        let departures = (set.links).agree(comm, found, Departures::ranks, &mut how)?;
-        let placed = self.send(at, departures, How::of(how))?;
+        let mut all = [Placement::new(home, set.knows_halo()).number()];
+        let destinations = (set.links).agree(comm, found, Destinations::ranks, &mut all)?;
+        let placed = match Placement::smallest(all[0]) {
+            Placement::Away => self.place_abroad(at, &destinations),
+            home => self.place_at_home(at, destinations, home),
+        };
         self.agree_placed(at, placed)
     }
 
@@ -318,38 +303,29 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn agree_placed(
         &mut self,
         at: usize,
-        placed: Result<(), Refusal>,
+        placed: Result<(), Failure>,
     ) -> Result<(), Error> {
         let placed = self.comm.agree(placed, &mut []);
         self.sets[at].broken = placed.as_ref().err().map(Error::to_string);
         placed
     }
 
-    /// Where the caller's points of a set have to go.
-    fn departures(&mut self, at: usize) -> Result<Departures, Refusal> {
-        let Some(domains) = &self.domains else {
+    /// The ranks that need the caller's points of a set.
+    fn destinations(&mut self, at: usize) -> Result<Destinations, Refusal> {
+        let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("space is not divided among the ranks"));
         };
         if self.ranks() == 1 {
-            return Ok(Departures::default());
+            return Ok(Destinations::default());
         }
         let set = &self.sets[at];
-        let special = (self.seen).survey(domains, &set.home.positions, &set.own_bounds)?;
-        Ok(Departures::new(&special, &self.seen, self.comm.rank())?)
-    }
-
-    /// Sends the caller's points of a set to owners and halos, and takes those of others. The inner
-    /// error is one of this rank; positions or halos are not those of now then.
-    pub(crate) fn send(
-        &mut self,
-        at: usize,
-        departures: Departures,
-        how: How,
-    ) -> Result<Result<(), Refusal>, Fault> {
-        match how {
-            How::Home { changes } => self.place_at_home(at, departures, changes),
-            How::Abroad => self.place_abroad(at, &departures),
-        }
+        let special =
+            (self.division.cell_classes).survey(domains, &set.home.positions, &set.own_bounds)?;
+        Ok(Destinations::new(
+            &special,
+            &self.division.cell_classes,
+            self.comm.rank(),
+        )?)
     }
 
     /// Sends points of callers that own them. A failure on this rank is the error of the next call
@@ -357,11 +333,14 @@ impl<T: Scalar> RankedEngine<T> {
     pub(crate) fn send_home(
         &mut self,
         at: usize,
-        departures: Departures,
-        changes: bool,
+        destinations: Destinations,
+        placement: Placement,
     ) -> Result<(), Fault> {
-        let placed = self.place_at_home(at, departures, changes)?;
-        self.sets[at].broken = placed.err().map(|refusal| refusal.message);
+        self.sets[at].broken = match self.place_at_home(at, destinations, placement) {
+            Ok(()) => None,
+            Err(Failure::Refused(refusal)) => Some(refusal.message),
+            Err(Failure::Lost(fault)) => return Err(fault),
+        };
         Ok(())
     }
 
@@ -369,76 +348,75 @@ impl<T: Scalar> RankedEngine<T> {
     fn place_at_home(
         &mut self,
         at: usize,
-        departures: Departures,
-        changes: bool,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        destinations: Destinations,
+        placement: Placement,
+    ) -> Result<(), Failure> {
         let set = &mut self.sets[at];
         (set.owned, set.routes.owned) = (None, None);
-        (set.border, set.near) = (departures.border, departures.near);
-        // The rest of this way is that of the halo before until the next one has come.
-        set.routes.halo.sends = departures.seen;
-        let posted = set.post_halo(&mut self.comm, changes)?;
+        (set.border, set.near) = (destinations.border, destinations.near);
+        // The rest of this route belongs to the previous halo until the next one has arrived.
+        set.routes.halo.sends = destinations.ghosts;
+        let changes = placement == Placement::HomeWithHalo;
+        let posted = set.post_halo(&mut self.comm, changes);
         self.clock.posted();
         let names = set.names;
-        Ok(posted.and(names.put(&mut self.engine, names.owned, &set.home)))
+        let put = names.put(&mut self.engine, names.owned, &set.home);
+        posted.and(put.map_err(Failure::from))
     }
 
-    /// Callers and owners differ: waits for all points, and tells border from interior anew. The
-    /// inner error is one of this rank.
-    fn place_abroad(
+    /// Callers and owners differ: waits for all points, and tells border from interior anew.
+    pub(crate) fn place_abroad(
         &mut self,
         at: usize,
-        departures: &Departures,
-    ) -> Result<Result<(), Refusal>, Fault> {
+        destinations: &Destinations,
+    ) -> Result<(), Failure> {
         let (comm, set) = (&mut self.comm, &mut self.sets[at]);
-        set.forget_told();
+        set.forget_sent_ids();
         let exchange = comm.begin();
-        let what = (departures, set.has_radii);
-        let packed = points::post(comm, exchange, &set.links, &set.home, what)?;
+        let what = (destinations, set.has_radii);
+        let packed = points::post(comm, exchange, &set.links, &set.home, what);
         self.clock.posted();
         let waited = comm.waited;
-        let received = points::receive(comm, exchange, &set.links, set.has_radii)?;
+        let received = points::receive(comm, exchange, &set.links, set.has_radii);
         self.clock.came(comm.waited - waited);
-        let Some(domains) = &self.domains else {
-            return Ok(Err(Refusal::new("space is not divided among the ranks")));
+        let Some(domains) = &self.division.domains else {
+            return Err(Refusal::new("space is not divided among the ranks").into());
         };
         let (rank, ranks) = (comm.rank(), comm.ranks());
-        let (seen, engine, domain) = (&mut self.seen, &mut self.engine, &self.domain);
-        let mut take = |[mut owned, mut halo]: [Arrived<T>; 2]| {
-            if let Some(refusal) = owned.refused.take().or(halo.refused.take()) {
-                return Err(refusal);
-            }
-            let sends = departures.with_own(set.home.len(), rank)?;
-            points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
-            let viewed = to(&departures.seen, rank);
-            points::stay(&mut halo, &set.home, viewed, rank)?;
-            let way = Way {
-                sends,
-                ..Way::default()
-            };
-            set.take_owned(engine, owned, way)?;
-            set.routes.halo.sends = copies(&departures.seen)?;
-            (set.border, set.near) = (Vec::new(), Vec::new());
-            if ranks > 1 {
-                let positions = &set.owned().positions;
-                let bounds = Bounds::of(T::positions(positions), domain).map_err(Refusal::new)?;
-                let special = seen.survey(domains, positions, &bounds)?;
-                let around = Departures::new(&special, seen, rank)?;
-                (set.border, set.near) = (around.border, around.near);
-            }
-            set.take_halo(engine, halo)
+        packed?;
+        let [mut owned, mut halo] = received?;
+        let sends = destinations.with_own(set.home.len(), rank)?;
+        points::stay(&mut owned, &set.home, to(&sends, rank), rank)?;
+        points::stay(&mut halo, &set.home, to(&destinations.ghosts, rank), rank)?;
+        let route = Route {
+            sends,
+            ..Route::default()
         };
-        Ok(packed.and_then(|()| take(received)))
+        set.take_owned(&mut self.engine, owned, route)?;
+        set.routes.halo.sends = copies(&destinations.ghosts)?;
+        (set.border, set.near) = (Vec::new(), Vec::new());
+        if ranks > 1 {
+            let positions = &set.owned().positions;
+            let bounds =
+                Bounds::of(T::positions(positions), &self.division.domain).map_err(Refusal::new)?;
+            let special = self
+                .division
+                .cell_classes
+                .survey(domains, positions, &bounds)?;
+            let around = Destinations::new(&special, &self.division.cell_classes, rank)?;
+            (set.border, set.near) = (around.border, around.near);
+        }
+        Ok(set.take_halo(&mut self.engine, halo)?)
     }
 
-    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
-    /// one of this rank; the set cannot be used then.
-    pub(crate) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halos that are under way, and brings them into the engine. A set whose halo
+    /// fails cannot be used.
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         let (comm, mut arrived) = (&mut self.comm, Vec::new());
         let waited = comm.waited;
         for (at, set) in self.sets.iter_mut().enumerate() {
             if let Some(pending) = set.pending.take() {
-                let halo = set.receive_halo(comm, pending)?;
+                let halo = set.receive_halo(comm, pending);
                 arrived.push((at, pending.exchange, halo));
             }
         }
@@ -447,32 +425,32 @@ impl<T: Scalar> RankedEngine<T> {
         }
         let begin = Instant::now();
         let mut settled = Ok(());
-        for (at, exchange, mut arrived) in arrived {
+        for (at, exchange, halo) in arrived {
             let set: &mut Set<T> = &mut self.sets[at];
-            // A rank that could not send its part tells all, also if it could take that of others.
-            let taken = match arrived.refused.take() {
-                _ if set.broken.is_some() => Err(set.unplaced(at)),
-                Some(refusal) => Err(refusal),
-                None => set.take_halo(&mut self.engine, arrived),
+            // A rank that could not send its part fails here too, even if it got those of others.
+            let taken = match halo {
+                _ if set.broken.is_some() => Err(set.unplaced(at).into()),
+                Err(failure) => Err(failure),
+                Ok(halo) => set.take_halo(&mut self.engine, halo).map_err(Failure::from),
             };
             match taken {
                 Ok(()) => set.halo_taken(exchange),
-                Err(refusal) => {
-                    set.broken.get_or_insert_with(|| refusal.message.clone());
-                    settled = Err(refusal);
+                Err(failure) => {
+                    set.broken.get_or_insert_with(|| failure.to_string());
+                    settled = Err(failure);
                 }
             }
         }
         self.clock.border(begin.elapsed());
-        Ok(settled)
+        settled
     }
 
-    /// Switches the pairs of parts on that lists are to be written for now: the owned points of
-    /// pairs of sets that are active, and the border among halos that have come.
+    /// Activates the pairs of parts whose lists are wanted now: owned points of active pairs of
+    /// sets, and the border among halos that have arrived.
     pub(crate) fn switch_pairs(&mut self) -> Result<(), Refusal> {
         for (t, targets) in self.sets.iter().enumerate() {
             for (s, sources) in self.sets.iter().enumerate() {
-                let active = !self.inactive.contains(&[t, s]);
+                let active = self.active.has([t, s]);
                 let come = targets.pending.is_none() && sources.pending.is_none();
                 let border = come && targets.meets(sources);
                 let summed = self.summed.contains(&[t, s]);

@@ -1,58 +1,66 @@
-//! New positions as one rank sees them, and the decisions of all ranks about them.
+//! New positions as one rank sees them, and what all ranks decide about them.
 //!
 //! **Invariant:** decisions follow from minima over all ranks, so they are the same everywhere.
 
-use crate::{domains::Domains, routes::Departures, seen::Special};
+use crate::{cell_classes::Special, domains::Domains, routes::Destinations};
 use nearfield_grid::Bounds;
 
-/// The outcome of new positions.
+/// What follows from new positions.
 pub(crate) enum Accepted {
     /// The domains stay.
     Kept(Plan),
-    /// The points have left what the domains were made for: these are to be cut.
+    /// The points have left the extent of the domains: these new ones are to be cut.
     Outgrown(Box<Domains>),
 }
 
-/// How the points of a set travel; the same on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum How {
-    /// All callers own their points, in the order of their ids.
-    Home {
-        /// All ranks have the halo before, so that messages may have the changes of ids.
-        changes: bool,
-    },
+/// Whether the ranks that give the points of a set own them.
+///
+/// Each rank has its own answer; the smallest is the decision of all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Placement {
     /// Some points have another owner than their caller.
-    Abroad,
+    Away,
+    /// All callers own their points and have them in the order of their ids.
+    Home,
+    /// The same, and all ranks have the previous halo: messages may list only the changes of ids.
+    HomeWithHalo,
 }
 
-impl How {
-    /// A rank's part of the decision, as numbers whose minima count.
-    pub(crate) fn said(home: bool, knows_halo: bool) -> [f64; 2] {
-        [home, knows_halo].map(|said| f64::from(u8::from(said)))
-    }
+impl Placement {
+    const ALL: [Self; 3] = [Self::Away, Self::Home, Self::HomeWithHalo];
 
-    /// The decision that follows from the minima.
-    pub(crate) fn of([home, changes]: [f64; 2]) -> Self {
-        if home == 1.0 {
-            Self::Home {
-                changes: changes == 1.0,
-            }
-        } else {
-            Self::Abroad
+    /// The answer of a rank that owns all its points if `home`, and has the previous halo if
+    /// `halo`.
+    pub(crate) fn new(home: bool, halo: bool) -> Self {
+        match (home, halo) {
+            (false, _) => Self::Away,
+            (true, false) => Self::Home,
+            (true, true) => Self::HomeWithHalo,
         }
     }
+
+    /// A number for a reduction, in the same order.
+    pub(crate) fn number(self) -> f64 {
+        f64::from(self as u8)
+    }
+
+    /// The smallest of all ranks, by the minimum of their numbers.
+    pub(crate) fn smallest(minimum: f64) -> Self {
+        let found = Self::ALL.into_iter().find(|one| one.number() >= minimum);
+        found.unwrap_or(Self::HomeWithHalo)
+    }
 }
 
-/// The points of a rank, before they are brought anywhere.
+/// The points of a rank before they are sent anywhere.
 pub(crate) struct Plan {
     /// Their extent.
     pub(crate) bounds: Bounds,
-    /// How they travel.
-    pub(crate) how: How,
-    /// The points that are not inside this rank's domain.
+    /// Whether they stay on this rank.
+    pub(crate) placement: Placement,
+    /// The points outside the interior of this rank.
     pub(crate) special: Vec<Special>,
-    /// Where they have to go.
-    pub(crate) departures: Departures,
+    /// The ranks that need them.
+    pub(crate) destinations: Destinations,
 }
 
 /// The ends of an extent, as numbers whose minima over all ranks are those of the whole.

@@ -2,16 +2,15 @@
 //!
 //! # Order
 //!
-//! The points that a rank owns stand in the ascending order of their global ids, and so do those of
-//! its halo. So the order of two sources in an ascending list is the same on every rank that has
-//! both, and it is the order of one engine that holds all points by ascending ids.
+//! Owned points are sorted by ascending global id, and so are those of the halo. So two sources
+//! have the same order in an ascending list on every rank that has both, and it is the order of one
+//! engine that holds all points by ascending id.
 
 use crate::{
-    communicator::{Communicator, Exchange, Links, message},
-    error::Refusal,
-    routes::{Departures, Parcel, to},
+    communicator::{Communicator, Exchange, Links, Untaken, message},
+    error::{Failure, Refusal},
+    routes::{Destinations, Peer, to},
     scalar::Scalar,
-    transport::Fault,
 };
 use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, with_room};
 
@@ -20,7 +19,7 @@ use nearfield_grid::memory::{Shortage, filled, make_room, make_room_for_one, wit
 pub(crate) struct Points<T> {
     pub(crate) ids: Vec<u64>,
     pub(crate) positions: Vec<[T; 3]>,
-    /// One per point, or none at all.
+    /// One per point, or empty.
     pub(crate) radii: Vec<f32>,
 }
 
@@ -45,7 +44,7 @@ impl<T: Scalar> Points<T> {
         self.ids.len()
     }
 
-    /// Appends the points at some places of `from`.
+    /// Appends the points of `from` at these places.
     pub(crate) fn take(&mut self, from: &Self, indices: &[u32]) -> Result<(), Shortage> {
         let what = "points of a rank";
         let at = || indices.iter().map(|index| *index as usize);
@@ -94,7 +93,8 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
-    /// Puts the positions and radii of the same points, in another order, at their `places`.
+    /// Overwrites positions and radii by those of the same points in another order: point k has the
+    /// place `places[k]`.
     pub(crate) fn put_at(&mut self, places: &[u32], points: &Self) -> Result<(), Shortage> {
         let radii = points.radii.len();
         make_room(&mut self.radii, radii, "radii of points from other ranks")?;
@@ -108,10 +108,10 @@ impl<T: Scalar> Points<T> {
         Ok(())
     }
 
-    /// The points in the order of their ids, and where each has come to.
+    /// The points in the order of their ids, and the new place of each.
     ///
     /// # Errors
-    /// A shortage of memory, and a refusal if an id stands twice.
+    /// A shortage of memory, and a refusal if two points have one id.
     pub(crate) fn sorted(self) -> Result<(Self, Vec<u32>), Refusal> {
         let what = "the order of points by id";
         if self.len() >= u32::MAX as usize {
@@ -140,10 +140,10 @@ impl<T: Scalar> Points<T> {
     }
 }
 
-/// The places of ids in ascending order.
+/// The places of the ids, in ascending order of the ids.
 ///
-/// Every source comes in runs of ascending ids, which are merged two by two. The sort of the
-/// standard library does so too, but ends the program if memory is short.
+/// The ids are runs of ascending ids, one per source, which are merged two by two. The sort of the
+/// standard library does so too, but aborts the program if memory is short.
 pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
     let what = "the order of points by id";
     let mut order: Vec<u32> = with_room(ids.len(), what)?;
@@ -184,14 +184,12 @@ pub(crate) fn order_by_id(ids: &[u64]) -> Result<Vec<u32>, Shortage> {
     Ok(order)
 }
 
-/// Points that have come, source after source.
+/// Points that have arrived, source after source.
 #[derive(Debug)]
 pub(crate) struct Arrived<T> {
     pub(crate) points: Points<T>,
-    pub(crate) sources: Vec<Parcel>,
-    /// Memory that was short, here or on another rank. Points are missing then.
-    pub(crate) refused: Option<Refusal>,
-    /// True if these are the points of the halo before, from the same ranks in the same order.
+    pub(crate) sources: Vec<Peer>,
+    /// True if these are the points of the previous halo, from the same ranks in the same order.
     pub(crate) same: bool,
 }
 
@@ -200,32 +198,31 @@ impl<T> Default for Arrived<T> {
         Self {
             points: Points::default(),
             sources: Vec::new(),
-            refused: None,
             same: false,
         }
     }
 }
 
 impl<T> Arrived<T> {
-    /// Notes that points of a rank have come.
+    /// Notes that points of a rank have arrived.
     pub(crate) fn came(&mut self, rank: usize, points: usize) {
         if points != 0 {
-            self.sources.push(Parcel { rank, points });
+            self.sources.push(Peer { rank, points });
         }
     }
 }
 
-/// Sends points to owners and halos on other ranks, a message to every partner, an empty one if
-/// there is nothing to say. The inner error is a shortage of memory, which the partner is told of.
+/// Sends points to owners and halos on other ranks: a message to every partner, an empty one if it
+/// needs none. A partner is told if memory is short for its message.
 pub(crate) fn post<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
     links: &Links,
     points: &Points<T>,
-    (departures, radii): (&Departures, bool),
-) -> Result<Result<(), Refusal>, Fault> {
+    (destinations, radii): (&Destinations, bool),
+) -> Result<(), Failure> {
     links.post_each(comm, exchange, |partner| {
-        let both = [&departures.leaving, &departures.seen].map(|sends| to(sends, partner));
+        let both = [&destinations.leaving, &destinations.ghosts].map(|sends| to(sends, partner));
         let items = both[0].len() + both[1].len();
         if items == 0 {
             return Ok(message(0)?);
@@ -239,40 +236,34 @@ pub(crate) fn post<T: Scalar>(
     })
 }
 
-/// Waits for the points of all partners: those that this rank owns, and those of its halo.
+/// Waits for the points from all partners: those that this rank owns, and those of its halo.
 pub(crate) fn receive<T: Scalar>(
     comm: &mut Communicator,
     exchange: Exchange,
     links: &Links,
     radii: bool,
-) -> Result<[Arrived<T>; 2], Fault> {
+) -> Result<[Arrived<T>; 2], Failure> {
     let mut arrived = [Arrived::default(), Arrived::default()];
     let width = width::<T>(radii);
-    let received = links.receive_each(comm, exchange, |partner, message| {
-        let (owned, items) = message.split_first_chunk().ok_or(8usize)?;
+    links.receive_each(comm, exchange, |partner, message| {
+        let short = Untaken::Length { least: 8 };
+        let (owned, items) = message.split_first_chunk().ok_or(short)?;
         let owned = u64::from_ne_bytes(*owned) as usize;
         let end = owned.checked_mul(width).filter(|end| *end <= items.len());
         let Some(end) = end.filter(|_| items.len().is_multiple_of(width)) else {
-            return Err(8 + width);
+            return Err(Untaken::Length { least: 8 + width });
         };
         let (owned, halo) = items.split_at(end);
         for (arrived, items) in arrived.iter_mut().zip([owned, halo]) {
             arrived.came(partner, items.len() / width);
-            if let Err(shortage) = arrived.points.unpack(items, radii) {
-                return Ok(Err(shortage.into()));
-            }
+            arrived.points.unpack(items, radii)?;
         }
-        Ok(Ok(()))
+        Ok(())
     })?;
-    if let Err(refusal) = received {
-        for arrived in &mut arrived {
-            arrived.refused = Some(refusal.clone());
-        }
-    }
     Ok(arrived)
 }
 
-/// Adds the points that stay on this rank to those that have come.
+/// Adds the points that stay on this rank to those that have arrived.
 pub(crate) fn stay<T: Scalar>(
     arrived: &mut Arrived<T>,
     points: &Points<T>,

@@ -1,25 +1,25 @@
-//! Neighbours of positions that are no points of any set, anywhere in space.
+//! Neighbours of arbitrary positions.
 //!
-//! The rank that owns the cell of a position has every point within the radius of it, among its own
-//! points or in its halo. So positions go to these ranks, are searched for there, and the ids that
-//! were found come back.
+//! The rank that owns the cell of a position has every point within the radius of it, either as an
+//! owned point or in its halo. So positions go to these ranks, are searched for there, and the ids
+//! of the neighbours come back.
 
 use crate::{
     Error, IdLists, RankedEngine, RankedSet, Scalar,
     communicator::Links,
-    error::Refusal,
+    error::{Failure, Refusal},
     lists::Spans,
     points::{self, Points},
-    routes::{Departures, Way, add, to},
+    routes::{Destinations, Route, add, to},
 };
 use nearfield_grid::memory::{Shortage, collected, copied, make_room};
 
 impl<T: Scalar> RankedEngine<T> {
-    /// Global ids of the neighbours in `sources` of positions that are no points of any set: list i
-    /// has those of position i, ascending, one entry per image. A point at the position itself is a
-    /// neighbour of it. Each rank gives any positions, or none; lists are full.
+    /// Global ids of the neighbours in `sources` of arbitrary positions: list i has those of
+    /// position i, ascending, one entry per image. A point at the position itself is a neighbour of
+    /// it. Each rank gives any positions, or none; lists are full.
     ///
-    /// Positions far outside of all points may need other cells, which divides space anew.
+    /// Positions far from all points may need other cells, and then space is divided anew.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on all ranks if a position on one cannot
@@ -36,61 +36,56 @@ impl<T: Scalar> RankedEngine<T> {
             self.extent("position", &[], positions)
         });
         let (_, lattice) = self.agree_extent(usize::MAX, extent)?;
-        if self
-            .domains
-            .as_ref()
-            .is_none_or(|domains| *domains.lattice() != lattice)
-        {
+        if !self.division.has(&lattice) {
             self.cut(self.undivided(lattice))?;
         }
-        let settled = self.settle()?;
+        let settled = self.settle();
         let asked =
             settled.and_then(|()| Ok((self.by_owner(positions)?, Self::numbered(positions)?)));
         let mut links = Links::new();
-        let ranks = |(departures, _): &(Departures, Points<T>)| departures.ranks();
-        let (departures, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
+        let ranks = |(destinations, _): &(Destinations, Points<T>)| destinations.ranks();
+        let (destinations, asked) = links.agree(&mut self.comm, asked, ranks, &mut [])?;
         let exchange = self.comm.begin();
         let packed = points::post(
             &mut self.comm,
             exchange,
             &links,
             &asked,
-            (&departures, false),
-        )?;
-        let [mut arrived, _] = points::receive::<T>(&mut self.comm, exchange, &links, false)?;
-        let (me, sends) = (self.rank(), departures.leaving);
-        let own = points::stay(&mut arrived, &asked, to(&sends, me), me);
-        let came = arrived.refused.take().map_or(Ok(()), Err);
-        let found = packed.and(own.map_err(Refusal::from)).and(came);
-        let found = found.and_then(|()| {
+            (&destinations, false),
+        );
+        let arrived = points::receive::<T>(&mut self.comm, exchange, &links, false);
+        let (me, sends) = (self.rank(), destinations.leaving);
+        let found = packed.and(arrived).and_then(|[mut arrived, _]| {
+            points::stay(&mut arrived, &asked, to(&sends, me), me)?;
             let asked = &arrived.points.positions;
             let places = collected(0..asked.len() as u32, "positions of a query")?;
             let room = Spans::with_room(positions.len())?;
-            Ok((self.search(asked, sources)?, room, places))
+            let found = self.search(asked, sources)?;
+            let route = Route {
+                places,
+                sources: arrived.sources,
+                sends,
+            };
+            Ok::<_, Failure>((found, room, route))
         });
-        let (found, mut spans, places) = self.comm.agree(found, &mut [])?;
-        let way = Way {
-            places,
-            sources: arrived.sources,
-            sends,
-        };
-        let put = spans.bring(&mut self.comm, &way, &found)?;
-        let written = put.and_then(|()| spans.in_order());
+        let (found, mut spans, route) = self.comm.agree(found, &mut [])?;
+        let put = spans.bring(&mut self.comm, &route, &found);
+        let written = put.and_then(|()| Ok(spans.in_order()?));
         self.comm.agree(written, &mut [])
     }
 
     /// Positions by the ranks that own their cells.
-    fn by_owner(&self, positions: &[[T; 3]]) -> Result<Departures, Refusal> {
-        let Some(domains) = &self.domains else {
+    fn by_owner(&self, positions: &[[T; 3]]) -> Result<Destinations, Refusal> {
+        let Some(domains) = &self.division.domains else {
             return Err(Refusal::new("there are no points: add a point set"));
         };
-        let mut departures = Departures::default();
+        let mut destinations = Destinations::default();
         for (index, at) in (0..).zip(positions) {
             let cell = T::cell(domains.lattice(), *at);
             let owner = domains.owner(domains.brick(cell)) as usize;
-            add(&mut departures.leaving, owner, index)?;
+            add(&mut destinations.leaving, owner, index)?;
         }
-        Ok(departures)
+        Ok(destinations)
     }
 
     /// The positions as points whose ids are their places.

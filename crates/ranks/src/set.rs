@@ -1,10 +1,10 @@
-//! A point set on one rank: the caller's points, those that the rank owns, and those of its halo.
+//! A point set on one rank: the caller's points, the points that the rank owns, and its halo.
 //!
-//! The engine of the rank has three sets for it. The points that the rank *owns* search among
-//! themselves while the *halo* is under way. Those at the *border*, which other ranks see too, then
-//! search among the halo. So no pair is found twice, and no list of a halo point is found at all.
+//! The engine of the rank has three sets for it. The *owned* points search among themselves while
+//! the *halo* is under way. The points at the *border*, which are in the halo of other ranks, then
+//! search among the halo. So no pair is found twice, and no list of a halo point is computed.
 //!
-//! Where sums must not depend on the number of ranks there is a fourth, see
+//! Where sums must not depend on the number of ranks there is a fourth set, see
 //! [`complete`](crate::complete).
 
 use crate::{
@@ -12,28 +12,29 @@ use crate::{
     communicator::Links,
     complete::Complete,
     error::Refusal,
+    halo_message::{Pending, SentIds},
     points::{Arrived, Points},
-    routes::{Routes, Way},
+    routes::{Route, Routes},
     scalar::Scalar,
-    told::{Pending, Told},
 };
 use nearfield::{Engine, PointSetId, RadiusRule};
 use nearfield_grid::Bounds;
+use std::collections::HashSet;
 
-/// The names of a set's parts in the engine of this rank.
+/// The sets in the engine of this rank that make up a point set.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names {
+pub(crate) struct PartIds {
     pub(crate) owned: PointSetId,
     pub(crate) border: PointSetId,
     pub(crate) halo: PointSetId,
-    /// Only where sums are deterministic.
+    /// Only if sums are deterministic.
     pub(crate) complete: Option<PointSetId>,
     /// Whether points have radii of their own by the engine's rule.
     radii: bool,
 }
 
-impl Names {
-    /// Parts without points, in `engine`. Those that were added before an error are removed.
+impl PartIds {
+    /// Adds empty parts to `engine`. After an error none of them is left there.
     pub(crate) fn add<T: Scalar>(
         engine: &mut Engine,
         settings: &RankedBuilder,
@@ -58,7 +59,7 @@ impl Names {
         })
     }
 
-    /// Gives a part its points. Parts that were empty and are so again stay as they are.
+    /// Gives a part its points. A part that was empty and stays empty is left alone.
     pub(crate) fn put<T: Scalar>(
         &self,
         engine: &mut Engine,
@@ -70,7 +71,7 @@ impl Names {
             return Ok(());
         }
         if self.radii && points.radii.is_empty() && points.len() == before {
-            // The engine would keep the radii of the points before.
+            // Otherwise the engine would keep the radii of the old points.
             engine.update(part, T::positions(&[]))?;
         }
         engine.update(part, T::positions(&points.positions))?;
@@ -93,17 +94,56 @@ impl Names {
     }
 }
 
-/// Removes sets. They are there, so this cannot fail; an empty set would change no result.
+/// Removes sets. This cannot fail because the sets exist; an empty set would change no result.
 fn remove(engine: &mut Engine, sets: &[PointSetId]) {
     for set in sets {
         engine.remove_point_set(*set).ok();
     }
 }
 
+/// The pairs of sets whose lists are wanted: the same on all ranks.
+#[derive(Debug)]
+pub(crate) struct ActivePairs {
+    /// Whether pairs without an exception are active.
+    others: bool,
+    /// Targets and sources.
+    exceptions: HashSet<[usize; 2]>,
+}
+
+impl Default for ActivePairs {
+    fn default() -> Self {
+        Self::all(true)
+    }
+}
+
+impl ActivePairs {
+    /// All pairs, also those of sets to come, or none.
+    pub(crate) fn all(active: bool) -> Self {
+        Self {
+            others: active,
+            exceptions: HashSet::new(),
+        }
+    }
+
+    /// Whether the lists of a pair are wanted.
+    pub(crate) fn has(&self, pair: [usize; 2]) -> bool {
+        self.others != self.exceptions.contains(&pair)
+    }
+
+    /// Switches a pair on or off.
+    pub(crate) fn set(&mut self, pair: [usize; 2], active: bool) {
+        if active == self.others {
+            self.exceptions.remove(&pair);
+        } else {
+            self.exceptions.insert(pair);
+        }
+    }
+}
+
 /// A point set on this rank.
 #[derive(Debug)]
 pub(crate) struct Set<T> {
-    pub(crate) names: Names,
+    pub(crate) names: PartIds,
     /// The caller's points, in the caller's order.
     pub(crate) home: Points<T>,
     /// True if the caller's points are in the order of their ids.
@@ -112,34 +152,33 @@ pub(crate) struct Set<T> {
     pub(crate) bounds: Bounds,
     /// The extent of the caller's points.
     pub(crate) own_bounds: Bounds,
-    /// True once radii of single points were given, on all ranks.
+    /// True once radii per point were given; the same on all ranks.
     pub(crate) has_radii: bool,
     pub(crate) links: Links,
     /// True until the first migration after points were given by other ranks than their owners.
     pub(crate) fresh: bool,
     pub(crate) routes: Routes,
-    /// The points that this rank owns, by ascending id; none if they are the caller's, in the
-    /// caller's order. Then `routes.owned` is none too.
+    /// The points that this rank owns, by ascending id. `None` if they are the caller's points in
+    /// the caller's order; then `routes.owned` is `None` too.
     pub(crate) owned: Option<Points<T>>,
-    /// Those that others see: places among the owned ones, ascending.
+    /// Owned points in the halo of other ranks: places among the owned points, ascending.
     pub(crate) border: Vec<u32>,
-    /// Those and the ones near them, where `complete` needs them.
+    /// Those and the points near them, if `complete` needs them.
     pub(crate) near: Vec<u32>,
     /// By ascending id.
     pub(crate) halo: Points<T>,
     pub(crate) complete: Complete,
-    /// The halos that ranks know of others.
-    pub(crate) told: Told,
+    /// The ids of halo points that the other ranks know.
+    pub(crate) sent_ids: SentIds,
     /// While the halo is under way.
     pub(crate) pending: Option<Pending>,
-    /// Why the set cannot be used: it could not be placed after it was taken in. Also if another
-    /// rank could not.
+    /// Why the set cannot be used: its points did not get to all ranks that need them.
     pub(crate) broken: Option<String>,
 }
 
 impl<T: Scalar> Set<T> {
     /// A set without points, the `at`-th.
-    pub(crate) fn new(names: Names, at: usize) -> Self {
+    pub(crate) fn new(names: PartIds, at: usize) -> Self {
         Self {
             names,
             home: Points::default(),
@@ -155,13 +194,13 @@ impl<T: Scalar> Set<T> {
             near: Vec::new(),
             halo: Points::default(),
             complete: Complete::default(),
-            told: Told::default(),
+            sent_ids: SentIds::default(),
             pending: None,
             broken: None,
         }
     }
 
-    /// Why the set, the `at`-th, cannot be searched.
+    /// The refusal of a search of this set, the `at`-th.
     pub(crate) fn unplaced(&self, at: usize) -> Refusal {
         let error = self.broken.as_deref().unwrap_or("it has no positions");
         Refusal::new(format!(
@@ -175,12 +214,12 @@ impl<T: Scalar> Set<T> {
         self.owned.as_ref().unwrap_or(&self.home)
     }
 
-    /// Whether points at the border find anything in the halo of `sources`.
+    /// Returns true if points at the border may have neighbours in the halo of `sources`.
     pub(crate) fn meets(&self, sources: &Self) -> bool {
         !self.border.is_empty() && sources.halo.len() != 0
     }
 
-    /// Takes the halo that has come, and brings it and the border into the engine.
+    /// Takes the halo that has arrived, and gives it and the border to the engine.
     pub(crate) fn take_halo(
         &mut self,
         engine: &mut Engine,
@@ -211,24 +250,24 @@ impl<T: Scalar> Set<T> {
             self.names.put(engine, name, &points)?;
             self.complete = complete;
         }
-        let halo_way = &mut self.routes.halo;
-        (halo_way.sources, halo_way.places) = (arrived.sources, places);
+        let halo_route = &mut self.routes.halo;
+        (halo_route.sources, halo_route.places) = (arrived.sources, places);
         self.halo = halo;
         Ok(())
     }
 
-    /// Takes the points that this rank owns, in any order, brings them into the engine and notes
-    /// their way.
+    /// Takes the points that this rank owns, in any order, gives them to the engine and keeps their
+    /// route.
     pub(crate) fn take_owned(
         &mut self,
         engine: &mut Engine,
         arrived: Arrived<T>,
-        mut way: Way,
+        mut route: Route,
     ) -> Result<(), Refusal> {
         let (owned, places) = arrived.points.sorted()?;
         self.names.put(engine, self.names.owned, &owned)?;
-        (way.sources, way.places) = (arrived.sources, places);
-        (self.owned, self.routes.owned) = (Some(owned), Some(way));
+        (route.sources, route.places) = (arrived.sources, places);
+        (self.owned, self.routes.owned) = (Some(owned), Some(route));
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Where the time of a step goes.
+//! The times of a step and of its halos.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct StepTimes {
-    /// From the moment at which the points or fields of a halo were posted to the moment at which
-    /// those of the other ranks had come, summed over all exchanges.
+    /// Time from sending the points or fields of a halo until those of the other ranks had arrived,
+    /// summed over all exchanges.
     pub halo: Duration,
-    /// The part of `halo` that this rank spent in waiting.
+    /// The part of `halo` that this rank spent waiting.
     pub waiting: Duration,
-    /// Time spent in agreeing with the other ranks, which is time spent in waiting for the slowest.
+    /// Time spent in agreements: waiting for the slowest rank.
     pub agreement: Duration,
     /// Lists, counts and kernels of owned points among owned points.
     pub interior: Duration,
-    /// Those of points at the border among the halo.
+    /// The same for points at the border among the halo.
     pub border: Duration,
 }
 
@@ -32,10 +32,10 @@ impl StepTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct HaloTimes {
-    /// From the moment at which the positions or fields of a halo were gathered to the moment at
-    /// which those of the other ranks were on the GPU, summed over all exchanges.
+    /// Time from gathering the positions or fields of a halo until those of the other ranks were on
+    /// the GPU, summed over all exchanges.
     pub halo: Duration,
-    /// The part of `halo` after the work of the GPU among owned points had ended.
+    /// The part of `halo` after the GPU had finished its work among owned points.
     pub waiting: Duration,
 }
 
@@ -56,11 +56,11 @@ fn hidden(halo: Duration, waiting: Duration) -> f64 {
 /// The times of the steps so far.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// The step, but for the time spent in agreeing.
+    /// The step, without the time of agreements.
     times: StepTimes,
-    /// Time spent in agreeing before the step.
+    /// Time spent in agreements before the step.
     agreed: Duration,
-    /// True once the points of the step were searched: the next positions begin another.
+    /// True once the points of the step were searched: new positions then begin the next step.
     searched: bool,
     /// When halos of points were posted.
     posted: Option<Instant>,
@@ -77,14 +77,14 @@ impl Clock {
         }
     }
 
-    /// Points get new positions. `agreed` is the time spent in agreeing so far.
+    /// Points get new positions. `agreed` is the time spent in agreements so far.
     pub(crate) fn moved(&mut self, agreed: Duration) {
         if std::mem::take(&mut self.searched) {
             (self.times, self.agreed) = (StepTimes::default(), agreed);
         }
     }
 
-    /// The step as it is. `agreed` is the time spent in agreeing so far.
+    /// The times so far. `agreed` is the time spent in agreements so far.
     pub(crate) fn times(&self, agreed: Duration) -> StepTimes {
         StepTimes {
             agreement: agreed.saturating_sub(self.agreed),
@@ -97,14 +97,14 @@ impl Clock {
         self.posted.get_or_insert_with(Instant::now);
     }
 
-    /// Halos of points have come, for which this rank waited so long.
+    /// Halos of points have arrived, after this rank `waited` for them.
     pub(crate) fn came(&mut self, waited: Duration) {
         if let Some(posted) = self.posted.take() {
             self.exchanged(posted, waited);
         }
     }
 
-    /// An exchange is complete that began at `posted`.
+    /// An exchange that began at `posted` has ended.
     pub(crate) fn exchanged(&mut self, posted: Instant, waited: Duration) {
         self.times.halo += posted.elapsed();
         self.times.waiting += waited;
@@ -119,7 +119,7 @@ impl Clock {
         result
     }
 
-    /// Work among the halo took so long.
+    /// Adds the time of work among the halo.
     pub(crate) fn border(&mut self, time: Duration) {
         self.times.border += time;
     }

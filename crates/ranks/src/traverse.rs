@@ -1,20 +1,20 @@
 //! Traversals with a pair kernel.
 //!
-//! Fields are the caller's. Those of points that the caller does not own go to the owners. Those of
-//! sources are posted to halos, and while they are under way the kernel is evaluated for owned
-//! points among owned points; what the halo gives to those at the border is added when it has come.
-//! All agree that this has succeeded everywhere, and results go back to callers elsewhere. A rank
-//! that cannot begin sends empty messages, so that this agreement is the only one.
+//! The caller gives fields of its own points. Fields of points that another rank owns go to their
+//! owners, and fields of sources go to halos. While these are under way the kernel is evaluated for
+//! owned points among owned points; the contributions of the halo to points at the border are added
+//! when it has arrived. All ranks agree that this succeeded everywhere, and results go back to the
+//! callers. A rank that cannot begin sends empty messages, so one agreement suffices.
 //!
-//! Deterministic sums run over lists. Sums of the border are then taken anew over
-//! [lists that have everything](crate::complete) in the order of the ids.
+//! Deterministic sums are taken over lists. Those of the border are taken over [lists with all
+//! neighbours](crate::complete), in the order of the ids.
 
 use crate::{
     Error, RankedEngine, RankedSet, Scalar,
     communicator::{Exchange, FIELDS},
-    error::Refusal,
+    error::{Failure, Refusal},
     fields::{LocalFields, check, pack, width},
-    transport::{Fault, Tag},
+    transport::Tag,
 };
 use nearfield::{
     PairKernel,
@@ -64,8 +64,8 @@ impl<T: Scalar> RankedEngine<T> {
 }
 
 impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
-    /// The fields that the kernel reads of every target, in the caller's order, of the points that
-    /// this rank gave; see [`nearfield::Traversal::targets`].
+    /// The fields that the kernel reads of every target that this rank gave, in the caller's order;
+    /// see [`nearfield::Traversal::targets`].
     pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
         self.targets.clear();
         fields.append_to(&mut self.targets);
@@ -91,17 +91,14 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
         let given = [self.targets.as_slice(), self.sources.as_slice()];
         let on = (FIELDS, engine.comm.begin());
         let evaluated = match room {
-            Ok(room) => engine.evaluate(kernel, of, given, room, on)?,
-            Err(refusal) => {
-                engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+            Ok(room) => engine.evaluate(kernel, of, given, room, on),
+            Err(refusal) => Err(engine.comm.refuse(on, refusal)),
         };
         let (owned, results) = engine.comm.agree(evaluated, &mut [])?;
         engine.send_back::<K>(of[0], owned, results)
     }
 
-    /// Room for everything that has a size by now, if the fields fit.
+    /// Checks the fields and allocates everything whose size is known.
     fn room(&self) -> Result<Room<K::Output>, Refusal> {
         let [t, s] = self.of;
         let (of, from) = (self.engine.placed(t)?, self.engine.placed(s)?);
@@ -128,21 +125,21 @@ impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
 
 /// Memory of a traversal.
 struct Room<V> {
-    /// Fields of targets and sources that this rank owns, if the caller's arrays have others.
+    /// Fields of owned targets and sources, if the caller's arrays have other points.
     brought: [Option<LocalFields>; 2],
     /// Results of the points that this rank owns.
     owned: Vec<V>,
-    /// Results in the caller's order, if these are others.
+    /// Results in the caller's order, if that has other points.
     results: Vec<V>,
 }
 
-/// Results of the points that a rank owns, and room for those of its caller's points.
+/// Results of owned points, and room for those of the caller's points.
 type Values<V> = (Vec<V>, Vec<V>);
 
-/// Fields of the targets and the sources that a rank owns.
+/// Fields of owned targets and sources.
 type OwnedFields<'a> = [Vec<Field<'a>>; 2];
 
-/// The fields that were brought, and the caller's where none were.
+/// The fields that were received, or the caller's fields if none were.
 fn owned_fields<'a>(
     brought: &'a [Option<LocalFields>; 2],
     given: [&'a [Field<'a>]; 2],
@@ -155,8 +152,7 @@ fn owned_fields<'a>(
 }
 
 impl<T: Scalar> RankedEngine<T> {
-    /// The values of the points that this rank owns, and the room for those of the caller's. The
-    /// inner error is one of this rank.
+    /// The results of owned points, and room for those of the caller's points.
     fn evaluate<K: PairKernel>(
         &mut self,
         kernel: &K,
@@ -164,111 +160,98 @@ impl<T: Scalar> RankedEngine<T> {
         given: [&[Field<'_>]; 2],
         room: Room<K::Output>,
         on: (Tag, Exchange),
-    ) -> Result<Result<Values<K::Output>, Refusal>, Fault> {
+    ) -> Result<Values<K::Output>, Failure> {
         let Room {
             mut brought,
             mut owned,
             results,
         } = room;
-        let mut sent = self.post_fields(of, given, on)?;
+        self.post_fields(of, given, on)?;
         let posted = Instant::now();
-        if sent.is_ok() {
-            sent = self.bring_fields(of, given, &mut brought, on)?;
-        }
-        if let Err(refusal) = sent {
-            return Ok(Err(refusal));
-        }
-        let lists = self.lists_for_sums(of)?;
-        let fields = owned_fields(&brought, given);
-        let evaluated = lists.and(fields).and_then(|fields| {
+        self.bring_fields(of, given, &mut brought, on)?;
+        let lists = self.lists_for_sums(of);
+        let evaluated = lists.and_then(|()| {
+            let fields = owned_fields(&brought, given)?;
             self.evaluate_owned(kernel, of, &fields, &mut owned)?;
             Ok(fields)
         });
-        let settled = self.settle()?;
-        let fields = match evaluated.and_then(|fields| settled.map(|()| fields)) {
-            Ok(fields) => fields,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        // Other sets have halos under way too, which other ranks have sent in any case.
+        let settled = self.settle();
+        let fields = evaluated?;
+        settled?;
         let halo = self.collect_halo(of[1], given[1], posted, on)?;
-        Ok(halo.and_then(|halo| {
-            self.evaluate_border(kernel, of, &fields, &halo, &mut owned)?;
-            Ok((owned, results))
-        }))
+        self.evaluate_border(kernel, of, &fields, &halo, &mut owned)?;
+        Ok((owned, results))
     }
 
-    /// Sends fields to owners, and those of sources to halos. The inner error is one of this rank;
-    /// the others have been told.
+    /// Sends fields to owners, and those of sources to halos. The others are told if this rank
+    /// refuses.
     fn post_fields(
         &mut self,
         of: [RankedSet; 2],
         given: [&[Field<'_>]; 2],
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (comm, mut posted) = (&mut self.comm, Ok(()));
         for (set, fields) in of.into_iter().zip(given) {
-            if let Some(way) = &self.sets[set.0].routes.owned {
+            if let Some(route) = &self.sets[set.0].routes.owned {
                 let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-                posted = posted.and(way.post(comm, on, width(fields), pack)?);
+                let sent = route.post(comm, on, width(fields), pack);
+                posted = posted.and(sent);
             }
         }
         let fields = given[1];
         let pack = |point: usize, message: &mut Vec<u8>| pack(fields, point, message);
-        let way = &self.sets[of[1].0].routes.halo;
-        Ok(posted.and(way.post(comm, on, width(fields), pack)?))
+        let route = &self.sets[of[1].0].routes.halo;
+        let sent = route.post(comm, on, width(fields), pack);
+        posted.and(sent)
     }
 
-    /// Waits for the fields of points that other ranks gave and this one owns. The inner error is
-    /// the refusal of another rank.
+    /// Waits for the fields of owned points that other ranks gave.
     fn bring_fields(
         &mut self,
         of: [RankedSet; 2],
         given: [&[Field<'_>]; 2],
         brought: &mut [Option<LocalFields>; 2],
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let comm = &mut self.comm;
         let me = comm.rank();
         for ((set, given), fields) in of.into_iter().zip(given).zip(brought) {
-            if let (Some(way), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
-                fields.copy(given, |copy| way.own(me, copy));
+            if let (Some(route), Some(fields)) = (&self.sets[set.0].routes.owned, fields) {
+                fields.copy(given, |copy| route.own(me, copy));
                 let take = |place: usize, bytes: &[u8]| fields.take(place, bytes);
-                if let Err(refusal) = way.collect(comm, on, width(given), take)? {
-                    return Ok(Err(refusal));
-                }
+                route.collect(comm, on, width(given), take)?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// Waits for the fields of the halo. The inner error is one of this rank, or the refusal of
-    /// another one.
+    /// Waits for the fields of the halo.
     fn collect_halo(
         &mut self,
         set: RankedSet,
         given: &[Field<'_>],
         posted: Instant,
         on: (Tag, Exchange),
-    ) -> Result<Result<LocalFields, Refusal>, Fault> {
+    ) -> Result<LocalFields, Failure> {
         let (comm, own) = (&mut self.comm, &self.sets[set.0]);
-        let (me, waited, way) = (comm.rank(), comm.waited, &own.routes.halo);
-        let mut fields = match LocalFields::with_room(given, own.halo.len()) {
-            Ok(fields) => fields,
-            Err(shortage) => return Ok(Err(shortage.into())),
-        };
-        fields.copy(given, |copy| way.own(me, copy));
-        let collected = way.collect(comm, on, width(given), |place, bytes| {
+        let (me, waited, route) = (comm.rank(), comm.waited, &own.routes.halo);
+        let mut fields = LocalFields::with_room(given, own.halo.len())?;
+        fields.copy(given, |copy| route.own(me, copy));
+        let collected = route.collect(comm, on, width(given), |place, bytes| {
             fields.take(place, bytes);
-        })?;
+        });
         if width(given) != 0 && comm.ranks() > 1 {
             self.clock.exchanged(posted, comm.waited - waited);
         }
-        Ok(collected.map(|()| fields))
+        collected.map(|()| fields)
     }
 
     /// Finds the lists that deterministic sums are taken over.
-    fn lists_for_sums(&mut self, of: [RankedSet; 2]) -> Result<Result<(), Refusal>, Fault> {
+    fn lists_for_sums(&mut self, of: [RankedSet; 2]) -> Result<(), Failure> {
         if !self.settings.deterministic {
-            return Ok(Ok(()));
+            return Ok(());
         }
         self.summed.insert(of.map(|set| set.0));
         self.find_locally()
@@ -348,15 +331,15 @@ impl<T: Scalar> RankedEngine<T> {
         Ok(())
     }
 
-    /// Brings the results of `owned` points to their callers, whose arrays they are put into unless
-    /// these have the same points.
+    /// Brings the results of `owned` points to their callers; `given` is the caller's array unless
+    /// it has the same points.
     fn send_back<K: PairKernel>(
         &mut self,
         set: RankedSet,
         owned: Vec<K::Output>,
         mut given: Vec<K::Output>,
     ) -> Result<Vec<K::Output>, Error> {
-        let Some(way) = &self.sets[set.0].routes.owned else {
+        let Some(route) = &self.sets[set.0].routes.owned else {
             return Ok(owned);
         };
         let (comm, width) = (&mut self.comm, size_of::<f32>() * K::Output::COUNT);
@@ -364,15 +347,15 @@ impl<T: Scalar> RankedEngine<T> {
         let pack = |place: usize, message: &mut Vec<u8>| {
             owned[place].write(|_, number| message.extend_from_slice(&number.to_ne_bytes()));
         };
-        let packed = way.post_back(comm, exchange, |_| width, pack)?;
-        way.own(comm.rank(), |index, place| {
+        let packed = route.post_back(comm, exchange, |_| width, pack);
+        route.own(comm.rank(), |index, place| {
             given[index] = owned[place];
         });
-        let collected = way.collect_back(comm, exchange, |index, rest| {
+        let collected = route.collect_back(comm, exchange, |index, rest| {
             let (numbers, _) = rest.get(..width)?.as_chunks();
             given[index] = K::Output::read(|channel| f32::from_ne_bytes(numbers[channel]));
             Some(width)
-        })?;
+        });
         comm.agree(packed.and(collected), &mut [])?;
         Ok(given)
     }

@@ -11,7 +11,7 @@ use common::{
 use nearfield::{
     Engine, ListOrder,
     device::{
-        Progress,
+        DeviceField, Progress,
         cudarc::driver::{CudaSlice, result::mem_get_info},
     },
     kernels::SphDensity,
@@ -30,29 +30,32 @@ const RANKS: [usize; 4] = [1, 2, 3, 5];
 
 /// How messages get from rank to rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+enum Messages {
     HandedOver,
     Bytes,
     /// As with an MPI that knows GPUs.
     ByAddress,
 }
 
-/// Numbers of ranks in all ways.
-fn all_ways<const N: usize>(ranks: [usize; N]) -> impl Iterator<Item = (usize, Way)> {
-    let ways = |ranks| [Way::HandedOver, Way::Bytes, Way::ByAddress].map(|way| (ranks, way));
-    ranks.into_iter().flat_map(ways)
+/// Numbers of ranks with all kinds of messages.
+fn with_all_messages<const N: usize>(ranks: [usize; N]) -> impl Iterator<Item = (usize, Messages)> {
+    let all = |ranks| {
+        [Messages::HandedOver, Messages::Bytes, Messages::ByAddress]
+            .map(|messages| (ranks, messages))
+    };
+    ranks.into_iter().flat_map(all)
 }
 
 fn start(
-    way: Way,
+    messages: Messages,
     case: &Case,
     transport: threads::ThreadTransport,
 ) -> Result<DeviceRankedEngine, Error> {
     let builder = RankedEngine::builder(case.radius).periodic(case.periodic);
-    match way {
-        Way::HandedOver => DeviceRankedEngine::start(builder, transport),
-        Way::Bytes => DeviceRankedEngine::start(builder, transport.in_bytes()),
-        Way::ByAddress => {
+    match messages {
+        Messages::HandedOver => DeviceRankedEngine::start(builder, transport),
+        Messages::Bytes => DeviceRankedEngine::start(builder, transport.in_bytes()),
+        Messages::ByAddress => {
             let builder = builder.gpu_messages(true);
             DeviceRankedEngine::start(builder, ByAddress(transport))
         }
@@ -73,9 +76,9 @@ fn lists_counts_and_sums_are_those_of_one_engine() {
     }
     within(300, || {
         for case in cases() {
-            for (ranks, way) in all_ways(RANKS) {
+            for (ranks, messages) in with_all_messages(RANKS) {
                 let found = on_ranks(ranks, |transport| {
-                    let mut engine = start(way, &case, transport)?;
+                    let mut engine = start(messages, &case, transport)?;
                     let mut own = Own::give(&mut engine, &case.points)?;
                     let found = search(&mut engine, &own, case.radius)?;
                     // Other domains, and the same neighbours.
@@ -99,9 +102,9 @@ fn moving_clouds_keep_their_neighbours_and_fields() {
     }
     within(300, || {
         for case in cases().into_iter().take(4) {
-            for (ranks, way) in all_ways([2, 3, 5]) {
+            for (ranks, messages) in with_all_messages([2, 3, 5]) {
                 let found = on_ranks(ranks, |transport| {
-                    let mut engine = start(way, &case, transport)?;
+                    let mut engine = start(messages, &case, transport)?;
                     let mut points = case.points.clone();
                     let mut own = Own::give(&mut engine, &points)?;
                     let (mut steps, mut migrations) = (Vec::new(), 0);
@@ -194,7 +197,7 @@ fn bad_input_of_one_rank_is_the_same_error_on_all() {
     within(120, || {
         let case = cases().swap_remove(0);
         let found = on_ranks(3, |transport| {
-            let mut engine = start(Way::HandedOver, &case, transport)?;
+            let mut engine = start(Messages::HandedOver, &case, transport)?;
             let mut own = Own::give(&mut engine, &case.points)?;
             let mut errors = Vec::new();
             let mut bad = download(&engine, &own.positions);
@@ -213,7 +216,7 @@ fn bad_input_of_one_rank_is_the_same_error_on_all() {
             let few = usize::from(engine.rank() == 1);
             let few = engine.upload(&vec![1.0f32; ids.len() - few])?;
             let traversal = engine.traverse(&kernel, own.set, own.set);
-            let traversal = traversal.sources(few.as_view(), 1);
+            let traversal = traversal.sources(DeviceField::new(few.as_view(), 1));
             errors.push(refusal(traversal.run_into(&mut sums.as_view_mut())));
             // All stands as before.
             let kept = search(&mut engine, &own, case.radius)?;
@@ -280,7 +283,7 @@ fn ranks_that_take_longer_get_fewer_points() {
         let case = cases().swap_remove(0);
         for ranks in [2, 3] {
             let found = on_ranks(ranks, |transport| {
-                let mut engine = start(Way::HandedOver, &case, transport)?;
+                let mut engine = start(Messages::HandedOver, &case, transport)?;
                 let mut own = Own::give(&mut engine, &case.points)?;
                 let seconds = Duration::from_secs(1 + engine.rank() as u64);
                 assert!(engine.balance_by(own.set, seconds, 100)?);
@@ -308,7 +311,7 @@ fn lists_without_room_are_refused_until_the_search_is_repeated() {
         points.for_each(|x| *x *= 0.4);
         for ranks in [1, 3] {
             let found = on_ranks(ranks, |transport| {
-                let mut engine = start(Way::HandedOver, &case, transport)?;
+                let mut engine = start(Messages::HandedOver, &case, transport)?;
                 let mut own = Own::give(&mut engine, &sparse)?;
                 search(&mut engine, &own, case.radius)?;
                 // Fifteen times as many neighbours, for which there is no room.
@@ -332,7 +335,7 @@ fn memory_that_is_short_is_the_same_error_on_all() {
         let case = cases().swap_remove(0);
         let (barrier, taken) = (Barrier::new(2), Mutex::new(Vec::<CudaSlice<u8>>::new()));
         let found = on_ranks(2, |transport| {
-            let mut engine = start(Way::HandedOver, &case, transport)?;
+            let mut engine = start(Messages::HandedOver, &case, transport)?;
             let mut own = Own::give(&mut engine, &case.points)?;
             search(&mut engine, &own, case.radius)?;
             let many = vec![[0.0f32; 3]; 6_000_000];
@@ -438,7 +441,7 @@ mod solver {
 
     /// Values after some steps, by id.
     #[derive(Debug)]
-    struct Found {
+    struct FinalState {
         positions: Vec<Vec3>,
         velocities: Vec<Vec3>,
         compressions: Vec<f32>,
@@ -451,7 +454,7 @@ mod solver {
         own: Vec<usize>,
     }
 
-    fn look(mut simulation: Simulation, steps: u64) -> Result<Found, Error> {
+    fn look(mut simulation: Simulation, steps: u64) -> Result<FinalState, Error> {
         let mut own = Vec::new();
         for _ in 0..steps {
             own.push(simulation.positions().len());
@@ -478,7 +481,7 @@ mod solver {
         assert_eq!(part.positions(), simulation.positions());
         assert_eq!(part.ids(), simulation.ids());
         let readings = simulation.probe(&probes)?;
-        Ok(Found {
+        Ok(FinalState {
             positions: by_id.iter().map(|at| moment.positions()[*at]).collect(),
             velocities: by_id.iter().map(|at| moment.velocities()[*at]).collect(),
             compressions: by_id.iter().map(|at| moment.compressions()[*at]).collect(),

@@ -23,7 +23,7 @@ impl Cell {
     /// A cube that repeats in every direction.
     ///
     /// # Errors
-    /// [`ErrorKind::Flat`] when the edge is no positive number.
+    /// [`ErrorKind::Flat`] when the edge is not positive.
     pub fn cube(edge: f64) -> Result<Self, Error> {
         Self::lengths([Some(edge); 3])
     }
@@ -31,7 +31,7 @@ impl Cell {
     /// A straight box: its length where an axis is periodic, `None` where it is open.
     ///
     /// # Errors
-    /// [`ErrorKind::Flat`] when a length is no positive number.
+    /// [`ErrorKind::Flat`] when a length is not positive.
     pub fn lengths(lengths: [Option<f64>; 3]) -> Result<Self, Error> {
         let vector = |axis: usize| {
             lengths[axis]

@@ -1,11 +1,11 @@
-//! Runs on disk, to go on from.
+//! Checkpoints: files from which a run continues.
 //!
-//! A file holds the line `nearfield-md checkpoint 2`, then numbers, little endian: atoms, kinds,
+//! A file has the line `nearfield-md checkpoint 2`, then numbers, little endian: atoms, kinds,
 //! steps, and bytes of the program's own notes (4 × u64), those bytes, time, energy and virial
 //! (f64), the axes that are periodic (3 × u8) and the box vectors (9 × f64), whether there are
 //! charges (u8), the mass of every kind (f64); then for all atoms positions (3 × f64), velocities
-//! (3 × f64), forces (3 × f32), kinds (u32), numbers in the input (u32), and charges (f32) where
-//! there are any. Nothing follows.
+//! (3 × f64), forces (3 × f32), kinds (u32), numbers in the input (u32), and charges (f32) if there
+//! are any. Nothing follows.
 
 use crate::{Cell, Error, ErrorKind, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
@@ -132,7 +132,7 @@ fn put<T: bytemuck::NoUninit>(bytes: &mut Vec<u8>, values: &[T]) {
     bytes.extend_from_slice(bytemuck::cast_slice(values));
 }
 
-/// Why a file makes no checkpoint.
+/// Why a file is not a usable checkpoint.
 enum Refused {
     /// Numbers are missing or left over.
     Counts,

@@ -1,8 +1,8 @@
 //! Energies and forces in double precision, on the host.
 //!
-//! The engine finds the pairs, in double precision too, and hands out their displacements rounded
-//! to single. These tell which image a pair is with; the displacement itself is computed anew from
-//! the positions. Every atom sums over its own neighbours, in their order, so the sums do not
+//! The engine finds the pairs, in double precision too, and returns their displacements rounded to
+//! single precision. These identify the image of a pair; the displacement itself is computed again
+//! from the positions. Every atom sums over its own neighbours in their order, so sums do not
 //! depend on the number of threads.
 
 use crate::{Cell, ForceField, System, cell::dot};

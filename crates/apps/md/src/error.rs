@@ -1,4 +1,4 @@
-//! What can go wrong, with the numbers and the culprit.
+//! Errors of systems and runs, with the numbers and the atom.
 
 use nearfield_grid::Value;
 use std::{io, path::PathBuf};
@@ -188,5 +188,11 @@ fn blown(step: u64, first: f64) -> String {
 impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())
+    }
+}
+
+impl From<nearfield::device::GpuError> for ErrorKind {
+    fn from(error: nearfield::device::GpuError) -> Self {
+        Self::Engine(nearfield::ErrorKind::Gpu(error).into())
     }
 }

@@ -99,7 +99,7 @@ pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
     let count: usize = second
         .1
         .parse()
-        .map_err(|_| lines.refuse(second.0, format!("'{}' is no number of atoms", second.1)))?;
+        .map_err(|_| lines.refuse(second.0, format!("'{}' is not a number of atoms", second.1)))?;
     let found = lines.iter().count() - 2;
     if found != count {
         let message = format!("{count} atoms, but {found} lines of them");
@@ -201,7 +201,7 @@ impl FieldFile {
 
     fn add_pair(&mut self, lines: &Lines<'_>, number: usize, words: &[&str]) -> Result<(), Error> {
         let kind = |name: &str| {
-            let message = format!("'{name}' is no kind named in a line before");
+            let message = format!("'{name}' is not a kind named in a line before");
             self.kind(name).ok_or_else(|| lines.refuse(number, message))
         };
         let of = Coefficients {
@@ -251,7 +251,7 @@ mod tests {
         for (text, message) in [
             ("", "line 1: there is no box"),
             ("1 2\n0\n", "line 1: 2 numbers instead of three"),
-            ("1 2 3\nmany\n", "line 2: 'many' is no number of atoms"),
+            ("1 2 3\nmany\n", "line 2: 'many' is not a number of atoms"),
             ("1 2 3\n2\n1 0 0 0\n", "line 2: 2 atoms, but 1 lines"),
             ("1 2 3\n1\n1 0 x 0\n", "line 3: 'x' is not a number"),
             ("1 2 3\n1\n1 0 0\n", "line 3: 3 numbers instead of index"),
@@ -279,7 +279,7 @@ mod tests {
             ("# nothing\n", "no coefficients"),
             ("Na 1\n", "line 1: a line is NAME"),
             ("Na 1 2\nNa 1 2\n", "line 2: 'Na' has coefficients already"),
-            ("Na 1 2\nNa Cl 1 2\n", "line 2: 'Cl' is no kind"),
+            ("Na 1 2\nNa Cl 1 2\n", "line 2: 'Cl' is not a kind"),
             ("Na 1 two\n", "line 1: 'two' is not a number"),
         ] {
             let error = read(text).unwrap_err();

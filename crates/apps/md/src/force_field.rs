@@ -1,4 +1,4 @@
-//! How atoms act on each other.
+//! The forces between atoms.
 
 use crate::{Error, ErrorKind, System, system::check_types};
 use nearfield::kernels::{CutoffCoulomb, LennardJones, LongRange};

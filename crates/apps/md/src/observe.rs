@@ -1,4 +1,4 @@
-//! What a system is like at a moment, and how its energy changes that should not.
+//! Observables of a system, and the change of its energy, which should be constant.
 
 use crate::{Error, ErrorKind, Evaluation};
 

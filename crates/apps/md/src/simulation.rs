@@ -1,8 +1,8 @@
 //! A run: velocity Verlet at constant energy, with the atoms on the host or on a GPU.
 //!
-//! One type serves both. [`HostBody`] keeps the atoms in the host's memory and asks the engine for
-//! forces. [`DeviceBody`] keeps them on a GPU, where every stage of a step runs; what the host asks
-//! for is copied then. The methods are the same, so they can fail on either.
+//! One type serves both. [`HostBody`] keeps the atoms in host memory and asks the engine for
+//! forces. [`DeviceBody`] keeps them on a GPU, where every stage of a step runs, and copies what
+//! the host asks for. Both have the same methods, so these can fail with either.
 
 use crate::{
     Checkpoint, Drift, Error, ErrorKind, Evaluator, ForceField, Observation, Options, System,
@@ -107,7 +107,7 @@ impl Simulation {
     /// al. 1982, DOI 10.1063/1.442716).
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`] for a step that is no positive number, [`ErrorKind::Lost`], and those
+    /// [`ErrorKind::Setting`] for a step that is not positive, [`ErrorKind::Lost`], and those
     /// of [`Evaluator::evaluate`]; the run is then over.
     pub fn step(&mut self, dt: f64) -> Result<(), Error> {
         if !(dt.is_finite() && dt > 0.0) {

@@ -1,4 +1,4 @@
-//! Checkpoints: all of a run that is needed to go on with the same bits.
+//! Checkpoints: everything that a run needs to continue with the same bits.
 //!
 //! A file begins with the eight bytes of [`MAGIC`], a version and the bytes of a number (4 or 8) as
 //! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator and the
@@ -90,7 +90,7 @@ fn refused(path: &Path, reason: impl Into<String>) -> Error {
 }
 
 /// Content of a checkpoint.
-struct Found<T> {
+struct Content<T> {
     bodies: Bodies<T>,
     steps: u64,
     time_step: f64,
@@ -99,12 +99,12 @@ struct Found<T> {
     notes: Vec<u8>,
 }
 
-fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
+fn parse<T: Real>(bytes: &[u8]) -> Result<Content<T>, String> {
     let Some((head, rest)) = bytes
         .split_at_checked(HEADER)
         .filter(|(head, _)| head.starts_with(MAGIC))
     else {
-        return Err("it is no checkpoint of bodies".to_owned());
+        return Err("it is not a checkpoint of bodies".to_owned());
     };
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| head[at + n]));
     let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
@@ -155,7 +155,7 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
         let vectors = from.chunks_exact(3).map(|v| [v[0], v[1], v[2]]);
         collected(vectors, what).map_err(short)
     };
-    Ok(Found {
+    Ok(Content {
         bodies: Bodies {
             masses: copied(&numbers[..count], what).map_err(short)?,
             positions: vectors(&numbers[count..4 * count])?,

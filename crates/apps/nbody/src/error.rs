@@ -1,4 +1,4 @@
-//! Why bodies could not be read, moved or written.
+//! Errors in reading, moving or writing bodies.
 
 use nearfield_grid::Value;
 use std::path::PathBuf;

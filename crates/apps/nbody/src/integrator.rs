@@ -1,4 +1,4 @@
-//! How bodies are moved.
+//! The symplectic integrators.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ pub enum Integrator {
     SymplecticEuler,
 }
 
-/// A name that is no integrator's.
+/// A name that does not belong to an integrator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown integrator \"{0}\": use leapfrog or symplectic-euler")]
 pub struct ParseIntegratorError(String);

@@ -1,4 +1,4 @@
-//! Bodies on their way.
+//! A run: bodies, their integrator, and their energy and momentum.
 
 use crate::{Bodies, Error, ErrorKind, Integrator};
 use nearfield::{

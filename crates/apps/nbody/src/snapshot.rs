@@ -1,4 +1,4 @@
-//! Moments of a run as files.
+//! Snapshots of a run as files.
 
 use crate::{Bodies, Error, Simulation};
 use nearfield::all_pairs::Real;

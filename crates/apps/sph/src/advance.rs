@@ -1,4 +1,4 @@
-//! What a step did to the budgets, wherever it was computed.
+//! The contributions of a step to the budgets, wherever it was computed.
 
 use glam::DVec3;
 

@@ -1,5 +1,5 @@
-//! What a simulation asks of its particles, wherever they are: in the memory of the host, of a GPU,
-//! or of many ranks.
+//! The interface between a simulation and its particles, which are in host memory, on a GPU, or on
+//! many ranks.
 
 use glam::Vec3;
 use nearfield::device::Transfers;

@@ -1,10 +1,9 @@
-//! Where mass, momentum and energy are, and where they went.
+//! Budgets of mass, momentum and energy.
 //!
-//! All sums are in double precision. The energy budget counts what the fluid
-//! has (kinetic, potential, internal), what it lost for good (to viscosity,
-//! to density diffusion and to rough walls) and what the walls gave it; what remains is the error
-//! of the time step. Momentum likewise: what the fluid has against the impulse
-//! that gravity and walls gave it.
+//! All sums are in double precision. The energy budget has the energy of the fluid (kinetic,
+//! potential, internal), the energy that it has lost (to viscosity, density diffusion and rough
+//! walls), and the energy that the walls gave it; the residual is the error of the time step. The
+//! momentum budget compares the momentum of the fluid with the impulse of gravity and walls.
 
 use glam::DVec3;
 

@@ -1,4 +1,4 @@
-//! Puts a simulation together and refuses what cannot run.
+//! Builds a simulation, and refuses settings and particles that cannot run.
 
 use nearfield_grid::memory::{Shortage, collected, filled, make_room, with_room};
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ const RUN: u64 = 4096;
 pub struct SimulationBuilder {
     config: Config,
     share: Share,
-    fluid: Given,
+    fluid: DescribedSet,
     velocity: Option<(Vec<Vec3>, u64)>,
     walls: Walls,
-    wall_ids: Given,
+    wall_ids: DescribedSet,
     pressure: Box<dyn Fn(Vec3) -> f32>,
     device: Device,
     threads: usize,
@@ -61,7 +61,7 @@ impl Share {
 
 /// Particles of one set that were described, on all ranks alike.
 #[derive(Default)]
-struct Given {
+struct DescribedSet {
     /// Those of this rank.
     position: Vec<Vec3>,
     ids: Vec<u64>,
@@ -93,7 +93,7 @@ impl Simulation {
     /// and this one keeps its share; [`SimulationBuilder::build_on`] ends it.
     ///
     /// # Errors
-    /// When `rank` is none of `ranks`.
+    /// When `rank` is not below `ranks`.
     pub fn builder_on(
         config: Config,
         rank: usize,
@@ -107,7 +107,7 @@ impl Simulation {
     }
 }
 
-impl Given {
+impl DescribedSet {
     /// Takes the share of `positions`, and refuses what cannot be simulated. `what` names them
     /// where memory is short.
     fn add(
@@ -163,10 +163,10 @@ impl SimulationBuilder {
         Self {
             config,
             share,
-            fluid: Given::default(),
+            fluid: DescribedSet::default(),
             velocity: None,
             walls: Walls::default(),
-            wall_ids: Given::default(),
+            wall_ids: DescribedSet::default(),
             pressure: Box::new(|_| 0.0),
             device: Device::Auto,
             threads: 0,

@@ -1,15 +1,15 @@
-//! Runs on disk, to go on from, on any number of ranks.
+//! Checkpoints: files from which a run continues, on any number of ranks.
 //!
-//! A file holds the line `nearfield-sph checkpoint 2`, then numbers, little endian: particles,
-//! steps, bytes of the caller's own, and 1 if it holds forces or 0 (4 × u64); time, and the sums of
-//! the budgets (14 × f64); spacing, smoothing, density and sound speed (4 × f32); the caller's
-//! bytes; then for all particles positions (3 × f32), velocities (3 × f32), compressions (f32),
-//! the forces by fluid and by walls where it holds them (2 × 4 × f32), and ids (u64). Nothing
-//! follows. A rank reads its share of the particles only.
+//! A file has the line `nearfield-sph checkpoint 2`, then numbers, little endian: particles, steps,
+//! bytes of the caller's own, and 1 if it has forces or 0 (4 × u64); time, and the sums of the
+//! budgets (14 × f64); spacing, smoothing, density and sound speed (4 × f32); the caller's bytes;
+//! then for all particles positions (3 × f32), velocities (3 × f32), compressions (f32), the forces
+//! by fluid and by walls if it has them (2 × 4 × f32), and ids (u64). Nothing follows. A rank reads
+//! only its share of the particles.
 //!
 //! A step ends with forces at its last positions, but with the friction of velocities in its
-//! middle. The next step begins with these forces, so they are kept: evaluated anew they would be
-//! others.
+//! middle. The next step begins with these forces, so they are kept: evaluating them again would
+//! give other values.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! The numbers a simulation is made of, their defaults, and their limits.
+//! The parameters of a simulation, their defaults and their limits.
 
 use glam::Vec3;
 

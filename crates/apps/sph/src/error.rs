@@ -1,4 +1,4 @@
-//! What can go wrong, with the numbers, the culprit and the remedy.
+//! Errors of a simulation, with the numbers, the particle and the remedy.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ impl Error {
         &self.0
     }
 
-    /// An error of the [neighbourhood](crate::Neighborhood) that is none of the engine's.
+    /// An error of the [neighbourhood](crate::Neighborhood) that the engine did not return.
     pub fn elsewhere(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(ErrorKind::Elsewhere(cause.into()))
     }
 
-    /// The error of a rank that is none of those there are.
+    /// The error for a rank number that is too large.
     pub(crate) fn no_such_rank(rank: usize) -> Self {
         Self(ErrorKind::Setting {
             name: "rank",
@@ -188,5 +188,11 @@ impl From<nearfield_grid::Error> for ErrorKind {
 impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())
+    }
+}
+
+impl From<nearfield::device::GpuError> for ErrorKind {
+    fn from(error: nearfield::device::GpuError) -> Self {
+        Self::Engine(nearfield::ErrorKind::Gpu(error).into())
     }
 }

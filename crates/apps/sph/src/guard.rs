@@ -1,8 +1,7 @@
 //! Finds the particle that ends a run.
 //!
-//! Looked for after every drift, before the neighbour engine sees the
-//! positions, and at the end of every step, in the pass over the particles that
-//! moves or kicks them.
+//! It checks all particles after every drift, before the neighbour engine gets the positions, and
+//! at the end of every step, in the passes that move or kick them.
 
 use glam::Vec3;
 

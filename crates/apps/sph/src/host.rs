@@ -1,4 +1,4 @@
-//! A fluid in the host's memory, whose traversals its neighbourhood does, wherever it runs.
+//! A fluid in host memory. Its neighbourhood runs the traversals, on the device it was built for.
 
 use glam::Vec3;
 use nearfield_grid::{

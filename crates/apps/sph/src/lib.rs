@@ -82,7 +82,7 @@ pub use budget::{Energy, Momentum};
 pub use builder::SimulationBuilder;
 pub use checkpoint::Checkpoint;
 pub use config::Config;
-pub use device::{DeviceArrays, DeviceNeighborhood, Records};
+pub use device::{DeviceArrays, DeviceNeighborhood};
 pub use error::{Error, ErrorKind, Loss, LostParticle};
 pub use front::FrontRule;
 pub use kernel::Wendland;

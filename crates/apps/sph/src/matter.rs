@@ -1,4 +1,4 @@
-//! Fluid and walls together, as they are handed from the builder to wherever they will live.
+//! Fluid and walls together, as the builder hands them to a body.
 
 use crate::{
     particles::{Forces, Particles},

@@ -1,8 +1,8 @@
-//! The fluid at one time, apart from the simulation that goes on.
+//! The fluid at one time, separate from the simulation that continues.
 //!
-//! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver
-//! steps. A simulation hands out a [`PendingMoment`], whose copy may still be under way. The thread
-//! that reads the numbers waits for them; the solver does not.
+//! A [`Moment`] owns its arrays, so another thread can write or draw it while the solver steps. A
+//! simulation returns a [`PendingMoment`], whose copy may still be under way. The thread that reads
+//! the numbers waits for them; the solver does not.
 //!
 //! On ranks a moment is whole on rank 0, or a *piece*: the particles of one rank. Pieces are files
 //! of the same kind, which one more file joins.

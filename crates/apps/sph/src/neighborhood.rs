@@ -1,9 +1,8 @@
-//! The seam between the solver and what finds neighbours for it: one engine, or engines on many
-//! ranks.
+//! The interface between the solver and the neighbour engine: one engine, or engines on many ranks.
 //!
-//! The solver keeps its arrays here and hands them over where a neighbourhood may want them in
-//! another order, or on another rank. It sums over its particles by an [`Accumulator`], so that a
-//! neighbourhood of many ranks can make sums that do not depend on their number.
+//! The solver keeps its arrays and passes them on when a neighbourhood may sort them or move them
+//! to other ranks. It sums over its particles with an [`Accumulator`], so a neighbourhood of many
+//! ranks can compute sums that do not depend on their number.
 //!
 //! **Invariant:** after each method all arrays of a set have one length and one order.
 

@@ -1,7 +1,7 @@
 //! The particle arrays: one entry per fluid particle, all in the same order.
 //!
-//! The order changes when the arrays are sorted in space; `id` says which
-//! particle an entry is, counted as the fluid was given at first.
+//! The order changes when the arrays are sorted in space; `id` is the index of a particle in the
+//! fluid as it was given at first.
 
 use std::ops::Range;
 

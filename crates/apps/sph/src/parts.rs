@@ -1,7 +1,7 @@
 //! Loops over particles on the workers of a neighbourhood, with sums over them.
 //!
-//! Particles are taken [`AT_A_TIME`] of them at a time. The sums of such a part are added up in
-//! their order, and those of all parts in the order of the parts.
+//! Particles are processed in parts of [`AT_A_TIME`]. A part is summed in the order of its
+//! particles, and the parts are added in their order.
 //!
 //! **Invariant:** sums do not depend on the number of threads.
 

@@ -1,4 +1,4 @@
-//! How long the next step may be.
+//! The length of the next step.
 
 use crate::Config;
 

@@ -1,4 +1,4 @@
-//! The wall particles: they rest, and take their pressure from the fluid.
+//! The wall particles, which do not move and get their pressure from the fluid.
 
 use glam::Vec3;
 use nearfield_grid::memory::{Shortage, copied, make_room};

@@ -78,15 +78,15 @@ mod traversal;
 mod version;
 
 pub use backend::{
-    AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
-    DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField, HaloResults,
-    HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
-    PointsPerThread, Settled, StagedField, StagedFields, StagedSides, programs,
+    AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
+    DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
+    HaloResults, HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
+    PointsPerThread, Settled, SideOfFields, StagedField, StagedFields, StagedSides, programs,
 };
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
-pub use launch::KernelLattice;
+pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Moment, Queue, Transfers};

@@ -1,13 +1,13 @@
 //! The dam break on ranks: the solver of `nearfield-sph` with its particles on many ranks, as
 //! threads of this process or on any [transport](crate::transport).
 //!
-//! All ranks describe the scene and keep a share of it; rank 0 gathers frames and tables and writes
+//! All ranks describe the scene and keep a share of it. Rank 0 gathers frames and tables and writes
 //! them, so the files are those of one rank. With [`Args::deterministic`] they have the same bytes
-//! on any number of ranks: sums over neighbours go by ascending ids, and sums over particles are
-//! [exact](crate::ExactSum).
+//! on any number of ranks: sums over neighbours are taken by ascending id, and sums over particles
+//! are [exact](crate::ExactSum).
 //!
-//! With a GPU as the device of all ranks the particles live there, and the host takes what crosses
-//! borders and a few numbers a step.
+//! If the device of all ranks is a GPU, the particles stay there, and only particles and fields
+//! that cross borders and a few numbers per step come to the host.
 
 mod neighborhood;
 mod on_gpus;
@@ -34,7 +34,7 @@ const MAX_THREADS: usize = 4096;
 /// The flags of the dam break on ranks.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct Args {
-    /// Those of the dam break on one engine.
+    /// The flags of the dam break on one engine.
     #[command(flatten)]
     pub run: nearfield_dam_break::Args,
 
@@ -52,8 +52,8 @@ pub struct Args {
 /// summary, and rank 0 writes the files.
 ///
 /// # Errors
-/// As [`nearfield_dam_break::run`], the same on all ranks. A rank that cannot go on by itself is a
-/// [`Fault`] on the others, which [`fault`] finds.
+/// As [`nearfield_dam_break::run`], the same on all ranks. If a rank cannot continue, the others
+/// get a [`Fault`], which [`fault`] finds.
 pub fn run<T: Transport + 'static>(
     args: &Args,
     threads: usize,
@@ -83,7 +83,7 @@ pub fn run<T: Transport + 'static>(
 }
 
 /// Simulates the dam break with `ranks` ranks as threads of this process, which share its cores
-/// unless a number of threads for each is given.
+/// unless a number of threads per rank is given.
 ///
 /// # Errors
 /// As [`run`].
@@ -117,7 +117,7 @@ pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
         Ok(outcome) => outcome,
         Err(lost) => Err(solver(error::Error::from(lost))),
     });
-    // The first that is no consequence of another.
+    // The first error that does not follow from another one.
     let mut first: Option<Result<Summary, Error>> = None;
     for outcome in outcomes {
         let cause = matches!(&outcome, Err(error) if fault(error).is_none());
@@ -132,7 +132,7 @@ pub fn run_on_threads(args: &Args, ranks: usize) -> Result<Summary, Error> {
     first.unwrap_or_else(|| Err(solver("no rank has run")))
 }
 
-/// The surroundings of an SPH solver on this rank, for scenes of a program's own; they go to
+/// The neighbourhood of an SPH solver on this rank, for scenes of a program's own; pass it to
 /// [`nearfield_sph::SimulationBuilder::build_on`]. Sums over particles do not depend on the number
 /// of ranks; those over neighbours do not if the engine is
 /// [deterministic](RankedBuilder::deterministic).
@@ -140,13 +140,13 @@ pub fn neighborhood(engine: RankedEngine) -> impl Neighborhood + 'static {
     Ranked::<ExactSum>::new(engine)
 }
 
-/// The surroundings of an SPH solver whose particles live on the GPUs of the ranks; they go to
+/// The neighbourhood of an SPH solver whose particles are on the GPUs of the ranks; pass it to
 /// [`nearfield_sph::SimulationBuilder::build_on_gpus`]. Sums depend on the number of ranks.
 pub fn neighborhood_on_gpus(engine: DeviceRankedEngine) -> impl DeviceNeighborhood + 'static {
     OnGpus::new(engine)
 }
 
-/// Whether all ranks have a GPU as their device, which is where particles live then. Collective.
+/// Returns true if the device of all ranks is a GPU; particles are then there. Collective.
 fn on_gpus<T: Transport>(transport: &mut T, device: Device) -> Result<bool, Error> {
     let mut all = [f64::from(u8::from(matches!(device, Device::Gpu(_))))];
     let reduced = transport.reduce(&mut all, Reduction::Min);
@@ -159,7 +159,7 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The fault of ranks behind an error, if it is one.
+/// The fault that an error stands for, if it is one.
 pub fn fault(error: &Error) -> Option<&Fault> {
     let ErrorKind::Solver(error) = error.kind() else {
         return None;
@@ -173,13 +173,13 @@ pub fn fault(error: &Error) -> Option<&Fault> {
     }
 }
 
-/// An error that is none of the dam break's own.
+/// An error from outside the dam break.
 fn solver(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     ErrorKind::Solver(nearfield_sph::Error::elsewhere(cause)).into()
 }
 
-/// Returns `local` if all ranks have succeeded; otherwise the error of this rank, or that of the
-/// lowest which has one.
+/// Returns `local` if all ranks have succeeded, and otherwise the error of this rank or of the
+/// lowest rank that has one.
 fn agree<T: Transport, R>(transport: &mut T, local: Result<R, Error>) -> Result<R, Error> {
     let message = match &local {
         Ok(_) => Vec::new(),

@@ -1,9 +1,9 @@
 //! The particles of the SPH solver on ranks.
 //!
-//! Arrays are where their particles are owned: after every drift the fluid migrates, and fields
-//! then travel to halos only. Walls migrate when they are placed, and whenever space is divided
-//! anew: by the times of the ranks, or every [`nearfield_sph::Config::sort_every`] steps by the
-//! predicted work if the run is to be the same each time.
+//! Arrays are on the ranks that own their particles: the fluid migrates after every drift, so
+//! fields travel only to halos. Walls migrate when they are placed and whenever space is divided
+//! anew: by the times of the ranks, or, if runs are to be reproducible, every
+//! [`nearfield_sph::Config::sort_every`] steps by the predicted work.
 
 use glam::Vec3;
 use nearfield::{Device, PairKernel, kernels::FieldsOf};
@@ -21,7 +21,7 @@ use crate::{ExactSum, RankedEngine, RankedSet};
 
 /// A sum over the particles of all ranks.
 pub(super) trait RankSum: Accumulator + 'static {
-    /// Whether a run is to be the same whatever the times of its ranks.
+    /// True if a run must not depend on the times of its ranks.
     const REPRODUCIBLE: bool;
 
     /// The values over all ranks; `minima` become those over all ranks.
@@ -34,7 +34,7 @@ pub(super) trait RankSum: Accumulator + 'static {
         Self: Sized;
 }
 
-/// As fast as can be; the rounding depends on the number of ranks.
+/// The fastest sum; its rounding depends on the number of ranks.
 impl RankSum for f64 {
     const REPRODUCIBLE: bool = false;
 
@@ -59,7 +59,7 @@ impl Accumulator for ExactSum {
     }
 }
 
-/// The same on any number of ranks.
+/// A sum that is the same on any number of ranks.
 impl RankSum for ExactSum {
     const REPRODUCIBLE: bool = true;
 
@@ -72,7 +72,7 @@ impl RankSum for ExactSum {
     }
 }
 
-/// A rank's engine as the solver sees it.
+/// The engine of a rank, as a neighbourhood of the solver.
 pub(super) struct Ranked<S> {
     /// Behind a lock because sums are asked of a simulation that does not change.
     engine: Mutex<RankedEngine>,
@@ -114,7 +114,7 @@ impl<S: RankSum> Ranked<S> {
         id.ok_or_else(|| Error::elsewhere("particles are used before they are placed"))
     }
 
-    /// Makes the owners of the particles of a set their callers, with all arrays.
+    /// Moves the particles of a set to their owners, with all arrays.
     fn migrate(&mut self, set: RankedSet, arrays: Arrays<'_>) -> Result<(), Error> {
         let engine = self.unlocked();
         let migration = engine.migrate(set, bytemuck::cast_slice(arrays.positions));
@@ -203,8 +203,8 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         Ok(())
     }
 
-    /// Ranks keep the order of ids, which makes sums the same. Where times do not divide space anew
-    /// this does.
+    /// Ranks keep the order of ids, which makes sums the same. In reproducible runs this divides
+    /// space anew.
     fn sort_fluid(&mut self, _: Arrays<'_>) -> Result<(), Error> {
         self.due = true;
         Ok(())

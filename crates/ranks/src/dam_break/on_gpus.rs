@@ -1,21 +1,18 @@
-//! The particles of the SPH solver on GPUs of many ranks.
+//! The particles of the SPH solver on the GPUs of many ranks.
 //!
-//! Arrays of the solver live on the GPU of the rank that owns their particles. After every drift
-//! the fluid migrates: positions and ids are those of the engine then, velocities and compressions
-//! follow. Fields travel to halos in every traversal. Every [`nearfield_sph::Config::sort_every`]
-//! steps the fluid is sorted, and space is divided anew if a rank has more than its share.
+//! Arrays of the solver are on the GPU of the rank that owns their particles. After every drift the
+//! fluid migrates: the engine then has positions and ids, and velocities and compressions follow.
+//! Every traversal sends fields to halos. Every [`nearfield_sph::Config::sort_every`] steps the
+//! fluid is sorted, and space is divided anew if a rank has too many particles.
 
 use nearfield::{
     PairKernel,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaView, CudaViewMut},
     },
-    kernels::Channels,
 };
-use nearfield_sph::{
-    Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Records, Set, Spread,
-};
+use nearfield_sph::{Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Set, Spread};
 
 use super::whole::{GATHERED, gather, lost_of_all, lost_rank, spread};
 use crate::{
@@ -25,11 +22,10 @@ use crate::{
 };
 use nearfield_grid::memory::copied;
 
-/// The largest number of particles of a rank, as a share of the mean, with which space stays
-/// divided.
+/// Space is divided anew if a rank has more than this multiple of the mean number of particles.
 const UNEVEN: f64 = 1.1;
 
-/// A rank's engine as the solver on GPUs sees it.
+/// The engine of a rank, as a neighbourhood of the solver on GPUs.
 pub(super) struct OnGpus {
     engine: DeviceRankedEngine,
     /// Fluid and walls, once they are placed.
@@ -61,13 +57,13 @@ impl OnGpus {
         })
     }
 
-    /// Agrees on work of this rank alone.
+    /// Agrees on the result of local work.
     fn agree<R>(&mut self, result: Result<R, Error>) -> Result<R, Error> {
         let comm = &mut self.engine.comm;
         (comm.agree(result.map_err(Refusal::new), &mut [])).map_err(Error::elsewhere)
     }
 
-    /// Brings arrays along the way that the points of a set took.
+    /// Brings arrays into the order after a migration of a set.
     fn bring(
         &mut self,
         set: RankedSet,
@@ -100,8 +96,8 @@ impl OnGpus {
         Ok(true)
     }
 
-    /// Makes the owners of the particles of a set their callers, with all arrays; returns whether
-    /// any has changed its rank.
+    /// Moves the particles of a set to their owners, with all arrays; returns true if any has
+    /// changed its rank.
     fn migrate(&mut self, set: RankedSet, arrays: DeviceArrays<'_>) -> Result<bool, Error> {
         let DeviceArrays {
             count,
@@ -117,7 +113,7 @@ impl OnGpus {
         Ok(moved.has_moved())
     }
 
-    /// Brings a set and its arrays into the order of the cells; it has to migrate then.
+    /// Sorts a set and its arrays into the order of the cells; it has to migrate afterwards.
     fn sort(&mut self, set: RankedSet, arrays: &mut DeviceArrays<'_>) -> Result<(), Error> {
         self.engine.sort(set).map_err(Error::elsewhere)?;
         let queue = self.engine.engine().queue().clone();
@@ -209,17 +205,12 @@ impl DeviceNeighborhood for OnGpus {
         &mut self,
         kernel: &K,
         [of, from]: [Set; 2],
-        [targets, sources]: [Option<Records<'_>>; 2],
+        [targets, sources]: [Option<DeviceField<'_>>; 2],
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
-        let mut traversal = self.engine.traverse(kernel, of, from);
-        if let Some(Records { values, stride }) = targets {
-            traversal = traversal.target_records(values, stride, K::Target::COUNT);
-        }
-        if let Some(Records { values, stride }) = sources {
-            traversal = traversal.source_records(values, stride, K::Source::COUNT);
-        }
+        let traversal = self.engine.traverse(kernel, of, from);
+        let traversal = traversal.targets(targets).sources(sources);
         traversal.run_into(results).map_err(Error::elsewhere)
     }
 

@@ -1,5 +1,5 @@
-//! Work over particles of all ranks, wherever they are: arrays that come to rank 0, the particle
-//! that ends a run, and how the particles are spread.
+//! Work over the particles of all ranks: arrays that are gathered on rank 0, the particle that ends
+//! a run, and how particles are distributed.
 
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
@@ -49,14 +49,14 @@ pub(super) const GATHERED: &str = "particles of all ranks";
 /// Brings arrays of all ranks to rank 0, in the order of ids.
 struct Gather<'a> {
     comm: &'a mut Communicator,
-    /// By place on rank 0: the place among the arrays of all ranks, one behind the other.
+    /// By place on rank 0: the place in the concatenated arrays of all ranks.
     order: Vec<usize>,
 }
 
 impl<'a> Gather<'a> {
-    /// Of the particles with these ids on this rank.
+    /// Gathers the particles with these ids on this rank.
     fn new(comm: &'a mut Communicator, ids: &[u64]) -> Result<Self, Error> {
-        // Nothing is on its way to rank 0 before it asks, so it never has more than this to hold.
+        // No rank sends before rank 0 is ready, so rank 0 never holds more than this.
         comm.min(&mut [0.0]).map_err(lost_rank)?;
         let mut gather = Self {
             comm,
@@ -69,7 +69,7 @@ impl<'a> Gather<'a> {
         Ok(gather)
     }
 
-    /// The arrays of all ranks, one behind the other; none on ranks but the first.
+    /// The concatenated arrays of all ranks on rank 0, and an empty array on the others.
     fn whole<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
         let message = copied(bytemuck::cast_slice(values), GATHERED)?;
         let parts = self.comm.bring_to_first(message);
@@ -105,7 +105,7 @@ pub(super) fn gather(
     Gather::new(comm, ids)?.arrays(arrays)
 }
 
-/// A lost particle as numbers; all zero if it is another rank's.
+/// A lost particle as numbers; all zero on ranks that do not have it.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LostNumbers {
@@ -151,8 +151,8 @@ pub(super) fn lost_of_all(
     })
 }
 
-/// How the particles of all ranks are spread: this one owns `owned` of the fluid, sees `halo` of
-/// others, and runs on `device`.
+/// The distribution of particles over the ranks: this one owns `owned` fluid particles, has `halo`
+/// halo points, and runs on `device`.
 pub(super) fn spread(
     comm: &mut Communicator,
     owned: usize,

@@ -15,18 +15,18 @@ pub(super) const POINT: usize = POSITION + ID;
 /// The purpose of memory, for messages.
 pub(super) const WHAT: &str = "points that change their rank";
 
-/// An array of the caller, and its values a point.
+/// An array of the caller, and its values per point.
 pub(super) type Column<'a> = (&'a mut CudaSlice<f32>, usize);
 
-/// Positions that are given to a set.
+/// New positions of a set.
 #[derive(Clone, Copy)]
-pub(super) enum Given<'a> {
+pub(super) enum NewPositions<'a> {
     Positions(&'a CudaView<'a, f32>),
-    /// Those of this number of points, in the first array that travels with them.
+    /// The positions of this many points, in the first of the arrays that follow.
     First(usize),
 }
 
-impl Given<'_> {
+impl NewPositions<'_> {
     pub(super) fn points(self) -> usize {
         match self {
             Self::Positions(positions) => positions.len() / POSITION,
@@ -34,7 +34,7 @@ impl Given<'_> {
         }
     }
 
-    /// The arrays whose words travel beside the positions.
+    /// The arrays that travel in addition to the positions.
     pub(super) fn beside<'a, 'b>(self, columns: &'a [Column<'b>]) -> &'a [Column<'b>] {
         match self {
             Self::Positions(_) => columns,
@@ -42,7 +42,7 @@ impl Given<'_> {
         }
     }
 
-    /// The positions, in the order before.
+    /// The positions, in the old order.
     pub(super) fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
         match self {
             Self::Positions(positions) => positions.slice(..),
@@ -51,8 +51,7 @@ impl Given<'_> {
     }
 }
 
-/// Makes an array of at least `len` values that begins with the first `kept` of another one, unless
-/// it has as many.
+/// Replaces an array that is shorter than `len` by a longer one with the same first `kept` values.
 pub(super) fn extend<T: DeviceRepr + ValidAsZeroBits>(
     engine: &DeviceEngine,
     array: &mut CudaSlice<T>,
@@ -69,7 +68,7 @@ pub(super) fn extend<T: DeviceRepr + ValidAsZeroBits>(
     Ok(())
 }
 
-/// Words of a point that travels with `columns`, arrays beside its position.
+/// Words of a point that travels with `columns`, in addition to position and id.
 pub(super) fn words_of(columns: &[Column<'_>]) -> usize {
     let channels = columns.iter().map(|(_, channels)| channels);
     POINT + channels.sum::<usize>()

@@ -1,12 +1,11 @@
-//! The border of a rank, beside its interior.
+//! The border of a rank: points at the border and points of the halo, in an engine of their own.
 //!
-//! Points at the border and those of the halo are in an engine of their own, on a stream beside
-//! that of owned points: they are few, so their kernels leave most of the device idle, and wait for
-//! messages. The stream has the highest priority, so that they need not queue for the blocks of a
-//! pass over the interior.
+//! They are few, so their kernels leave most of the device idle and wait for messages. So they run
+//! on a stream of their own, concurrently with the interior. The stream has the highest priority,
+//! so border kernels need not wait for the blocks of a pass over the interior.
 //!
-//! **Invariant:** what the border's stream reads of arrays of owned points it reads behind an event
-//! there, and that stream waits for the border's before it changes or frees any of these.
+//! **Invariant:** the border's stream reads arrays of owned points behind an event of their stream,
+//! and that stream waits for the border's before it changes or frees any of them.
 
 use super::{
     kernels::Kernels,
@@ -18,7 +17,7 @@ use nearfield::device::{
     cudarc::driver::{CudaEvent, CudaSlice, result},
 };
 
-/// The engine of the border, and what works there.
+/// The engine of the border, and its kernels and memory.
 pub(super) struct Border {
     pub(super) engine: DeviceEngine,
     pub(super) kernels: Kernels,
@@ -27,7 +26,7 @@ pub(super) struct Border {
 }
 
 impl Border {
-    /// A border without points, beside an engine with these settings.
+    /// An empty border next to an engine with these settings.
     pub(super) fn start(
         beside: &DeviceEngine,
         settings: DeviceEngineBuilder,
@@ -45,7 +44,7 @@ impl Border {
         })
     }
 
-    /// Lets what follows on the border's stream wait for an event of another one.
+    /// Makes later work on the border's stream wait for an event of another stream.
     pub(super) fn follow(&self, event: &CudaEvent) -> Result<(), Refusal> {
         let waits = self.engine.stream().wait(event);
         waits.map_err(|error| driver("joining streams", error))

@@ -1,18 +1,18 @@
 //! Classes of cells as a table that the device looks points up in.
 //!
 //! The table holds the class of every cell of a box around the points, as
-//! [`Seen`](crate::seen::Seen) finds it: so ownership and sight are decided by the code that ranks
-//! with host data use. Where points lie so far apart that cells are many more than points, an entry
-//! stands for a block of cells; blocks with several classes are marked, and the host looks at their
-//! points one by one.
+//! [`CellClasses`](crate::cell_classes::CellClasses) finds it: so ownership and sight are decided
+//! by the code that ranks with host data use. Where points lie so far apart that cells are many
+//! more than points, an entry stands for a block of cells; blocks with several classes are marked,
+//! and the host looks at their points one by one.
 //!
 //! **Invariant:** a table belongs to one state of the domains, and a point within its box gets the
 //! class that a survey of the host gives it, or the mark.
 
 use super::cores;
 use crate::{
+    cell_classes::{CELLS_PER_POINT, CellClasses, Class, FEW_CELLS},
     domains::Domains,
-    seen::{CELLS_PER_POINT, Class, FEW_CELLS, Seen},
 };
 use nearfield_grid::{
     Bounds,
@@ -20,24 +20,24 @@ use nearfield_grid::{
 };
 use std::ops::Range;
 
-/// A block whose cells have several classes, and a point outside of the table.
+/// Marks a block whose cells have several classes, and a point outside the table.
 pub(super) const SEVERAL: u32 = u32::MAX;
 
-/// Room around the points, as a share of their extent, so that moving points seldom leave it: the
-/// host makes another table then, and the device waits.
+/// Room around the points as a fraction (1/n) of their extent. When points leave it the host makes
+/// another table and the device waits, so this should be rare.
 const ROOM: i64 = 16;
-/// The same for a table that has few blocks even so.
+/// The same for a table that has few blocks nevertheless.
 const MUCH_ROOM: i64 = 4;
 const FEW_BLOCKS: u128 = 1 << 22;
-/// The same where they have left the table before.
+/// The same on sides where they have left the previous table.
 const ROOM_TO_GROW: i64 = 2;
 
-/// Blocks along the edge of the cubes that cores share out, as a power of 2.
-const PART: u32 = 5;
+/// log₂ of the blocks along the edge of a cube, the unit of work of a core.
+const SUB_TABLE: u32 = 5;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "classes of cells";
 
-/// Blocks of 2^`shift` cells between the ends of a box, along an axis.
+/// Number of blocks of 2^`shift` cells between the ends of a box along an axis.
 fn along([low, high]: [[i64; 3]; 2], axis: usize, shift: u32) -> i64 {
     (high[axis] >> shift) - (low[axis] >> shift) + 1
 }
@@ -49,8 +49,8 @@ fn blocks(ends: [[i64; 3]; 2], shift: u32) -> u128 {
         .product()
 }
 
-/// The first and the last cell along each axis of a cube, the one at `at` of those with an edge of
-/// 2^`size` cells.
+/// The first and the last cell along each axis of the cube number `at` with an edge of 2^`size`
+/// cells.
 fn cells_of(at: [i64; 3], size: u32) -> [[i64; 3]; 2] {
     let low = at.map(|at| at << size);
     [low, low.map(|cell| cell + (1 << size) - 1)]
@@ -63,9 +63,9 @@ pub(super) struct ClassTable {
     pub(super) low: [i64; 3],
     /// Blocks along each axis.
     pub(super) dims: [u32; 3],
-    /// Cells along the edge of a block, as a power of 2.
+    /// log₂ of the cells along the edge of a block.
     pub(super) shift: u32,
-    /// x fastest.
+    /// The class of each block, x fastest.
     pub(super) classes: Vec<u32>,
 }
 
@@ -80,13 +80,13 @@ impl ClassTable {
         }
     }
 
-    /// The table for `points` points within `bounds`, which are not empty. `before` is one of the
-    /// same domains that they have left: where they have, there is much more room for them now.
+    /// The table for `points` points within `bounds`, which are not empty. `before` is a table of
+    /// the same domains that points have left; on those sides the new table has much more room.
     ///
     /// # Errors
     /// [`Shortage`].
     pub(super) fn new(
-        seen: &mut Seen,
+        cell_classes: &mut CellClasses,
         domains: &Domains,
         bounds: &Bounds,
         points: usize,
@@ -132,16 +132,16 @@ impl ClassTable {
             shift,
             classes: filled(blocks([low, high], shift) as usize, SEVERAL, WHAT)?,
         };
-        table.fill(seen, domains)?;
+        table.fill(cell_classes, domains)?;
         Ok(table)
     }
 
-    /// Writes the classes of all blocks. Cores share out parts of the table, and number the classes
-    /// of each in its own way. The numbers of the table follow from the order of the parts.
-    fn fill(&mut self, seen: &mut Seen, domains: &Domains) -> Result<(), Shortage> {
+    /// Writes the classes of all blocks. Cores take cubes of the table, and each cube has class
+    /// numbers of its own. The class numbers of the table follow from the order of the cubes.
+    fn fill(&mut self, cell_classes: &mut CellClasses, domains: &Domains) -> Result<(), Shortage> {
         let [x, y, z] = [0, 1, 2].map(|axis| {
             let last = self.low[axis] + i64::from(self.dims[axis]) - 1;
-            self.low[axis] >> PART..=last >> PART
+            self.low[axis] >> SUB_TABLE..=last >> SUB_TABLE
         });
         let in_plane = x.clone().count() * y.clone().count();
         let mut places = with_room(in_plane * z.clone().count(), WHAT)?;
@@ -150,13 +150,16 @@ impl ClassTable {
                 places.extend(x.clone().map(|x| [x, y, z]));
             }
         }
-        let rank = seen.rank();
-        let parts = cores::map(places, |at| self.part(Seen::new(rank, false), domains, at));
+        let rank = cell_classes.rank();
+        let parts = cores::map(places, |at| {
+            self.part(CellClasses::new(rank, false), domains, at)
+        });
         let mut numbered = with_room(parts.len(), WHAT)?;
         for part in parts {
             let mut part = part?;
             let numbers = std::mem::take(&mut part.classes).into_iter();
-            let numbers: Result<Vec<u32>, _> = numbers.map(|class| seen.number(class)).collect();
+            let numbers: Result<Vec<u32>, _> =
+                numbers.map(|class| cell_classes.number(class)).collect();
             numbered.push((part, numbers?));
         }
         let (low, [width, depth]) = (self.low, [self.dims[0], self.dims[1]].map(|n| n as usize));
@@ -180,13 +183,17 @@ impl ClassTable {
         Ok(())
     }
 
-    /// The classes of the blocks of this table in the cube at `at` of those with an edge of
-    /// 2^[`PART`] blocks.
-    fn part(&self, mut seen: Seen, domains: &Domains, at: [i64; 3]) -> Result<Part, Shortage> {
-        let low = std::array::from_fn(|axis| self.low[axis].max(at[axis] << PART));
+    /// The classes of the blocks in the cube number `at` with an edge of 2^[`SUB_TABLE`] blocks.
+    fn part(
+        &self,
+        mut cell_classes: CellClasses,
+        domains: &Domains,
+        at: [i64; 3],
+    ) -> Result<SubTable, Shortage> {
+        let low = std::array::from_fn(|axis| self.low[axis].max(at[axis] << SUB_TABLE));
         let dims = std::array::from_fn(|axis| {
             let end = self.low[axis] + i64::from(self.dims[axis]);
-            (end.min((at[axis] + 1) << PART) - low[axis]) as u32
+            (end.min((at[axis] + 1) << SUB_TABLE) - low[axis]) as u32
         });
         let mut table = Self {
             low,
@@ -194,39 +201,39 @@ impl ClassTable {
             shift: self.shift,
             classes: Vec::new(),
         };
-        let size = self.shift + PART;
-        let of_all = seen.class_of_block(domains, cells_of(at, size))?;
+        let size = self.shift + SUB_TABLE;
+        let of_all = cell_classes.class_of_block(domains, cells_of(at, size))?;
         if of_all.is_none() {
             let dims = dims.map(|blocks| blocks as usize);
             let found = match self.shift {
-                0 => seen.classes_of_box(domains, low, dims)?,
+                0 => cell_classes.classes_of_box(domains, low, dims)?,
                 _ => None,
             };
             if let Some(classes) = found {
                 table.classes = classes;
             } else {
                 table.classes = filled(dims.iter().product(), SEVERAL, WHAT)?;
-                table.fill_cube(&mut seen, domains, at, size)?;
+                table.fill_cube(&mut cell_classes, domains, at, size)?;
             }
         }
-        Ok(Part {
+        Ok(SubTable {
             table,
             of_all,
-            classes: seen.into_classes(),
+            classes: cell_classes.into_classes(),
         })
     }
 
-    /// The first and the last cell along an axis, if there are any.
+    /// The first and the last cell along an axis, unless the table is empty.
     fn cells(&self, axis: usize) -> Option<[i64; 2]> {
         let (first, blocks) = (self.low[axis], i64::from(self.dims[axis]));
         (blocks != 0).then(|| [first << self.shift, ((first + blocks) << self.shift) - 1])
     }
 
-    /// Writes the classes of the blocks of a cube, the one at `at` of those with an edge of
-    /// 2^`size` cells: all at once if they have one class, and by smaller cubes if not.
+    /// Writes the classes of the blocks in the cube number `at` with an edge of 2^`size` cells: all
+    /// at once if they have one class, and otherwise by smaller cubes.
     fn fill_cube(
         &mut self,
-        seen: &mut Seen,
+        cell_classes: &mut CellClasses,
         domains: &Domains,
         at: [i64; 3],
         size: u32,
@@ -240,14 +247,14 @@ impl ClassTable {
         if within.iter().any(Range::is_empty) {
             return Ok(());
         }
-        let Some(class) = seen.class_of_block(domains, [low, high])? else {
+        let Some(class) = cell_classes.class_of_block(domains, [low, high])? else {
             if size == self.shift {
                 // They are marked already.
                 return Ok(());
             }
             for child in 0..8 {
                 let child = [0, 1, 2].map(|axis| 2 * at[axis] + (child >> axis & 1));
-                self.fill_cube(seen, domains, child, size - 1)?;
+                self.fill_cube(cell_classes, domains, child, size - 1)?;
             }
             return Ok(());
         };
@@ -261,7 +268,7 @@ impl ClassTable {
         Ok(())
     }
 
-    /// Whether all points within `bounds` are in the box.
+    /// Returns true if all points within `bounds` are in the table.
     pub(super) fn covers(&self, domains: &Domains, bounds: &Bounds) -> bool {
         let within = domains.lattice().cells_within(bounds);
         (0..3).all(|axis| {
@@ -272,18 +279,18 @@ impl ClassTable {
     }
 }
 
-/// A part of a table, with numbers of classes of its own.
-struct Part {
-    /// Without classes if all blocks have the same.
+/// A cube of a table, with class numbers of its own.
+struct SubTable {
+    /// Has no classes if all blocks have one class.
     table: ClassTable,
     of_all: Option<u32>,
     /// By number.
     classes: Vec<Class>,
 }
 
-impl Part {
-    /// Writes the classes by the `numbers` that they have in the whole table, into blocks from
-    /// `low` on with this width and depth.
+impl SubTable {
+    /// Writes the classes into blocks from `low` on with this width and depth; `numbers` are the
+    /// class numbers in the whole table.
     fn put(&self, numbers: &[u32], low: [i64; 3], [width, depth]: [usize; 2], to: &mut [u32]) {
         let from: [usize; 3] =
             std::array::from_fn(|axis| (self.table.low[axis] - low[axis]) as usize);
@@ -337,14 +344,15 @@ mod tests {
         domains.set_cuts((1..ranks).map(cut).collect());
         let mut unlooked = 0;
         for rank in 0..ranks {
-            let mut seen = Seen::new(rank, false);
-            let table = ClassTable::new(&mut seen, &domains, &bounds, points.len(), None).unwrap();
+            let mut cell_classes = CellClasses::new(rank, false);
+            let table =
+                ClassTable::new(&mut cell_classes, &domains, &bounds, points.len(), None).unwrap();
             assert!(table.covers(&domains, &bounds));
-            let special = seen.survey(&domains, points, &bounds).unwrap();
+            let special = cell_classes.survey(&domains, points, &bounds).unwrap();
             let mut special = special.iter().peekable();
             for (index, point) in points.iter().enumerate() {
                 let expected = special.next_if(|point| point.index as usize == index);
-                let expected = expected.map_or(crate::seen::INTERIOR, |point| point.class);
+                let expected = expected.map_or(crate::cell_classes::INTERIOR, |point| point.class);
                 match class_at(&table, &domains, *point) {
                     SEVERAL => unlooked += 1,
                     class => assert_eq!(class, expected, "{point:?}"),
@@ -376,9 +384,9 @@ mod tests {
             min: [0.0; 3],
             max: [high, 32.0, 32.0],
         };
-        let (domains, mut seen) = (domains(&bounds(32.0)), Seen::new(0, false));
+        let (domains, mut cell_classes) = (domains(&bounds(32.0)), CellClasses::new(0, false));
         let mut table = |high: f64, before: Option<&ClassTable>| {
-            ClassTable::new(&mut seen, &domains, &bounds(high), 100_000, before).unwrap()
+            ClassTable::new(&mut cell_classes, &domains, &bounds(high), 100_000, before).unwrap()
         };
         let cells = |table: &ClassTable| [0, 1].map(|axis| table.cells(axis).unwrap());
         let first = table(32.0, None);

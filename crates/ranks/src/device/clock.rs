@@ -1,19 +1,19 @@
-//! Times of halos, by the device: from values that leave to those that come, beside the work among
-//! owned points. Moments are taken if a trace is recorded, or if the program asks for times;
-//! nothing waits for them.
+//! Times of halos, by the clock of the device: from the gathering of values that are sent to the
+//! arrival of those received, and how much of that the work among owned points hides. Events are
+//! recorded if a trace is recorded or the program asks for times; nothing waits for them.
 
 use crate::{HaloTimes, communicator::Exchange, error::Refusal};
 use nearfield::device::{DeviceEngine, Moment, Queue};
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
-/// Halos whose times are not read yet; of more the oldest are forgotten.
+/// Maximum number of halos whose times are not read yet; the oldest are dropped.
 const MAX_OPEN: usize = 1024;
 
-/// A halo that has come.
+/// A halo that has arrived.
 struct Halo {
     what: &'static str,
     left: Moment,
-    /// When the work among owned points ended that was started before the halo came.
+    /// End of the work among owned points that was started before the halo arrived.
     worked: Option<Arc<Moment>>,
     came: Moment,
 }
@@ -23,18 +23,18 @@ struct Halo {
 pub(super) struct Clock {
     asked: bool,
     times: HaloTimes,
-    /// When the last values left.
+    /// When the last values were gathered.
     left: Option<Moment>,
     /// The same, of exchanges that were posted.
     posted: BTreeMap<Exchange, Moment>,
     worked: Option<Arc<Moment>>,
-    /// The exchange whose values are to come next.
+    /// When the values of the next exchange to arrive were gathered.
     coming: Option<Moment>,
     open: Vec<Halo>,
 }
 
 impl Clock {
-    /// Begins anew, by the wish of the program.
+    /// Starts or stops timing at the program's request.
     pub(super) fn ask(&mut self, asked: bool) {
         *self = Self {
             asked,
@@ -61,7 +61,7 @@ impl Clock {
         Ok(())
     }
 
-    /// They are on their way.
+    /// They were sent in this exchange.
     pub(super) fn posted(&mut self, exchange: Exchange) {
         if let Some(left) = self.left.take() {
             self.posted.insert(exchange, left);
@@ -74,14 +74,14 @@ impl Clock {
         Ok(())
     }
 
-    /// The halo of an exchange comes next.
+    /// The halo of this exchange arrives next.
     pub(super) fn comes(&mut self, exchange: Exchange) {
         self.coming = self.posted.remove(&exchange);
         // Others before it have come to nothing.
         self.posted = self.posted.split_off(&exchange);
     }
 
-    /// It has come, by what was started on `beside`.
+    /// It arrives with the work so far on `beside`.
     pub(super) fn came(&mut self, what: &'static str, beside: &Queue) -> Result<(), Refusal> {
         let Some(left) = self.coming.take() else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Work that all cores share.
 //!
-//! Threads are started for it, not taken from a pool: a thread of a pool that waits takes up other
-//! work meanwhile, perhaps that of another rank, which waits for this one.
+//! It starts threads instead of using a pool: a pool thread that waits takes up other work, perhaps
+//! that of another rank, which waits for this one.
 
 use std::{
     num::NonZero,

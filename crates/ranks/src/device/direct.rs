@@ -1,14 +1,14 @@
-//! Arrays of the device that an MPI which knows GPUs reads and writes itself.
+//! Arrays of the device that a CUDA-aware MPI reads and writes itself.
 //!
-//! Their memory is no part of a pool: other processes cannot open memory of a pool, and an MPI then
-//! copies it through the host.
+//! Their memory is not part of a pool: other processes cannot open memory of a pool, and an MPI
+//! would copy it through the host.
 
 use crate::transport::DeviceMemory;
 use nearfield::device::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
 use std::{any::Any, ops::Range, sync::Arc};
 
-/// An array of `len` zeros, or of one, for messages. It is cleared and freed in the order of a
-/// stream, which is to be waited for before MPI writes to the array.
+/// An array of `len` zeros (at least one) for messages. It is cleared and freed in the order of a
+/// stream, which the host must wait for before MPI writes to the array.
 pub(super) fn array(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, DriverError> {
     let len = len.max(1);
     stream.context().bind_to_thread()?;
@@ -21,11 +21,11 @@ pub(super) fn array(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u3
     Ok(array)
 }
 
-/// Some words of an array that `owner` keeps, as messages take them.
+/// Some words of an array that `owner` keeps alive, for messages.
 ///
 /// Words to be sent have been waited for, and the array is not changed while it has more than one
-/// owner. Words that come are read once they have been received, and nothing on a stream of the
-/// device touches the array before.
+/// owner. Words that arrive are read after they have been received, and no stream of the device
+/// touches the array before that.
 pub(super) fn memory_of(
     array: &CudaSlice<u32>,
     stream: &Arc<CudaStream>,

@@ -2,20 +2,22 @@
 
 use super::{
     border::Border,
-    kernels::{FOUND, Kernels, Survey, keep_freed_memory, open_to_peers},
-    set::{DeviceSet, ID, Names, POSITION},
+    kernels::{FOUND, Kernels, Survey},
+    pool::{keep_freed_memory, open_to_peers},
+    set::{DeviceSet, ID, POSITION, PartIds},
     staging::{Staging, download, driver, exactly, zeros},
 };
 use crate::{
     Error, HaloTimes, RankedBuilder, RankedSet,
     balance::{Balance, shares},
+    cell_classes::CellClasses,
     communicator::Communicator,
     cut::{Work, equally},
+    division::Division,
     domains::Domains,
-    error::Refusal,
+    error::{Failure, Refusal},
     gpus,
-    seen::Seen,
-    transport::{Fault, Transport, contexts},
+    transport::{Transport, contexts},
 };
 use nearfield::{
     Device, ListKind, RadiusRule,
@@ -38,23 +40,18 @@ use std::{
 /// [`RankedEngine`](crate::RankedEngine).
 pub struct DeviceRankedEngine {
     pub(crate) comm: Communicator,
-    pub(super) radius: Radius,
-    pub(super) domain: Domain,
     /// The engine of this rank.
     pub(super) engine: DeviceEngine,
-    /// Numbers of the sets alone: what a set holds is on the device.
+    /// The ids of the sets; their points are on the device.
     pub(super) sets: Vec<RankedSet>,
-    /// None before the first points.
-    pub(super) domains: Option<Domains>,
-    /// The number of the domains.
+    pub(super) division: Division,
+    /// How often space was divided so far.
     pub(super) divided: u64,
-    /// Classes of the cells of `domains`.
-    pub(super) seen: Seen,
     balance: Balance,
-    /// The time in which domains and points moved since [`Self::balance_by`] has asked for it; None
+    /// Time spent on the last move of domains and points that [`Self::balance_by`] started; `None`
     /// from its next call on.
     pub(super) moving: Option<Duration>,
-    /// Neither used nor dropped in a forked child.
+    /// Neither used nor dropped in a forked child of this process.
     pub(super) device: OfProcess<OnDevice>,
 }
 
@@ -65,10 +62,10 @@ pub(super) struct OnDevice {
     pub(super) kernels: Kernels,
     pub(super) border: Border,
     pub(super) survey: Survey,
-    /// Numbers of the last survey, and where they come to.
+    /// Numbers of the last survey, and the memory they are copied to.
     pub(super) found: Vec<u32>,
     pub(super) copy: HostCopy<u32>,
-    /// Behind what the last survey has written, if nothing was written since.
+    /// An event behind the last survey, if nothing was written since.
     pub(super) surveyed: Option<Arc<CudaEvent>>,
     pub(super) sets: Vec<DeviceSet>,
 }
@@ -116,7 +113,7 @@ fn check(settings: &RankedBuilder, gpu: Option<u32>) -> Result<(u32, Radius, Dom
 
 impl DeviceRankedEngine {
     /// Starts the engine of this rank, by the settings that
-    /// [`RankedEngine::builder`](crate::RankedEngine::builder) makes. Without a number of a GPU the
+    /// [`RankedEngine::builder`](crate::RankedEngine::builder) makes. Without a GPU number the
     /// ranks of a machine take its GPUs in turn.
     ///
     /// # Errors
@@ -130,7 +127,7 @@ impl DeviceRankedEngine {
         let mut transport = transport;
         let turn = gpus::in_turn(&mut transport, settings.device == Device::Auto)?;
         let mut comm = Communicator::new(Box::new(transport));
-        let parts = || {
+        let parts = || -> Result<_, Refusal> {
             // First, because this needs no GPU.
             if settings.gpu_messages {
                 comm.takes_device_memory()?;
@@ -183,15 +180,12 @@ impl DeviceRankedEngine {
             }
         }
         Ok(Self {
-            seen: Seen::new(comm.rank(), false),
+            division: Division::new(radius, domain, CellClasses::new(comm.rank(), false)),
             balance: Balance::default(),
             moving: None,
             comm,
-            radius,
-            domain,
             engine,
             sets: Vec::new(),
-            domains: None,
             divided: 0,
             device: OfProcess::new(device),
         })
@@ -243,9 +237,9 @@ impl DeviceRankedEngine {
         made.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// A set of points with these ids, which have no positions yet.
+    /// A set of points with these ids, without positions.
     pub(super) fn make_set(&mut self, at: usize, ids: &[u64]) -> Result<DeviceSet, Refusal> {
-        let names = Names::add(&mut self.engine, &mut self.device.border)?;
+        let names = PartIds::add(&mut self.engine, &mut self.device.border)?;
         let set = || {
             let mut set = DeviceSet::new(&self.engine, names, at)?;
             let words: Vec<u32> = nearfield_grid::memory::collected(
@@ -264,20 +258,20 @@ impl DeviceRankedEngine {
         made
     }
 
-    /// Refuses positions that are not three numbers a point, and all in a forked child.
+    /// Refuses positions that are not three numbers per point, and any in a forked child.
     pub(super) fn whole(&self, positions: &CudaView<'_, f32>) -> Result<(), Refusal> {
         self.engine.usable()?;
         if positions.len().is_multiple_of(POSITION) {
             return Ok(());
         }
         Err(Refusal::new(format!(
-            "{} numbers are no positions: give three a point",
+            "{} numbers are not positions: give three per point",
             positions.len()
         )))
     }
 
-    /// Global ids of the points of a set that this rank owns, in the order of its points. They come
-    /// from the device, which is waited for. Not collective.
+    /// Global ids of the points of a set that this rank owns, in the order of its points. Copies
+    /// them from the device and waits. Not collective.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
@@ -286,7 +280,7 @@ impl DeviceRankedEngine {
         ids.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// The same on the device, in words: two a point, the low one first. Not collective.
+    /// The same on the device: two words per point, the low one first. Not collective.
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
@@ -295,8 +289,8 @@ impl DeviceRankedEngine {
         set.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// Whether the points of a set are with the ranks that own them: not after space was divided
-    /// anew, by a new set or by [`rebalance`](Self::rebalance), until they are
+    /// Returns true if the points of a set are on the ranks that own them. After space was divided
+    /// anew, by a new set or by [`rebalance`](Self::rebalance), this is false until they are
     /// [migrated](Self::migrate). The same on all ranks.
     ///
     /// # Errors
@@ -306,10 +300,10 @@ impl DeviceRankedEngine {
         placed.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// Brings the points of a set that this rank owns into the order of the cells as the last
-    /// migration left it, which makes everything that follows faster. Arrays of the caller follow
-    /// by [`reorder`](Self::reorder), and then positions are given by [`migrate`](Self::migrate):
-    /// until then the set is refused.
+    /// Sorts the points of a set that this rank owns into the order of the cells after the last
+    /// migration, which makes later steps faster. The caller then sorts its arrays with
+    /// [`reorder`](Self::reorder) and passes positions to [`migrate`](Self::migrate); until then
+    /// the set is refused.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
@@ -335,8 +329,8 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Brings values of the points of a set that this rank owns, `channels` of each, into the order
-    /// of the cells as the last migration left it; see [`sort`](Self::sort). Not collective.
+    /// Sorts values of the points of a set that this rank owns, `channels` of each, into the order
+    /// of the cells after the last migration; see [`sort`](Self::sort). Not collective.
     ///
     /// # Errors
     /// As [`ids`](Self::ids), and when an array has another length.
@@ -363,8 +357,8 @@ impl DeviceRankedEngine {
         set.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// Number of points of a set that this rank owns, and number of its halo points. The halo is
-    /// that of the last search or traversal.
+    /// Number of points of a set that this rank owns, and number of its halo points as of the last
+    /// search or traversal.
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
@@ -373,14 +367,15 @@ impl DeviceRankedEngine {
         points.map_err(|refusal| refusal.by(self.rank()))
     }
 
-    /// Divides space anew, so that ranks have equal predicted work. All positions come to the host
-    /// for it. All sets are refused afterwards until they were [migrated](Self::migrate).
+    /// Divides space anew, so that ranks have equal predicted work. Copies all positions to the
+    /// host. All sets are refused afterwards until they are [migrated](Self::migrate).
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory is short; space is divided as
     /// before then.
     pub fn rebalance(&mut self) -> Result<(), Error> {
         let Some(lattice) = self
+            .division
             .domains
             .as_ref()
             .map(|domains| domains.lattice().clone())
@@ -403,9 +398,9 @@ impl DeviceRankedEngine {
         self.divide(domains, work, equally)
     }
 
-    /// Divides space anew, so that ranks have equal numbers of the points of a set, whatever others
-    /// have: of 262,144 points of each rank, which stand for all of its own, or as exactly as cells
-    /// allow if it has fewer. Otherwise as [`rebalance`](Self::rebalance).
+    /// Divides space anew, so that ranks have equal numbers of points of one set. It uses a sample
+    /// of 262,144 points of each rank, or all points, as exactly as cells allow, if there are
+    /// fewer. Otherwise as [`rebalance`](Self::rebalance).
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if there is no such set or memory is
@@ -414,15 +409,14 @@ impl DeviceRankedEngine {
         self.divide_by_points_of(set, equally)
     }
 
-    /// Divides space anew if the times of the ranks say that it pays; returns true if it did. To be
-    /// called at the same place by all ranks, every some steps. Otherwise as
+    /// Divides space anew if the times of the ranks show that it pays; returns true if it did. All
+    /// ranks call it at the same place, every few steps. Otherwise as
     /// [`divide_evenly`](Self::divide_evenly).
     ///
-    /// `time` is what the GPU of this rank took for a step, without the time in which it waited for
-    /// other ranks, and `steps` is the number of steps since the last call, for which it stands. A
-    /// rank that took longer than the mean gets a smaller share of the points of `set`, in
-    /// proportion. The time in which points moved is measured, and has to be saved by as many steps
-    /// as space stays divided.
+    /// `time` is the time that the GPU of this rank took for a step, without waiting for other
+    /// ranks, and `steps` is the number of steps since the last call. A rank that took longer than
+    /// the mean gets a proportionally smaller share of the points of `set`. The time to move points
+    /// is measured, and must be saved within as many steps as space has stayed divided.
     ///
     /// # Errors
     /// As [`divide_evenly`](Self::divide_evenly).
@@ -434,7 +428,7 @@ impl DeviceRankedEngine {
     ) -> Result<bool, Error> {
         let seconds = |times: Vec<u64>| times.into_iter().map(|time| time as f64 * 1e-9);
         let times = self.comm.gather_number(time.as_nanos() as u64)?;
-        // Of the last move, which all ranks or none know of.
+        // All ranks have moved, or none.
         if let Some(moving) = self.moving.take() {
             let moving = self.comm.gather_number(moving.as_nanos() as u64)?;
             self.balance.took(seconds(moving).fold(0.0, f64::max));
@@ -456,7 +450,11 @@ impl DeviceRankedEngine {
         set: RankedSet,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let lattice = self.domains.as_ref().map(|domains| domains.lattice());
+        let lattice = self
+            .division
+            .domains
+            .as_ref()
+            .map(|domains| domains.lattice());
         let Some(lattice) = lattice.cloned() else {
             return Ok(());
         };
@@ -466,19 +464,19 @@ impl DeviceRankedEngine {
         self.divide(domains, work, shares)
     }
 
-    /// Waits for the devices, and says whether what was computed since the last call counts on all
+    /// Waits for the devices, and says whether the results since the last call are valid on all
     /// ranks; see [`nearfield::device::DeviceEngine::finish`].
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; what was
-    /// computed since the last call does not count then.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if memory runs out on a rank; the results
+    /// since the last call are then invalid.
     pub fn finish(&mut self) -> Result<Progress, Error> {
         let waited = self.wait().map_err(Refusal::from);
         self.finish_with(waited, &mut [], &mut [])
     }
 
-    /// Waits for the border, which has less to do, and then for owned points; says whether what was
-    /// computed counts on this rank.
+    /// Waits for the border, which has less to do, and then for owned points; says whether the
+    /// results are valid on this rank.
     pub(crate) fn wait(&mut self) -> Result<Progress, nearfield::Error> {
         self.engine.usable()?;
         let border = self.device.border.engine.finish();
@@ -490,8 +488,8 @@ impl DeviceRankedEngine {
         })
     }
 
-    /// Whether what was computed counts on all ranks. Numbers become sums and minima over all
-    /// ranks, also where one refuses.
+    /// Whether the results are valid on all ranks. Numbers become sums and minima over all ranks,
+    /// even if one refuses.
     pub(crate) fn finish_with(
         &mut self,
         waited: Result<Progress, Refusal>,
@@ -509,7 +507,7 @@ impl DeviceRankedEngine {
         })
     }
 
-    /// Lets the stream of owned points wait for that of the border.
+    /// Makes the stream of owned points wait for that of the border.
     pub(super) fn join_border(&mut self) -> Result<(), Refusal> {
         if self.ranks() == 1 {
             return Ok(());
@@ -520,8 +518,8 @@ impl DeviceRankedEngine {
         waits.map_err(|error| driver("joining streams", error))
     }
 
-    /// Times halos on the device from now on, or no longer. Events of the device time them, and
-    /// nothing waits for these. Not collective.
+    /// Starts or stops timing halos by events of the device, which nothing waits for. Not
+    /// collective.
     pub fn time_halos(&mut self, timed: bool) {
         // In a forked child what was timed is the parent's.
         if !self.device.is_inherited() {
@@ -535,17 +533,13 @@ impl DeviceRankedEngine {
         self.device.staging.clock.times()
     }
 
-    /// The set with a name.
+    /// A set by its id.
     pub(super) fn known(&self, set: RankedSet) -> Result<&DeviceSet, Refusal> {
         self.engine.usable()?;
-        let sets = self.sets.len();
-        self.device.sets.get(set.0).ok_or_else(|| {
-            let message = format!("there is no point set {}: the engine has {sets}", set.0);
-            Refusal::new(message)
-        })
+        set.of(&self.device.sets)
     }
 
-    /// The set with a name, if its points are where they belong.
+    /// A set by its id, if its points are on the ranks that own them.
     pub(super) fn placed(&self, set: RankedSet) -> Result<&DeviceSet, Refusal> {
         let own = self.known(set)?;
         let why = match &own.broken {
@@ -565,8 +559,7 @@ impl DeviceRankedEngine {
         let others = self.device.sets.iter().enumerate();
         let others = others.filter(|(set, _)| *set != at);
         let bounds = others.fold(*bounds, |all, (_, set)| all.union(&set.bounds));
-        let lattice = Lattice::new(self.radius, self.domain, 1, &bounds);
-        lattice.map_err(|error| Refusal::new(error).by(0))
+        self.division.lattice(&bounds)
     }
 
     /// Domains that are still to be cut.
@@ -576,21 +569,15 @@ impl DeviceRankedEngine {
         Domains::new(lattice, &bounds, self.ranks())
     }
 
-    /// Divides space by the work that this rank and the others know. `shares` are those of the
-    /// ranks by the work that they have now, the same on all.
+    /// Divides space by the work that this rank and the others know. `shares` computes the shares
+    /// of the ranks from the work that they have now, the same on all.
     pub(super) fn divide(
         &mut self,
-        mut domains: Domains,
+        domains: Domains,
         work: Result<Work, Refusal>,
         shares: impl FnOnce(&[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
-        let work = self.comm.agree(work, &mut [])?;
-        if self.ranks() > 1 {
-            domains.set_cuts(work.cuts_by(&mut self.comm, shares)?);
-        }
-        if self.domains.as_ref() != Some(&domains) {
-            self.domains = Some(domains);
-            self.seen.forget();
+        if (self.division).cut(&mut self.comm, domains, work, shares)? {
             self.divided += 1;
             for set in &mut self.device.sets {
                 set.links.renew();
@@ -600,20 +587,20 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Waits for the halos that are under way, and brings them into the engine. The inner error is
-    /// one of this rank; the set cannot be used then.
-    pub(super) fn settle(&mut self) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halos that are under way, and brings them into the engine. A set whose halo
+    /// fails cannot be used.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
         let mut settled = Ok(());
         for at in 0..self.sets.len() {
             let Some(exchange) = self.device.sets[at].pending.take() else {
                 continue;
             };
-            if let Err(refusal) = self.receive_halo(at, exchange)? {
+            if let Err(failure) = self.receive_halo(at, exchange) {
                 let set = &mut self.device.sets[at];
-                set.broken.get_or_insert_with(|| refusal.message.clone());
-                settled = Err(refusal);
+                set.broken.get_or_insert_with(|| failure.to_string());
+                settled = Err(failure);
             }
         }
-        Ok(settled)
+        settled
     }
 }

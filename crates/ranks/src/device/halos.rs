@@ -1,17 +1,17 @@
-//! Messages of a rank's points: halos that are sent and awaited, and words that come.
+//! Messages with the points of a rank: halos that are sent and received, and other words.
 
 use super::{
-    departures::Departures,
+    destinations::Destinations,
     engine::DeviceRankedEngine,
     kernels::Rows,
-    places::Parcels,
+    places::SendLists,
     set::POSITION,
     staging::{Packed, behind, words_in},
 };
 use crate::{
-    communicator::{Exchange, Links, message},
-    error::Refusal,
-    routes::Parcel,
+    communicator::{Exchange, Links, Untaken, message},
+    error::{Failure, Refusal},
+    routes::Peer,
     transport::{Fault, Handed, Tag},
 };
 use nearfield::device::cudarc::driver::{CudaEvent, CudaSlice};
@@ -21,71 +21,67 @@ use std::sync::Arc;
 /// The purpose of memory, for messages.
 const WHAT: &str = "points from other ranks";
 
-/// Positions of a set that are where they belong.
+/// Positions of a set that are on their owners.
 pub(super) enum Copied {
     /// The engine does not have them yet.
     Unsorted,
-    /// It has, and this is behind the positions and the lists of places, if that is known.
+    /// It has them, and this event is behind the positions and the send lists, if one was recorded.
     Sorted(Option<Arc<CudaEvent>>),
 }
 
-/// The message of the points that go to a rank; of none, where nothing was packed.
+/// The message with the points for a rank, an empty one if nothing was packed.
 pub(super) fn message_to(
     packed: Result<Option<&Packed>, &Refusal>,
-    parcels: &Parcels,
+    lists: &SendLists,
     words: usize,
     rank: usize,
 ) -> Result<(Vec<u8>, Option<Handed>), Refusal> {
     let Some(packed) = packed.map_err(Refusal::clone)? else {
         return Ok((message(0)?, None));
     };
-    let points = parcels.range_to(rank);
+    let points = lists.range_to(rank);
     packed.message(points.start * words..points.end * words)
 }
 
 impl DeviceRankedEngine {
-    /// Waits for points of all partners, of `words` words each, and returns where they come from.
+    /// Waits for points of `words` words each from all partners, and returns the partners that sent
+    /// any.
     pub(super) fn receive(
         &mut self,
         at: usize,
         exchange: Exchange,
         words: usize,
-    ) -> Result<Result<Vec<Parcel>, Refusal>, Fault> {
+    ) -> Result<Vec<Peer>, Failure> {
         let device = &mut *self.device;
         let (staging, engine) = (&mut device.staging, &self.engine);
         let links: &Links = &device.sets[at].links;
         let mut sources = Vec::new();
         staging.begin();
-        let received = links.receive_each_with(&mut self.comm, exchange, |rank, bytes, with| {
+        links.receive_each_with(&mut self.comm, exchange, |rank, bytes, with| {
             let found = words_in(bytes, with.as_ref());
             if !found.is_some_and(|found| found.is_multiple_of(words)) {
-                return Err(4 * words);
+                return Err(Untaken::Length { least: 4 * words });
             }
             let points = found.unwrap_or(0) / words;
-            let landed = make_room_for_one(&mut sources, WHAT).map_err(Refusal::from);
-            Ok(landed.and_then(|()| {
-                sources.push(Parcel { rank, points });
-                staging.land(engine, bytes, with)
-            }))
+            make_room_for_one(&mut sources, WHAT)?;
+            sources.push(Peer { rank, points });
+            Ok(staging.land(engine, bytes, with)?)
         })?;
-        let fetched = match received {
-            Ok(()) => staging.fetch(engine, &mut self.comm)?,
-            Err(refusal) => Err(refusal),
-        };
-        Ok(fetched.map(|()| sources))
+        staging.fetch(engine, &mut self.comm)?;
+        Ok(sources)
     }
 
-    /// Sends halos of points that are where they belong, and gives the engine these points. A
-    /// failure on this rank is the error of the next call that needs the set, on all ranks.
+    /// Sends halos of points that are on their owners, and gives the engine these points. A failure
+    /// on this rank becomes the error of the next call that needs the set, on all ranks.
     pub(super) fn send_halo(
         &mut self,
         at: usize,
         copied: Result<Copied, Refusal>,
-        departures: Departures,
+        destinations: Destinations,
     ) -> Result<(), Fault> {
         let _span = tracing::debug_span!("ranks.send").entered();
         let exchange = self.comm.begin();
-        let packed = copied.and_then(|copied| self.pack_halo(at, copied, departures));
+        let packed = copied.and_then(|copied| self.pack_halo(at, copied, destinations));
         self.device.staging.clock.posted(exchange);
         let set = &mut self.device.sets[at];
         set.pending = (self.comm.ranks() > 1).then_some(exchange);
@@ -94,10 +90,13 @@ impl DeviceRankedEngine {
             .post_each_with(&mut self.comm, exchange, |partner| {
                 let packed = packed.as_ref().map(Some);
                 message_to(packed, &set.sends, POSITION, partner)
-            })?;
-        set.broken = match (&packed, sent) {
-            (Err(refusal), _) => Some(refusal.message.clone()),
-            (_, sent) => sent.err().map(|refusal| refusal.message),
+            });
+        set.broken = match (&packed, &sent) {
+            (_, Err(Failure::Lost(fault))) => return Err(fault.clone()),
+            (Err(refusal), _) | (_, Err(Failure::Refused(refusal))) => {
+                Some(refusal.message.clone())
+            }
+            (Ok(_), Ok(())) => None,
         };
         set.domains = self.divided;
         if let Ok(packed) = packed {
@@ -106,17 +105,17 @@ impl DeviceRankedEngine {
         Ok(())
     }
 
-    /// Gathers the positions of halos, on the stream of the border. The device sorts the points
-    /// while they are under way.
+    /// Gathers the positions of halos on the stream of the border. The device sorts the points
+    /// while the halos are under way.
     fn pack_halo(
         &mut self,
         at: usize,
         copied: Copied,
-        departures: Departures,
+        destinations: Destinations,
     ) -> Result<Packed, Refusal> {
         let device = &mut *self.device;
         let (set, border, staging) = (&mut device.sets[at], &device.border, &mut device.staging);
-        set.take_ways(departures);
+        set.take_send_lists(destinations);
         let (sorted, ready) = match copied {
             Copied::Sorted(ready) => (true, ready),
             Copied::Unsorted => (false, None),
@@ -142,57 +141,47 @@ impl DeviceRankedEngine {
         packed.wait()
     }
 
-    /// Waits for the halo of a set, and brings it into the engine. The inner error is one of this
-    /// rank.
-    pub(super) fn receive_halo(
-        &mut self,
-        at: usize,
-        exchange: Exchange,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    /// Waits for the halo of a set, and gives it to the engine.
+    pub(super) fn receive_halo(&mut self, at: usize, exchange: Exchange) -> Result<(), Failure> {
         let _span = tracing::debug_span!("ranks.halo").entered();
         self.device.staging.clock.comes(exchange);
-        let received = self.receive(at, exchange, POSITION)?;
-        Ok(received.and_then(|sources| {
-            let device = &mut *self.device;
-            let border = &mut device.border;
-            let halo = (device.staging).upload(&border.engine, "positions of halos")?;
-            device.sets[at].take_halo(border, &halo, sources)
-        }))
+        let sources = self.receive(at, exchange, POSITION)?;
+        let device = &mut *self.device;
+        let border = &mut device.border;
+        let halo = (device.staging).upload(&border.engine, "positions of halos")?;
+        Ok(device.sets[at].take_halo(border, &halo, sources)?)
     }
 
-    /// Waits for values of points that come from other ranks, `words` words each, and brings them
-    /// to the device, for the stream of the border or that of owned points. The inner error is one
-    /// of this rank, or the refusal of another one.
+    /// Waits for values of points from other ranks, `words` words each, and uploads them for the
+    /// stream of the border or that of owned points.
     pub(super) fn collect(
         &mut self,
-        parcels: &[Parcel],
+        lists: &[Peer],
         words: usize,
         for_border: bool,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
         let device = &mut *self.device;
         let staging = &mut device.staging;
         let engine = match for_border {
             true => &device.border.engine,
             false => &self.engine,
         };
-        let mut landed = Ok(());
+        let mut landed: Result<(), Refusal> = Ok(());
         staging.begin();
-        for parcel in parcels.iter().filter(|_| words != 0) {
-            let (rank, expected) = (parcel.rank, parcel.points * words);
+        for peer in lists.iter().filter(|_| words != 0) {
+            let (rank, expected) = (peer.rank, peer.points * words);
             let (bytes, with) = self.comm.receive_with(rank, on.0, on.1)?;
             if bytes.is_empty() {
-                return Ok(Err(Refusal::echo(rank)));
+                return Err(Refusal::echo(rank).into());
             }
             if words_in(&bytes, with.as_ref()) != Some(expected) {
-                return Err(self.comm.wrong_length(bytes.len(), 4 * expected));
+                return Err(self.comm.wrong_length(bytes.len(), 4 * expected).into());
             }
             landed = landed.and_then(|()| staging.land(engine, &bytes, with));
         }
-        if let Err(refusal) = landed {
-            return Ok(Err(refusal));
-        }
-        let fetched = staging.fetch(engine, &mut self.comm)?;
-        Ok(fetched.and_then(|()| staging.upload(engine, WHAT)))
+        landed?;
+        staging.fetch(engine, &mut self.comm)?;
+        Ok(staging.upload(engine, WHAT)?)
     }
 }

@@ -1,7 +1,7 @@
-//! The kernels of places.cu, one typed function each, and the only unsafe code of this module.
+//! The kernels of places.cu, one typed function each.
 //!
-//! **What the functions rely on:** arrays are as long as the counts handed over with them say,
-//! which [`fits`] checks where the counts are not those of the arrays themselves; indices were
+//! **What the functions rely on:** arrays are as long as the counts passed with them say, which
+//! [`fits`] checks where the counts are not the lengths of the arrays themselves; indices were
 //! found by a survey of the same points; and all work is on the engine's stream.
 
 use super::{classes::ClassTable, staging::zeros};
@@ -9,31 +9,22 @@ use crate::error::Refusal;
 use nearfield::{
     Reduce,
     device::{
-        DeviceEngine, KernelLattice, Program, Queue,
-        cudarc::driver::{
-            CudaFunction, CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, LaunchArgs,
-            PushKernelArg, SyncOnDrop, result,
-            sys::{self, CUdevice_attribute, CUmemPool_attribute},
-        },
+        DeviceEngine, KernelLattice, LaunchShape, Program, Queue, UserKernel,
+        cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop},
     },
 };
 use nearfield_kernels::constants::{
     ADD, GRID_THREADS, KEEP_LARGER, KEEP_SMALLER, SETTLE_THREADS, SHARE_TILE,
 };
-use std::{ffi::c_int, sync::Arc};
+use std::sync::Arc;
 
-/// Bytes of freed memory that a device keeps for the next arrays.
-const KEPT_BYTES: u64 = 1 << 30;
-/// The same as a share of its memory.
-const KEPT_SHARE: u64 = 16;
-
-/// Numbers that a survey finds, before those of lists.
+/// Numbers that a survey writes before the beginnings of lists.
 pub(super) const FOUND: usize = 9;
-/// Of these, whether a point is not finite.
+/// The one of these that is not 0 if a point is not finite.
 pub(super) const NOT_FINITE: usize = 6;
-/// Of these, whether the class of a point is not known.
+/// The one of these that is not 0 if the class of a point is not known.
 pub(super) const UNKNOWN: usize = 7;
-/// Of these, the number of points that are not of the interior.
+/// The one of these that counts points outside the interior.
 pub(super) const SPECIAL: usize = 8;
 
 /// `Classes` of places.cu.
@@ -75,7 +66,7 @@ impl DeviceClasses {
         })
     }
 
-    /// As the kernels take them; the table is held for a queue.
+    /// The struct that kernels take, and a guard that keeps the table in use on a queue.
     fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, SyncOnDrop<'a>) {
         let (table, held) = self.table.device_ptr(queue);
         let classes = Classes {
@@ -98,7 +89,7 @@ struct Lists {
 // SAFETY: plain numbers in the order that places.cu declares.
 unsafe impl DeviceRepr for Lists {}
 
-/// The lists that classes are in, on the device: a bit for each, in `words` words a class.
+/// The lists of every class, on the device: a bit per list, in `words` words per class.
 pub(super) struct Masks {
     pub(super) masks: CudaSlice<u32>,
     pub(super) classes: usize,
@@ -106,30 +97,30 @@ pub(super) struct Masks {
     pub(super) lists: usize,
 }
 
-/// Arrays of a survey, kept for the next one.
+/// The arrays of surveys, kept from one to the next.
 pub(super) struct Survey {
     /// The class of every point of the last survey.
     of_points: CudaSlice<u32>,
-    /// The set whose points these were, and their number.
+    /// The set that was surveyed last, and the number of its points.
     pub(super) of: Option<(usize, usize)>,
     tiles: CudaSlice<u32>,
-    /// The [`FOUND`] numbers, where each list begins, and the end of the last.
+    /// The [`FOUND`] numbers, the beginning of each list, and the end of the last.
     pub(super) found: CudaSlice<u32>,
-    /// Index and class of points, twice as many numbers as there is room for points.
+    /// Index and class of special points: two numbers for each point that there is room for.
     pub(super) special: CudaSlice<u32>,
-    /// Numbers of special points in tiles and lists.
+    /// Number of special points by list and tile.
     of_lists: CudaSlice<u32>,
-    /// The places of all lists, and room for more; another array at every survey.
+    /// The places of all lists, with room for more. Every survey writes another array.
     pub(super) places: Arc<CudaSlice<u32>>,
-    /// Those of some surveys, for the next ones: sets let go of theirs when they migrate.
+    /// Arrays of earlier surveys, for the next ones: a set releases its array when it migrates.
     kept: Vec<Arc<CudaSlice<u32>>>,
-    /// Surveys in a row that needed less than a quarter of the room.
+    /// Consecutive surveys that needed less than a quarter of the room.
     spared: u32,
 }
 
-/// Arrays of places that are kept: two of each of a few sets.
+/// Maximum number of arrays of places that are kept: two for each of a few sets.
 const KEPT_PLACES: usize = 8;
-/// Number of surveys in a row with far too much room after which it becomes smaller.
+/// Number of consecutive surveys with too much room after which the room shrinks.
 const SPARED: u32 = 8;
 
 impl Survey {
@@ -147,12 +138,12 @@ impl Survey {
         })
     }
 
-    /// Number of special points that there is room for.
+    /// Maximum number of special points.
     pub(super) fn room(&self) -> usize {
         self.special.len() / 2
     }
 
-    /// Makes room for that many special points.
+    /// Makes room for `special` special points.
     pub(super) fn make_room(
         &mut self,
         engine: &DeviceEngine,
@@ -164,9 +155,9 @@ impl Survey {
         Ok(())
     }
 
-    /// Gives up most of the room when much less has been used for a while: kernels go through all
-    /// of it, and when ranks get their first points nearly all are special. Without memory for the
-    /// smaller arrays the larger ones stay.
+    /// Shrinks the room if much less was used for a while: kernels go through all of it, and nearly
+    /// all points are special when ranks get their first ones. If memory is short for the smaller
+    /// arrays, the larger ones stay.
     pub(super) fn suit(&mut self, engine: &DeviceEngine, special: usize, listed: usize) {
         let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
         let [points, places] = [
@@ -187,7 +178,7 @@ impl Survey {
         }
     }
 
-    /// An array for the places of a survey, as long as those of the last one.
+    /// An array for the places of a survey, as long as the last one.
     fn take_places(&mut self, engine: &DeviceEngine) -> Result<CudaSlice<u32>, Refusal> {
         let len = self.places.len();
         self.kept.retain(|places| places.len() == len);
@@ -199,7 +190,7 @@ impl Survey {
         }
     }
 
-    /// Takes the places that a survey has found.
+    /// Takes the places that a survey has written.
     fn put_places(&mut self, places: CudaSlice<u32>) {
         self.places = Arc::new(places);
         if self.kept.len() == KEPT_PLACES {
@@ -208,7 +199,7 @@ impl Survey {
         self.kept.push(self.places.clone());
     }
 
-    /// Makes room for what is found of that many lists.
+    /// Makes room for the beginnings of `lists` lists.
     pub(super) fn fit_lists(&mut self, engine: &DeviceEngine, lists: usize) -> Result<(), Refusal> {
         if self.found.len() != FOUND + lists + 1 {
             self.found = zeros(engine, FOUND + lists + 1)?;
@@ -216,8 +207,8 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether the last survey was one of `before` points of a set, and has room for those that
-    /// there are now.
+    /// Returns true if the last survey was of `before` points of this set and has room for `now`
+    /// points.
     pub(super) fn knows(&self, set: usize, before: usize, now: usize) -> bool {
         self.of == Some((set, before)) && now <= self.of_points.len()
     }
@@ -239,69 +230,6 @@ fn tiles(points: usize) -> usize {
     points.div_ceil(SHARE_TILE as usize).max(1)
 }
 
-/// Lets the pool of the device keep some of the memory that is freed, beside what is in use. A step
-/// makes arrays for halos and for points that have moved, and a pool that gives all back at every
-/// wait takes longer for these than for the rest of an exchange. To be called again when more is in
-/// use: what a pool may hold counts that too.
-pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
-    let context = engine.stream().context();
-    let has_pools =
-        context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    if !has_pools.is_ok_and(|has| has != 0) {
-        return Ok(());
-    }
-    let held = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    let in_use = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-    let (mut holds, mut used) = (0u64, 0u64);
-    // SAFETY: the context has its device, and the attributes are numbers of 64 bits.
-    let set = unsafe {
-        result::device::get_mem_pool(context.cu_device()).and_then(|pool| {
-            result::mem_pool::get_attribute(pool, held, (&raw mut holds).cast())?;
-            result::mem_pool::get_attribute(pool, in_use, (&raw mut used).cast())?;
-            let kept = KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE);
-            if holds >= used + kept {
-                return Ok(());
-            }
-            holds = used + used / 8 + kept;
-            result::mem_pool::set_attribute(pool, held, (&raw mut holds).cast())
-        })
-    };
-    set.map_err(|error| super::staging::driver("keeping freed memory", error))
-}
-
-/// Lets other GPUs read the memory of this one; returns false if one of them cannot.
-pub(super) fn open_to_peers(engine: &DeviceEngine, gpus: &[u64]) -> Result<bool, Refusal> {
-    let failed = |error| super::staging::driver("opening memory to other GPUs", error);
-    let own = engine.stream().context().cu_device();
-    for gpu in gpus.iter().map(|gpu| *gpu as c_int) {
-        let peer = result::device::get(gpu).map_err(failed)?;
-        if peer == own {
-            continue;
-        }
-        let mut can = 0;
-        // SAFETY: both are devices of the driver.
-        let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer, own) };
-        asked.result().map_err(failed)?;
-        if can == 0 {
-            return Ok(false);
-        }
-        let access = sys::CUmemAccessDesc {
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: gpu,
-            },
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: the pool is that of a device of the driver, and there is one description.
-        let opened = unsafe {
-            let pool = result::device::get_mem_pool(own).map_err(failed)?;
-            sys::cuMemPoolSetAccess(pool, &access, 1)
-        };
-        opened.result().map_err(failed)?;
-    }
-    Ok(true)
-}
-
 /// Refuses an array that is too short for what a kernel reads or writes.
 pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refusal> {
     if found >= expected {
@@ -313,7 +241,7 @@ pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refu
     }
 }
 
-/// Words of points side by side, with a stride.
+/// An array in which the words of each point have a row with a stride.
 pub(super) struct Rows<'a> {
     pub(super) to: &'a mut CudaSlice<u32>,
     /// The first word that is written.
@@ -321,36 +249,36 @@ pub(super) struct Rows<'a> {
     pub(super) stride: usize,
 }
 
-/// The order of points after a migration.
-pub(super) struct Refilled<'a> {
+/// The order of points after a migration: arriving points fill the places of those that left.
+pub(super) struct Refill<'a> {
     /// Places of points that have left, ascending.
     pub(super) left: CudaView<'a, u32>,
-    /// Points before, and those that came.
+    /// Number of points before, and of those that arrived.
     pub(super) before: usize,
     pub(super) arrivals: usize,
 }
 
-/// The kernels, loaded.
+/// The loaded kernels of places.cu, on the stream of one engine.
 pub(super) struct Kernels {
     pub(super) queue: Queue,
-    survey: CudaFunction,
-    survey_changed: CudaFunction,
-    survey_count: CudaFunction,
-    survey_scan: CudaFunction,
-    survey_write: CudaFunction,
-    split_count: CudaFunction,
-    split_write: CudaFunction,
-    gather: CudaFunction,
-    pub(super) gather_rows: CudaFunction,
-    pub(super) refill: CudaFunction,
-    combine: CudaFunction,
-    add_counts: CudaFunction,
+    survey: UserKernel,
+    survey_changed: UserKernel,
+    survey_count: UserKernel,
+    survey_scan: UserKernel,
+    survey_write: UserKernel,
+    split_count: UserKernel,
+    split_write: UserKernel,
+    gather: UserKernel,
+    pub(super) gather_rows: UserKernel,
+    pub(super) refill: UserKernel,
+    combine: UserKernel,
+    add_counts: UserKernel,
 }
 
 impl Kernels {
     pub(super) fn load(engine: &DeviceEngine) -> Result<Self, Refusal> {
         let module = engine.load(&Program::from(&nearfield_kernels::PLACES))?;
-        let kernel = |name| module.function(name).map_err(Refusal::from);
+        let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Refusal::from);
         Ok(Self {
             queue: engine.queue().clone(),
             survey: kernel("survey")?,
@@ -368,7 +296,7 @@ impl Kernels {
         })
     }
 
-    /// The words of an array as numbers.
+    /// The words of an array as `f32` numbers.
     pub(super) fn as_numbers<'a>(
         &self,
         words: &'a CudaSlice<u32>,
@@ -380,7 +308,7 @@ impl Kernels {
         view.ok_or_else(|| Refusal::new("numbers from other ranks: they are too few"))
     }
 
-    /// Classes, extent and number of special points of positions, three numbers each.
+    /// Computes classes, extent and number of special points of positions, three numbers each.
     pub(super) fn survey(
         &self,
         engine: &DeviceEngine,
@@ -394,23 +322,31 @@ impl Kernels {
         zeroed.map_err(|error| super::staging::driver("clearing a survey", error))?;
         let (count, tiles) = (points as u32, tiles(points) as u32);
         let (of, _held) = classes.on(&self.queue);
-        let mut launch = self.queue.launch_builder(&self.survey);
-        launch.arg(positions).arg(&count).arg(&classes.lattice);
-        launch.arg(&of).arg(&mut survey.of_points);
-        launch.arg(&mut survey.tiles).arg(&mut survey.found);
+        let arguments = (
+            positions,
+            &count,
+            &classes.lattice,
+            &of,
+            &mut survey.of_points,
+            &mut survey.tiles,
+            &mut survey.found,
+        );
         // SAFETY: the arguments are those that places.cu declares; there are three positions a
         // point, and `fit` has made room for all points and tiles.
-        unsafe { self.start("survey", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe {
+            self.survey
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
 
-    /// The same of the points after a migration, when those before have been surveyed: only points
-    /// at other places are looked at. The extent stays that of before.
+    /// The same after a migration, if the points before it were surveyed: only the points at
+    /// changed places are classified, and the extent is not updated.
     pub(super) fn survey_again(
         &self,
         positions: &CudaView<'_, f32>,
-        order: &Refilled<'_>,
+        order: &Refill<'_>,
         classes: &DeviceClasses,
         survey: &mut Survey,
     ) -> Result<(), Refusal> {
@@ -420,25 +356,43 @@ impl Kernels {
         let [count, gone, before] = [points, order.left.len(), order.before].map(|n| n as u32);
         let changed = gone.max(order.arrivals as u32);
         let (of, _held) = classes.on(&self.queue);
-        let mut launch = self.queue.launch_builder(&self.survey_changed);
-        launch.arg(positions).arg(&count).arg(&classes.lattice);
-        launch.arg(&of).arg(&order.left).arg(&gone).arg(&before);
-        launch.arg(&changed).arg(&mut survey.of_points);
-        launch.arg(&mut survey.found);
+        let arguments = (
+            positions,
+            &count,
+            &classes.lattice,
+            &of,
+            &order.left,
+            &gone,
+            &before,
+            &changed,
+            &mut survey.of_points,
+            &mut survey.found,
+        );
         // SAFETY: the arguments are those that places.cu declares; there are as many classes as
         // points, and nothing is written behind these.
-        unsafe { self.each("survey_changed", &mut launch, changed.max(1) as usize) }?;
+        unsafe {
+            self.survey_changed.start(
+                LaunchShape::covering(changed as usize, GRID_THREADS),
+                arguments,
+            )
+        }?;
         let tiles = tiles(points) as u32;
-        let mut launch = self.queue.launch_builder(&self.survey_count);
-        launch.arg(&survey.of_points).arg(&count);
-        launch.arg(&mut survey.tiles).arg(&mut survey.found);
+        let arguments = (
+            &survey.of_points,
+            &count,
+            &mut survey.tiles,
+            &mut survey.found,
+        );
         // SAFETY: as above, with a count for every tile.
-        unsafe { self.start("survey_count", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe {
+            self.survey_count
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
 
-    /// Turns the counts of tiles into those before them, and writes the sum of all.
+    /// Replaces the counts of tiles by their exclusive prefix sums, and writes the total.
     fn scan(
         &self,
         tiles: &mut CudaSlice<u32>,
@@ -447,29 +401,37 @@ impl Kernels {
     ) -> Result<(), Refusal> {
         fits("counts of tiles", tiles.len(), count as usize)?;
         fits("the sum of tiles", total.len(), 1)?;
-        let mut launch = self.queue.launch_builder(&self.survey_scan);
-        launch.arg(tiles).arg(&count).arg(total);
+        let arguments = (tiles, &count, total);
         // SAFETY: the arguments are those that places.cu declares, and there are as many counts.
-        unsafe { self.start("survey_scan", &mut launch, 1, SETTLE_THREADS) }
+        Ok(unsafe {
+            self.survey_scan
+                .start(LaunchShape::of(1, SETTLE_THREADS), arguments)
+        }?)
     }
 
-    /// Writes index and class of the special points of the last survey, of `points` points, as far
-    /// as there is room.
+    /// Writes index and class of the special points of the last survey, of `points` points, up to
+    /// the room for them.
     pub(super) fn write_special(&self, points: usize, survey: &mut Survey) -> Result<(), Refusal> {
         fits("classes of points", survey.of_points.len(), points)?;
         let (count, room) = (points as u32, survey.room() as u32);
-        let mut launch = self.queue.launch_builder(&self.survey_write);
-        launch.arg(&survey.of_points).arg(&count);
-        launch.arg(&survey.tiles).arg(&room);
-        launch.arg(&mut survey.special);
         let tiles = tiles(points) as u32;
+        let arguments = (
+            &survey.of_points,
+            &count,
+            &survey.tiles,
+            &room,
+            &mut survey.special,
+        );
         // SAFETY: the arguments are those that places.cu declares; nothing is written behind the
         // room, and classes and tiles are those of the survey before.
-        unsafe { self.start("survey_write", &mut launch, tiles, GRID_THREADS) }
+        Ok(unsafe {
+            self.survey_write
+                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+        }?)
     }
 
-    /// Splits the special points, as far as there is room for their lists, into a new array, and
-    /// writes where lists begin behind what the survey found.
+    /// Splits the special points into lists, up to the room for them, in a new array, and writes
+    /// the beginnings of the lists after the numbers of the survey.
     pub(super) fn split(
         &self,
         engine: &DeviceEngine,
@@ -492,36 +454,46 @@ impl Kernels {
         let mut places = survey.take_places(engine)?;
         let (mut found, mut begins) = survey.found.split_at_mut(FOUND);
         let mut number = found.slice_mut(SPECIAL..);
-        let mut launch = self.queue.launch_builder(&self.split_count);
-        launch
-            .arg(&survey.special)
-            .arg(&mut number)
-            .arg(&room)
-            .arg(&of);
-        launch.arg(&tiles).arg(&mut survey.of_lists);
+        let arguments = (
+            &survey.special,
+            &mut number,
+            &room,
+            &of,
+            &tiles,
+            &mut survey.of_lists,
+        );
         // SAFETY: the arguments are those that places.cu declares; there is a bit for each list of
         // every class, and room for a count of every tile and list.
-        unsafe { self.start("split_count", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe {
+            self.split_count
+                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+        }?;
         let mut end = begins.slice_mut(lists as usize..);
         self.scan(&mut survey.of_lists, tiles * lists, &mut end)?;
         let out_room = places.len() as u32;
-        let mut launch = self.queue.launch_builder(&self.split_write);
-        launch
-            .arg(&survey.special)
-            .arg(&mut number)
-            .arg(&room)
-            .arg(&of);
-        launch.arg(&tiles).arg(&survey.of_lists).arg(&out_room);
-        launch.arg(&mut places).arg(&mut begins);
+        let arguments = (
+            &survey.special,
+            &mut number,
+            &room,
+            &of,
+            &tiles,
+            &survey.of_lists,
+            &out_room,
+            &mut places,
+            &mut begins,
+        );
         // SAFETY: as above; nothing is written behind the room, and a beginning is written for each
         // list.
-        unsafe { self.start("split_write", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe {
+            self.split_write
+                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+        }?;
         survey.put_places(places);
         Ok(())
     }
 
-    /// Puts the first `words` of the `stride` words of each of the points at `indices`, which
-    /// `from` has, side by side.
+    /// Gathers the first `words` of the `stride` words that `from` has of each point, for the
+    /// points at `indices`.
     pub(super) fn gather<T: DeviceRepr>(
         &self,
         from: &CudaView<'_, T>,
@@ -538,16 +510,19 @@ impl Kernels {
         let [stride, read, points] = [stride, words, count].map(|number| number as u32);
         let mut to = rows.to.slice_mut(rows.first..);
         let to_stride = rows.stride as u32;
-        let mut launch = self.queue.launch_builder(&self.gather);
-        launch.arg(from).arg(&stride).arg(&read).arg(indices);
-        launch.arg(&points).arg(&mut to).arg(&to_stride);
+        let arguments = (from, &stride, &read, indices, &points, &mut to, &to_stride);
         // SAFETY: the arguments are those that places.cu declares, and the ends were checked;
         // callers have seen that `from` has `words` of `stride` words of every point of the set,
         // whose survey found the indices, or which they have numbered themselves.
-        unsafe { self.each("gather", &mut launch, count * words) }
+        Ok(unsafe {
+            self.gather.start(
+                LaunchShape::covering(count * words, GRID_THREADS),
+                arguments,
+            )
+        }?)
     }
 
-    /// Combines results of points at the border with those of all.
+    /// Combines results of points at the border with the results of all points.
     pub(super) fn combine(
         &self,
         border: &CudaView<'_, u32>,
@@ -566,15 +541,18 @@ impl Kernels {
             Reduce::Max => KEEP_LARGER,
         };
         let (points, numbers) = (count as u32, outputs as u32);
-        let mut launch = self.queue.launch_builder(&self.combine);
-        launch.arg(border).arg(&points).arg(found);
-        launch.arg(&numbers).arg(&how).arg(results);
+        let arguments = (border, &points, found, &numbers, &how, results);
         // SAFETY: the arguments are those that places.cu declares; the engine has seen that there
         // are `outputs` results for every point of the set, whose survey found the border.
-        unsafe { self.each("combine", &mut launch, count * outputs) }
+        Ok(unsafe {
+            self.combine.start(
+                LaunchShape::covering(count * outputs, GRID_THREADS),
+                arguments,
+            )
+        }?)
     }
 
-    /// The same for counts.
+    /// Adds counts of points at the border to the counts of all points.
     pub(super) fn add_counts(
         &self,
         border: &CudaView<'_, u32>,
@@ -587,37 +565,11 @@ impl Kernels {
         }
         fits("counts of the border", found.len(), count)?;
         let points = count as u32;
-        let mut launch = self.queue.launch_builder(&self.add_counts);
-        launch.arg(border).arg(&points).arg(found).arg(counts);
+        let arguments = (border, &points, found, counts);
         // SAFETY: as above, with one count for every point.
-        unsafe { self.each("add_counts", &mut launch, count) }
-    }
-
-    /// Starts a kernel with a thread for each of `items`.
-    ///
-    /// # Safety
-    /// As [`Queue::launch`].
-    pub(super) unsafe fn each(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        items: usize,
-    ) -> Result<(), Refusal> {
-        let blocks = items.div_ceil(GRID_THREADS as usize) as u32;
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        unsafe { self.start(kernel, launch, blocks, GRID_THREADS) }
-    }
-
-    /// # Safety
-    /// As [`Queue::launch`].
-    unsafe fn start(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        blocks: u32,
-        threads: u32,
-    ) -> Result<(), Refusal> {
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        Ok(unsafe { self.queue.launch(kernel, launch, blocks, threads) }?)
+        Ok(unsafe {
+            self.add_counts
+                .start(LaunchShape::covering(count, GRID_THREADS), arguments)
+        }?)
     }
 }

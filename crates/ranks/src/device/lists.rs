@@ -1,15 +1,21 @@
 //! Lists of neighbours on the device.
 //!
-//! The neighbours of a point are in two lists: of the points that its rank owns, and, if it is at
-//! the border, of the halo. Global ids of a halo travel only if lists are asked for by ids.
+//! The neighbours of a point are in two lists: those among the points that its rank owns, and, for
+//! a point at the border, those in the halo. Global ids of a halo travel only if lists by id are
+//! asked for.
 
 use super::{
     engine::DeviceRankedEngine,
     kernels::Rows,
     set::{ID, id_of},
-    staging::{Leaving, download},
+    staging::{Outgoing, download},
 };
-use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
+use crate::{
+    Error, IdLists, RankedSet,
+    communicator::FIELDS,
+    error::{Failure, Refusal},
+    lists::Spans,
+};
 use nearfield::device::{DeviceEngine, DeviceListsView, cudarc::driver::CudaView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
@@ -17,10 +23,10 @@ use nearfield_grid::memory::{collected, make_room, with_room};
 /// [`DeviceRankedEngine::finish`].
 #[derive(Debug)]
 pub struct DeviceRankedLists<'a> {
-    /// Neighbours among the points that this rank owns, by the order of its points.
+    /// Neighbours among the owned points, in the order of the targets.
     pub owned: DeviceListsView<'a>,
-    /// Neighbours among the points of the halo, of the points at the border; none if there are no
-    /// such points, or no halo.
+    /// Neighbours in the halo of the points at the border; `None` without such points or without a
+    /// halo.
     pub halo: Option<DeviceListsView<'a>>,
     /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
     pub border: CudaView<'a, u32>,
@@ -59,7 +65,7 @@ impl OnHost {
 }
 
 impl DeviceRankedEngine {
-    /// Writes the lists of `targets` among `sources`: those among owned points while halos are
+    /// Computes the lists of `targets` among `sources`: those among owned points while halos are
     /// under way, then those of the border.
     ///
     /// # Errors
@@ -73,8 +79,8 @@ impl DeviceRankedEngine {
             self.device.staging.clock.worked(&self.engine)?;
             Ok((of, among))
         });
-        let settled = self.settle()?;
-        let found = owned.and_then(|(of, among)| {
+        let settled = self.settle();
+        let found = owned.map_err(Failure::from).and_then(|(of, among)| {
             settled?;
             let [targets, sources] = self.both(targets, sources)?;
             if targets.meets(sources) {
@@ -84,14 +90,15 @@ impl DeviceRankedEngine {
             Ok(())
         });
         let joined = self.join_border();
-        self.comm.agree(found.and(joined), &mut [])
+        self.comm
+            .agree(found.and(joined.map_err(Failure::from)), &mut [])
     }
 
-    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote. Not collective.
+    /// The lists from [`find_neighbors`](Self::find_neighbors). Not collective.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank if there are none of the sets
-    /// as they are.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank if there are no lists of the
+    /// sets as they are.
     pub fn neighbors(
         &self,
         targets: RankedSet,
@@ -128,7 +135,7 @@ impl DeviceRankedEngine {
     }
 
     /// The lists of the points of `targets` that this rank owns, in the order of its points, with
-    /// global ids, each ascending. They come to the host. Call [`finish`](Self::finish) before.
+    /// global ids, each ascending. Copies them to the host. Call [`finish`](Self::finish) first.
     ///
     /// # Errors
     /// As [`neighbors`](Self::neighbors), on all ranks.
@@ -138,31 +145,18 @@ impl DeviceRankedEngine {
         sources: RankedSet,
     ) -> Result<IdLists, Error> {
         let on = (FIELDS, self.comm.begin());
-        let written = match self.begin_ids(targets, sources) {
-            Err(refusal) => {
-                self.comm.refuse(on.0, on.1)?;
-                Err(refusal)
+        let begun = self.begin_ids(targets, sources);
+        let begun = begun.map_err(|refusal| self.comm.refuse(on, refusal));
+        let written = begun.and_then(|packed| {
+            if let Some(packed) = packed {
+                self.post_to_halos(sources.0, ID, packed, on)?;
             }
-            Ok(packed) => {
-                let sent = match packed {
-                    Some(packed) => self.post_to_halos(sources.0, ID, packed, on)?,
-                    None => Ok(()),
-                };
-                match sent {
-                    Err(refusal) => Err(refusal),
-                    Ok(()) => {
-                        let came = self.collect_of_halo(sources.0, ID, on)?;
-                        came.and_then(|halo| {
-                            let points = self.device.sets[sources.0].halo_points;
-                            let view = halo.slice(0..ID * points);
-                            let border = &self.device.border.engine;
-                            let ids = download(border, "ids of halos", &view)?;
-                            self.write_ids(targets, sources, &ids)
-                        })
-                    }
-                }
-            }
-        };
+            let halo = self.collect_of_halo(sources.0, ID, on)?;
+            let points = self.device.sets[sources.0].halo_points;
+            let view = halo.slice(0..ID * points);
+            let ids = download(&self.device.border.engine, "ids of halos", &view)?;
+            Ok(self.write_ids(targets, sources, &ids)?)
+        });
         self.comm.agree(written, &mut [])
     }
 
@@ -171,7 +165,7 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-    ) -> Result<Option<Leaving>, Refusal> {
+    ) -> Result<Option<Outgoing>, Refusal> {
         self.lists(targets, sources)?;
         let device = &mut *self.device;
         let among = &device.sets[sources.0];
@@ -190,7 +184,7 @@ impl DeviceRankedEngine {
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }
 
-    /// All lists with global ids; `halo` are those of the halo, as words.
+    /// All lists with global ids; `halo` has the ids of the halo, as words.
     fn write_ids(
         &self,
         targets: RankedSet,

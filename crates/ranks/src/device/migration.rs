@@ -1,69 +1,72 @@
 //! Points that change their rank, on the device.
 //!
-//! Only points that leave are in messages. Those that come take their places, rank by rank, and
-//! stand at the end if they are more; if they are fewer, points from the end take the rest. So most
-//! points stay where they are, and arrays follow in place, in the time that the few others take.
+//! Only points that leave are sent. Points that arrive take their places, rank by rank, and are
+//! appended if they are more; if they are fewer, points from the end fill the gaps. So most points
+//! stay where they are, and arrays are remapped in place, in time proportional to the points that
+//! move.
 
 use super::{
-    arrays::{Column, Given, POINT, WHAT, extend, words_of},
-    departures::Departures,
+    arrays::{Column, NewPositions, POINT, WHAT, extend, words_of},
+    destinations::Destinations,
     engine::DeviceRankedEngine,
     halos::{Copied, message_to},
-    kernels::{Refilled, Rows, keep_freed_memory},
-    places::{Parcels, Places},
+    kernels::{Refill, Rows},
+    places::{Places, SendLists},
+    pool::keep_freed_memory,
     rows::Words,
     set::{ID, POSITION},
-    staging::{Leaving, Packed, exactly},
+    staging::{Outgoing, Packed, exactly},
     survey::Surveyed,
 };
 use crate::{
     Error, RankedSet,
     communicator::MIGRATE,
     cut::equally,
-    error::Refusal,
+    error::{Failure, Refusal},
     ids::ids_of,
-    plan::{How, ends, extent_of},
-    routes::Parcel,
+    plan::{Placement, ends, extent_of},
+    routes::Peer,
 };
 use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
 use nearfield_grid::{Bounds, OfProcess};
 use std::{mem, sync::Arc, time::Instant};
 
-/// The way that the points of a set took, made by [`DeviceRankedEngine::migrate`] and
+/// How the points of a set have moved between ranks, from [`DeviceRankedEngine::migrate`] and
 /// [`DeviceRankedEngine::add_point_set`].
 #[must_use = "arrays beside the positions are in their old order until they are brought along"]
 pub struct DeviceMigration {
-    /// Points before.
+    /// Number of points before.
     before: usize,
-    /// None if every point, of all ranks, is where it was.
-    moved: Option<OfProcess<Moved>>,
+    /// `None` if no point of any rank has moved.
+    remap: Option<OfProcess<Remap>>,
 }
 
-/// The new order, and where it comes from.
-pub(super) struct Moved {
+/// The permutation from the order before a migration to the order after it, with the points that
+/// were sent and received.
+pub(super) struct Remap {
     /// The points that have left.
-    leaving: Parcels,
+    leaving: SendLists,
     /// The same, ascending.
     left: Places,
-    /// Where points came from.
-    sources: Vec<Parcel>,
+    /// The ranks that points came from.
+    sources: Vec<Peer>,
     before: usize,
     now: usize,
 }
 
-/// New positions as this rank sees them.
-struct Looked {
+/// The survey of new positions, and what was packed of it.
+struct PackedSurvey {
     survey: Surveyed,
     /// The words of the points that leave, if any do.
-    packed: Option<Leaving>,
+    packed: Option<Outgoing>,
 }
 
 /// A set after a migration, before arrays follow.
 struct Merged {
-    moved: Moved,
-    /// The words of points that came.
+    remap: Remap,
+    /// The words of points that have arrived.
     came: Arc<CudaSlice<u32>>,
-    departures: Departures,
+    destinations: Destinations,
 }
 
 /// Points before and after, if any have moved.
@@ -79,21 +82,21 @@ impl std::fmt::Debug for DeviceMigration {
 impl DeviceMigration {
     /// Points of this rank after the migration.
     pub fn points(&self) -> usize {
-        self.moved.as_ref().map_or(self.before, |moved| moved.now)
+        self.remap.as_ref().map_or(self.before, |remap| remap.now)
     }
 
-    /// Whether any point, of any rank, has changed its rank. The same on all ranks. Arrays stay as
-    /// they are if not.
+    /// Returns true if any point has changed its rank; the same on all ranks. Otherwise arrays stay
+    /// as they are.
     pub fn has_moved(&self) -> bool {
-        self.moved.is_some()
+        self.remap.is_some()
     }
 
-    /// An array with `channels` values for each point, in the order after the migration, of one in
-    /// the order before it. Collective: all ranks bring the same arrays in the same order.
+    /// Brings an array with `channels` values per point from the order before the migration into
+    /// the order after it. Collective: all ranks bring the same arrays in the same order.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an array has another length, values are
-    /// no whole number of 32-bit words, or memory is short.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an array does not have this length, a
+    /// value is not a whole number of 32-bit words, or memory is short.
     pub fn bring<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         engine: &mut DeviceRankedEngine,
@@ -102,18 +105,15 @@ impl DeviceMigration {
     ) -> Result<CudaSlice<T>, Error> {
         let on = (MIGRATE, engine.comm.begin());
         let brought = match self.begin(engine, values, channels) {
-            Err(refusal) => {
-                engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
-            Ok(Some((moved, packed))) => {
+            Err(refusal) => Err(engine.comm.refuse(on, refusal)),
+            Ok(Some((remap, packed))) => {
                 let words = channels * size_of::<T>() / 4;
-                let sent = (moved.leaving).post(&mut engine.comm, on, words, &packed)?;
-                let came = engine.collect(&moved.sources, words, false, on)?;
+                let sent = (remap.leaving).post(&mut engine.comm, on, words, &packed);
+                let came = engine.collect(&remap.sources, words, false, on);
                 engine.device.staging.give_back(packed);
                 sent.and(came).and_then(|came| {
-                    let mut to = exactly(&engine.engine, channels * moved.now)?;
-                    let kept = channels * moved.now.min(moved.before);
+                    let mut to = exactly(&engine.engine, channels * remap.now)?;
+                    let kept = channels * remap.now.min(remap.before);
                     let queue = engine.engine.queue();
                     queue.copy_on_device(
                         WHAT,
@@ -122,26 +122,28 @@ impl DeviceMigration {
                     )?;
                     let kernels = &engine.device.kernels;
                     let array = Words::of(values, [words, 0], queue).to(&mut to, queue);
-                    kernels.refill(&moved.order(), &[array], &came, words)?;
+                    kernels.refill(&remap.order(), &[array], &came, words)?;
                     Ok(to)
                 })
             }
-            Ok(None) => exactly(&engine.engine, values.len()).and_then(|mut to| {
-                let queue = engine.engine.queue();
-                queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
-                Ok(to)
-            }),
+            Ok(None) => exactly(&engine.engine, values.len())
+                .map_err(Failure::from)
+                .and_then(|mut to| {
+                    let queue = engine.engine.queue();
+                    queue.copy_on_device(WHAT, values, &mut to.as_view_mut())?;
+                    Ok(to)
+                }),
         };
         engine.comm.agree(brought, &mut [])
     }
 
-    /// Checks an array, and gathers what leaves.
+    /// Checks an array, and gathers the values that leave.
     fn begin<T: DeviceRepr>(
         &self,
         engine: &mut DeviceRankedEngine,
         values: &CudaView<'_, T>,
         channels: usize,
-    ) -> Result<Option<(&Moved, Packed)>, Refusal> {
+    ) -> Result<Option<(&Remap, Packed)>, Refusal> {
         engine.engine.usable()?;
         let (found, expected) = (values.len(), self.before * channels);
         if found != expected || !size_of::<T>().is_multiple_of(4) {
@@ -153,11 +155,11 @@ impl DeviceMigration {
             )));
         }
         let words = channels * size_of::<T>() / 4;
-        let Some(moved) = self.moved.as_deref() else {
+        let Some(remap) = self.remap.as_deref() else {
             return Ok(None);
         };
         let device = &mut *engine.device;
-        let places = &moved.leaving.places;
+        let places = &remap.leaving.places;
         let mut packed = device.staging.room(&engine.engine, words * places.count)?;
         let rows = Rows {
             to: &mut packed,
@@ -166,13 +168,13 @@ impl DeviceMigration {
         };
         (device.kernels).gather(values, [words; 2], &places.view(), rows)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
-        Ok(Some((moved, packed.wait()?)))
+        Ok(Some((remap, packed.wait()?)))
     }
 }
 
-impl Moved {
-    fn order(&self) -> Refilled<'_> {
-        Refilled {
+impl Remap {
+    fn order(&self) -> Refill<'_> {
+        Refill {
             left: self.left.view(),
             before: self.before,
             arrivals: self.sources.iter().map(|source| source.points).sum(),
@@ -181,13 +183,13 @@ impl Moved {
 }
 
 impl DeviceRankedEngine {
-    /// Adds a point set, and this rank's share of it: `positions`, three numbers a point, of any of
-    /// the points, wherever they lie. They go to the ranks that own them, and arrays of the caller
-    /// follow by what is returned. `ids` are the global ids of these points, each once among all
-    /// ranks; without them points are numbered rank after rank.
+    /// Adds a point set. `positions` are this rank's share of the points, three numbers per point:
+    /// any of them, wherever they are. They go to the ranks that own them, and the returned
+    /// migration moves the caller's arrays. `ids` are the global ids of these points, unique among
+    /// all ranks; without them points are numbered rank after rank.
     ///
-    /// The first set that has points decides how space is divided among the ranks, by their
-    /// number.
+    /// The first set with points determines how space is divided among the ranks: into equal
+    /// numbers of points.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point of a position that
@@ -207,7 +209,13 @@ impl DeviceRankedEngine {
             Ok(set) => {
                 self.device.sets.push(set);
                 self.sets.push(RankedSet(at));
-                self.bring_home(at, Ok(()), Given::Positions(positions), &mut [], Some(&ids))
+                self.bring_home(
+                    at,
+                    Ok(()),
+                    NewPositions::Positions(positions),
+                    &mut [],
+                    Some(&ids),
+                )
             }
             Err(error) => Err(error),
         };
@@ -224,14 +232,14 @@ impl DeviceRankedEngine {
     }
 
     /// Gives the points of a set new positions, three numbers each in the order of its points, and
-    /// makes the owner of every point its caller. Arrays of the caller, that of the positions among
-    /// them, follow by what is returned. Halos are under way afterwards, until a search or a
-    /// traversal needs them.
+    /// moves every point to its owner. The returned migration moves the caller's arrays, including
+    /// that of the positions. Halos are under way afterwards, until a search or a traversal needs
+    /// them.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) naming rank and point; the set then has
-    /// its points in their order before. If the positions could be used, and memory was short for
-    /// bringing them, the set is refused until a call of this has succeeded.
+    /// its points in the old order. If the positions are fine but memory was short while points
+    /// travelled, the set is refused until this method has succeeded.
     pub fn migrate(
         &mut self,
         set: RankedSet,
@@ -246,17 +254,17 @@ impl DeviceRankedEngine {
                 "{found} positions for {expected} points: bring arrays along after a migration"
             )))
         });
-        let given = Given::Positions(positions);
+        let given = NewPositions::Positions(positions);
         self.bring_home(set.0, checked, given, &mut [], None)
     }
 
-    /// As [`migrate`](Self::migrate), with arrays of the caller and their values a point, which are
-    /// brought into the order after the migration. The first has the positions, three values a
-    /// point. Arrays travel in the messages of their points, and most points stay where they are:
-    /// that takes much less time than [`DeviceMigration::bring`].
+    /// As [`migrate`](Self::migrate), and brings arrays of the caller, given with their values per
+    /// point, into the order after the migration. The first array has the positions, three values
+    /// per point. Arrays travel in the messages of their points, and most points stay where they
+    /// are, so this takes much less time than [`DeviceMigration::bring`].
     ///
-    /// Arrays may be longer than the points need, and an array that has become too short is
-    /// replaced by a longer one, with room for more.
+    /// Arrays may be longer than necessary. An array that has become too short is replaced by a
+    /// longer one with some room.
     ///
     /// # Errors
     /// As [`migrate`](Self::migrate), and if an array has too few values.
@@ -269,7 +277,7 @@ impl DeviceRankedEngine {
         let checked = expected.and_then(|expected| {
             if arrays.first().is_none_or(|(_, values)| *values != POSITION) {
                 return Err(Refusal::new(
-                    "the first array that travels has the positions, three values a point",
+                    "the first array must have the positions, three values per point",
                 ));
             }
             let short = |(values, channels): &&Column<'_>| values.len() < channels * expected;
@@ -283,19 +291,19 @@ impl DeviceRankedEngine {
             }
         });
         let (checked, given) = match checked {
-            Ok(points) => (Ok(()), Given::First(points)),
-            Err(refusal) => (Err(refusal), Given::First(0)),
+            Ok(points) => (Ok(()), NewPositions::First(points)),
+            Err(refusal) => (Err(refusal), NewPositions::First(0)),
         };
         self.bring_home(set.0, checked, given, arrays, None)
     }
 
-    /// Takes positions of a set, if `checked` has no refusal of this rank, and brings its points to
-    /// their owners and halos.
+    /// Takes positions of a set, unless `checked` has a refusal of this rank, and sends its points
+    /// to owners and halos.
     pub(super) fn bring_home(
         &mut self,
         at: usize,
         checked: Result<(), Refusal>,
-        given: Given<'_>,
+        given: NewPositions<'_>,
         columns: &mut [Column<'_>],
         ids: Option<&[u64]>,
     ) -> Result<DeviceMigration, Error> {
@@ -307,133 +315,132 @@ impl DeviceRankedEngine {
         let divided_anew = self.device.sets[at].domains != self.divided;
         let checked = checked.and_then(|()| {
             keep_freed_memory(&self.engine)?;
-            // It may still read positions of before.
+            // The border may still read the old positions.
             self.join_border()
         });
-        let looked = checked.and_then(|()| self.look_around(at, given, columns, ids));
-        let (mut looked, mut how, all) = self.agree_survey(at, looked)?;
+        let surveyed = checked.and_then(|()| self.survey_and_pack(at, given, columns, ids));
+        let (mut surveyed, mut placement, all) = self.agree_survey(at, surveyed)?;
         let lattice = self.lattice_with(at, &all)?;
-        let fits = (self.domains.as_ref()).is_some_and(|domains| *domains.lattice() == lattice);
-        if !fits {
+        if !self.division.has(&lattice) {
             let before = std::mem::replace(&mut self.device.sets[at].bounds, all);
             let domains = self.undivided(lattice);
             let work = self.work_of_points(&domains, (at, &given.view(columns)));
             (self.divide(domains, work, equally))
                 .inspect_err(|_| self.device.sets[at].bounds = before)?;
-            let again = self.look_around(at, given, columns, ids);
-            (looked, how, _) = self.agree_survey(at, again)?;
+            let again = self.survey_and_pack(at, given, columns, ids);
+            (surveyed, placement, _) = self.agree_survey(at, again)?;
         }
         let before = given.points();
-        let (moved, followed, departures) = match how {
-            How::Home { .. } => (None, Ok(Copied::Unsorted), looked.survey.departures),
-            How::Abroad => {
-                let (moved, departures, followed) = self.move_points(at, given, columns, looked)?;
-                let ready = self.device.surveyed.take();
-                let sorted = followed.map(|()| Copied::Sorted(ready));
-                (Some(OfProcess::new(moved)), sorted, departures)
-            }
+        let (remap, followed, destinations) = if placement == Placement::Away {
+            let (remap, destinations, followed) = self.move_points(at, given, columns, surveyed)?;
+            let ready = self.device.surveyed.take();
+            let sorted = followed.map(|()| Copied::Sorted(ready));
+            (Some(OfProcess::new(remap)), sorted, destinations)
+        } else {
+            (None, Ok(Copied::Unsorted), surveyed.survey.destinations)
         };
         let set = &mut self.device.sets[at];
         set.bounds = all;
         mem::swap(&mut set.positions, &mut set.next);
-        self.send_halo(at, followed, departures)?;
+        self.send_halo(at, followed, destinations)?;
         if let Some(moving) = self.moving.as_mut().filter(|_| divided_anew) {
             *moving += begin.elapsed();
         }
-        Ok(DeviceMigration { before, moved })
+        Ok(DeviceMigration { before, remap })
     }
 
-    /// Surveys new positions, and gathers the words of points that leave while ranks agree.
-    fn look_around(
+    /// Surveys new positions, and starts to gather the words of points that leave.
+    fn survey_and_pack(
         &mut self,
         at: usize,
-        given: Given<'_>,
+        given: NewPositions<'_>,
         columns: &[Column<'_>],
         ids: Option<&[u64]>,
-    ) -> Result<Looked, Refusal> {
+    ) -> Result<PackedSurvey, Refusal> {
         let positions = given.view(columns);
         let survey = self.survey(at, &positions, ids)?;
-        let leaving = &survey.departures.leaving.places;
+        let leaving = &survey.destinations.leaving.places;
         let packed = match leaving.count {
             0 => None,
             _ => Some(self.pack_points(at, given, columns, leaving)?),
         };
-        Ok(Looked { survey, packed })
+        Ok(PackedSurvey { survey, packed })
     }
 
-    /// Agrees on positions: the survey of this rank, whether all points are where they belong, and
-    /// the extent of those of all ranks.
+    /// Agrees on positions. Returns the survey of this rank, whether all points are on their
+    /// owners, and the extent of the points of all ranks.
     fn agree_survey(
         &mut self,
         at: usize,
-        looked: Result<Looked, Refusal>,
-    ) -> Result<(Looked, How, Bounds), Error> {
-        let own = looked.as_ref().map(|looked| &looked.survey);
-        let home = (own.as_ref()).is_ok_and(|found| found.how != How::Abroad);
+        surveyed: Result<PackedSurvey, Refusal>,
+    ) -> Result<(PackedSurvey, Placement, Bounds), Error> {
+        let own = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let placement = (own.as_ref()).map_or(Placement::Away, |found| found.placement);
         let own = own.map_or(Bounds::EMPTY, |found| found.bounds);
-        let mut minima = [0.0; 8];
+        let mut minima = [0.0; 7];
         minima[..6].copy_from_slice(&ends(&own));
-        minima[6..].copy_from_slice(&How::said(home, false));
-        let to = |looked: &Looked| looked.survey.departures.ranks();
+        minima[6] = placement.number();
+        let to = |surveyed: &PackedSurvey| surveyed.survey.destinations.ranks();
         let links = &mut self.device.sets[at].links;
-        let looked = links.agree(&mut self.comm, looked, to, &mut minima)?;
-        Ok((looked, How::of([minima[6], minima[7]]), extent_of(&minima)))
+        let surveyed = links.agree(&mut self.comm, surveyed, to, &mut minima)?;
+        let placement = Placement::smallest(minima[6]);
+        Ok((surveyed, placement, extent_of(&minima)))
     }
 
-    /// Moves points to their owners. The arrays of the caller and the ids follow once all ranks
-    /// have what they need for it: after an error all are as before. The survey is of the points
-    /// that this rank has then.
+    /// Moves points to their owners. The caller's arrays and the ids are remapped once all ranks
+    /// have all they need, so after an error they are unchanged. The returned survey is of the
+    /// points after the migration.
     fn move_points(
         &mut self,
         at: usize,
-        given: Given<'_>,
+        given: NewPositions<'_>,
         columns: &mut [Column<'_>],
-        looked: Looked,
-    ) -> Result<(Moved, Departures, Result<(), Refusal>), Error> {
+        surveyed: PackedSurvey,
+    ) -> Result<(Remap, Destinations, Result<(), Refusal>), Error> {
         let _span = tracing::debug_span!("ranks.move").entered();
         let exchange = self.comm.begin();
         let words = words_of(given.beside(columns));
-        let Departures {
+        let Destinations {
             leaving,
             left,
-            seen,
+            ghosts,
             border,
-        } = looked.survey.departures;
-        let packed = looked.packed.map(Leaving::wait).transpose();
-        let own = packed.as_ref().map(drop).map_err(Refusal::clone);
-        let sent =
-            self.device.sets[at]
-                .links
-                .post_each_with(&mut self.comm, exchange, |partner| {
-                    let packed = packed.as_ref().map(Option::as_ref);
-                    message_to(packed, &leaving, words, partner)
-                })?;
+        } = surveyed.survey.destinations;
+        let packed = surveyed.packed.map(Outgoing::wait).transpose();
+        let own = packed.as_ref().map(drop);
+        let own = own.map_err(|refusal| Failure::from(refusal.clone()));
+        let sent = self.device.sets[at]
+            .links
+            .post_each_with(&mut self.comm, exchange, |partner| {
+                let packed = packed.as_ref().map(Option::as_ref);
+                message_to(packed, &leaving, words, partner)
+            });
         if let Ok(Some(packed)) = packed {
             self.device.staging.give_back(packed);
         }
-        let came = self.receive(at, exchange, words)?;
+        let came = self.receive(at, exchange, words);
         let merged = own.and(sent).and(came).and_then(|sources| {
             let arrivals = sources.iter().map(|source| source.points).sum::<usize>();
-            let unchanged = (left.count == 0 && arrivals == 0).then(|| Departures {
-                leaving: Parcels::new(Vec::new(), left.clone()),
+            let unchanged = (left.count == 0 && arrivals == 0).then(|| Destinations {
+                leaving: SendLists::new(Vec::new(), left.clone()),
                 left: left.clone(),
-                seen,
+                ghosts,
                 border,
             });
-            let moved = Moved {
+            let remap = Remap {
                 before: given.points(),
                 now: given.points() - left.count + arrivals,
                 leaving,
                 left,
                 sources,
             };
-            self.merge(at, columns, (moved, words), unchanged)
+            Ok(self.merge(at, columns, (remap, words), unchanged)?)
         });
         let set = &mut self.device.sets[at];
         if std::mem::take(&mut set.fresh) {
             set.links.renew();
         }
-        let to = |merged: &Merged| merged.departures.ranks();
+        let to = |merged: &Merged| merged.destinations.ranks();
         let merged = match set.links.agree(&mut self.comm, merged, to, &mut []) {
             Ok(merged) => merged,
             Err(error) => {
@@ -442,23 +449,23 @@ impl DeviceRankedEngine {
             }
         };
         let Merged {
-            moved,
+            remap,
             came,
-            departures,
+            destinations,
         } = merged;
-        // A kernel that cannot be started is told to others with the halo.
-        let followed = self.bring_arrays(at, (&moved, &came, words), given, columns);
-        Ok((moved, departures, followed))
+        // If a kernel cannot be started, the others learn of it with the halo.
+        let followed = self.bring_arrays(at, (&remap, &came, words), given, columns);
+        Ok((remap, destinations, followed))
     }
 
-    /// Gathers the points that leave.
+    /// Gathers the words of the points that leave.
     fn pack_points(
         &mut self,
         at: usize,
-        given: Given<'_>,
+        given: NewPositions<'_>,
         columns: &[Column<'_>],
         leaving: &Places,
-    ) -> Result<Leaving, Refusal> {
+    ) -> Result<Outgoing, Refusal> {
         let (device, queue) = (&mut *self.device, self.engine.queue());
         let beside = given.beside(columns);
         let stride = words_of(beside);
@@ -483,97 +490,97 @@ impl DeviceRankedEngine {
         device.staging.leave(&self.engine, WHAT, packed)
     }
 
-    /// Makes room for the points after a migration, and brings what has come to the device.
+    /// Makes room for the points after a migration, and uploads the points that have arrived.
     fn make_room(
         &mut self,
         at: usize,
-        moved: &Moved,
+        remap: &Remap,
         columns: &mut [Column<'_>],
     ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
-        if moved.now >= u32::MAX as usize {
-            let many = nearfield_grid::ErrorKind::TooManyPoints(moved.now);
+        if remap.now >= u32::MAX as usize {
+            let many = nearfield_grid::ErrorKind::TooManyPoints(remap.now);
             return Err(Refusal::new(many));
         }
         let (engine, device) = (&self.engine, &mut *self.device);
         let set = &mut device.sets[at];
-        let [before, now] = [moved.before, moved.now].map(|points| POSITION * points);
+        let [before, now] = [remap.before, remap.now].map(|points| POSITION * points);
         extend(engine, &mut set.next, before, now)?;
-        extend(engine, &mut set.ids, ID * moved.before, ID * moved.now)?;
+        extend(engine, &mut set.ids, ID * remap.before, ID * remap.now)?;
         for (values, channels) in columns {
             extend(
                 engine,
                 values,
-                *channels * moved.before,
-                *channels * moved.now,
+                *channels * remap.before,
+                *channels * remap.now,
             )?;
         }
         device.staging.upload(engine, WHAT)
     }
 
-    /// The positions of a set in the order after a migration, in which rows of `words` words came,
-    /// and their survey, which is `unchanged` if only other ranks have lost or got points; and room
-    /// for all that follows.
+    /// Remaps the positions of a set after a migration, in which rows of `words` words arrived,
+    /// surveys them (`unchanged` is the survey if only other ranks have lost or got points), and
+    /// makes room for the arrays that follow.
     fn merge(
         &mut self,
         at: usize,
         columns: &mut [Column<'_>],
-        (moved, words): (Moved, usize),
-        unchanged: Option<Departures>,
+        (remap, words): (Remap, usize),
+        unchanged: Option<Destinations>,
     ) -> Result<Merged, Refusal> {
         let _span = tracing::debug_span!("ranks.merge").entered();
-        let came = self.make_room(at, &moved, columns)?;
+        let came = self.make_room(at, &remap, columns)?;
         let device = &mut *self.device;
         let positions = &mut device.sets[at].next;
         let array = Words::in_place(positions, [POSITION, 0], self.engine.queue());
-        (device.kernels).refill(&moved.order(), &[array], &came, words)?;
-        // A survey may change the set, but reads nothing of it.
+        (device.kernels).refill(&remap.order(), &[array], &came, words)?;
+        // A survey may change the set, but does not read these.
         let positions = std::mem::replace(positions, exactly(&self.engine, 0)?);
-        let view = positions.slice(0..POSITION * moved.now);
+        let view = positions.slice(0..POSITION * remap.now);
         let surveyed = match unchanged {
-            Some(departures) => self.sort_surveyed(at, &view).map(|()| departures),
-            None => self.survey_again(at, &view, &moved.order()),
+            Some(destinations) => self.sort_surveyed(at, &view).map(|()| destinations),
+            None => self.survey_again(at, &view, &remap.order()),
         };
         self.device.sets[at].next = positions;
-        let departures = surveyed?;
-        if !departures.leaving.to.is_empty() {
+        let destinations = surveyed?;
+        if !destinations.leaving.to.is_empty() {
             return Err(Refusal::new(
                 "points have come to a rank that does not own them",
             ));
         }
         Ok(Merged {
-            moved,
+            remap,
             came,
-            departures,
+            destinations,
         })
     }
 
-    /// Brings ids and the arrays of the caller into the order after a migration, in which rows of
-    /// `words` words came.
+    /// Remaps ids and the caller's arrays after a migration, in which rows of `words` words
+    /// arrived.
     fn bring_arrays(
         &mut self,
         at: usize,
-        (moved, came, words): (&Moved, &CudaSlice<u32>, usize),
-        given: Given<'_>,
+        (remap, came, words): (&Remap, &CudaSlice<u32>, usize),
+        given: NewPositions<'_>,
         columns: &mut [Column<'_>],
     ) -> Result<(), Refusal> {
         let (device, queue) = (&mut *self.device, self.engine.queue());
         let set = &mut device.sets[at];
-        set.points = moved.now;
+        set.points = remap.now;
         let mut arrays = vec![Words::in_place(&mut set.ids, [ID, POSITION], queue)];
         let positions = columns.len() - given.beside(columns).len();
         let mut first = POINT;
         for (k, (values, channels)) in columns.iter_mut().enumerate() {
-            // The caller's positions are those of the set.
+            // The positions in the caller's arrays are those of the set.
             let of_position = k < positions;
             let begin = if of_position { 0 } else { first };
             arrays.push(Words::in_place(values, [*channels, begin], queue));
             first += if of_position { 0 } else { *channels };
         }
-        (device.kernels).refill(&moved.order(), &arrays, came, words)
+        (device.kernels).refill(&remap.order(), &arrays, came, words)
     }
 }
 
-/// The refusal of a set that there is not.
+/// The refusal of a set that does not exist.
 fn no_set(at: usize) -> Refusal {
     Refusal::new(format!("there is no point set {at}"))
 }

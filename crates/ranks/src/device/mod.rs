@@ -1,14 +1,15 @@
 //! An engine on ranks for programs whose data live on a GPU: arrays of the device in and out, each
 //! rank with a GPU of its own or a share of one.
 //!
-//! Exists beside [`RankedEngine`](crate::RankedEngine), with the same domains, the same transports
-//! and the same exchanges. Positions, fields and results stay on the device. Points at the border
-//! of a rank and their fields travel: from GPU to GPU between threads of one process, and through
-//! page-locked memory of the host otherwise, unless an MPI that knows GPUs [is to read and write
-//! their memory itself](crate::RankedBuilder::gpu_messages).
+//! It has the domains, transports and exchanges of [`RankedEngine`](crate::RankedEngine).
+//! Positions, fields and results stay on the device. Points at the border of a rank and their
+//! fields travel: from GPU to GPU between threads of one process, and otherwise through page-locked
+//! memory of the host, unless a CUDA-aware MPI [accesses GPU
+//! memory](crate::RankedBuilder::gpu_messages).
 //!
 //! ```no_run
-//! use nearfield::{device::Progress, kernels::SphDensity};
+//! use nearfield::device::{DeviceField, Progress};
+//! use nearfield::kernels::SphDensity;
 //! use nearfield_ranks::{RankedEngine, device::DeviceRankedEngine, transport::threads};
 //!
 //! let steps = threads::run(2, |transport| {
@@ -31,7 +32,7 @@
 //!         loop {
 //!             engine
 //!                 .traverse(&SphDensity::with_support(1.0), row, row)
-//!                 .sources(masses.as_view(), 1)
+//!                 .sources(DeviceField::new(masses.as_view(), 1))
 //!                 .run_into(&mut densities.as_view_mut())?;
 //!             if engine.finish()? == Progress::Valid {
 //!                 break;
@@ -47,31 +48,30 @@
 //! # A step
 //!
 //! 1. [`migrate`](DeviceRankedEngine::migrate) takes new positions. A kernel looks up the class of
-//!    every point's cell: who owns it, and who sees it, as the code that serves
-//!    [`RankedEngine`](crate::RankedEngine) says. The few points that concern other ranks are split
-//!    into lists on the device, and the host learns how long these are. Points that have left go to
-//!    their owners, with arrays of the caller if these are [given
-//!    along](DeviceRankedEngine::migrate_with), and positions at the border to halos.
-//! 2. Traversals, counts and lists begin with the points of the rank. Meanwhile halos and their
-//!    fields come, and points at the border are searched in them, on streams beside the engine's;
-//!    what is found there is added in the end.
+//!    every point's cell: which rank owns it, and which ranks need it. The few points that other
+//!    ranks need are split into send lists on the device, and the host reads how long these are.
+//!    Points that have left go to their owners, with the caller's arrays if [these are
+//!    given](DeviceRankedEngine::migrate_with), and positions at the border go to halos.
+//! 2. Traversals, counts and lists begin with the owned points. Meanwhile halos and their fields
+//!    arrive, and points at the border are searched in them on other streams; the results are then
+//!    added.
 //! 3. [`finish`](DeviceRankedEngine::finish) waits, and says whether results count; the same on all
 //!    ranks.
 //!
 //! # Order
 //!
-//! Points are always with the rank that owns them. Those that stay keep their places, and those
-//! that come take the places of points that have left. More of them stand at the end; if fewer have
-//! come, points from the end take the places that are left. Owned points and those of the halo are
-//! numbered each from 0; [`ids`](DeviceRankedEngine::ids) and
+//! Every point is on the rank that owns it. Points that stay keep their places, and points that
+//! arrive take the places of those that left. If more arrive, the rest is appended; if fewer
+//! arrive, points from the end fill the gaps. Owned points and points of the halo are numbered
+//! separately, each from 0; [`ids`](DeviceRankedEngine::ids) and
 //! [`lists_by_id`](DeviceRankedEngine::lists_by_id) give global ids.
 //!
 //! # Limits
 //!
 //! Coordinates are `f32`, all points have one radius, lists are full, and sums depend on the number
-//! of ranks: settings that ask for anything else are refused. Messages pass through the memory of
-//! the host between threads where a GPU cannot read the memory of another one, and between
-//! processes unless messages of GPUs were asked for.
+//! of ranks: settings that ask for anything else are refused. Messages pass through host memory
+//! between threads if a GPU cannot read the memory of another one, and between processes unless
+//! messages from GPU memory were asked for.
 //!
 //! An engine lets the driver's pool of its GPU keep freed memory for the process, if the pool keeps
 //! less: an eighth of what is in use and 1 GiB more, or a sixteenth of the GPU's memory if that is
@@ -88,7 +88,7 @@ mod border;
 mod classes;
 mod clock;
 mod cores;
-mod departures;
+mod destinations;
 mod direct;
 mod engine;
 mod halos;
@@ -96,6 +96,7 @@ mod kernels;
 mod lists;
 mod migration;
 mod places;
+mod pool;
 mod rows;
 mod sample;
 mod set;

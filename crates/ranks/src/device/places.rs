@@ -1,11 +1,11 @@
-//! Points by their places on the device, and those that go to other ranks.
+//! Points by their places on the device, and send lists of such places.
 
 use super::staging::Packed;
 use crate::{
     communicator::{Communicator, Exchange},
-    error::Refusal,
-    routes::Parcel,
-    transport::{Fault, Tag},
+    error::{Failure, Refusal},
+    routes::Peer,
+    transport::Tag,
 };
 use nearfield::device::{
     DeviceEngine,
@@ -13,7 +13,7 @@ use nearfield::device::{
 };
 use std::sync::Arc;
 
-/// Places of some points, on the device: a part of an array.
+/// Places of some points, in a part of an array of the device.
 #[derive(Clone)]
 pub(super) struct Places {
     pub(super) indices: Arc<CudaSlice<u32>>,
@@ -34,44 +34,44 @@ impl Places {
         })
     }
 
-    /// As the kernels take them.
+    /// The places, as kernels take them.
     pub(super) fn view(&self) -> CudaView<'_, u32> {
         self.indices.slice(self.first..self.first + self.count)
     }
 }
 
-/// Points that go to other ranks.
-pub(super) struct Parcels {
-    /// By rank, ascending; none without points.
-    pub(super) to: Vec<Parcel>,
-    /// The points of one after those of the other.
+/// Send lists: the points that go to each rank.
+pub(super) struct SendLists {
+    /// The ranks, ascending; none without points.
+    pub(super) to: Vec<Peer>,
+    /// The points of all ranks, rank by rank.
     pub(super) places: Places,
 }
 
-impl Parcels {
-    pub(super) fn new(to: Vec<Parcel>, places: Places) -> Self {
+impl SendLists {
+    pub(super) fn new(to: Vec<Peer>, places: Places) -> Self {
         Self { to, places }
     }
 
-    /// Where the points that go to a rank begin and end among all of them.
+    /// The range of a rank's points among all of them.
     pub(super) fn range_to(&self, rank: usize) -> std::ops::Range<usize> {
-        let before = self.to.iter().take_while(|parcel| parcel.rank < rank);
-        let first = before.map(|parcel| parcel.points).sum();
-        let own = self.to.iter().find(|parcel| parcel.rank == rank);
-        first..first + own.map_or(0, |parcel| parcel.points)
+        let before = self.to.iter().take_while(|peer| peer.rank < rank);
+        let first = before.map(|peer| peer.points).sum();
+        let own = self.to.iter().find(|peer| peer.rank == rank);
+        first..first + own.map_or(0, |peer| peer.points)
     }
 
-    /// Sends words of these points, `words` for each. A rank whose message there is no memory for
-    /// gets an empty one; the inner error is that shortage.
+    /// Sends `words` words of each point. If memory is short for the message of a rank, that rank
+    /// gets an empty one, and this rank refuses.
     pub(super) fn post(
         &self,
         comm: &mut Communicator,
         on: (Tag, Exchange),
         words: usize,
         packed: &Packed,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let (mut first, mut posted) = (0, Ok(()));
-        for Parcel { rank, points } in self.to.iter().filter(|_| words != 0) {
+        for Peer { rank, points } in self.to.iter().filter(|_| words != 0) {
             let end = first + points * words;
             let message = packed.message(first..end).unwrap_or_else(|shortage| {
                 posted = Err(shortage);
@@ -80,6 +80,6 @@ impl Parcels {
             comm.post_with(*rank, on.0, on.1, message)?;
             first = end;
         }
-        Ok(posted)
+        Ok(posted?)
     }
 }

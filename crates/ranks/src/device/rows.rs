@@ -1,29 +1,27 @@
-//! Arrays whose points change their rank: the words of a point, of all arrays, travel as a row.
+//! Arrays whose points change their rank: the words of a point, from all arrays, travel as one row.
 
-use super::kernels::{Kernels, Refilled, fits};
+use super::kernels::{Kernels, Refill, fits};
 use crate::error::Refusal;
 use nearfield::device::{
-    Queue,
-    cudarc::driver::{
-        CudaSlice, CudaView, DevicePtr, DeviceRepr, PushKernelArg, SyncOnDrop, sys::CUdeviceptr,
-    },
+    LaunchShape, Queue,
+    cudarc::driver::{CudaSlice, CudaView, DevicePtr, DeviceRepr, SyncOnDrop, sys::CUdeviceptr},
 };
-use nearfield_kernels::constants::MAX_COLUMNS;
+use nearfield_kernels::constants::{GRID_THREADS, MAX_COLUMNS};
 
 const COLUMNS: usize = MAX_COLUMNS as usize;
 
-/// An array, and where the words of a point are in a row.
+/// An array, and the place of its words in the row of a point.
 pub(super) struct Words<'a> {
     from: Place<'a>,
-    /// None if the array stays as it is, or is changed in place.
+    /// `None` if the array is only read, or is changed in place.
     to: Option<Place<'a>>,
-    /// Words a point.
+    /// Words per point.
     each: usize,
-    /// The first of them in a row.
+    /// Place of the first of them in the row.
     first: usize,
 }
 
-/// Where an array is, and its words.
+/// The address of an array, and its number of words.
 struct Place<'a> {
     address: CUdeviceptr,
     words: usize,
@@ -42,7 +40,7 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// `each` words a point, which are in a row from `first` on.
+    /// An array with `each` words per point, at `first` in the row.
     pub(super) fn of<T: DeviceRepr>(
         array: &'a CudaView<'_, T>,
         [each, first]: [usize; 2],
@@ -56,7 +54,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same of an array that points come to.
+    /// The same for an array that is changed in place.
     pub(super) fn in_place<T: DeviceRepr>(
         array: &'a mut CudaSlice<T>,
         [each, first]: [usize; 2],
@@ -70,7 +68,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same of an array that has the points before, and one that they come to.
+    /// The same with another array for the points after a migration.
     pub(super) fn to<T: DeviceRepr>(self, array: &'a mut CudaSlice<T>, queue: &'a Queue) -> Self {
         let to = Some(Place::of(&*array, queue));
         Self { to, ..self }
@@ -80,7 +78,7 @@ impl<'a> Words<'a> {
         self.first + self.each
     }
 
-    /// The array that points come to.
+    /// The array that has the points after a migration.
     fn target(&self) -> &Place<'a> {
         self.to.as_ref().unwrap_or(&self.from)
     }
@@ -102,7 +100,7 @@ struct Columns {
 unsafe impl DeviceRepr for Columns {}
 
 impl Columns {
-    /// At most as many arrays as a launch takes.
+    /// Of at most [`COLUMNS`] arrays.
     fn of(arrays: &[Words<'_>]) -> Self {
         let mut columns = Self::default();
         for array in arrays.iter().filter(|array| array.each != 0) {
@@ -119,7 +117,7 @@ impl Columns {
 }
 
 impl Kernels {
-    /// Puts the words of the points at `indices` into rows with a stride.
+    /// Gathers the words of the points at `indices` into rows with a stride.
     pub(super) fn gather_rows(
         &self,
         arrays: &[Words<'_>],
@@ -140,27 +138,30 @@ impl Kernels {
                 (count - 1) * stride + end,
             )?;
             let [points, stride] = [count, stride].map(|number| number as u32);
-            let mut launch = self.queue.launch_builder(&self.gather_rows);
-            launch.arg(&columns).arg(indices).arg(&points);
-            launch.arg(&mut *rows).arg(&stride);
+            let arguments = (&columns, indices, &points, &mut *rows, &stride);
             // SAFETY: the arguments are those that places.cu declares, and the end was checked;
             // callers have seen that arrays have the words of every point of the set, whose survey
             // found the indices.
-            unsafe { self.each("gather_rows", &mut launch, count * columns.all as usize) }?;
+            unsafe {
+                self.gather_rows.start(
+                    LaunchShape::covering(count * columns.all as usize, GRID_THREADS),
+                    arguments,
+                )
+            }?;
         }
         Ok(())
     }
 
-    /// Brings arrays into the order after a migration: behind those that fill gaps of others are
-    /// values that count no more. `came` are the rows of the points that have come.
+    /// Brings arrays into the order after a migration. Values behind the last point are
+    /// meaningless. `came` has the rows of the points that arrived.
     pub(super) fn refill(
         &self,
-        order: &Refilled<'_>,
+        order: &Refill<'_>,
         arrays: &[Words<'_>],
         came: &CudaSlice<u32>,
         stride: usize,
     ) -> Result<(), Refusal> {
-        let Refilled {
+        let Refill {
             left,
             before,
             arrivals,
@@ -191,13 +192,14 @@ impl Kernels {
             let [gone, before, stride, arriving] =
                 [left.len(), *before, stride, *arrivals].map(|number| number as u32);
             let items = (arrivals + behind) * columns.all as usize;
-            let mut launch = self.queue.launch_builder(&self.refill);
-            launch.arg(&columns).arg(left).arg(&gone).arg(&before);
-            launch.arg(came).arg(&stride).arg(&arriving);
+            let arguments = (&columns, left, &gone, &before, came, &stride, &arriving);
             // SAFETY: the arguments are those that places.cu declares, and all lengths were
             // checked: a point that has left is one of those before. Nothing that is read of an
             // array is written.
-            unsafe { self.each("refill", &mut launch, items) }?;
+            unsafe {
+                self.refill
+                    .start(LaunchShape::covering(items, GRID_THREADS), arguments)
+            }?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Points of a rank that stand for all of its own when space is divided.
+//! A sample of a rank's points, by which space is divided.
 
 use super::{
     engine::DeviceRankedEngine,
@@ -11,22 +11,22 @@ use crate::{cut::Work, domains::Domains, error::Refusal};
 use nearfield::device::cudarc::driver::CudaView;
 use nearfield_grid::memory::{collected, with_room};
 
-/// Points of a rank that stand for all of its own when space is divided by numbers of points: a
-/// cut is wrong by about one part in 500 of a rank's points then.
+/// Maximum number of points in the sample of a rank. A cut is then wrong by about 1/500 of a rank's
+/// points.
 const SAMPLE: usize = 1 << 18;
 /// The purpose of memory, for messages.
 const SAMPLED: &str = "points by which space is divided";
 
 /// Some points of a rank.
 pub(super) struct Sample {
-    /// Three numbers a point.
+    /// Three numbers per point.
     numbers: Vec<f32>,
-    /// Of how many points each is one.
+    /// Number of points that each stands for.
     each: f64,
 }
 
 impl Sample {
-    /// The points, and how many each stands for.
+    /// The points, and the number of points that each stands for.
     pub(super) fn points(&self) -> impl Iterator<Item = ([f32; 3], f64)> {
         let points = self.numbers.as_chunks().0;
         points.iter().map(|at| (*at, self.each))
@@ -34,7 +34,7 @@ impl Sample {
 }
 
 impl DeviceRankedEngine {
-    /// Some positions of this rank, spread over all of them.
+    /// A sample of positions of this rank, spread over all of them.
     pub(super) fn sample(&self, positions: &CudaView<'_, f32>) -> Result<Sample, Refusal> {
         let points = positions.len() / POSITION;
         let taken = points.min(SAMPLE);
@@ -46,7 +46,7 @@ impl DeviceRankedEngine {
             sample.numbers = download(&self.engine, SAMPLED, positions)?;
             return Ok(sample);
         }
-        // Steps of one length could meet the same column of a lattice each time.
+        // A constant step could hit the same column of a lattice each time.
         let first = |k: usize| (k as u128 * points as u128 / taken as u128) as usize;
         let any = |k: usize| {
             let mixed = (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -67,8 +67,8 @@ impl DeviceRankedEngine {
         Ok(sample)
     }
 
-    /// The work of the points of all sets, one unit each; `new` are the positions of a set that are
-    /// not its own yet.
+    /// The work of the points of all sets, one unit each. `new` has a set and the new positions
+    /// that it will get.
     pub(super) fn work_of_points(
         &self,
         domains: &Domains,

@@ -1,20 +1,20 @@
-//! A point set on one rank, on the device: the points that the rank owns, and those of its halo.
+//! A point set on one rank, on the device: the points that the rank owns, and its halo.
 //!
-//! As on the host, there are three sets for it: owned points in the engine of the rank, and those
-//! of them at the border and the halo in [that of the border](super::border). Lists of owned
-//! points among themselves need no halo; those of the border among the halo are the rest.
+//! As on the host, it has three sets: the owned points, in the engine of the rank, and the points
+//! at the border and the halo, in the [engine of the border](super::border). Lists of owned points
+//! among themselves need no halo; lists of the border among the halo are the rest.
 
 use super::{
     border::Border,
-    departures::{Departures, Table},
+    destinations::{Destinations, Table},
     kernels::Rows,
-    places::{Parcels, Places},
+    places::{Places, SendLists},
     staging::zeros,
 };
 use crate::{
     communicator::{Exchange, Links},
     error::Refusal,
-    routes::Parcel,
+    routes::Peer,
 };
 use nearfield::{
     PointSetId,
@@ -34,16 +34,16 @@ pub(super) fn id_of([low, high]: [u32; ID]) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The names of a set's parts in the engines of this rank.
+/// The sets in the engines of this rank that make up a point set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Names {
+pub(super) struct PartIds {
     pub(super) owned: PointSetId,
     pub(super) border: PointSetId,
     pub(super) halo: PointSetId,
 }
 
-impl Names {
-    /// Parts without points. Those that were added before an error are removed.
+impl PartIds {
+    /// Adds empty parts. After an error none of them is left.
     pub(super) fn add(engine: &mut DeviceEngine, border: &mut Border) -> Result<Self, Refusal> {
         let none = zeros::<f32>(engine, 1)?;
         let none = none.slice(0..0);
@@ -80,39 +80,39 @@ impl Names {
 
 /// A point set.
 pub(super) struct DeviceSet {
-    pub(super) names: Names,
+    pub(super) names: PartIds,
     pub(super) links: Links,
     /// True until the first migration after points were given by other ranks than their owners.
     pub(super) fresh: bool,
     /// Extent of the points of all ranks.
     pub(super) bounds: Bounds,
-    /// Points that this rank owns.
+    /// Number of points that this rank owns.
     pub(super) points: usize,
     pub(super) positions: CudaSlice<f32>,
-    /// Room for those after the next migration.
+    /// Room for the positions after the next migration.
     pub(super) next: CudaSlice<f32>,
     pub(super) ids: CudaSlice<u32>,
-    /// The points that are in the halos of others.
-    pub(super) sends: Parcels,
-    /// Where the points of the halo come from, in any order.
-    pub(super) sources: Vec<Parcel>,
-    /// The points that others see.
+    /// The points in the halos of other ranks, rank by rank.
+    pub(super) sends: SendLists,
+    /// The ranks that the points of the halo come from, in any order.
+    pub(super) sources: Vec<Peer>,
+    /// The points in the halos of other ranks, each once.
     pub(super) border: Places,
     pub(super) halo_points: usize,
-    /// While the halo is under way.
+    /// The exchange of the halo while it is under way.
     pub(super) pending: Option<Exchange>,
-    /// The number of the domains that the points are with, the same on all ranks; 0 for none.
+    /// The number of the domains that the points are placed by, the same on all ranks; 0 for none.
     pub(super) domains: u64,
     /// Why the set cannot be used on this rank.
     pub(super) broken: Option<String>,
-    /// Classes of the cells around its points, and the number of the domains that they are of. Each
-    /// set has its own: one for all would be made anew by sets in turn.
+    /// Classes of the cells around its points, and the number of their domains. Each set has a
+    /// table of its own, because sets with different extents would replace a shared one in turn.
     pub(super) table: Option<(Table, u64)>,
 }
 
 impl DeviceSet {
     /// A set without points, the `at`-th.
-    pub(super) fn new(engine: &DeviceEngine, names: Names, at: usize) -> Result<Self, Refusal> {
+    pub(super) fn new(engine: &DeviceEngine, names: PartIds, at: usize) -> Result<Self, Refusal> {
         let none = Places::none(engine)?;
         Ok(Self {
             names,
@@ -123,7 +123,7 @@ impl DeviceSet {
             positions: zeros(engine, 1)?,
             next: zeros(engine, 1)?,
             ids: zeros(engine, 1)?,
-            sends: Parcels::new(Vec::new(), none.clone()),
+            sends: SendLists::new(Vec::new(), none.clone()),
             sources: Vec::new(),
             border: none,
             halo_points: 0,
@@ -144,23 +144,23 @@ impl DeviceSet {
         self.ids.slice(0..ID * self.points)
     }
 
-    /// Takes the ways of points that this rank owns.
-    pub(super) fn take_ways(&mut self, departures: Departures) {
-        (self.sends, self.border) = (departures.seen, departures.border);
+    /// Takes the send lists of owned points.
+    pub(super) fn take_send_lists(&mut self, destinations: Destinations) {
+        (self.sends, self.border) = (destinations.ghosts, destinations.border);
     }
 
-    /// Whether points at the border find anything in the halo of `sources`.
+    /// Returns true if points at the border may have neighbours in the halo of `sources`.
     pub(super) fn meets(&self, sources: &Self) -> bool {
         self.border.count != 0 && sources.halo_points != 0
     }
 
-    /// Brings a halo that has come, and the border, into the engine of the border, whose stream has
+    /// Gives a halo that has arrived, and the border, to the engine of the border, whose stream has
     /// waited for the positions.
     pub(super) fn take_halo(
         &mut self,
         border: &mut Border,
         halo: &CudaSlice<u32>,
-        sources: Vec<Parcel>,
+        sources: Vec<Peer>,
     ) -> Result<(), Refusal> {
         let points = sources.iter().map(|source| source.points).sum();
         let count = self.border.count;

@@ -1,26 +1,25 @@
-//! Words on their way between ranks: handed over on the device, read and written there by MPI, or
-//! through page-locked memory.
+//! Words that travel between ranks: handed over on the device, read and written there by MPI, or
+//! copied through page-locked memory.
 //!
-//! Values that leave are gathered on the stream of an engine, that of owned points or that of the
+//! Values to send are gathered on the stream of an engine, that of owned points or that of the
 //! border. Ranks that are threads of one process get the array itself, with an event behind the
 //! gathering, and copy their part of it from device to device: no host waits. For others the words
-//! are copied to the host behind the gathering, so that it waits for the copy and not for work that
-//! was started later. If MPI reads the array itself the host waits for the gathering in the same
+//! are copied to the host behind the gathering, so the host waits for the copy and not for work
+//! that started later. If MPI reads the array itself, the host waits for the gathering in the same
 //! way.
 //!
-//! Values that come are copied on a stream beside those of the engines, so they arrive while these
-//! work. MPI writes them to an array that no stream touches meanwhile, which the host has waited
-//! for.
+//! Values that arrive are copied on a stream of their own, so they arrive while the engines work.
+//! MPI writes them to an array that no stream touches meanwhile; the host has waited for that.
 //!
 //! **Invariant:** an array that is handed over is changed or freed only behind the copies of all
-//! who had it: each notes an event behind its copy before it lets go of the array. MPI lets go of
-//! an array when it is done with it.
+//! readers: each notes an event behind its copy before it lets go of the array. MPI lets go of an
+//! array when it is done with it.
 
 use super::{clock::Clock, direct};
 use crate::{
     communicator::{Communicator, message},
-    error::Refusal,
-    transport::{Announced, Fault, Handed},
+    error::{Failure, Refusal},
+    transport::{Announced, Handed},
 };
 use nearfield::device::{
     Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
@@ -40,14 +39,14 @@ pub(super) fn driver(what: &str, error: DriverError) -> Refusal {
     GpuError::driver(what.to_owned(), error).into()
 }
 
-/// An event behind what was started on an engine's stream.
+/// An event behind all work so far on an engine's stream.
 pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
     let event = engine.stream().record_event(None);
     let event = event.map_err(|error| driver("marking a stream", error));
     event.map(Arc::new)
 }
 
-/// An array of `len` zeros, or of one: arrays cannot be empty.
+/// An array of `len` zeros, or of one if `len` is 0: arrays cannot be empty.
 pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     engine: &DeviceEngine,
     len: usize,
@@ -68,7 +67,7 @@ pub(super) fn exactly<T: DeviceRepr + ValidAsZeroBits>(
     made.map_err(|error| driver("making an empty array", error))
 }
 
-/// Values of the device on the host. Waits.
+/// Copies values of the device to the host, and waits.
 pub(super) fn download<T: DeviceRepr + Copy + Default>(
     engine: &DeviceEngine,
     what: &'static str,
@@ -84,11 +83,11 @@ pub(super) struct Shared {
     /// Dropped before the array.
     readers: Readers,
     words: CudaSlice<u32>,
-    /// Behind what wrote the words.
+    /// An event behind the work that wrote the words.
     ready: Arc<CudaEvent>,
 }
 
-/// Events behind the copies of those who read an array, and the stream of its owner.
+/// Events behind the copies of all readers of an array, and the stream of its owner.
 struct Readers {
     owner: Arc<CudaStream>,
     done: Mutex<Vec<Arc<CudaEvent>>>,
@@ -100,7 +99,7 @@ impl Readers {
         events.push(done);
     }
 
-    /// Lets the owner's stream wait for all copies.
+    /// Makes the owner's stream wait for all copies.
     fn wait(&mut self) -> Result<(), DriverError> {
         let events = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
         mem::take(events)
@@ -119,39 +118,39 @@ impl Drop for Readers {
 }
 
 /// Words of a shared array that go to one rank.
-struct Part {
+struct SharedWords {
     of: Arc<Shared>,
     words: Range<usize>,
 }
 
-/// Number of words that a message brings, unless it is of no whole number.
+/// Number of words in a message; `None` if it is not a whole number of words.
 pub(super) fn words_in(bytes: &[u8], with: Option<&Handed>) -> Option<usize> {
     let bytes = match with {
         Some(with) => match with.downcast_ref::<Announced>() {
             Some(announced) => announced.bytes(),
-            None => return Some(with.downcast_ref::<Part>()?.words.len()),
+            None => return Some(with.downcast_ref::<SharedWords>()?.words.len()),
         },
         None => bytes.len(),
     };
     bytes.is_multiple_of(4).then_some(bytes / 4)
 }
 
-/// Words that leave.
-pub(super) enum Leaving {
+/// Words that will be sent.
+pub(super) enum Outgoing {
     ToHost(Arriving<u32>),
     Shared(Arc<Shared>),
     Direct(Arc<Shared>),
 }
 
-/// The same, once messages can be made of them.
+/// Words that messages can be made of.
 pub(super) enum Packed {
     OnHost(HostBuffer<u32>),
     Shared(Arc<Shared>),
     Direct(Arc<Shared>),
 }
 
-impl Leaving {
-    /// Waits for a copy to the host, or for what MPI is to read.
+impl Outgoing {
+    /// Waits for the copy to the host, or for the gathering of what MPI reads.
     pub(super) fn wait(self) -> Result<Packed, Refusal> {
         Ok(match self {
             Self::ToHost(arriving) => Packed::OnHost(arriving.wait()?),
@@ -166,7 +165,7 @@ impl Leaving {
 }
 
 impl Packed {
-    /// The message with some of the words, and what is handed over with it.
+    /// The message with some of the words, and the object that is handed over with it.
     pub(super) fn message(
         &self,
         words: Range<usize>,
@@ -183,7 +182,7 @@ impl Packed {
             }
             Self::Shared(shared) => {
                 let of = shared.clone();
-                Ok((said()?, Some(Box::new(Part { of, words }))))
+                Ok((said()?, Some(Box::new(SharedWords { of, words }))))
             }
             Self::Direct(shared) => {
                 let owner = shared.clone();
@@ -200,16 +199,16 @@ fn in_direct(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, Ref
     direct::array(stream, len).map_err(|error| driver("allocating arrays for messages", error))
 }
 
-/// The bytes of a message whose words come along with it: not none, which would be a refusal.
+/// The bytes of a message whose words are handed over: not empty, which would be a refusal.
 fn said() -> Result<Vec<u8>, Refusal> {
     let mut message = message(1)?;
     message.push(1);
     Ok(message)
 }
 
-/// How words get from rank to rank.
+/// The path of words from rank to rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum MessagePath {
     /// Through page-locked memory.
     Host,
     /// Arrays are handed over.
@@ -218,44 +217,44 @@ enum Way {
     Direct,
 }
 
-/// An array that values have come to.
-struct Came {
+/// An array that has received values.
+struct Received {
     array: Arc<CudaSlice<u32>>,
-    /// Which engine's stream reads it, and the number of marks there at that time.
+    /// The engine whose stream reads it, and the number of marks on that stream at that time.
     reader: usize,
     marks: u64,
 }
 
-/// How far an engine's stream is.
+/// Marks of the progress of an engine's stream.
 #[derive(Default)]
 struct Marks {
     last: Option<Arc<CudaEvent>>,
     count: u64,
 }
 
-/// Words that leave and come, and the memory for them.
+/// Words that are sent and received, and the memory for them.
 pub(super) struct Staging {
     beside: Queue,
     /// The streams of owned points and of the border.
     interior: Arc<CudaStream>,
     border: Arc<CudaStream>,
-    way: Way,
-    /// Arrays that others read, to be used again.
+    path: MessagePath,
+    /// Arrays that others read, for reuse.
     shared: Vec<Arc<Shared>>,
-    /// Memory of the host for what leaves.
+    /// Host memory for words that are sent.
     spare: Vec<HostBuffer<u32>>,
-    /// Memory of the host for what comes.
+    /// Host memory for words that are received.
     landing: HostBuffer<u32>,
-    /// Parts of arrays that have come, and the number of all words that have.
-    parts: Vec<Part>,
+    /// Parts of arrays that were received, and the number of all words so far.
+    parts: Vec<SharedWords>,
     announced: Vec<Announced>,
     landed: usize,
-    /// The array that announced words have come to.
+    /// The array that has received announced words.
     fetched: Option<Arc<CudaSlice<u32>>>,
-    /// Arrays of the device that values have come to. A new one would be filled with zeros first,
+    /// Arrays of the device that have received values, for reuse. A new one would be zeroed first,
     /// by a kernel that waits for those of the engine.
-    arrays: Vec<Came>,
-    /// Of the stream of owned points, and of that of the border.
+    arrays: Vec<Received>,
+    /// Marks of the stream of owned points, and of that of the border.
     marks: [Marks; 2],
     pub(super) clock: Clock,
 }
@@ -275,8 +274,8 @@ impl Drop for Staging {
 }
 
 impl Staging {
-    /// Memory of an engine and that of its border, whose messages MPI reads and writes on the
-    /// device if they are `direct`, or else pass through the host.
+    /// Staging for an engine and that of its border. MPI reads and writes messages on the device if
+    /// `direct`; otherwise they pass through the host.
     ///
     /// # Errors
     /// When memory is short.
@@ -289,7 +288,11 @@ impl Staging {
             beside: engine.queue().beside()?,
             interior: engine.stream().clone(),
             border: border.stream().clone(),
-            way: if direct { Way::Direct } else { Way::Host },
+            path: if direct {
+                MessagePath::Direct
+            } else {
+                MessagePath::Host
+            },
             shared: Vec::new(),
             spare: Vec::new(),
             landing: engine.host_buffer(1)?,
@@ -303,17 +306,17 @@ impl Staging {
         })
     }
 
-    /// Arrays are handed over from now on.
+    /// Hands arrays over from now on.
     pub(super) fn share(&mut self) {
-        self.way = Way::Shared;
+        self.path = MessagePath::Shared;
     }
 
-    /// Which of both engines this is.
+    /// 0 for the engine of owned points, 1 for that of the border.
     fn side(&self, engine: &DeviceEngine) -> usize {
         usize::from(Arc::ptr_eq(engine.stream(), &self.border))
     }
 
-    /// Marks where an engine's stream is: what it was to read before the mark is read before it.
+    /// Records a mark on an engine's stream: everything that was started before is behind it.
     pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
         let mark = behind(engine)?;
         let side = self.side(engine);
@@ -328,14 +331,13 @@ impl Staging {
         self.marks[self.side(engine)].last.as_ref()
     }
 
-    /// An array for `len` words that are to [leave](Self::leave); it may be longer if others read
-    /// it.
+    /// An array for `len` words that will [leave](Self::leave); it may be longer if others read it.
     pub(super) fn room(
         &mut self,
         engine: &DeviceEngine,
         len: usize,
     ) -> Result<CudaSlice<u32>, Refusal> {
-        if self.way == Way::Host {
+        if self.path == MessagePath::Host {
             return zeros(engine, len);
         }
         let free = |shared: &Arc<Shared>| {
@@ -358,20 +360,20 @@ impl Staging {
 
     /// A new array of zeros that others can read or write.
     fn array(&self, engine: &DeviceEngine, len: usize) -> Result<CudaSlice<u32>, Refusal> {
-        match self.way {
-            Way::Direct => in_direct(engine.stream(), len),
+        match self.path {
+            MessagePath::Direct => in_direct(engine.stream(), len),
             _ => zeros(engine, len),
         }
     }
 
-    /// Lets words leave, behind what was started on the engine's stream.
+    /// Starts to send words, behind all work so far on the engine's stream.
     pub(super) fn leave(
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
         words: CudaSlice<u32>,
-    ) -> Result<Leaving, Refusal> {
-        if self.way != Way::Host {
+    ) -> Result<Outgoing, Refusal> {
+        if self.path != MessagePath::Host {
             let ready = self.mark(engine)?;
             let readers = Readers {
                 owner: engine.stream().clone(),
@@ -386,9 +388,9 @@ impl Staging {
                 self.shared.remove(0);
             }
             self.shared.push(shared.clone());
-            return Ok(match self.way {
-                Way::Direct => Leaving::Direct(shared),
-                _ => Leaving::Shared(shared),
+            return Ok(match self.path {
+                MessagePath::Direct => Outgoing::Direct(shared),
+                _ => Outgoing::Shared(shared),
             });
         }
         let fitting = self
@@ -405,17 +407,17 @@ impl Staging {
         };
         let leaving = (engine.queue()).start_copy(what, Arc::new(words), buffer)?;
         self.mark(engine)?;
-        Ok(Leaving::ToHost(leaving))
+        Ok(Outgoing::ToHost(leaving))
     }
 
-    /// Takes back memory of what has left.
+    /// Takes back the memory of words that were sent.
     pub(super) fn give_back(&mut self, packed: Packed) {
         if let Packed::OnHost(buffer) = packed {
             self.spare.push(buffer);
         }
     }
 
-    /// Forgets what has come before.
+    /// Forgets what was received before.
     pub(super) fn begin(&mut self) {
         self.landed = 0;
         self.parts.clear();
@@ -423,7 +425,7 @@ impl Staging {
         self.fetched = None;
     }
 
-    /// Takes a message, a [whole number of words](words_in), behind those before.
+    /// Appends a message, a [whole number of words](words_in), to those before.
     pub(super) fn land(
         &mut self,
         engine: &DeviceEngine,
@@ -435,8 +437,9 @@ impl Staging {
             Some(with) => match with.downcast::<Announced>() {
                 Ok(announced) => self.announced.push(*announced),
                 Err(with) => {
-                    let part = with.downcast::<Part>();
-                    let no_words = |_| Refusal::new("what was handed over are no words");
+                    let part = with.downcast::<SharedWords>();
+                    let no_words =
+                        |_| Refusal::new("what was handed over is not an array of words");
                     self.parts.push(*part.map_err(no_words)?);
                 }
             },
@@ -454,10 +457,10 @@ impl Staging {
         Ok(())
     }
 
-    /// An array of the device for what comes, which nothing reads any more.
+    /// An array of the device for words that arrive, which nothing reads any more.
     fn free_array(&mut self) -> Result<Arc<CudaSlice<u32>>, Refusal> {
         let (len, marks, arrays) = (self.landed, &self.marks, &mut self.arrays);
-        let fits = |came: &Came| {
+        let fits = |came: &Received| {
             came.marks < marks[came.reader].count
                 && Arc::strong_count(&came.array) == 1
                 && came.array.len() >= len
@@ -476,7 +479,7 @@ impl Staging {
             self.beside.join(&self.border).map_err(failed)?;
             arrays.remove(0);
         }
-        if self.way == Way::Direct {
+        if self.path == MessagePath::Direct {
             return Ok(Arc::new(in_direct(&self.beside, len + len / 4)?));
         }
         let made = self.beside.alloc_zeros((len + len / 4).max(1));
@@ -485,26 +488,19 @@ impl Staging {
         })?))
     }
 
-    /// Lets words that were announced come to the device, and waits for them. The inner error is
-    /// one of this rank.
+    /// Receives announced words into memory of the device, and waits for them.
     pub(super) fn fetch(
         &mut self,
         engine: &DeviceEngine,
         comm: &mut Communicator,
-    ) -> Result<Result<(), Refusal>, Fault> {
+    ) -> Result<(), Failure> {
         let announced = mem::take(&mut self.announced);
         if announced.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let array = self.free_array().and_then(|array| {
-            // MPI knows no streams: all that reads or clears the array has to end before.
-            self.beside.synchronize()?;
-            Ok(array)
-        });
-        let array = match array {
-            Ok(array) => array,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        let array = self.free_array()?;
+        // MPI knows no streams: all that reads or clears the array has to end before.
+        self.beside.synchronize()?;
         let mut first = 0;
         let part = |announced: Announced| {
             let words = first..first + announced.bytes() / 4;
@@ -514,13 +510,12 @@ impl Staging {
         };
         comm.receive_into(announced.into_iter().map(part).collect())?;
         self.fetched = Some(array);
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// Brings what has come to the device, for the stream of an engine. The host waits for a copy
-    /// of its own memory, and that stream for one from another device; neither waits for what
-    /// streams do since their last mark. The array is to be read there, by work that is started
-    /// before the next mark.
+    /// Uploads the words that were received, for the stream of an engine. The host waits for a copy
+    /// of its own memory, and that stream for one from another device; neither waits for work after
+    /// the last marks of the streams. Work on that stream must read the array before the next mark.
     pub(super) fn upload(
         &mut self,
         engine: &DeviceEngine,
@@ -534,7 +529,7 @@ impl Staging {
         }
         let mut array = self.free_array()?;
         let parts = mem::take(&mut self.parts);
-        // It is in no other hands.
+        // No one else has it.
         if let Some(array) = Arc::get_mut(&mut array) {
             if parts.is_empty() {
                 let mut to = array.slice_mut(0..self.landed);
@@ -544,7 +539,7 @@ impl Staging {
                 let done = self.beside.record_event(None);
                 let done = done.map_err(|error| driver("marking a stream", error))?;
                 let done = Arc::new(done);
-                // Those that were copied before a failure too.
+                // Also for parts that were copied before a failure.
                 parts
                     .iter()
                     .for_each(|part| part.of.readers.note(done.clone()));
@@ -561,22 +556,22 @@ impl Staging {
     /// Keeps an array that an engine's stream reads.
     fn keep(&mut self, engine: &DeviceEngine, array: &Arc<CudaSlice<u32>>) {
         let reader = self.side(engine);
-        self.arrays.push(Came {
+        self.arrays.push(Received {
             array: array.clone(),
             reader,
             marks: self.marks[reader].count,
         });
     }
 
-    /// Starts to copy what was handed over, one behind the other.
+    /// Starts to copy parts that were handed over, one after the other.
     fn copy_parts(
         &self,
         what: &'static str,
-        parts: &[Part],
+        parts: &[SharedWords],
         array: &mut CudaSlice<u32>,
     ) -> Result<(), Refusal> {
         let mut first = 0;
-        for Part { of, words } in parts {
+        for SharedWords { of, words } in parts {
             let mut to = array.slice_mut(first..first + words.len());
             let from = of.words.slice(words.clone());
             self.beside

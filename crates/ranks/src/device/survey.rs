@@ -1,21 +1,22 @@
-//! The survey of a rank's points on the device: their extent, and those that other ranks need.
+//! The survey of a rank's points on the device: their extent, and the points that other ranks need.
 //!
 //! The device looks every point up in a [table of classes](super::classes), writes down those
-//! outside of the interior, as [`Seen::survey`](crate::seen::Seen::survey) returns them, and makes
-//! [`Departures`] of them, all without a wait for the host, which learns numbers alone. If the
-//! points have left the box of the table the host makes another one, and the device looks again.
+//! outside the interior, as [`CellClasses::survey`](crate::cell_classes::CellClasses::survey)
+//! returns them, and splits them into [`Destinations`], all without waiting for the host, which
+//! only reads numbers. If points have left the box of the table, the host makes another table, and
+//! the device repeats the survey.
 
 use super::{
     arrays::extend,
     classes::{ClassTable, SEVERAL},
-    departures::{Departures, ListTable, Table},
+    destinations::{Destinations, ListTable, Table},
     engine::DeviceRankedEngine,
-    kernels::{DeviceClasses, FOUND, NOT_FINITE, Refilled, Rows, SPECIAL, UNKNOWN},
+    kernels::{DeviceClasses, FOUND, NOT_FINITE, Refill, Rows, SPECIAL, UNKNOWN},
     places::Places,
     set::{ID, POSITION, id_of},
     staging::{behind, download, zeros},
 };
-use crate::{error::Refusal, placing, plan::How, scalar::Scalar, seen::Special};
+use crate::{cell_classes::Special, error::Refusal, placing, plan::Placement, scalar::Scalar};
 use nearfield::device::cudarc::driver::CudaView;
 use nearfield_grid::{
     Bounds, Lattice,
@@ -23,20 +24,20 @@ use nearfield_grid::{
 };
 use std::sync::Arc;
 
-/// Positions of a set as one rank sees them.
+/// The survey of a set's positions on this rank.
 pub(super) struct Surveyed {
     pub(super) bounds: Bounds,
-    pub(super) departures: Departures,
-    /// Whether all points are where they belong.
-    pub(super) how: How,
+    pub(super) destinations: Destinations,
+    /// Whether all points are on their owners.
+    pub(super) placement: Placement,
 }
 
-/// A point by its position.
+/// The purpose of memory for positions, for messages.
 const NUMBERS: &str = "positions of points";
-/// Classes of points.
+/// The purpose of memory for classes, for messages.
 const CLASSES: &str = "classes of points";
 
-/// The number that a key of places.cu stands for.
+/// The number with this sort key of places.cu.
 fn number_of(key: u32) -> f64 {
     let bits = if key >> 31 == 1 {
         key & !(1 << 31)
@@ -46,7 +47,7 @@ fn number_of(key: u32) -> f64 {
     f64::from(f32::from_bits(bits))
 }
 
-/// The extent that a survey has found; empty without points.
+/// The extent in the numbers of a survey; empty without points.
 fn extent_of(found: &[u32]) -> Bounds {
     if found[0] == 0 {
         return Bounds::EMPTY;
@@ -58,8 +59,8 @@ fn extent_of(found: &[u32]) -> Bounds {
 }
 
 impl DeviceRankedEngine {
-    /// Looks at new positions of a set, and copies them to the array that takes the place of its
-    /// own if all ranks can use theirs.
+    /// Surveys new positions of a set, and copies them to the array that replaces the set's own if
+    /// all ranks accept their positions.
     pub(super) fn survey(
         &mut self,
         at: usize,
@@ -69,63 +70,58 @@ impl DeviceRankedEngine {
         let _span = tracing::debug_span!("ranks.survey").entered();
         let points = positions.len() / POSITION;
         let begun = self.start_look(at, positions, None)?;
-        // The device copies while the host learns what it has found.
+        // The device copies while the host reads the numbers.
         let next = &mut self.device.sets[at].next;
         extend(&self.engine, next, 0, positions.len())?;
         let mut to = next.slice_mut(0..positions.len());
         (self.engine.queue()).copy_on_device(NUMBERS, positions, &mut to)?;
         let mut bounds = self.look_done(begun)?;
         let corners = [bounds.min, bounds.max].map(|corner| corner.map(|x| x as f32));
-        let corners = Bounds::of(f32::positions(&corners), &self.domain);
+        let corners = Bounds::of(f32::positions(&corners), &self.division.domain);
         if self.device.found[NOT_FINITE] != 0 || (points != 0 && corners.is_err()) {
             bounds = self.extent_on_host(at, positions, ids)?;
         }
-        let departures = if points != 0 && self.ranks() > 1 && self.domains.is_some() {
+        let destinations = if points != 0 && self.ranks() > 1 && self.division.domains.is_some() {
             if self.fit_table(at, &bounds, points)? {
                 self.look(at, positions)?;
             }
-            self.departures(at, positions)?
+            self.destinations(at, positions)?
         } else {
-            Departures::none(&self.engine)?
-        };
-        let how = if departures.leaving.to.is_empty() {
-            How::Home { changes: false }
-        } else {
-            How::Abroad
+            Destinations::none(&self.engine)?
         };
         Ok(Surveyed {
             bounds,
-            departures,
-            how,
+            placement: Placement::new(destinations.leaving.to.is_empty(), false),
+            destinations,
         })
     }
 
-    /// Looks at the points of a set after a migration. The engine gets their positions too, and
-    /// sorts them while the host learns where they go.
+    /// Surveys the points of a set after a migration. The engine gets their positions too, and
+    /// sorts them while the host reads the numbers.
     pub(super) fn survey_again(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
-        order: &Refilled<'_>,
-    ) -> Result<Departures, Refusal> {
+        order: &Refill<'_>,
+    ) -> Result<Destinations, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
         self.start_look(at, positions, Some(order))?;
         self.sort_surveyed(at, positions)?;
         if positions.is_empty() {
-            return Departures::none(&self.engine);
+            return Destinations::none(&self.engine);
         }
         self.read_found()?;
         if self.device.found[UNKNOWN] != 0 {
-            // Points may have come from beyond the table.
+            // Points may have arrived from outside the table.
             let bounds = self.look(at, positions)?;
             if self.fit_table(at, &bounds, positions.len() / POSITION)? {
                 self.look(at, positions)?;
             }
         }
-        self.departures(at, positions)
+        self.destinations(at, positions)
     }
 
-    /// Gives the engine positions of a set behind their survey.
+    /// Gives the engine positions of a set that were surveyed.
     pub(super) fn sort_surveyed(
         &mut self,
         at: usize,
@@ -136,14 +132,14 @@ impl DeviceRankedEngine {
         Ok(self.engine.update(device.sets[at].names.owned, positions)?)
     }
 
-    /// One pass of the device over positions: what it finds, and the extent. It has split the
-    /// special points if there is a table, as far as there was room.
+    /// One pass of the device over positions; returns the extent. It also splits the special points
+    /// if there is a table, up to the room for them.
     fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
         let begun = self.start_look(at, positions, None)?;
         self.look_done(begun)
     }
 
-    /// Waits for a pass that has begun, and returns the extent.
+    /// Waits for a pass that was started, and returns the extent.
     fn look_done(&mut self, begun: bool) -> Result<Bounds, Refusal> {
         if !begun {
             return Ok(Bounds::EMPTY);
@@ -152,13 +148,13 @@ impl DeviceRankedEngine {
         Ok(extent_of(&self.device.found))
     }
 
-    /// Starts such a pass, of fewer points if it is one after a migration whose points were looked
-    /// at before; returns false if there are no points.
+    /// Starts such a pass; returns false without points. After a migration it classifies only the
+    /// points at changed places if the old ones were surveyed.
     fn start_look(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
-        order: Option<&Refilled<'_>>,
+        order: Option<&Refill<'_>>,
     ) -> Result<bool, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
         device.surveyed = None;
@@ -172,11 +168,20 @@ impl DeviceRankedEngine {
             Some(table) => table,
             None => {
                 let host = ClassTable::empty();
-                let lattice = Lattice::new(self.radius, self.domain, 1, &Bounds::EMPTY);
+                let lattice = Lattice::new(
+                    self.division.radius,
+                    self.division.domain,
+                    1,
+                    &Bounds::EMPTY,
+                );
                 let lattice = lattice.map_err(Refusal::new)?;
                 let made = Table {
                     device: DeviceClasses::new(&self.engine, &host, &lattice)?,
-                    lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
+                    lists: ListTable::new(
+                        &self.engine,
+                        &self.division.cell_classes,
+                        self.comm.rank(),
+                    )?,
                     host,
                 };
                 table.insert((made, 0))
@@ -197,7 +202,7 @@ impl DeviceRankedEngine {
         Ok(true)
     }
 
-    /// Asks for what a survey and a split have found.
+    /// Starts to copy the numbers of a survey and a split to the host.
     fn ask_found(&mut self) -> Result<(), Refusal> {
         let device = &mut *self.device;
         let (from, found) = (&device.survey.found, &mut device.found);
@@ -209,20 +214,20 @@ impl DeviceRankedEngine {
         Ok(queue.start_host_copy(NUMBERS, &from.as_view(), to)?)
     }
 
-    /// Waits for it.
+    /// Waits for that copy.
     fn read_found(&mut self) -> Result<(), Refusal> {
         let device = &mut *self.device;
         device.found.copy_from_slice(device.copy.read()?);
         Ok(())
     }
 
-    /// Where the points of the last look go. If there was too little room for them, or the table
-    /// does not have the classes of all, the device looks or splits again.
-    fn departures(
+    /// The destinations of the points of the last pass. If there was too little room, or the table
+    /// lacks classes, the device repeats the pass or the split.
+    fn destinations(
         &mut self,
         at: usize,
         positions: &CudaView<'_, f32>,
-    ) -> Result<Departures, Refusal> {
+    ) -> Result<Destinations, Refusal> {
         let mut classified = false;
         loop {
             let device = &mut *self.device;
@@ -240,9 +245,9 @@ impl DeviceRankedEngine {
             } else if listed > survey.places.len() {
                 survey.places = Arc::new(zeros(&self.engine, listed + listed / 4)?);
             } else if let Some((table, _)) = &device.sets[at].table {
-                let departures = Departures::new(&table.lists, &survey.places, begins);
+                let destinations = Destinations::new(&table.lists, &survey.places, begins);
                 survey.suit(&self.engine, special, listed);
-                return Ok(departures);
+                return Ok(destinations);
             }
             let device = &mut *self.device;
             if let Some((table, _)) = &device.sets[at].table {
@@ -255,7 +260,7 @@ impl DeviceRankedEngine {
         }
     }
 
-    /// The extent by the host, which names a point that cannot be used.
+    /// The extent, computed on the host, which can name a bad point.
     fn extent_on_host(
         &self,
         at: usize,
@@ -273,7 +278,12 @@ impl DeviceRankedEngine {
             (None, None) => &[],
         };
         let (points, _) = numbers.as_chunks();
-        placing::extent(&self.domain, &format!("point set {at}"), ids, points)
+        placing::extent(
+            &self.division.domain,
+            &format!("point set {at}"),
+            ids,
+            points,
+        )
     }
 
     /// The ids of owned points.
@@ -286,9 +296,10 @@ impl DeviceRankedEngine {
         Ok(ids)
     }
 
-    /// Makes a table of classes for points of a set within `bounds`; returns false if there is one.
+    /// Makes a table of classes for points of a set within `bounds`; returns false if there is one
+    /// already.
     fn fit_table(&mut self, at: usize, bounds: &Bounds, points: usize) -> Result<bool, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Ok(false);
         };
         let table = &mut self.device.sets[at].table;
@@ -300,17 +311,23 @@ impl DeviceRankedEngine {
         }
         let before = table.as_ref().filter(|(_, of)| *of == self.divided);
         let before = before.map(|(table, _)| &table.host);
-        let host = ClassTable::new(&mut self.seen, domains, bounds, points, before)?;
+        let host = ClassTable::new(
+            &mut self.division.cell_classes,
+            domains,
+            bounds,
+            points,
+            before,
+        )?;
         let made = Table {
             device: DeviceClasses::new(&self.engine, &host, domains.lattice())?,
-            lists: ListTable::new(&self.engine, &self.seen, self.comm.rank())?,
+            lists: ListTable::new(&self.engine, &self.division.cell_classes, self.comm.rank())?,
             host,
         };
         *table = Some((made, self.divided));
         Ok(true)
     }
 
-    /// Finds the classes of special points that the table does not have, on the host.
+    /// Computes on the host the classes of special points that the table lacks.
     fn classify(
         &mut self,
         at: usize,
@@ -328,8 +345,9 @@ impl DeviceRankedEngine {
         let device = &mut *self.device;
         let (survey, queue) = (&mut device.survey, self.engine.queue());
         if let Some((table, _)) = &mut device.sets[at].table {
-            if !table.lists.covers(&self.seen) {
-                table.lists = ListTable::new(&self.engine, &self.seen, self.comm.rank())?;
+            if !table.lists.covers(&self.division.cell_classes) {
+                table.lists =
+                    ListTable::new(&self.engine, &self.division.cell_classes, self.comm.rank())?;
             }
             survey.fit_lists(&self.engine, table.lists.masks.lists)?;
         }
@@ -341,13 +359,13 @@ impl DeviceRankedEngine {
         Ok(queue.copy_to_device(CLASSES, &[special.len() as u32], &mut number)?)
     }
 
-    /// The special points with the classes that the host finds for those without one.
+    /// The special points, with classes computed on the host for those without one.
     fn classified(
         &mut self,
         positions: &CudaView<'_, f32>,
         special: Vec<Special>,
     ) -> Result<Vec<Special>, Refusal> {
-        let Some(domains) = &self.domains else {
+        let Some(domains) = &self.division.domains else {
             return Ok(special);
         };
         let what = "points far from others";
@@ -368,14 +386,14 @@ impl DeviceRankedEngine {
             &words.slice(0..POSITION * places.count),
         )?;
         let (points, _) = bytemuck::cast_slice::<u32, f32>(&words).as_chunks();
-        let found = self.seen.classify(domains, points)?;
+        let found = self.division.cell_classes.classify(domains, points)?;
         let (mut found, mut at) = (found.into_iter().peekable(), 0);
         let mut classified = Vec::new();
         for mut point in special {
             if point.class == SEVERAL {
                 let here = found.next_if(|other| other.index == at);
                 at += 1;
-                // The others are of the interior.
+                // The others are in the interior.
                 let Some(here) = here else { continue };
                 point.class = here.class;
             }

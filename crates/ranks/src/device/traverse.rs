@@ -1,37 +1,31 @@
 //! Traversals with a pair kernel, and counts, on the device.
 //!
-//! Fields of sources are gathered for halos and on their way before the kernel is started among
-//! owned points. Beside that work halos and their fields are awaited and brought to the device, and
-//! [the border](super::border) is evaluated; what it finds is then combined with the results.
+//! The fields of sources are gathered for halos and sent before the kernel starts among owned
+//! points. While that runs, halos and their fields are received and uploaded, and the
+//! [border](super::border) is evaluated; its results are then combined with those of the owned
+//! points.
 
 use super::{
     engine::DeviceRankedEngine,
     kernels::{Kernels, Rows},
     places::Places,
-    staging::{Leaving, zeros},
+    staging::{Outgoing, zeros},
 };
 use crate::{
     Error, RankedSet,
     communicator::{Exchange, FIELDS},
-    error::Refusal,
-    transport::{Fault, Tag},
+    error::{Failure, Refusal},
+    transport::Tag,
 };
 use nearfield::{
     PairKernel,
     device::{
-        DeviceField,
-        cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
+        CheckedField, DeviceField, DeviceFieldsOf, SideOfFields,
+        cudarc::driver::{CudaSlice, CudaViewMut},
     },
     kernels::Channels,
 };
 use std::sync::Arc;
-
-/// Numbers of points, in records of `stride` numbers. The first `channels` of each are read.
-struct Numbers<'a> {
-    values: CudaView<'a, f32>,
-    stride: usize,
-    channels: usize,
-}
 
 /// A traversal, made by [`DeviceRankedEngine::traverse`] and started by
 /// [`run_into`](Self::run_into).
@@ -40,8 +34,8 @@ pub struct DeviceRankedTraversal<'a, K> {
     engine: &'a mut DeviceRankedEngine,
     kernel: &'a K,
     of: [RankedSet; 2],
-    targets: Vec<Numbers<'a>>,
-    sources: Vec<Numbers<'a>>,
+    targets: Vec<DeviceField<'a>>,
+    sources: Vec<DeviceField<'a>>,
 }
 
 /// The kernel's type and the sets.
@@ -53,8 +47,8 @@ impl<K> std::fmt::Debug for DeviceRankedTraversal<'_, K> {
 }
 
 impl DeviceRankedEngine {
-    /// A traversal of all pairs of `targets` and `sources` with a kernel, to be given its fields
-    /// and run; see [`nearfield::device::DeviceEngine::traverse`].
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, which then gets its
+    /// fields and is run; see [`nearfield::device::DeviceEngine::traverse`].
     pub fn traverse<'a, K: PairKernel>(
         &'a mut self,
         kernel: &'a K,
@@ -74,8 +68,8 @@ impl DeviceRankedEngine {
     /// order of its points; provisional until [`finish`](Self::finish).
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if `counts` has not one number per target,
-    /// memory is short, or a set is not on its ranks.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if `counts` does not have one number per
+    /// target, memory is short, or a set is not on its ranks.
     pub fn count_neighbors(
         &mut self,
         targets: RankedSet,
@@ -83,8 +77,8 @@ impl DeviceRankedEngine {
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let owned = self.count_owned(targets, sources, counts);
-        let settled = self.settle()?;
-        let at_border = owned.and_then(|mut found| {
+        let settled = self.settle();
+        let at_border = owned.map_err(Failure::from).and_then(|mut found| {
             settled?;
             let [of, among] = self.both(targets, sources)?;
             if of.meets(among) {
@@ -124,8 +118,8 @@ impl DeviceRankedEngine {
         Ok(found)
     }
 
-    /// Lets the border's stream wait until what was given to a traversal may be read, which was
-    /// marked before its work on owned points.
+    /// Makes the border's stream wait for the fields of a traversal, which were marked before its
+    /// work on owned points.
     fn follow_fields(&self) -> Result<(), Refusal> {
         let device = &*self.device;
         match device.staging.last_mark(&self.engine) {
@@ -134,7 +128,7 @@ impl DeviceRankedEngine {
         }
     }
 
-    /// Both sets of a call, if their points are where they belong.
+    /// Both sets of a call, if their points are on their owners.
     pub(super) fn both(
         &self,
         targets: RankedSet,
@@ -143,27 +137,21 @@ impl DeviceRankedEngine {
         Ok([self.placed(targets)?, self.placed(sources)?])
     }
 
-    /// Sends words that are on their way to the host to halos of a set, `words` for each point. The
-    /// inner error is one of this rank; the others have been told.
+    /// Sends packed words to the halos of a set, `words` for each point. The others are told if
+    /// this rank refuses.
     pub(super) fn post_to_halos(
         &mut self,
         at: usize,
         words: usize,
-        packed: Leaving,
+        packed: Outgoing,
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
-        let packed = match packed.wait() {
-            Ok(packed) => packed,
-            Err(error) => {
-                self.comm.refuse(on.0, on.1)?;
-                return Ok(Err(error));
-            }
-        };
+    ) -> Result<(), Failure> {
+        let packed = (packed.wait()).map_err(|refusal| self.comm.refuse(on, refusal))?;
         self.device.staging.clock.posted(on.1);
         let sends = &self.device.sets[at].sends;
-        let sent = sends.post(&mut self.comm, on, words, &packed)?;
+        let sent = sends.post(&mut self.comm, on, words, &packed);
         self.device.staging.give_back(packed);
-        Ok(sent)
+        sent
     }
 
     /// Waits for words of the halo of a set, `words` for each point.
@@ -172,7 +160,7 @@ impl DeviceRankedEngine {
         at: usize,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
         self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
         let came = self.collect(&sources, words, true, on);
@@ -181,111 +169,62 @@ impl DeviceRankedEngine {
     }
 }
 
-/// Numbers of a point in all of these fields.
-fn width_of(fields: &[Numbers<'_>]) -> usize {
-    fields.iter().map(|field| field.channels).sum()
-}
-
-/// Gathers numbers of some points side by side in an array with room for them.
+/// Gathers the fields of some points side by side, `stride` numbers for each, in an array with room
+/// for them.
 fn gather(
     kernels: &Kernels,
-    fields: &[Numbers<'_>],
+    fields: &[CheckedField<'_>],
+    stride: usize,
     places: &Places,
     to: &mut CudaSlice<u32>,
 ) -> Result<(), Refusal> {
-    let (stride, mut first) = (width_of(fields), 0);
+    let mut first = 0;
     for field in fields {
-        let rows = Rows { to, first, stride };
-        let of = [field.stride, field.channels];
-        kernels.gather(&field.values, of, &places.view(), rows)?;
-        first += field.channels;
+        if let Some(values) = field.values() {
+            let rows = Rows { to, first, stride };
+            let of = [field.stride(), field.channels()];
+            kernels.gather(values, of, &places.view(), rows)?;
+        }
+        first += field.channels();
     }
     Ok(())
 }
 
-/// Refuses fields that do not have one element per point, or other channels than the kernel reads.
-fn check(
-    fields: &[Numbers<'_>],
+/// Refuses fields that do not fit `points` points or the `channels` that the kernel reads of each.
+fn check<'a>(
+    what: &'static str,
+    fields: &'a [DeviceField<'_>],
     points: usize,
     channels: usize,
-    whose: &str,
-) -> Result<(), Refusal> {
-    for Numbers {
-        values,
-        stride,
+) -> Result<Vec<CheckedField<'a>>, Refusal> {
+    let side = SideOfFields {
+        what,
+        fields,
+        points,
         channels,
-    } in fields
-    {
-        let found = values.len();
-        // The last record may end behind what is read of it.
-        let least = points
-            .checked_sub(1)
-            .map_or(0, |last| last * stride + channels);
-        if !(least..=points * stride).contains(&found) || channels > stride {
-            return Err(Refusal::new(format!(
-                "a field of the {whose} has {found} numbers for {points} points with {stride} \
-                 each, {channels} read"
-            )));
-        }
-    }
-    let found: usize = fields.iter().map(|field| field.channels).sum();
-    if found != channels {
+    };
+    let checked = side.check().map_err(Refusal::from)?;
+    if checked.iter().any(|field| field.values().is_none()) {
         return Err(Refusal::new(format!(
-            "the fields of the {whose} have {found} channels, but the kernel reads {channels}"
+            "{what}: a point has no index that is the same on all ranks: give numbers of your own"
         )));
     }
-    Ok(())
-}
-
-/// The fields as an engine takes them.
-fn fields_of<'a>(fields: &[Numbers<'a>]) -> Vec<DeviceField<'a>> {
-    let field = |field: &Numbers<'a>| {
-        DeviceField::new(field.values.slice(..), field.stride).channels(field.channels)
-    };
-    fields.iter().map(field).collect()
+    Ok(checked)
 }
 
 impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
-    /// Adds a field that the kernel reads of every target: `channels` numbers for each point of the
-    /// targets that this rank owns, in the order of its points. Fields are given in the order of
-    /// the kernel's channels.
-    pub fn targets(self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.target_records(values, channels, channels)
-    }
-
-    /// Adds a field that the kernel reads of every source, as [`targets`](Self::targets).
-    pub fn sources(self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.source_records(values, channels, channels)
-    }
-
-    /// As [`targets`](Self::targets), of records with `stride` numbers each: the kernel reads the
-    /// first `channels` of each, from the first of `values` on.
-    pub fn target_records(
-        mut self,
-        values: CudaView<'a, f32>,
-        stride: usize,
-        channels: usize,
-    ) -> Self {
-        self.targets.push(Numbers {
-            values,
-            stride,
-            channels,
-        });
+    /// The fields that the kernel reads of every target that this rank owns, in the order of its
+    /// points; see [`nearfield::device::DeviceTraversal::targets`].
+    pub fn targets(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.targets.clear();
+        fields.append_to(&mut self.targets);
         self
     }
 
-    /// The same of sources.
-    pub fn source_records(
-        mut self,
-        values: CudaView<'a, f32>,
-        stride: usize,
-        channels: usize,
-    ) -> Self {
-        self.sources.push(Numbers {
-            values,
-            stride,
-            channels,
-        });
+    /// The fields that the kernel reads of every source, as [`targets`](Self::targets).
+    pub fn sources(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.sources.clear();
+        fields.append_to(&mut self.sources);
         self
     }
 
@@ -297,84 +236,112 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if arrays do not fit on some rank, the
     /// kernel reaches beyond the radius or does not compile, memory is short, or a set is not on
     /// its ranks.
-    pub fn run_into(mut self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
-        let on = (FIELDS, self.engine.comm.begin());
-        let evaluated = match self.begin(results) {
-            Ok((packed, found)) => self.end(packed, found, results, on)?,
-            Err(refusal) => {
-                self.engine.comm.refuse(on.0, on.1)?;
-                Err(refusal)
-            }
+    pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+        let Self {
+            engine,
+            kernel,
+            of,
+            targets,
+            sources,
+        } = self;
+        let on = (FIELDS, engine.comm.begin());
+        let mut running = Running { engine, kernel, of };
+        let evaluated = match running.begin([&targets, &sources], results) {
+            Ok(begun) => running.end(begun, results, on),
+            Err(refusal) => Err(running.engine.comm.refuse(on, refusal)),
         };
-        self.engine.comm.agree(evaluated, &mut [])
+        running.engine.comm.agree(evaluated, &mut [])
     }
+}
 
-    /// Starts the copy of what halos need, and then the work on owned points. Returns room for the
-    /// results of the border too.
-    fn begin(
+/// A running traversal.
+struct Running<'a, K> {
+    engine: &'a mut DeviceRankedEngine,
+    kernel: &'a K,
+    of: [RankedSet; 2],
+}
+
+/// What a traversal has started.
+struct Begun<'a> {
+    /// The sources' fields for halos, if any go there.
+    packed: Option<Outgoing>,
+    /// The fields of the targets.
+    fields: Vec<CheckedField<'a>>,
+    /// Room for the results of the border.
+    found: CudaSlice<f32>,
+}
+
+impl<K: PairKernel> Running<'_, K> {
+    /// Starts to send the fields that halos need, and then the work on owned points.
+    fn begin<'f>(
         &mut self,
+        [targets, sources]: [&'f [DeviceField<'_>]; 2],
         results: &mut CudaViewMut<'_, f32>,
-    ) -> Result<(Option<Leaving>, CudaSlice<f32>), Refusal> {
+    ) -> Result<Begun<'f>, Refusal> {
         let _span = tracing::debug_span!("ranks.interior").entered();
         let engine = &mut *self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
-        check(&self.targets, of.points, K::Target::COUNT, "targets")?;
-        check(&self.sources, among.points, K::Source::COUNT, "sources")?;
+        let width = K::Source::COUNT;
+        let fields = check("fields of targets", targets, of.points, K::Target::COUNT)?;
+        let from = check("fields of sources", sources, among.points, width)?;
         let names = [of.names.owned, among.names.owned];
         let found = zeros(&engine.engine, K::Output::COUNT * of.border.count)?;
-        let packed = if self.sources.is_empty() || among.sends.to.is_empty() {
+        let packed = if width == 0 || among.sends.to.is_empty() {
             None
         } else {
             let places = among.sends.places.clone();
             let device = &mut *engine.device;
             let staging = &mut device.staging;
-            let mut rows = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
-            gather(&device.kernels, &self.sources, &places, &mut rows)?;
+            let mut rows = staging.room(&engine.engine, width * places.count)?;
+            gather(&device.kernels, &from, width, &places, &mut rows)?;
             let left = staging.leave(&engine.engine, "fields of halos", rows)?;
             staging.clock.left(&engine.engine)?;
             Some(left)
         };
         engine.device.staging.mark(&engine.engine)?;
+        let again = |fields: &'f [DeviceField<'_>]| {
+            let fields = fields.iter().map(DeviceField::reborrow);
+            fields.collect::<Vec<_>>()
+        };
         let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
-        traversal
-            .targets(fields_of(&self.targets))
-            .sources(fields_of(&self.sources))
-            .run_into(results)?;
+        let traversal = traversal.targets(again(targets)).sources(again(sources));
+        traversal.run_into(results)?;
         engine.device.staging.clock.worked(&engine.engine)?;
-        Ok((packed, found))
+        Ok(Begun {
+            packed,
+            fields,
+            found,
+        })
     }
 
-    /// Sends and awaits what halos need, and completes the results of the border. The inner error
-    /// is one of this rank, or the refusal of another one.
+    /// Sends and receives the fields of halos, and completes the results of the border.
     fn end(
         &mut self,
-        packed: Option<Leaving>,
-        mut found: CudaSlice<f32>,
+        begun: Begun<'_>,
         results: &mut CudaViewMut<'_, f32>,
         on: (Tag, Exchange),
-    ) -> Result<Result<(), Refusal>, Fault> {
-        let (sources, width) = (self.of[1].0, width_of(&self.sources));
-        if let Some(packed) = packed
-            && let Err(refusal) = self.engine.post_to_halos(sources, width, packed, on)?
-        {
-            return Ok(Err(refusal));
+    ) -> Result<(), Failure> {
+        let Begun {
+            packed,
+            fields,
+            mut found,
+        } = begun;
+        let (sources, width) = (self.of[1].0, K::Source::COUNT);
+        if let Some(packed) = packed {
+            self.engine.post_to_halos(sources, width, packed, on)?;
         }
-        let settled = self.engine.settle()?;
-        let at_border = match settled {
-            Ok(()) => {
-                let halo = self.engine.collect_of_halo(sources, width, on)?;
-                halo.and_then(|halo| self.evaluate_border(&halo, &mut found))
-            }
-            Err(refusal) => Err(refusal),
-        };
-        // The border may have been at work before an error too.
+        let at_border = self.engine.settle().and_then(|()| {
+            let halo = self.engine.collect_of_halo(sources, width, on)?;
+            Ok(self.evaluate_border(&halo, &fields, &mut found)?)
+        });
+        // The border may have started work before an error.
         let joined = self.engine.join_border();
-        Ok(at_border
-            .and(joined)
-            .and_then(|()| self.combine(&found, results)))
+        at_border?;
+        joined?;
+        Ok(self.combine(&found, results)?)
     }
 
-    /// Combines what the border has found with its results.
+    /// Combines the results of the border with those of owned points.
     fn combine(
         &self,
         found: &CudaSlice<f32>,
@@ -388,10 +355,12 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         (self.engine.device.kernels).combine(&border, found, (outputs, K::REDUCE), results)
     }
 
-    /// Starts the kernel for points at the border and those of the halo.
+    /// Starts the kernel for points at the border and those of the halo. `fields` are those of all
+    /// targets.
     fn evaluate_border(
         &mut self,
         halo: &CudaSlice<u32>,
+        fields: &[CheckedField<'_>],
         found: &mut CudaSlice<f32>,
     ) -> Result<(), Refusal> {
         let _span = tracing::debug_span!("ranks.border").entered();
@@ -400,26 +369,21 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         if !of.meets(among) {
             return Ok(());
         }
-        let (places, outputs, halo_points) =
-            (of.border.clone(), K::Output::COUNT, among.halo_points);
+        let (places, halo_points) = (of.border.clone(), among.halo_points);
         let names = (of.names.border, among.names.halo);
         engine.follow_fields()?;
         let border = &mut engine.device.border;
-        let of_target = width_of(&self.targets);
-        border.fit(of_target * places.count)?;
-        gather(&border.kernels, &self.targets, &places, &mut border.rows)?;
+        let [width, of_source] = [K::Target::COUNT, K::Source::COUNT];
+        border.fit(width * places.count)?;
+        gather(&border.kernels, fields, width, &places, &mut border.rows)?;
         let kernels = &border.kernels;
-        let targets = kernels.as_numbers(&border.rows, of_target * places.count)?;
-        let width = width_of(&self.sources);
-        let sources = kernels.as_numbers(halo, width * halo_points)?;
-        let mut view = found.slice_mut(0..outputs * places.count);
-        let mut traversal = border.engine.traverse(self.kernel, names.0, names.1);
-        if of_target != 0 {
-            traversal = traversal.targets(DeviceField::new(targets, of_target));
-        }
-        if width != 0 {
-            traversal = traversal.sources(DeviceField::new(sources, width));
-        }
+        let targets = kernels.as_numbers(&border.rows, width * places.count)?;
+        let sources = kernels.as_numbers(halo, of_source * halo_points)?;
+        let mut view = found.slice_mut(0..K::Output::COUNT * places.count);
+        let traversal = border.engine.traverse(self.kernel, names.0, names.1);
+        let field = |values, width| (width != 0).then(|| DeviceField::new(values, width));
+        let traversal = traversal.targets(field(targets, width));
+        let traversal = traversal.sources(field(sources, of_source));
         Ok(traversal.run_into(&mut view)?)
     }
 }

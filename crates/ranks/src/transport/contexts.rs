@@ -1,12 +1,12 @@
-//! Contexts of GPUs whose memory a library of messages reads and writes itself.
+//! Contexts of GPUs whose memory a message library reads and writes itself.
 //!
-//! Such a library makes streams, events and mappings in the contexts that it meets and keeps them
-//! until it ends. A driver destroys the context of a GPU with the last engine of the process there,
+//! Such a library creates streams, events and mappings in the contexts that it meets and keeps them
+//! until it ends. A driver destroys the context of a GPU with the last engine of the process there
 //! and gives the next engine a new one, in which they are invalid. So a context is held from the
-//! moment at which its memory may be given to the library.
+//! moment its memory may be given to the library.
 //!
-//! A library works in the current context of the thread that calls it, and may move bytes of a GPU
-//! in any call, for any transport. So all calls are made in a context that is held.
+//! A library works in the current context of the calling thread, and may move GPU bytes in any
+//! call, for any transport. So all calls are made in a context that is held.
 //!
 //! **Invariant:** a context that was [held](hold) lives until the process ends.
 

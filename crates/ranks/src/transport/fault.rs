@@ -1,7 +1,7 @@
 //! Why ranks can no longer work together.
 //!
-//! A fault names the rank that began it. Ranks that end because of it pass the same fault on, so
-//! every rank reports one cause and not the rank that it happened to wait for.
+//! A fault names the rank that caused it. Ranks that end because of it pass the same fault on, so
+//! every rank reports the one cause and not the rank that it happened to wait for.
 
 /// A rank that no longer answers, and why. It ends the work of all ranks: every later call returns
 /// the same fault.
@@ -14,9 +14,9 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} {cause}: this step is lost on every rank")]
 pub struct Fault {
-    /// The rank that began it.
+    /// The rank that caused it.
     pub rank: usize,
-    /// Its end, or the failure.
+    /// How it ended, or what failed.
     pub cause: FaultCause,
 }
 
@@ -56,31 +56,31 @@ impl Fault {
     }
 }
 
-/// Ways in which a rank is lost to the others.
+/// Why a rank is lost to the others.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultCause {
     /// Its thread or process ended by a panic.
     #[error("panicked")]
     Panicked,
-    /// It gave its transport up while others waited for it.
+    /// It dropped its transport while others waited for it.
     #[error("left while others waited for it")]
     Left,
-    /// It could not go on in the middle of an exchange.
+    /// It could not continue in the middle of an exchange.
     #[error("failed in the middle of an exchange ({0})")]
     Failed(String),
-    /// A message had another length than both ends had agreed on: ranks made different calls.
+    /// A message did not have the length that both ends expect: ranks made different calls.
     #[error(
         "got a message of {found} bytes instead of {expected}: all ranks must make the same calls, \
          with the same kernels, in the same order"
     )]
     Message {
-        /// Bytes that came.
+        /// Bytes that arrived.
         found: usize,
         /// Bytes that were expected.
         expected: usize,
     },
-    /// It has made another number of exchanges than the other ranks.
+    /// It has not made as many exchanges as the other ranks.
     #[error("is at another call than others: all ranks must make the same calls in the same order")]
     Calls,
 }

@@ -1,9 +1,8 @@
-//! Memory of a GPU that messages are sent from and received into, by its address.
+//! Memory of a GPU that messages are sent from and received into, by address.
 //!
-//! A library of messages that knows GPUs reads and writes their memory itself. A transport over
-//! such a library takes [`DeviceMemory`] as what is [handed
-//! over](super::Transport::hand_over), and its receivers get it [`Announced`]: the message has
-//! come, and the transport still needs memory to write to.
+//! A CUDA-aware message library reads and writes GPU memory itself. A transport over such a library
+//! [hands over](super::Transport::hand_over) [`DeviceMemory`], and its receivers get [`Announced`]:
+//! the message has arrived, and the transport still needs memory to write to.
 
 use std::{any::Any, fmt};
 
@@ -19,11 +18,10 @@ impl DeviceMemory {
     /// The `bytes` bytes from `address` on.
     ///
     /// # Safety
-    /// As long as `owner` lives, the bytes are there, in memory of a GPU that this process has
-    /// opened, or of the host. Bytes to be sent have been written, and stay as they are; to bytes
-    /// that are received into nothing else is written, and nothing reads them. The context of the
-    /// GPU is not destroyed before the library of messages ends, which keeps what it has made
-    /// there.
+    /// While `owner` lives, the bytes are valid memory of a GPU that this process has opened, or of
+    /// the host. Bytes to be sent have been written and do not change. Nothing else writes or reads
+    /// bytes that are received into. The context of the GPU is not destroyed before the message
+    /// library ends, which keeps streams and mappings in it.
     pub unsafe fn new(address: u64, bytes: usize, owner: Box<dyn Any + Send>) -> Self {
         Self {
             address,
@@ -42,7 +40,7 @@ impl DeviceMemory {
         self.bytes
     }
 
-    /// Never gives the memory back, because it may still be read or written.
+    /// Never frees the memory, because it may still be read or written.
     pub fn leak(self) {
         std::mem::forget(self.owner);
     }
@@ -55,15 +53,15 @@ impl fmt::Debug for DeviceMemory {
     }
 }
 
-/// Bytes that come with a message and still need [memory](DeviceMemory) to come to. They are lost
-/// if this is dropped.
+/// Bytes announced by a message, which still need [memory](DeviceMemory) to be received into. They
+/// are lost if this is dropped.
 pub struct Announced {
     bytes: usize,
     by: Box<dyn Any + Send>,
 }
 
 impl Announced {
-    /// Of this many bytes, with what the transport knows them by.
+    /// An announcement of this many bytes, with the transport's own handle.
     pub fn new(bytes: usize, by: Box<dyn Any + Send>) -> Self {
         Self { bytes, by }
     }
@@ -73,7 +71,7 @@ impl Announced {
         self.bytes
     }
 
-    /// The transport knows them by this.
+    /// The transport's own handle.
     pub fn by(self) -> Box<dyn Any + Send> {
         self.by
     }

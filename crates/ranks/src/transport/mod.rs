@@ -1,26 +1,28 @@
-//! How ranks reach each other: the seam between the engine and a library of messages.
+//! How ranks reach each other: the interface between the engine and a message library.
 //!
-//! The engine needs little of it: messages of bytes between two ranks, and three small collective
-//! operations for set-up and for agreeing on errors. [`threads`] has ranks as threads of one
-//! process; the module `mpi`, of the feature of that name, as processes on any number of machines.
+//! The engine needs little: messages of bytes between two ranks, and three small collective
+//! operations for set-up and for agreeing on errors. In [`threads`] ranks are threads of one
+//! process; in the module `mpi`, of the feature of that name, they are processes on any number of
+//! machines.
 //!
 //! # Rules
 //!
-//! * [`Transport::post`] returns at once, whether the other rank waits or not. So ranks may all
+//! * [`Transport::post`] returns at once, whether or not the other rank waits. So ranks may all
 //!   post first and receive afterwards, in any order, without a deadlock.
 //! * Messages of one rank with one [`Tag`] arrive in the order in which they were posted.
-//! * A wait ends. Either the message comes, or a rank is lost and the wait returns a [`Fault`].
-//!   There is no time limit: a transport notices lost ranks, and a slow rank is no lost one.
+//! * Every wait ends: either the message arrives, or a rank is lost and the wait returns a
+//!   [`Fault`]. There is no time limit: a transport notices lost ranks, and a slow rank is not
+//!   lost.
 //! * After a fault all calls on all ranks return a fault that names the same rank.
 //!
 //! # Collective operations
 //!
 //! [`Transport::reduce`] and [`Transport::gather`] are written here once over messages. Both go up
-//! a tree to rank 0, rank 1 to 0, 3 to 2, then 2 to 0 and so on, and come down the same way: they
-//! take as many messages one after the other as the number of ranks has binary digits, twice, and
-//! two messages for each rank. The tree depends on the number of ranks only, so sums have the same
-//! bits on every rank and from run to run. A transport whose library does these faster overrides
-//! them, and has to keep that promise.
+//! a tree to rank 0 (rank 1 to 0, 3 to 2, then 2 to 0, and so on) and come down the same way. They
+//! take twice as many messages in sequence as the number of ranks has binary digits, and two
+//! messages per rank. The tree depends only on the number of ranks, so sums have the same bits on
+//! every rank and in every run. A transport whose library is faster overrides them and must keep
+//! that promise.
 
 pub(crate) mod contexts;
 mod fault;
@@ -41,20 +43,20 @@ pub struct Tag(pub u16);
 impl Tag {
     /// Parts of a reduction on their way to rank 0, and its result on the way back.
     const REDUCE: Self = Self(0);
-    /// Parts of a gathering on their way to rank 0, and all of them on the way back.
+    /// Parts of a gather operation on their way to rank 0, and all of them on the way back.
     const GATHER: Self = Self(1);
     /// The first tag that no collective operation of this module uses.
     pub const FIRST_FREE: u16 = 2;
 }
 
-/// How numbers of all ranks become one.
+/// How a reduction combines the numbers of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// The smallest.
     Min,
     /// The sum, in an order that depends on the number of ranks only.
     Sum,
-    /// Sums of the first numbers, as many as this says, and the smallest of each of the others.
+    /// Sums of this many first numbers, and minima of the others.
     SumsThenMin(usize),
 }
 
@@ -76,13 +78,12 @@ impl Reduction {
     }
 }
 
-/// Comes along with a message between ranks of one process, instead of a copy as bytes.
+/// An object that a message carries between ranks of one process, instead of bytes.
 pub type Handed = Box<dyn Any + Send>;
 
-/// One rank's end of a set of ranks that send each other messages; the module's documentation has
-/// the rules.
+/// One rank's end of a message transport between ranks; the module's documentation has the rules.
 ///
-/// Dropping it leaves the set of ranks. That is no fault unless another rank waits for this one, or
+/// Dropping it leaves the set of ranks. That is a fault only if another rank waits for this one or
 /// the thread is panicking.
 pub trait Transport: Send {
     /// The number of this rank: 0, 1, 2 and so on.
@@ -92,35 +93,35 @@ pub trait Transport: Send {
     fn ranks(&self) -> usize;
 
     /// Sends `message` to rank `to` and returns at once. The message may be empty, and `to` may be
-    /// this rank. A rank that has left takes no messages, which is no fault: it may have done all
-    /// that was asked of it.
+    /// this rank. A rank that has left takes no messages. That is not a fault: it may have finished
+    /// its work.
     ///
     /// # Errors
-    /// A fault of any rank that is known by now.
+    /// A fault of any rank that is already known.
     fn post(&mut self, to: usize, tag: Tag, message: Vec<u8>) -> Result<(), Fault>;
 
     /// Waits for the next message of rank `from` with this tag.
     ///
     /// # Errors
-    /// A fault of any rank, or `from` has left and no message of it is there.
+    /// A fault of any rank, or `from` has left without sending this message.
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Fault>;
 
-    /// The next message of rank `from` with this tag if it has come; `None` if it has not.
+    /// The next message of rank `from` with this tag if it has arrived, and otherwise `None`.
     ///
     /// # Errors
     /// As [`receive`](Self::receive).
     fn poll(&mut self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>, Fault>;
 
-    /// Whether ranks are in one process, and messages can bring [things](Handed) along.
+    /// Returns true if ranks are in one process, so that messages can carry [objects](Handed).
     fn hands_over(&self) -> bool {
         false
     }
 
-    /// Whether messages are sent from the memory of a GPU and received into it: then
-    /// [`DeviceMemory`] can be handed over between processes, and comes as [`Announced`].
+    /// Returns `Ok` if messages can be sent from GPU memory and received into it. Then
+    /// [`DeviceMemory`] can be handed over between processes, and arrives as [`Announced`].
     ///
     /// # Errors
-    /// Why not, as the end of a sentence about messages from the memory of a GPU.
+    /// The reason why not, as the end of a sentence about messages from GPU memory.
     fn takes_device_memory(&self) -> Result<(), String> {
         Err(
             "ranks of one process hand arrays of their GPUs over without it: leave it out"
@@ -128,11 +129,11 @@ pub trait Transport: Send {
         )
     }
 
-    /// As [`post`](Self::post), with something that is handed over.
+    /// As [`post`](Self::post), with an object that is handed over.
     ///
     /// # Errors
-    /// As there; on all ranks if messages [cannot bring anything along](Self::hands_over), unless
-    /// it is [`DeviceMemory`] and this is [taken](Self::takes_device_memory).
+    /// As there; on all ranks if messages [cannot carry objects](Self::hands_over), unless it is
+    /// [`DeviceMemory`] and the transport [takes it](Self::takes_device_memory).
     fn hand_over(
         &mut self,
         to: usize,
@@ -147,7 +148,7 @@ pub trait Transport: Send {
         Err(self.fail(Fault { rank, cause }))
     }
 
-    /// As [`receive`](Self::receive), with what was handed over.
+    /// As [`receive`](Self::receive), with the object that was handed over.
     ///
     /// # Errors
     /// As there.
@@ -159,12 +160,10 @@ pub trait Transport: Send {
         Ok((self.receive(from, tag)?, None))
     }
 
-    /// Waits until bytes that were [announced](Announced) have come to memory with room for
-    /// exactly as many.
+    /// Waits until [announced](Announced) bytes have arrived in memory of exactly their size.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive). The memory may be written to later then, and is not given
-    /// back before.
+    /// As [`receive`](Self::receive). The memory may then still be written to, and is never freed.
     fn receive_into(&mut self, parts: Vec<(Announced, DeviceMemory)>) -> Result<(), Fault> {
         if parts.is_empty() {
             return Ok(());
@@ -175,8 +174,8 @@ pub trait Transport: Send {
         Err(self.fail(Fault { rank, cause }))
     }
 
-    /// Ends the work of all ranks: their calls return this fault, unless there was another before.
-    /// Returns the fault that holds now.
+    /// Ends the work of all ranks: their calls return this fault, or an earlier one. Returns the
+    /// fault that counts.
     fn fail(&mut self, fault: Fault) -> Fault;
 
     /// Replaces every number by the reduction over all ranks. All ranks give as many.
@@ -214,7 +213,7 @@ pub trait Transport: Send {
 
     /// The messages of all ranks, by rank, on every rank. Their lengths may differ.
     ///
-    /// For little data, such as numbers: every rank gets everything.
+    /// For small data, such as numbers, because every rank gets everything.
     ///
     /// # Errors
     /// A fault of any rank.
@@ -249,7 +248,7 @@ pub trait Transport: Send {
     }
 }
 
-/// The messages of a gathering, if they are as many as there are ranks.
+/// The messages of a gather operation, if there is one for each rank.
 fn split(whole: &[u8], ranks: usize) -> Option<Vec<Vec<u8>>> {
     let (mut rest, mut all) = (whole, Vec::with_capacity(ranks));
     for _ in 0..ranks {
@@ -267,13 +266,13 @@ fn bytes_of(values: &[f64]) -> Vec<u8> {
     bytemuck::cast_slice(values).to_vec()
 }
 
-/// The numbers of a message, whose bytes need no alignment.
+/// The numbers of a message, whose bytes need not be aligned.
 fn numbers(message: &[u8]) -> impl Iterator<Item = f64> {
     let (numbers, _) = message.as_chunks();
     numbers.iter().map(|bytes| f64::from_ne_bytes(*bytes))
 }
 
-/// Copies the numbers of a message, if they are as many as `values`.
+/// Copies the numbers of a message if there are as many as `values`.
 fn read_into(values: &mut [f64], message: &[u8]) -> Result<(), FaultCause> {
     if message.len() != size_of_val(values) {
         return Err(wrong_length(message, size_of_val(values)));
@@ -282,7 +281,7 @@ fn read_into(values: &mut [f64], message: &[u8]) -> Result<(), FaultCause> {
     Ok(())
 }
 
-/// The cause that a message has another length than expected.
+/// The cause of a fault: a message does not have the expected length.
 fn wrong_length(message: &[u8], expected: usize) -> FaultCause {
     FaultCause::Message {
         found: message.len(),

@@ -1,23 +1,23 @@
 //! Ranks as threads of one process.
 //!
-//! A message is a vector that changes its owner: nothing is copied. Every rank has a mailbox behind
+//! A message is a vector that changes its owner; nothing is copied. Every rank has a mailbox behind
 //! a lock of its own, which is held for a look into a map and never while a message is made or
 //! read. A rank that waits notes what it waits for, and only that message wakes it: with more ranks
-//! than cores, waking a rank costs more than the message. With a core for every rank it looks a few
-//! times before it sleeps: waking takes longer than the rest of an agreement.
+//! than cores, waking a rank costs more than the message. With a core for every rank it polls a few
+//! times before it sleeps, because waking takes longer than the rest of an agreement.
 //!
 //! # Lost ranks
 //!
-//! Dropping a transport while its thread panics is a fault of its rank, at once. Dropping it
-//! otherwise only notes that the rank is gone: ranks that need nothing of it may finish. The first
-//! that waits for a rank that is gone turns this into a fault. A fault wakes all ranks once and
-//! stays, so no wait outlives a lost rank. A rank that is gone wakes those that have ever slept for
-//! it; they are in a list of its mailbox. So the end of all ranks takes no longer than their
-//! partners are many.
+//! Dropping a transport while its thread panics is a fault of its rank, at once. Otherwise dropping
+//! it only notes that the rank is gone: ranks that need nothing from it may finish. The first rank
+//! that waits for it turns this into a fault. A fault wakes all ranks once and stays, so no wait
+//! outlives a lost rank. A rank that leaves wakes those that have ever slept for it, which are
+//! listed in its mailbox. So the time to end all ranks grows with the number of partners and not
+//! with the number of ranks.
 //!
 //! **Invariant:** a rank sleeps only if it is in that list and, under the lock of its own mailbox,
-//! there was no fault, the rank that it waits for was there and the message was not. Each of these
-//! changes before the lock is taken to wake the rank, so no change is missed: a rank that came into
+//! there was no fault, the rank that it waits for was there, and the message was not. Each of these
+//! changes before the lock is taken to wake the rank, so no change is missed: a rank that enters
 //! the list after it was read finds that the other one is gone.
 
 use super::{Fault, FaultCause, Handed, Tag, Transport};
@@ -53,29 +53,29 @@ impl fmt::Debug for ThreadTransport {
 
 /// The state that all ranks share.
 struct World {
-    /// By rank: what has come for it.
+    /// By rank: its mailbox.
     mailboxes: Vec<Mailbox>,
     /// By rank: true once it has dropped its transport.
     gone: Vec<AtomicBool>,
     /// The first fault.
     fault: OnceLock<Fault>,
-    /// How long a rank looks for a message before it sleeps.
+    /// How long a rank polls for a message before it sleeps.
     looks: Duration,
 }
 
-/// How long a rank looks for a message if there is a core for every rank: about what it takes to
-/// fall asleep and be woken.
+/// How long a rank polls if there is a core for every rank: about the time to fall asleep and be
+/// woken.
 const LOOKS: Duration = Duration::from_micros(50);
-/// Pauses of the processor between two looks.
+/// Pause instructions between two polls.
 const PAUSES: usize = 64;
 
-/// The messages for a rank, and where it sleeps until they come.
+/// The messages for a rank, and the condition that it sleeps on until they arrive.
 struct Mailbox {
     inbox: Mutex<Inbox>,
     news: Condvar,
 }
 
-/// Bytes, and what was handed over with them.
+/// Bytes, and the object that was handed over with them.
 type Message = (Vec<u8>, Option<Handed>);
 
 /// The messages for a rank.
@@ -83,7 +83,7 @@ type Message = (Vec<u8>, Option<Handed>);
 struct Inbox {
     /// By sender and tag, the oldest first.
     messages: HashMap<(usize, Tag), VecDeque<Message>>,
-    /// The sender and the tag of the message that the rank sleeps for.
+    /// Sender and tag of the message that the rank sleeps for.
     awaited: Option<(usize, Tag)>,
     /// Ranks that have slept for a message of this one, each once.
     sleepers: Vec<usize>,
@@ -124,7 +124,7 @@ pub fn set(ranks: usize) -> Vec<ThreadTransport> {
 }
 
 /// Runs `body` on `ranks` threads, each with the transport of its rank, and returns what each
-/// returned, by rank. A rank that panicked, or whose thread could not be started, has a fault
+/// returned, by rank. A rank that panicked, or whose thread could not be started, returns a fault
 /// instead.
 ///
 /// ```
@@ -159,7 +159,8 @@ pub fn run<R: Send>(
 }
 
 impl Mailbox {
-    /// The messages; after a panic as they are, because every change leaves them whole.
+    /// The messages. They are valid after a panic too, because every change is complete or not
+    /// made.
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,8 +175,8 @@ impl Mailbox {
 }
 
 impl World {
-    /// Notes a fault, unless there is one, and wakes all ranks; returns the one that holds. No
-    /// mailbox may be locked by the caller.
+    /// Notes a fault, unless there is one already, and wakes all ranks; returns the fault that
+    /// counts. The caller must not hold the lock of a mailbox.
     fn fail(&self, fault: Fault) -> Fault {
         let mut is_first = false;
         let holds = self.fault.get_or_init(|| {
@@ -188,20 +189,20 @@ impl World {
         holds.clone()
     }
 
-    /// The fault there is.
+    /// Returns the fault, if there is one.
     fn sound(&self) -> Result<(), Fault> {
         self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
-    /// Whether a rank has dropped its transport. If so, all of its messages have come: ask before a
-    /// look into the mailbox.
+    /// Returns true if a rank has dropped its transport. Then all of its messages have arrived; so
+    /// ask before looking into the mailbox.
     fn is_gone(&self, rank: usize) -> bool {
         self.gone[rank].load(Ordering::Acquire)
     }
 }
 
 impl Inbox {
-    /// The next message; none if it has not come.
+    /// The next message; `None` if it has not arrived.
     fn take(&mut self, from: usize, tag: Tag) -> Option<Message> {
         self.messages.get_mut(&(from, tag))?.pop_front()
     }
@@ -299,8 +300,8 @@ impl Transport for ThreadTransport {
 }
 
 impl ThreadTransport {
-    /// The same, but messages are bytes alone, as between processes: for comparisons and tests. To
-    /// be said on all ranks.
+    /// The same transport with messages that are only bytes, as between processes: for comparisons
+    /// and tests. All ranks must call it.
     pub fn in_bytes(mut self) -> Self {
         self.hands_over = false;
         self

@@ -4,7 +4,7 @@ use super::dealt;
 use nearfield::{
     Engine, ListOrder,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaSlice, DeviceRepr},
     },
     kernels::SphDensity,
@@ -161,14 +161,14 @@ impl Own {
 }
 
 /// By id: list, count and density.
-pub(crate) type Found = Vec<(u64, Vec<u64>, u32, f32)>;
+pub(crate) type PointResults = Vec<(u64, Vec<u64>, u32, f32)>;
 
 /// Searches until the step counts.
 pub(crate) fn search(
     engine: &mut DeviceRankedEngine,
     own: &Own,
     radius: f32,
-) -> Result<Found, Error> {
+) -> Result<PointResults, Error> {
     let set = own.set;
     let points = engine.points(set)?[0];
     let mut counts = engine.zeros::<u32>(points)?;
@@ -179,7 +179,7 @@ pub(crate) fn search(
         engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
         let traversal = engine.traverse(&kernel, set, set);
         // Arrays have room behind the points.
-        let traversal = traversal.sources(own.masses.slice(0..points), 1);
+        let traversal = traversal.sources(DeviceField::new(own.masses.slice(0..points), 1));
         traversal.run_into(&mut sums.as_view_mut())?;
         if engine.finish()? == Progress::Valid {
             break;
@@ -198,7 +198,7 @@ pub(crate) fn search(
 }
 
 /// Compares what all ranks have found with one engine.
-pub(crate) fn compare(case: &Case, ranks: usize, found: Vec<Found>) {
+pub(crate) fn compare(case: &Case, ranks: usize, found: Vec<PointResults>) {
     let mut all: Vec<_> = found.into_iter().flatten().collect();
     all.sort_by_key(|(id, ..)| *id);
     let ids = all.iter().map(|(id, ..)| *id);
@@ -207,7 +207,7 @@ pub(crate) fn compare(case: &Case, ranks: usize, found: Vec<Found>) {
 }
 
 /// Compares what is found of some points with one engine.
-pub(crate) fn compare_some(case: &Case, ranks: usize, found: &Found) {
+pub(crate) fn compare_some(case: &Case, ranks: usize, found: &PointResults) {
     let (lists, sums) = expected(case);
     let name = format!("{} on {ranks} ranks", case.name);
     for (id, list, count, sum) in found {

@@ -14,14 +14,14 @@ use nearfield_testkit::{
 const RANKS: [usize; 7] = [1, 2, 3, 4, 5, 7, 12];
 
 /// By point: ids of neighbours, and the bits of the sums.
-type Found = Vec<(Vec<u64>, Option<[u32; 2]>)>;
+type ListsAndSums = Vec<(Vec<u64>, Option<[u32; 2]>)>;
 
 fn bits(sums: &[[f32; 2]]) -> Vec<[u32; 2]> {
     sums.iter().map(|sum| sum.map(f32::to_bits)).collect()
 }
 
 /// Lists and sums of one engine. Half lists have no sums that ranks could have.
-fn by_one<T: Precise>(case: &Case<T>) -> Found {
+fn by_one<T: Precise>(case: &Case<T>) -> ListsAndSums {
     let (mut engine, sets) = one_engine(case);
     let (targets, sources) = (sets[case.target], sets[case.source]);
     engine.find_neighbors().unwrap();
@@ -45,7 +45,7 @@ fn by_one<T: Precise>(case: &Case<T>) -> Found {
 
 /// The same on ranks, in the order of one engine. At `home` every rank gives the points that it
 /// owns; otherwise most points are given by another one.
-fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize, home: bool) -> Found {
+fn by_ranks<T: Precise>(case: &Case<T>, ranks: usize, home: bool) -> ListsAndSums {
     let full = case.list == ListKind::Full;
     let shares = on_ranks(ranks, |transport| {
         let mut engine = many(case).deterministic(full).build::<T>(transport)?;

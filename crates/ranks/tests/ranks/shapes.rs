@@ -178,6 +178,40 @@ fn pairs_of_sets_that_are_switched_off_have_no_lists() {
 }
 
 #[test]
+fn all_pairs_of_sets_are_switched_also_those_of_later_sets() {
+    within(20, || {
+        let points = Cloud::by_name("lattice", 300, 1).unwrap();
+        on_ranks(3, |transport| {
+            let rank = nearfield_ranks::transport::Transport::rank(&transport);
+            let mine = dealt(points.len(), rank, 3);
+            let (mut engine, fluid) = engine(transport, 2.0, &points, &mine)?;
+            engine.set_all_active(false)?;
+            let wall = engine.add_point_set(&[[1.0, 1.0, 1.0]], None)?;
+            engine.set_active(fluid, wall, true)?;
+            engine.find_neighbors()?;
+            let off = [(fluid, fluid), (wall, fluid), (wall, wall)];
+            assert!(
+                off.iter()
+                    .all(|(of, among)| engine.neighbors(*of, *among).is_err())
+            );
+            let lists = engine.lists_by_id(fluid, wall)?;
+            engine.set_all_active(true)?;
+            engine.set_active(wall, wall, false)?;
+            engine.find_neighbors()?;
+            assert!(engine.neighbors(wall, wall).is_err());
+            assert!(engine.neighbors(wall, fluid).is_ok());
+            assert_eq!(engine.lists_by_id(fluid, wall)?, lists);
+            let expected = neighbors_by_id(2.0, &points);
+            let found = engine.lists_by_id(fluid, fluid)?;
+            for (k, index) in mine.iter().enumerate() {
+                assert_eq!(found.of(k), expected[*index], "point {index}");
+            }
+            Ok(())
+        });
+    });
+}
+
+#[test]
 fn space_is_divided_anew_by_the_work_there_is() {
     within(60, || {
         // The first positions are even, the next ones gather in a corner.

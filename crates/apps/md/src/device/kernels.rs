@@ -1,16 +1,14 @@
 //! The kernels of dynamics.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are as long as the number of atoms handed over with them
-//! asks for (their owner, [`super::Arrays`], makes them once and never changes them), lists are
-//! those of the engine for the same atoms, and all work is on the engine's stream.
+//! **What the functions rely on:** arrays have the lengths that the number of atoms passed with
+//! them requires (their owner, [`super::Arrays`], allocates them once and never changes them),
+//! lists are those of the engine for the same atoms, and all work is on the engine's stream.
 
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceListsView, GpuErrorKind, Program, Queue,
-        cudarc::driver::{
-            CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
-        },
+        DeviceEngine, DeviceListsView, GpuErrorKind, LaunchShape, Program, UserKernel,
+        cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
     },
     kernels::{
         Coefficients, Cuda, CutoffCoulomb, LennardJones, Mixing, PairPotential, Screening, Sum,
@@ -64,16 +62,15 @@ unsafe impl DeviceRepr for Uniforms {}
 
 /// The kernels, loaded for a force field and a box.
 pub(super) struct Kernels {
-    queue: Queue,
     settings: DeviceBox,
     masses: Masses,
     uniforms: Uniforms,
-    forces: CudaFunction,
-    interactions: CudaFunction,
-    motion: CudaFunction,
-    total: CudaFunction,
-    advance: CudaFunction,
-    enter: CudaFunction,
+    forces: UserKernel,
+    interactions: UserKernel,
+    motion: UserKernel,
+    total: UserKernel,
+    advance: UserKernel,
+    enter: UserKernel,
 }
 
 /// Arrays that a force kernel reads and writes.
@@ -175,11 +172,7 @@ impl Kernels {
     ) -> Result<Self, Error> {
         let (program, parameters) = program(field, system.cell())?;
         let module = engine.load(&program)?;
-        let kernel = |name| {
-            module
-                .function(name)
-                .map_err(|source| nearfield::Error::from(nearfield::ErrorKind::Gpu(source)))
-        };
+        let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Error::from);
         let mut uniforms = Uniforms([0.0; MAX_UNIFORMS]);
         uniforms.0[..parameters.len()].copy_from_slice(&parameters);
         let mut masses = Masses([1.0; MAX_TYPES]);
@@ -187,7 +180,6 @@ impl Kernels {
             *inverse = 1.0 / mass;
         }
         Ok(Self {
-            queue: engine.queue().clone(),
             settings: DeviceBox::of(system.cell(), field.cutoff()),
             masses,
             uniforms,
@@ -208,20 +200,23 @@ impl Kernels {
     /// Forces over the lists.
     pub(super) fn forces(&self, pairs: Pairs<'_>) -> Result<(), Error> {
         let atoms = pairs.atoms as u32;
-        let mut launch = self.queue.launch_builder(&self.forces);
-        launch
-            .arg(pairs.at)
-            .arg(pairs.charges)
-            .arg(&pairs.lists.start)
-            .arg(&pairs.lists.count)
-            .arg(&pairs.lists.entries)
-            .arg(&atoms)
-            .arg(pairs.force)
-            .arg(&self.settings)
-            .arg(&self.uniforms);
+        let arguments = (
+            pairs.at,
+            pairs.charges,
+            &pairs.lists.start,
+            &pairs.lists.count,
+            &pairs.lists.entries,
+            &atoms,
+            pairs.force,
+            &self.settings,
+            &self.uniforms,
+        );
         // SAFETY: the arguments are those that dynamics.cu declares; `Arrays` are as long as the
         // number of atoms asks for.
-        unsafe { self.start("forces", &mut launch, blocks(pairs.atoms * LANES)) }
+        Ok(unsafe {
+            self.forces
+                .start(shape_of(blocks(pairs.atoms * LANES)), arguments)
+        }?)
     }
 
     /// The same forces, and energy and virial of all pairs.
@@ -232,20 +227,20 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
-        let mut launch = self.queue.launch_builder(&self.interactions);
-        launch
-            .arg(pairs.at)
-            .arg(pairs.charges)
-            .arg(&pairs.lists.start)
-            .arg(&pairs.lists.count)
-            .arg(&pairs.lists.entries)
-            .arg(&atoms)
-            .arg(pairs.force)
-            .arg(&self.settings)
-            .arg(&self.uniforms)
-            .arg(&mut *partials);
+        let arguments = (
+            pairs.at,
+            pairs.charges,
+            &pairs.lists.start,
+            &pairs.lists.count,
+            &pairs.lists.entries,
+            &atoms,
+            pairs.force,
+            &self.settings,
+            &self.uniforms,
+            &mut *partials,
+        );
         // SAFETY: as above.
-        unsafe { self.start("interactions", &mut launch, blocks) }?;
+        unsafe { self.interactions.start(shape_of(blocks), arguments) }?;
         self.total(partials, blocks, PAIR_SLOTS, totals)
     }
 
@@ -259,15 +254,9 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (count, blocks) = (atoms as u32, blocks(atoms));
-        let mut launch = self.queue.launch_builder(&self.motion);
-        launch
-            .arg(velocity)
-            .arg(types)
-            .arg(&count)
-            .arg(&self.masses)
-            .arg(&mut *partials);
+        let arguments = (velocity, types, &count, &self.masses, &mut *partials);
         // SAFETY: as above.
-        unsafe { self.start("motion", &mut launch, blocks) }?;
+        unsafe { self.motion.start(shape_of(blocks), arguments) }?;
         self.total(partials, blocks, MOTION_SLOTS, totals)
     }
 
@@ -281,56 +270,46 @@ impl Kernels {
         moved: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
-        let mut launch = self.queue.launch_builder(&self.advance);
-        launch
-            .arg(moving.position)
-            .arg(moving.velocity)
-            .arg(moving.force)
-            .arg(moving.types)
-            .arg(moving.boxes)
-            .arg(moving.built)
-            .arg(moving.at)
-            .arg(&atoms)
-            .arg(&kick)
-            .arg(&drift)
-            .arg(&self.settings)
-            .arg(&self.masses)
-            .arg(moved);
+        let arguments = (
+            moving.position,
+            moving.velocity,
+            moving.force,
+            moving.types,
+            moving.boxes,
+            moving.built,
+            moving.at,
+            &atoms,
+            &kick,
+            &drift,
+            &self.settings,
+            &self.masses,
+            moved,
+        );
         // SAFETY: as above.
-        unsafe { self.start("advance", &mut launch, blocks(moving.atoms)) }
+        Ok(unsafe {
+            self.advance
+                .start(shape_of(blocks(moving.atoms)), arguments)
+        }?)
     }
 
     /// Brings atoms into the box.
     pub(super) fn enter(&self, entering: Entering<'_>) -> Result<(), Error> {
         let atoms = entering.atoms as u32;
-        let mut launch = self.queue.launch_builder(&self.enter);
-        launch
-            .arg(entering.position)
-            .arg(entering.types)
-            .arg(&atoms)
-            .arg(&self.settings)
-            .arg(entering.boxes)
-            .arg(entering.at)
-            .arg(entering.built)
-            .arg(entering.placed);
+        let arguments = (
+            entering.position,
+            entering.types,
+            &atoms,
+            &self.settings,
+            entering.boxes,
+            entering.at,
+            entering.built,
+            entering.placed,
+        );
         // SAFETY: as above.
-        unsafe { self.start("enter", &mut launch, blocks(entering.atoms)) }
-    }
-
-    /// Starts `blocks` blocks of a kernel.
-    ///
-    /// # Safety
-    /// As [`Queue::launch`].
-    unsafe fn start(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        blocks: usize,
-    ) -> Result<(), Error> {
-        let (blocks, threads) = (blocks as u32, THREADS as u32);
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        let started = unsafe { self.queue.launch(kernel, launch, blocks, threads) };
-        Ok(started.map_err(nearfield::Error::from)?)
+        Ok(unsafe {
+            self.enter
+                .start(shape_of(blocks(entering.atoms)), arguments)
+        }?)
     }
 
     fn total(
@@ -341,10 +320,9 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let blocks = blocks as u32;
-        let mut launch = self.queue.launch_builder(&self.total);
-        launch.arg(partials).arg(&blocks).arg(totals);
+        let arguments = (partials, &blocks, totals);
         // SAFETY: as above.
-        unsafe { self.start("total", &mut launch, slots) }
+        Ok(unsafe { self.total.start(shape_of(slots), arguments) }?)
     }
 }
 
@@ -362,6 +340,10 @@ impl DeviceBox {
             r2: cutoff * cutoff,
         }
     }
+}
+
+fn shape_of(blocks: usize) -> LaunchShape {
+    LaunchShape::of(blocks as u32, THREADS as u32)
 }
 
 fn blocks(threads: usize) -> usize {

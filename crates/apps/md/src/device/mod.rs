@@ -1,10 +1,10 @@
-//! Atoms that live on a GPU from step to step.
+//! Atoms that stay on a GPU from step to step.
 //!
-//! Every stage of a step runs there: kicks and drifts in double precision, forces over the engine's
-//! neighbour lists with a skin. The host starts the kernels. While the forces are being computed it
-//! reads how far atoms have moved since the lists were built. If that is more than
-//! [`VerletLists::allowed_displacement`], lists are built anew and the forces computed again,
-//! before a kick has used them.
+//! Every stage of a step runs there: kicks and drifts in double precision, and forces over the
+//! engine's neighbour lists with a skin. The host starts the kernels. While the forces are computed
+//! it reads how far atoms have moved since the lists were built. If that is more than
+//! [`VerletLists::allowed_displacement`], the lists are built and the forces computed again, before
+//! a kick has used them.
 
 mod kernels;
 
@@ -124,7 +124,7 @@ impl DeviceBody {
         let (cutoff, reach) = (field.cutoff(), f64::from(reach));
         let together = VerletLists::allowed_displacement(cutoff, reach, extent, Precision::Single);
         let mut made = Self {
-            side: OfProcess::new(engine.queue().beside().map_err(failed)?),
+            side: OfProcess::new(engine.queue().beside()?),
             engine,
             set,
             kernels: OfProcess::new(kernels),
@@ -233,7 +233,7 @@ impl DeviceBody {
     /// Computes the forces `times` over and waits for them.
     pub(crate) fn time_forces(&mut self, times: usize) -> Result<(), Error> {
         (0..times).try_for_each(|_| self.evaluate())?;
-        self.engine.queue().synchronize().map_err(failed)
+        self.engine.queue().synchronize().map_err(Error::from)
     }
 
     /// Number of atoms.
@@ -329,7 +329,7 @@ impl DeviceBody {
             self.side.wait(measured).map_err(moving)?;
         }
         let copied = self.side.copy_to_host("a displacement", &place, &mut bits);
-        copied.map_err(failed)?;
+        copied?;
         Ok(f32::from_bits(bits[0]) <= self.allowed)
     }
 
@@ -406,8 +406,7 @@ impl DeviceBody {
             let mut charges = arrays.charges.as_view_mut();
             engine
                 .queue()
-                .copy_on_device("charges", &sorted.as_view(), &mut charges)
-                .map_err(failed)?;
+                .copy_on_device("charges", &sorted.as_view(), &mut charges)?;
         }
         Ok(())
     }
@@ -419,9 +418,7 @@ impl DeviceBody {
         self.engine.usable()?;
         let mut copy = filled(values.len(), T::default(), ATOMS)?;
         let queue = self.engine.queue();
-        queue
-            .copy_to_host(ATOMS, &values.as_view(), &mut copy)
-            .map_err(failed)?;
+        queue.copy_to_host(ATOMS, &values.as_view(), &mut copy)?;
         Ok(copy)
     }
 }
@@ -438,7 +435,7 @@ impl Arrays {
             queue: &Queue,
             values: &[T],
         ) -> Result<CudaSlice<T>, Error> {
-            queue.array(ATOMS, values).map_err(failed)
+            queue.array(ATOMS, values).map_err(Error::from)
         }
         let (queue, stream, atoms) = (engine.queue(), engine.stream(), system.len());
         Ok(Self {
@@ -478,11 +475,7 @@ fn vectors<T: Copy>(values: &[T]) -> Vec<[T; 3]> {
     values.as_chunks().0.to_vec()
 }
 
-fn failed(error: GpuError) -> Error {
-    nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
-}
-
 /// A failed call to the driver.
 fn moving(error: DriverError) -> Error {
-    failed(GpuError::driver("moving atoms to or from the GPU", error))
+    GpuError::driver("moving atoms to or from the GPU", error).into()
 }

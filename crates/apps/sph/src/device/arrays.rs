@@ -64,7 +64,7 @@ impl Arrays {
         let still = particles.map(|((&volume, &pressure), &rough)| [volume, pressure, rough]);
         let still = collected(still, PARTICLES)?;
         let queue = engine.queue();
-        let uploaded = |values: &[f32]| queue.array(PARTICLES, values).map_err(failed);
+        let uploaded = |values: &[f32]| queue.array(PARTICLES, values).map_err(Error::from);
         let none = || zeros::<f32>(queue, 0);
         let mut arrays = Self {
             position: uploaded(bytemuck::cast_slice(&fluid.position))?,
@@ -139,10 +139,6 @@ pub(super) fn id_of([low, high]: [u32; 2]) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-pub(super) fn failed(error: GpuError) -> Error {
-    nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
-}
-
 pub(super) fn unallocated(error: DriverError) -> Error {
-    failed(GpuError::driver("allocating arrays of particles", error))
+    GpuError::driver("allocating arrays of particles", error).into()
 }

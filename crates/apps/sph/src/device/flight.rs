@@ -1,18 +1,18 @@
-//! Copies of the particles on their way to the host, beside the steps that follow.
+//! Copies of the particles that go to the host while the solver continues.
 //!
-//! The particles are first copied on the device, in the order of the solver's stream and in
+//! The particles are first copied on the device, in the order of the solver's stream, which takes
 //! microseconds. From there they go to page-locked memory on a stream of their own, while the
-//! solver goes on to change the originals.
+//! solver changes the originals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
 use nearfield::device::{
-    Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue, cudarc::driver::CudaView,
+    Arriving, DeviceEngine, GpuError, GpuErrorKind, HostBuffer, Queue, cudarc::driver::CudaView,
 };
 use nearfield_grid::{OfProcess, memory::collected};
 
-use super::arrays::{Arrays, PARTICLES, failed, id_of, unallocated};
+use super::arrays::{Arrays, PARTICLES, id_of, unallocated};
 use crate::{Error, particles::Particles};
 
 /// The stream of the copies, and page-locked memory that no copy uses.
@@ -41,7 +41,7 @@ pub(super) struct Flight {
 impl Flights {
     pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Error> {
         Ok(Self {
-            queue: engine.queue().beside().map_err(failed)?,
+            queue: engine.queue().beside()?,
             spare: Arc::default(),
         })
     }
@@ -80,11 +80,7 @@ impl Flights {
         );
         Ok(Flight {
             count,
-            arrays: OfProcess::new((
-                start.0.map_err(failed)?,
-                start.1.map_err(failed)?,
-                start.2.map_err(failed)?,
-            )),
+            arrays: OfProcess::new((start.0?, start.1?, start.2?)),
             spare: self.spare.clone(),
         })
     }
@@ -94,13 +90,13 @@ impl Flight {
     /// Waits for the particles.
     pub(super) fn land(self) -> Result<Particles, Error> {
         if self.arrays.is_inherited() {
-            return Err(failed(GpuErrorKind::Forked.into()));
+            return Err(GpuError::from(GpuErrorKind::Forked).into());
         }
         let (position, moving, id) = self.arrays.into_inner();
         let landed = Landing {
-            position: position.wait().map_err(failed)?,
-            moving: moving.wait().map_err(failed)?,
-            id: id.wait().map_err(failed)?,
+            position: position.wait()?,
+            moving: moving.wait()?,
+            id: id.wait()?,
         };
         let moving = &landed.moving.as_chunks::<4>().0[..self.count];
         let positions = landed.position.as_chunks::<3>().0[..self.count].iter();

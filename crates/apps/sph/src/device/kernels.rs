@@ -1,12 +1,12 @@
 //! The kernels of integrate.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are at least as long as the counts handed over with them
-//! say (their owner, [`DeviceBody`](super::DeviceBody), sees to it when the counts change), and all
+//! **What the functions rely on:** arrays are at least as long as the counts passed with them say
+//! (their owner, [`DeviceBody`](super::DeviceBody), ensures this when the counts change), and all
 //! work is on the engine's stream.
 
 use nearfield::device::{
-    DeviceEngine, Program, Queue,
-    cudarc::driver::{CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg},
+    DeviceEngine, LaunchShape, Program, Queue, UserKernel,
+    cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
 };
 
 use nearfield_kernels::constants::sph::{self as constants, THREADS, TOTAL_THREADS};
@@ -90,13 +90,13 @@ pub(super) struct Kernels {
     /// Blocks that give sums, as many for any number of particles of a rank: sums of a kick are
     /// read when particles have moved between ranks since.
     blocks: u32,
-    kick: CudaFunction,
-    compress: CudaFunction,
-    press_walls: CudaFunction,
-    measure: CudaFunction,
-    tally: CudaFunction,
-    probe: CudaFunction,
-    total: CudaFunction,
+    kick: UserKernel,
+    compress: UserKernel,
+    press_walls: UserKernel,
+    measure: UserKernel,
+    tally: UserKernel,
+    probe: UserKernel,
+    total: UserKernel,
 }
 
 /// The fluid as a kick changes it.
@@ -135,11 +135,7 @@ impl Kernels {
         particles: usize,
     ) -> Result<Self, Error> {
         let module = engine.load(&Program::from(&nearfield_kernels::FLUID))?;
-        let kernel = |name| {
-            module
-                .function(name)
-                .map_err(|source| nearfield::Error::from(nearfield::ErrorKind::Gpu(source)))
-        };
+        let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Error::from);
         Ok(Self {
             queue: engine.queue().clone(),
             blocks: particles.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32,
@@ -175,20 +171,23 @@ impl Kernels {
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
         let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
-        let mut launch = self.queue.launch_builder(&self.kick);
-        launch
-            .arg(fluid.position)
-            .arg(fluid.moving)
-            .arg(fluid.forces)
-            .arg(fluid.wall_forces)
-            .arg(&count)
-            .arg(&step)
-            .arg(&drift)
-            .arg(&self.settings)
-            .arg(&mut partials);
+        let arguments = (
+            fluid.position,
+            fluid.moving,
+            fluid.forces,
+            fluid.wall_forces,
+            &count,
+            &step,
+            &drift,
+            &self.settings,
+            &mut partials,
+        );
         // SAFETY: the arguments are those that integrate.cu declares; DeviceBody makes the arrays
         // as long as the count.
-        unsafe { self.start("kick", &mut launch, self.blocks, THREADS) }
+        Ok(unsafe {
+            self.kick
+                .start(LaunchShape::of(self.blocks, THREADS), arguments)
+        }?)
     }
 
     /// Changes compressions over `step` seconds.
@@ -200,19 +199,22 @@ impl Kernels {
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
         let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
-        let mut launch = self.queue.launch_builder(&self.compress);
-        launch
-            .arg(fluid.moving)
-            .arg(fluid.before)
-            .arg(fluid.pressed)
-            .arg(fluid.rates)
-            .arg(fluid.wall_rates)
-            .arg(&count)
-            .arg(&step)
-            .arg(&self.settings)
-            .arg(&mut partials);
+        let arguments = (
+            fluid.moving,
+            fluid.before,
+            fluid.pressed,
+            fluid.rates,
+            fluid.wall_rates,
+            &count,
+            &step,
+            &self.settings,
+            &mut partials,
+        );
         // SAFETY: as above.
-        unsafe { self.start("compress", &mut launch, self.blocks, THREADS) }
+        Ok(unsafe {
+            self.compress
+                .start(LaunchShape::of(self.blocks, THREADS), arguments)
+        }?)
     }
 
     /// Adds up all sums of a step.
@@ -234,14 +236,12 @@ impl Kernels {
             return Ok(());
         }
         let (walls, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
-        let mut launch = self.queue.launch_builder(&self.press_walls);
-        launch
-            .arg(still)
-            .arg(extrapolated)
-            .arg(&walls)
-            .arg(&self.settings.stiffness);
+        let arguments = (still, extrapolated, &walls, &self.settings.stiffness);
         // SAFETY: as above.
-        unsafe { self.start("press_walls", &mut launch, blocks, THREADS) }
+        Ok(unsafe {
+            self.press_walls
+                .start(LaunchShape::of(blocks, THREADS), arguments)
+        }?)
     }
 
     /// Sums Σv², Σg·x, internal energies over the mass, and Σv.
@@ -254,15 +254,12 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let fluid = count as u32;
-        let mut launch = self.queue.launch_builder(&self.measure);
-        launch
-            .arg(position)
-            .arg(moving)
-            .arg(&fluid)
-            .arg(&self.settings)
-            .arg(&mut *partials);
+        let arguments = (position, moving, &fluid, &self.settings, &mut *partials);
         // SAFETY: as above.
-        unsafe { self.start("measure", &mut launch, self.blocks, THREADS) }?;
+        unsafe {
+            self.measure
+                .start(LaunchShape::of(self.blocks, THREADS), arguments)
+        }?;
         self.total(self.blocks, MEASURE_SLOTS, 0, partials, totals)
     }
 
@@ -280,15 +277,12 @@ impl Kernels {
         let fluid = count as u32;
         let blocks = fluid.div_ceil(THREADS).min(self.blocks);
         let (low, scale) = (rule.low, rule.scale());
-        let mut launch = self.queue.launch_builder(&self.tally);
-        launch
-            .arg(position)
-            .arg(&fluid)
-            .arg(&low)
-            .arg(&scale)
-            .arg(counts);
+        let arguments = (position, &fluid, &low, &scale, counts);
         // SAFETY: as above; the kernel adds to FRONT_BINS counts, as many as Notes makes.
-        unsafe { self.start("tally", &mut launch, blocks, THREADS) }
+        Ok(unsafe {
+            self.tally
+                .start(LaunchShape::of(blocks, THREADS), arguments)
+        }?)
     }
 
     /// Sums of probes over the fluid.
@@ -300,17 +294,20 @@ impl Kernels {
     ) -> Result<(), Error> {
         let (count, blocks) = (fluid.count as u32, constants::PROBE_BLOCKS);
         let probes = fluid.probes as u32;
-        let mut launch = self.queue.launch_builder(&self.probe);
-        launch
-            .arg(fluid.position)
-            .arg(fluid.moving)
-            .arg(&count)
-            .arg(fluid.places)
-            .arg(&fluid.meter)
-            .arg(&self.settings)
-            .arg(&mut *partials);
+        let arguments = (
+            fluid.position,
+            fluid.moving,
+            &count,
+            fluid.places,
+            &fluid.meter,
+            &self.settings,
+            &mut *partials,
+        );
         // SAFETY: as above; ProbeArrays makes four numbers and the slots of a probe for each.
-        unsafe { self.start("probe", &mut launch, blocks * probes, THREADS) }?;
+        unsafe {
+            self.probe
+                .start(LaunchShape::of(blocks * probes, THREADS), arguments)
+        }?;
         self.total(blocks, PROBE_SLOTS * fluid.probes, 0, partials, totals)
     }
 
@@ -322,23 +319,11 @@ impl Kernels {
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
-        let mut launch = self.queue.launch_builder(&self.total);
-        launch.arg(partials).arg(&blocks).arg(&maxima).arg(totals);
+        let arguments = (partials, &blocks, &maxima, totals);
         // SAFETY: as above.
-        unsafe { self.start("total", &mut launch, slots as u32, TOTAL_THREADS) }
-    }
-
-    /// # Safety
-    /// As [`Queue::launch`].
-    unsafe fn start(
-        &self,
-        kernel: &str,
-        launch: &mut LaunchArgs<'_>,
-        blocks: u32,
-        threads: u32,
-    ) -> Result<(), Error> {
-        // SAFETY: the caller guarantees that the arguments fit the kernel.
-        let started = unsafe { self.queue.launch(kernel, launch, blocks, threads) };
-        Ok(started.map_err(nearfield::Error::from)?)
+        Ok(unsafe {
+            self.total
+                .start(LaunchShape::of(slots as u32, TOTAL_THREADS), arguments)
+        }?)
     }
 }

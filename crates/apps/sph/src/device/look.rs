@@ -1,4 +1,4 @@
-//! The particles of a rank as the host sees them: downloaded when they are asked for, and once
+//! The particles of a rank on the host: downloaded when they are asked for, and at most once
 //! between two steps.
 
 use std::sync::PoisonError;

@@ -1,9 +1,9 @@
-//! A fluid that lives on a GPU: every stage of a step runs there, and particles come to the host
-//! only when they are looked at.
+//! A fluid on a GPU: every stage of a step runs there, and particles come to the host only when
+//! they are read.
 //!
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
-//! the length of the next step. On [ranks](near) each has a share of the particles on its GPU, and
-//! the neighbourhood waits for what ranks have to tell each other.
+//! the length of the next step. On [ranks](near) each rank has a share of the particles on its GPU,
+//! and the neighbourhood waits for messages between ranks.
 
 mod arrays;
 mod body;
@@ -20,7 +20,7 @@ use std::{
 
 use glam::{DVec3, Vec3};
 use nearfield::device::{
-    GpuErrorKind, Progress,
+    DeviceField, GpuError, GpuErrorKind, Progress,
     cudarc::driver::{CudaView, DeviceRepr},
 };
 
@@ -40,13 +40,13 @@ use crate::{
     passes::{Passes, Rates},
     probes::{ProbeSums, Probes},
 };
-use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, failed, unallocated};
+use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, unallocated};
 use flight::{Flight, Flights};
 use kernels::{
     Compressed, KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, STEP_MAXIMA, TOTALS,
 };
 pub(crate) use near::OneGpu;
-pub use near::{DeviceArrays, DeviceNeighborhood, Records};
+pub use near::{DeviceArrays, DeviceNeighborhood};
 use probes::ProbeArrays;
 
 /// Fluid and walls on a GPU, or those of a rank.
@@ -147,7 +147,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     /// Refuses to work in a forked child of the process that made the body.
     fn usable(&self) -> Result<(), Error> {
         if self.kernels.is_inherited() {
-            return Err(failed(GpuErrorKind::Forked.into()));
+            return Err(GpuError::from(GpuErrorKind::Forked).into());
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
                     let queue = self.kernels.queue();
                     let copied =
                         queue.copy_on_device(KEPT, &arrays.kept.slice(0..len), &mut moving);
-                    self.own(copied.map_err(failed))?;
+                    self.own(copied.map_err(Error::from))?;
                 }
             }
         }
@@ -222,7 +222,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         match followed {
             Ok(false) => Ok(()),
             Ok(true) => self.fit(),
-            // Positions that are no numbers are refused there.
+            // It refuses positions that are not finite.
             Err(error) if self.near().ranks() > 1 => match self.lost(watch)? {
                 Some(lost) => Err(lost),
                 None => Err(error),
@@ -264,10 +264,10 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
         let near = unlocked(&mut self.near);
         let (arrays, count) = (&mut *self.arrays, self.count);
-        let moving = || records(arrays.moving.slice(0..4 * count), 4);
+        let moving = || field(arrays.moving.slice(0..4 * count), 4);
         let (of, results) = ([Set::Fluid; 2], &mut arrays.rates.slice_mut(0..2 * count));
         near.traverse(&fluid, of, [moving(), moving()], results)?;
-        let still = records(arrays.still.slice(0..3 * self.walls), 3);
+        let still = field(arrays.still.slice(0..3 * self.walls), 3);
         let results = &mut arrays.wall_rates.slice_mut(0..count);
         let of = [Set::Fluid, Set::Walls];
         near.traverse(&walls, of, [moving(), still], results)?;
@@ -299,18 +299,18 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let (arrays, count, walls) = (&mut *self.arrays, self.count, self.walls);
         let compression = arrays.moving.slice((4 * count).min(3)..4 * count);
         let results = &mut arrays.extrapolated.slice_mut(0..2 * walls);
-        let (of, sources) = ([Set::Walls, Set::Fluid], records(compression, 4));
+        let (of, sources) = ([Set::Walls, Set::Fluid], field(compression, 4));
         near.traverse(&passes.extrapolation(), of, [None, sources], results)?;
         let pressed = (self.kernels).press_walls(&mut arrays.still, &arrays.extrapolated, walls);
         if let Err(error) = pressed {
             near.give_up(&error.to_string());
             return Err(error);
         }
-        let pressed = || records(arrays.pressed.slice(0..5 * count), 5);
+        let pressed = || field(arrays.pressed.slice(0..5 * count), 5);
         let results = &mut arrays.forces.slice_mut(0..4 * count);
         let of = [Set::Fluid; 2];
         near.traverse(&passes.forces(), of, [pressed(), pressed()], results)?;
-        let still = records(arrays.still.slice(0..3 * walls), 3);
+        let still = field(arrays.still.slice(0..3 * walls), 3);
         let results = &mut arrays.wall_forces.slice_mut(0..4 * count);
         let of = [Set::Fluid, Set::Walls];
         near.traverse(&passes.wall_forces(), of, [pressed(), still], results)
@@ -324,7 +324,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         let totals = arrays.totals.as_view();
         (self.kernels.queue())
             .start_host_copy(STEP, &totals, &mut arrays.found)
-            .map_err(failed)
+            .map_err(Error::from)
     }
 
     /// The totals that were asked for, of all ranks, and the result of `add`, which makes them so.
@@ -332,7 +332,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         &mut self,
         add: impl FnOnce(&mut N, &mut [f64], &mut [f64]) -> Result<R, Error>,
     ) -> Result<([f64; TOTALS], Result<R, Error>), Error> {
-        let found = self.arrays.found.read().map_err(failed);
+        let found = self.arrays.found.read().map_err(Error::from);
         let found = found.map(|found| *found.first_chunk().unwrap_or(&[0.0; TOTALS]));
         let totals: [f64; TOTALS] = self.own(found)?;
         let is_maximum = |slot: usize| STEP_MAXIMA >> slot & 1 != 0;
@@ -390,9 +390,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     fn write_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
         self.usable()?;
         let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
-        (self.kernels.queue())
-            .copy_to_device("a velocity", &velocity.to_array(), &mut place)
-            .map_err(failed)?;
+        (self.kernels.queue()).copy_to_device("a velocity", &velocity.to_array(), &mut place)?;
         self.seen.take();
         Ok(())
     }
@@ -503,9 +501,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         self.usable()?;
         let mut copy = filled(values.len(), T::default(), what)?;
         let queue = self.kernels.queue();
-        queue
-            .copy_to_host(what, values, &mut copy)
-            .map_err(failed)?;
+        queue.copy_to_host(what, values, &mut copy)?;
         Ok(copy)
     }
 
@@ -520,9 +516,9 @@ fn unlocked<N>(near: &mut Mutex<N>) -> &mut N {
     near.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records as a traversal takes them.
-fn records(values: CudaView<'_, f32>, stride: usize) -> Option<Records<'_>> {
-    Some(Records { values, stride })
+/// Numbers of particles, `stride` of each, as a traversal takes them.
+fn field(values: CudaView<'_, f32>, stride: usize) -> Option<DeviceField<'_>> {
+    Some(DeviceField::new(values, stride))
 }
 
 fn kick_of(totals: &[f64]) -> Kick {

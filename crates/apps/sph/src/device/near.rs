@@ -1,12 +1,12 @@
-//! The seam between the solver on a GPU and what finds neighbours for it there: one engine, or
-//! engines on many ranks.
+//! The interface between the solver on a GPU and the neighbour engine there: one engine, or engines
+//! on many ranks.
 //!
-//! The solver keeps its arrays and hands them over where a neighbourhood may want them in another
-//! order, or on another rank. Numbers that a step needs of all particles are added up on the device
-//! first, and then over the ranks.
+//! The solver keeps its arrays and passes them on when a neighbourhood may sort them or move them
+//! to other ranks. Sums over all particles are first computed on the device, and then over the
+//! ranks.
 //!
-//! **Invariant:** after each method all arrays of a set belong to the same particles in one order,
-//! and are at least as long as their number says.
+//! **Invariant:** after each method all arrays of a set have the same particles in one order, and
+//! are at least as long as their number.
 
 use nearfield::{
     PairKernel,
@@ -19,21 +19,11 @@ use nearfield::{
 use nearfield_grid::{OfProcess, memory::collected};
 use std::mem;
 
-use super::arrays::{PARTICLES, failed, zeros};
+use super::arrays::{PARTICLES, zeros};
 use crate::{
     Error, LostParticle,
     neighborhood::{Arrays, Set, Spread},
 };
-
-/// Numbers of particles on the device: records of `stride` numbers each. A kernel reads as many as
-/// it has channels, from the first on.
-#[derive(Debug)]
-pub struct Records<'a> {
-    /// From the first number that is read.
-    pub values: CudaView<'a, f32>,
-    /// Numbers from one particle's to the next one's.
-    pub stride: usize,
-}
 
 /// The particles of a set on the device, and all arrays that follow them.
 #[derive(Debug)]
@@ -90,7 +80,7 @@ impl DeviceArrays<'_> {
                 mem::swap(values, spare);
             } else {
                 let mut to = values.slice_mut(0..len);
-                (queue.copy_on_device(PARTICLES, &spare.slice(0..len), &mut to)).map_err(failed)?;
+                (queue.copy_on_device(PARTICLES, &spare.slice(0..len), &mut to))?;
             }
         }
         Ok(())
@@ -151,7 +141,7 @@ pub trait DeviceNeighborhood: Send {
         &mut self,
         kernel: &K,
         of: [Set; 2],
-        fields: [Option<Records<'_>>; 2],
+        fields: [Option<DeviceField<'_>>; 2],
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Error>;
 
@@ -233,12 +223,6 @@ pub trait DeviceNeighborhood: Send {
     }
 }
 
-/// As one engine takes them.
-fn fields(records: Option<Records<'_>>) -> Vec<DeviceField<'_>> {
-    let fields = records.map(|Records { values, stride }| DeviceField::new(values, stride));
-    fields.into_iter().collect()
-}
-
 /// One engine on one GPU.
 pub(crate) struct OneGpu {
     engine: DeviceEngine,
@@ -298,7 +282,7 @@ impl DeviceNeighborhood for OneGpu {
         let words = ids.iter().flat_map(|id| [*id as u32, (*id >> 32) as u32]);
         let words = collected(words, PARTICLES)?;
         let queue = self.engine.queue();
-        let ids = queue.array(PARTICLES, &words).map_err(failed)?;
+        let ids = queue.array(PARTICLES, &words)?;
         self.ids = OfProcess::new(vec![ids, zeros(queue, words.len())?]);
         let sets = [
             self.engine.add_point_set(&fluid.place())?,
@@ -329,12 +313,12 @@ impl DeviceNeighborhood for OneGpu {
         &mut self,
         kernel: &K,
         [of, from]: [Set; 2],
-        [targets, sources]: [Option<Records<'_>>; 2],
+        [targets, sources]: [Option<DeviceField<'_>>; 2],
         results: &mut CudaViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let traversal = self.engine.traverse(kernel, of, from);
-        let traversal = traversal.targets(fields(targets)).sources(fields(sources));
+        let traversal = traversal.targets(targets).sources(sources);
         Ok(traversal.run_into(results)?)
     }
 

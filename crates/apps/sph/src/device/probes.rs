@@ -1,10 +1,10 @@
-//! Probes of a fluid on a GPU: their places there, and their sums over the particles.
+//! Probes of a fluid on a GPU: their places on the device, and their sums over the particles.
 
 use nearfield::device::{Queue, cudarc::driver::CudaSlice};
 use nearfield_grid::memory::{collected, filled};
 
 use super::{
-    arrays::{Arrays, failed, zeros},
+    arrays::{Arrays, zeros},
     kernels::{Kernels, MAX_BLOCKS, Meter, PROBE_SLOTS, Probed},
 };
 use crate::{
@@ -35,9 +35,7 @@ impl ProbeArrays {
         let slots = PROBE_SLOTS * probes.len();
         Ok(Self {
             of: probes.clone(),
-            places: queue
-                .array("places of probes", places.as_flattened())
-                .map_err(failed)?,
+            places: queue.array("places of probes", places.as_flattened())?,
             partials: zeros(queue, MAX_BLOCKS * slots)?,
             totals: zeros(queue, slots)?,
         })
@@ -71,9 +69,7 @@ impl ProbeArrays {
         let totals = &mut arrays.totals.as_view_mut();
         kernels.probe(fluid, &mut arrays.partials, totals)?;
         let mut found = filled(PROBE_SLOTS * probes.len(), 0.0, "sums of probes")?;
-        queue
-            .copy_to_host("sums of probes", &arrays.totals.as_view(), &mut found)
-            .map_err(failed)?;
+        queue.copy_to_host("sums of probes", &arrays.totals.as_view(), &mut found)?;
         Ok(collected(
             found.as_chunks().0.iter().copied(),
             "sums of probes",

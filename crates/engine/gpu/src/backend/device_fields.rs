@@ -70,64 +70,106 @@ impl<'a> DeviceField<'a> {
         }
     }
 
-    /// Refuses a field of another GPU, and one too short for `channels` of each of `points`.
+    /// The same field, borrowed from this one.
+    pub fn reborrow(&self) -> DeviceField<'_> {
+        DeviceField {
+            values: self.values.as_ref().map(|values| values.slice(..)),
+            ..*self
+        }
+    }
+
+    /// The field with the numbers that a kernel reads of each of `points` points.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherDevice`] and [`ErrorKind::FieldLength`], which call the field `what`.
+    /// [`ErrorKind::FieldLength`], which calls the field `what`, if it is too short, has less than
+    /// `channels` numbers a point, or its stride has more than 32 bits.
     fn check(
         &self,
-        backend: &GpuBackend,
         what: &'static str,
         points: usize,
         channels: usize,
-    ) -> Result<(), Error> {
-        let length = |found, expected| {
-            Err(Error::from(ErrorKind::FieldLength {
-                what,
-                found,
-                expected,
-            }))
-        };
-        if self.stride < channels {
-            return length(
-                points.saturating_mul(self.stride),
-                points.saturating_mul(channels),
-            );
+    ) -> Result<CheckedField<'_>, Error> {
+        let stride = self.stride;
+        if stride < channels {
+            let found = points.saturating_mul(stride);
+            return Err(length(what, found, points.saturating_mul(channels)));
         }
-        let Some(values) = &self.values else {
-            return Ok(());
-        };
-        backend.holds(what, values.stream().context().ordinal())?;
-        let needed = match points {
-            0 => 0,
-            points => ((points - 1).saturating_mul(self.stride)).saturating_add(channels),
-        };
-        if values.len() < needed {
-            return length(values.len(), needed);
+        if let Some(values) = &self.values {
+            let last = points.saturating_sub(1).saturating_mul(stride);
+            let needed = if points == 0 {
+                0
+            } else {
+                last.saturating_add(channels)
+            };
+            if values.len() < needed {
+                return Err(length(what, values.len(), needed));
+            }
         }
-        Ok(())
+        if u32::try_from(stride).is_err() {
+            return Err(length("numbers of a point", stride, u32::MAX as usize));
+        }
+        Ok(CheckedField {
+            values: self.values.as_ref(),
+            stride,
+            channels,
+        })
+    }
+}
+
+fn length(what: &'static str, found: usize, expected: usize) -> Error {
+    Error::from(ErrorKind::FieldLength {
+        what,
+        found,
+        expected,
+    })
+}
+
+/// A field that was [checked](SideOfFields::check): the channels of every point lie within its
+/// array.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckedField<'a> {
+    /// None for indices.
+    values: Option<&'a CudaView<'a, f32>>,
+    stride: usize,
+    channels: usize,
+}
+
+impl<'a> CheckedField<'a> {
+    /// From the first channel of the first point on; `None` for the indices of points.
+    pub fn values(&self) -> Option<&'a CudaView<'a, f32>> {
+        self.values
     }
 
-    /// Where the channels are, unless they are indices, and a guard that tells the array's stream
-    /// that it is in use until the guard is dropped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::FieldLength`] when the stride has more than 32 bits.
-    fn place<'s>(
-        &'s self,
-        stream: &'s CudaStream,
-    ) -> Result<Option<(StridedChannels, SyncOnDrop<'s>)>, Error> {
-        let stride = u32::try_from(self.stride).map_err(|_| {
-            Error::from(ErrorKind::FieldLength {
-                what: "numbers of a point",
-                found: self.stride,
-                expected: u32::MAX as usize,
-            })
-        })?;
-        Ok(self.values.as_ref().map(|values| {
-            let (address, held) = values.device_ptr(stream);
-            (StridedChannels { address, stride }, held)
-        }))
+    /// Numbers from one point's channels to the next point's.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Channels that a kernel reads of every point.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Where the channels are, and a guard that tells the array's stream that it is in use until
+    /// the guard is dropped.
+    fn place<'s>(&self, stream: &'s CudaStream) -> (StridedChannels, Option<SyncOnDrop<'s>>)
+    where
+        'a: 's,
+    {
+        let (address, held) = match self.values {
+            Some(values) => {
+                let (address, held) = values.device_ptr(stream);
+                (address, Some(held))
+            }
+            None => (0, None),
+        };
+        let place = StridedChannels {
+            address,
+            // Both fit: the stride was checked, and holds the channels.
+            stride: self.stride as u32,
+            channels: self.channels as u32,
+        };
+        (place, held)
     }
 }
 
@@ -178,36 +220,31 @@ pub(super) struct Channels {
 
 /// The fields of one side, what a kernel reads of it, and its name in messages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SideOfFields<'a> {
-    pub(super) what: &'static str,
+pub struct SideOfFields<'a> {
+    /// Name in messages.
+    pub what: &'static str,
     /// In the kernel's order.
-    pub(super) fields: &'a [DeviceField<'a>],
-    /// Targets or sources.
-    pub(super) points: usize,
+    pub fields: &'a [DeviceField<'a>],
+    /// Number of targets or sources.
+    pub points: usize,
     /// Channels that the kernel reads of each.
-    pub(super) channels: usize,
+    pub channels: usize,
 }
 
 impl<'a> SideOfFields<'a> {
-    /// Checks the fields, and returns where they are. Fields for a kernel that reads none are left
-    /// out.
+    /// The fields, if they fit the points and the kernel; none for a kernel that reads none.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when the fields do not fit the points and the kernel, and
-    /// [`ErrorKind::OtherDevice`].
-    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<Placed<'a>, Error> {
+    /// [`ErrorKind::FieldLength`].
+    pub fn check(self) -> Result<Vec<CheckedField<'a>>, Error> {
         let Self {
             what,
             fields,
             points,
             channels,
         } = self;
-        let mut placed = Placed {
-            parts: Vec::new(),
-            _held: Vec::new(),
-        };
         if channels == 0 {
-            return Ok(placed);
+            return Ok(Vec::new());
         }
         let alone = fields.len() == 1;
         let of = |field: &DeviceField<'_>| {
@@ -216,11 +253,27 @@ impl<'a> SideOfFields<'a> {
         };
         let found = fields.iter().map(of).fold(0, usize::saturating_add);
         fits(what, found.saturating_mul(points), channels * points)?;
-        for field in fields {
-            let channels = of(field);
-            field.check(backend, what, points, channels)?;
-            let (from, held) = field.place(&backend.stream)?.unzip();
-            placed.parts.push(Part { from, channels });
+        let checked = fields
+            .iter()
+            .map(|field| field.check(what, points, of(field)));
+        checked.collect()
+    }
+
+    /// Checks the fields, and returns where they are.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), and [`ErrorKind::OtherDevice`].
+    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<Placed<'a>, Error> {
+        let mut placed = Placed {
+            fields: Vec::new(),
+            _held: Vec::new(),
+        };
+        for field in self.check()? {
+            if let Some(values) = field.values {
+                backend.holds(self.what, values.stream().context().ordinal())?;
+            }
+            let (place, held) = field.place(&backend.stream);
+            placed.fields.push(place);
             placed._held.extend(held);
         }
         Ok(placed)
@@ -230,17 +283,8 @@ impl<'a> SideOfFields<'a> {
 /// Where the fields of one side are, with the guards of their arrays.
 pub(super) struct Placed<'a> {
     /// In the kernel's order.
-    pub(super) parts: Vec<Part>,
+    pub(super) fields: Vec<StridedChannels>,
     _held: Vec<SyncOnDrop<'a>>,
-}
-
-/// Some channels of every point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
-    /// Where they are; None for the index of the point.
-    pub(super) from: Option<StridedChannels>,
-    /// How many.
-    pub(super) channels: usize,
 }
 
 impl GpuBackend {
@@ -257,12 +301,12 @@ impl GpuBackend {
         to: [&mut Buffer<f32>; 2],
     ) -> Result<Channels, Error> {
         let [to_targets, to_sources] = to;
-        let of_sources = self.join(&sources.parts, of.sources.len(), to_sources)?;
-        let shared = of.same_set && sources.parts.starts_with(&targets.parts);
-        let of_targets = if shared && !targets.parts.is_empty() {
+        let of_sources = self.join(&sources.fields, of.sources.len(), to_sources)?;
+        let shared = of.same_set && sources.fields.starts_with(&targets.fields);
+        let of_targets = if shared && !targets.fields.is_empty() {
             of_sources
         } else {
-            self.join(&targets.parts, of.targets.len(), to_targets)?
+            self.join(&targets.fields, of.targets.len(), to_targets)?
         };
         Ok(Channels {
             targets: of_targets,
@@ -277,37 +321,30 @@ impl GpuBackend {
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub(super) fn join(
         &self,
-        parts: &[Part],
+        fields: &[StridedChannels],
         points: usize,
         to: &mut Buffer<f32>,
     ) -> Result<StridedChannels, Error> {
-        if let [
-            Part {
-                from: Some(one), ..
-            },
-        ] = parts
+        if let [one] = fields
+            && one.address != 0
         {
             return Ok(*one);
         }
-        if parts.is_empty() || points == 0 {
+        if fields.is_empty() || points == 0 {
             return Ok(StridedChannels::default());
         }
-        let all: usize = parts.iter().map(|part| part.channels).sum();
-        let stride = all as u32;
-        to.reserve(&self.stream, points * all)?;
-        let mut first = 0;
-        for part in parts.iter().filter(|part| part.channels > 0) {
-            let to = StridedChannels {
-                address: to.address() + (first * size_of::<f32>()) as u64,
-                stride,
-            };
-            let channels = part.channels as u32;
-            (self.shared.grid).interleave(&self.stream, part.from, channels, points, to)?;
-            first += part.channels;
-        }
-        Ok(StridedChannels {
+        let all: u32 = fields.iter().map(|field| field.channels).sum();
+        to.reserve(&self.stream, points * all as usize)?;
+        let joined = StridedChannels {
             address: to.address(),
-            stride,
-        })
+            stride: all,
+            channels: all,
+        };
+        let mut first = joined;
+        for field in fields.iter().filter(|field| field.channels > 0) {
+            (self.shared.grid).interleave(&self.stream, *field, points, first)?;
+            first.address += u64::from(field.channels) * size_of::<f32>() as u64;
+        }
+        Ok(joined)
     }
 }

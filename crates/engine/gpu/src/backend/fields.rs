@@ -15,7 +15,7 @@
 //! A field that targets and sources both read arrives once.
 
 use super::{
-    device_fields::{Channels, Part},
+    device_fields::Channels,
     gpu::GpuBackend,
     pairs::{PairCall, PairScratch},
     walk::PairOfPoints,
@@ -190,15 +190,13 @@ impl GpuBackend {
         side: Side<'_>,
         to: &mut Buffer<f32>,
     ) -> Result<StridedChannels, Error> {
-        let part = |field: &StagedField| Part {
-            from: Some(StridedChannels {
-                address: arrived.address() + (field.first * size_of::<f32>()) as u64,
-                stride: field.channels as u32,
-            }),
-            channels: field.channels,
+        let place = |field: &StagedField| StridedChannels {
+            address: arrived.address() + (field.first * size_of::<f32>()) as u64,
+            stride: field.channels as u32,
+            channels: field.channels as u32,
         };
-        let parts: Vec<Part> = side.fields.iter().map(part).collect();
-        self.join(&parts, side.points, to)
+        let fields: Vec<_> = side.fields.iter().map(place).collect();
+        self.join(&fields, side.points, to)
     }
 }
 

@@ -113,7 +113,7 @@ impl GpuBackend {
             channels,
         };
         let placed = side.place(self)?;
-        let values = self.join(&placed.parts, points, &mut scratch.joined)?;
+        let values = self.join(&placed.fields, points, &mut scratch.joined)?;
         scratch.fields.reserve(stream, to.len())?;
         self.shared.share()?.fields(
             stream,
@@ -121,7 +121,6 @@ impl GpuBackend {
                 at: share.at().address(),
                 count: count as u32,
                 values,
-                channels: channels as u32,
                 to: scratch.fields.address(),
             },
         )?;

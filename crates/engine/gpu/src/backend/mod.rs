@@ -52,7 +52,7 @@ mod walk;
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
 pub use catalogue::programs;
 pub use delivery::Delivered;
-pub use device_fields::{DeviceField, DeviceFields};
+pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};

@@ -193,6 +193,7 @@ impl GpuBackend {
             Ok::<_, Error>(StridedChannels {
                 address: buffer.address(),
                 stride: channels as u32,
+                channels: channels as u32,
             })
         };
         let program = call.program;

@@ -453,20 +453,17 @@ impl GridKernels {
         }
     }
 
-    /// Copies `channels` channels of each of `points` points, or its index in place of one, to the
-    /// first of the numbers that every point has at `to`.
+    /// Copies the channels of each of `points` points, or its index, to the first of the numbers
+    /// that every point has at `to`.
     pub(crate) fn interleave(
         &self,
         queue: &Queue,
-        from: Option<StridedChannels>,
-        channels: u32,
+        from: StridedChannels,
         points: usize,
         to: StridedChannels,
     ) -> Result<(), Error> {
-        // Without an array the kernel writes indices.
-        let from = from.unwrap_or_default();
-        let numbers = points as u64 * u64::from(channels);
-        // SAFETY: as interleave declares; both have `channels` numbers per point within a stride.
+        let numbers = points as u64 * u64::from(from.channels);
+        // SAFETY: as interleave declares; both have the channels of every point within a stride.
         unsafe {
             self.interleave.start(
                 queue,
@@ -474,7 +471,7 @@ impl GridKernels {
                 &[
                     &from.address,
                     &from.stride,
-                    &channels,
+                    &from.channels,
                     &numbers,
                     &to.address,
                     &to.stride,

@@ -51,7 +51,7 @@ pub(crate) fn scan_tiles(items: usize) -> usize {
 
 /// Blocks of a launch and threads of a block, both along one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LaunchShape {
+pub struct LaunchShape {
     /// Number of blocks, 1 at least.
     pub(super) blocks: u32,
     /// Threads of each block, at most what the kernel is compiled for.
@@ -62,7 +62,7 @@ pub(super) struct LaunchShape {
 
 impl LaunchShape {
     /// Blocks of `threads` threads, without further shared memory.
-    pub(super) fn of(blocks: u32, threads: u32) -> Self {
+    pub fn of(blocks: u32, threads: u32) -> Self {
         Self {
             blocks,
             threads,
@@ -72,7 +72,7 @@ impl LaunchShape {
 
     /// One thread for each of `items`, in as few blocks of `threads` as hold them. Without items it
     /// is one block, because a launch of none is an error.
-    pub(super) fn covering(items: usize, threads: u32) -> Self {
+    pub fn covering(items: usize, threads: u32) -> Self {
         let blocks = items.div_ceil(threads.max(1) as usize).max(1);
         Self::of(u32::try_from(blocks).unwrap_or(u32::MAX), threads)
     }

@@ -257,13 +257,15 @@ pub(crate) struct Status {
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
-/// kernels take the two numbers one by one.
+/// kernels take the numbers one by one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StridedChannels {
-    /// First channel of the first point.
+    /// First channel of the first point; 0 for the index of the point.
     pub(crate) address: CUdeviceptr,
     /// Numbers of four bytes from one point's channels to the next point's.
     pub(crate) stride: u32,
+    /// Number of channels.
+    pub(crate) channels: u32,
 }
 
 /// Says of structs that bytes of them may be copied to a device and read by a kernel.

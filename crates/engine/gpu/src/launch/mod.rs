@@ -10,6 +10,7 @@
 //! | `traversal` | flat.cu, tasks.cu, half.cu, children.cu | visiting pairs, by strategy |
 //! | `share` | share.cu | targets of one backend, halos between two |
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
+//! | `user_kernel` | programs of callers | theirs |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh | structs passed by value or in device memory |
 //!
 //! The CUDA sources state what each kernel computes and why it is exact. Sizes of blocks and
@@ -22,9 +23,11 @@ mod kernel;
 mod layout;
 mod share;
 mod traversal;
+mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
+pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use layout::KernelLattice;
 pub(crate) use layout::{
@@ -35,3 +38,4 @@ pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use traversal::{
     Children, Flat, FlatKernels, Halves, TaskList, Tasks, TraversalKernels, Traverse,
 };
+pub use user_kernel::{KernelArguments, UserKernel};

@@ -68,9 +68,7 @@ pub(crate) struct HaloGather {
     pub(crate) count: u32,
     /// Channels of all points of the set, in the caller's order.
     pub(crate) values: StridedChannels,
-    /// Channels of a point.
-    pub(crate) channels: u32,
-    /// Room for `count` × `channels` numbers.
+    /// Room for the channels of `count` points.
     pub(crate) to: CUdeviceptr,
 }
 
@@ -212,10 +210,14 @@ impl ShareKernels {
         let HaloGather {
             at,
             count,
-            values: StridedChannels { address, stride },
-            channels,
+            values,
             to,
         } = gather;
+        let StridedChannels {
+            address,
+            stride,
+            channels,
+        } = values;
         let shape = one_each(count as usize * channels as usize);
         // SAFETY: as share_fields declares; every point's index is below the number of points of
         // the set, for which the caller has checked the length of the values.

@@ -163,7 +163,10 @@ impl TraversalKernels {
         let Some(gather) = &self.gather else {
             return Ok(());
         };
-        let (Points { at, count, .. }, StridedChannels { address, stride }) = (points, from);
+        let Points { at, count, .. } = points;
+        let StridedChannels {
+            address, stride, ..
+        } = from;
         // SAFETY: as gather_fields declares; the arrays written to also have room for what loops
         // over candidates read behind the last point.
         unsafe {

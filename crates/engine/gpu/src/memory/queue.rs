@@ -238,7 +238,7 @@ impl Queue {
     /// # Safety
     /// The arguments in `launch` are those that the kernel declares, and the kernel reads and
     /// writes nothing but what they allow.
-    pub unsafe fn launch(
+    pub(crate) unsafe fn launch(
         &self,
         name: &str,
         launch: &mut LaunchArgs<'_>,

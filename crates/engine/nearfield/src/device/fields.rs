@@ -16,6 +16,7 @@ use nearfield_gpu::DeviceField;
 /// | [`Indices`] | one, the index of the point as a `u32` |
 /// | a tuple of one to six of these, or of tuples | those of its parts, in their order |
 /// | `Vec<DeviceField>` | those of its elements |
+/// | an `Option` of one of these | those of its value; none |
 ///
 /// ```no_run
 /// # use nearfield::{PairKernel, PointSetId, Error};
@@ -63,6 +64,14 @@ impl<'a> DeviceFieldsOf<'a> for Indices {
 impl<'a> DeviceFieldsOf<'a> for Vec<DeviceField<'a>> {
     fn append_to(mut self, fields: &mut Vec<DeviceField<'a>>) {
         fields.append(&mut self);
+    }
+}
+
+impl<'a, F: DeviceFieldsOf<'a>> DeviceFieldsOf<'a> for Option<F> {
+    fn append_to(self, fields: &mut Vec<DeviceField<'a>>) {
+        if let Some(field) = self {
+            field.append_to(fields);
+        }
     }
 }
 

@@ -115,7 +115,8 @@ pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
-    Arriving, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, GpuInfo, HostBuffer,
-    HostCopy, KernelLattice, Module, Moment, Program, Queue, Transfers, cudarc,
+    Arriving, CheckedField, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, GpuInfo,
+    HostBuffer, HostCopy, KernelArguments, KernelLattice, LaunchShape, Module, Moment, Program,
+    Queue, SideOfFields, Transfers, UserKernel, cudarc,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -1,7 +1,7 @@
-//! `nearfield-ranks check`: are ranks, messages and bits right here?
+//! `nearfield-ranks check`: tests ranks, messages and bits.
 //!
-//! A look at the machines, the time of messages, and a step of the engine whose lists and sums are
-//! compared with those of one engine on rank 0.
+//! It lists the machines, times messages, and compares lists and sums of all ranks with those of
+//! one engine on rank 0.
 
 use crate::Failure;
 use nearfield::{Engine, ListOrder, kernels::SphDensity};
@@ -21,7 +21,7 @@ const SIDE: usize = 16;
 const RADIUS: f32 = 1.9;
 /// Messages of the check.
 const PING: Tag = Tag(Tag::FIRST_FREE + 200);
-/// Messages of a byte, and of many, that go to and fro.
+/// Round trips of short and of long messages.
 const ROUNDS: usize = 200;
 /// Bytes of a long message.
 const LONG: usize = 1 << 20;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Let this rank panic, to see that all others end with it
+    /// Let this rank panic, to test that all others end
     #[arg(long, value_name = "RANK")]
     panic: Option<usize>,
 }
@@ -45,7 +45,7 @@ struct Report {
     ranks: usize,
     /// Ranks by machine.
     hosts: BTreeMap<String, Vec<usize>>,
-    /// Threads that a rank takes by default.
+    /// Threads of a rank by default.
     threads: usize,
     /// A message of one byte from one rank to another, microseconds; 0 on one rank.
     latency_us: f64,
@@ -55,8 +55,8 @@ struct Report {
     pairs: u64,
 }
 
-/// Threads for each rank, so that all that share cores use each once: cores of this rank's mask,
-/// divided by the ranks of this machine with the same mask.
+/// Threads for each rank, so that no core is used twice: the cores of this rank's mask, divided by
+/// the ranks of this machine with the same mask.
 pub(crate) fn fair_threads(transport: &mut MpiTransport) -> Result<usize, Failure> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -102,8 +102,7 @@ pub(crate) fn run(args: &Args, _: &Mpi, mut transport: MpiTransport) -> Result<S
         pairs,
     };
     if args.json {
-        return serde_json::to_string_pretty(&report)
-            .map_err(|error| Failure::Shared(error.to_string()));
+        return crate::json(&report);
     }
     let hosts = report.hosts.iter();
     let hosts: Vec<String> = hosts
@@ -123,7 +122,7 @@ pub(crate) fn run(args: &Args, _: &Mpi, mut transport: MpiTransport) -> Result<S
     ))
 }
 
-/// The time of a message of `bytes` bytes from rank 0 to the last, seconds, half of to and fro.
+/// The time in seconds of a message of `bytes` bytes from rank 0 to the last: half of a round trip.
 pub(crate) fn ping(transport: &mut MpiTransport, bytes: usize) -> Result<f64, Failure> {
     let (rank, last) = (transport.rank(), transport.ranks() - 1);
     let rounds = if bytes > 1000 { ROUNDS / 10 } else { ROUNDS };
@@ -144,7 +143,7 @@ pub(crate) fn ping(transport: &mut MpiTransport, bytes: usize) -> Result<f64, Fa
     Ok(least)
 }
 
-/// Points of a lattice, a little off their sites.
+/// Points of a jittered lattice.
 fn points() -> Vec<[f32; 3]> {
     let off = |number: usize, step: f64| (0.2 * (number as f64 * step).fract()) as f32;
     let sites = 0..SIDE.pow(3);
@@ -159,7 +158,7 @@ fn points() -> Vec<[f32; 3]> {
     sites.map(point).collect()
 }
 
-/// Compares lists and sums with those of one engine, which every rank has; returns the pairs.
+/// Compares lists and sums with those of one engine on every rank; returns the number of pairs.
 fn compare(transport: MpiTransport, threads: usize) -> Result<u64, Failure> {
     let wrong = |error: nearfield::Error| Failure::Shared(error.to_string());
     let points = points();

@@ -1,8 +1,9 @@
-//! `nearfield-ranks compare`: what [`predict`](crate::predict) says beside what these ranks do.
+//! `nearfield-ranks compare`: compares predictions of [`predict`](crate::predict) with
+//! measurements.
 //!
-//! The steps are those of [`measure`](crate::measure), on as many ranks as there are, with sizes
-//! and numbers of ranks that the machine's file was not made of. Halo points, messages and bytes
-//! depend on the ranks alone. Times say something only if each thread has a core of its own.
+//! The steps are those of [`measure`](crate::measure), on the ranks there are, with sizes and
+//! numbers of ranks that the machine file was not made from. Halo points, messages and bytes depend
+//! only on the ranks. Times are meaningful only if each thread has a core of its own.
 
 use crate::{
     Failure,
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A step as it was measured and as it was predicted.
+/// A measured step, and its prediction.
 #[derive(Debug, Serialize)]
 struct Pair {
     measured: Step,
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
     let (rank, ranks) = (transport.rank(), transport.ranks());
     let machine = (rank == 0).then(|| Machine::read(&args.machine));
     let refused = match &machine {
-        Some(Err(text)) => format!("{}: {text}", args.machine.display()),
+        Some(Err(text)) => text.clone(),
         _ => String::new(),
     };
     let refused = transport.gather(refused.as_bytes())?;
@@ -86,13 +87,12 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
         steps: steps.collect(),
     };
     if args.json {
-        return serde_json::to_string_pretty(&comparison)
-            .map_err(|error| Failure::Shared(error.to_string()));
+        return crate::json(&comparison);
     }
     Ok(table(&comparison))
 }
 
-/// For people: of each number the measured one, and the predicted one by it.
+/// A table with each measured number and the predicted one divided by it.
 fn table(comparison: &Comparison) -> String {
     let (ranks, threads, device) = (comparison.ranks, comparison.threads, &comparison.device);
     let mut text = format!(
@@ -123,7 +123,7 @@ fn table(comparison: &Comparison) -> String {
     text
 }
 
-/// One number by another, which may be none.
+/// The predicted number divided by the measured one, which may be 0.
 fn ratio(predicted: f64, measured: f64) -> String {
     if measured == 0.0 {
         return "-".to_owned();

@@ -1,9 +1,8 @@
-//! The `nearfield-ranks` command: what runs on ranks that MPI has started.
+//! The `nearfield-ranks` command, for ranks that MPI has started.
 //!
-//! `mpirun -n 4 nearfield-ranks check` says whether ranks, messages and bits are right here, and
-//! the other commands follow. Rank 0 alone prints. An error that all ranks share ends them in
-//! order, with exit code 1, or 2 for flags that cannot be meant; a rank that is lost to the others
-//! ends all at once by `MPI_Abort`.
+//! `mpirun -n 4 nearfield-ranks check` tests whether ranks, messages and bits are right; use it
+//! first. Only rank 0 prints. An error that all ranks share ends them in order, with exit code 1,
+//! or 2 for wrong usage; a rank that is lost ends all at once by `MPI_Abort`.
 
 mod check;
 mod compare;
@@ -39,7 +38,7 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Says where the ranks run, and checks that messages and results are right
+    /// Prints where the ranks run, and checks messages and results
     Check(check::Args),
     /// Simulates a collapsing water column on all ranks and draws it
     DamBreak(Box<DamBreak>),
@@ -47,7 +46,7 @@ enum Task {
     Measure(measure::Args),
     /// Predicts weak and strong scaling on more ranks than there are
     Predict(predict::Args),
-    /// Times steps on these ranks beside what predict says of them
+    /// Times steps on these ranks and compares them with predict
     Compare(compare::Args),
 }
 
@@ -57,8 +56,8 @@ struct DamBreak {
     #[command(flatten)]
     args: dam_break::Args,
 
-    /// Sends from the memory of GPUs and receives into it, which this MPI must be able to; with
-    /// --device gpu [default: messages pass through page-locked memory of the host]
+    /// Sends from GPU memory and receives into it, for which MPI must be CUDA-aware; with --device
+    /// gpu [default: messages pass through page-locked memory of the host]
     #[arg(long, conflicts_with = "deterministic")]
     gpu_messages: bool,
 }
@@ -68,7 +67,7 @@ struct DamBreak {
 enum Failure {
     /// All ranks have failed for this reason.
     Shared(String),
-    /// The flags cannot be meant.
+    /// Wrong usage.
     Usage(String),
     /// A rank is lost to the others.
     Lost(Fault),
@@ -155,25 +154,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Complains on the standard error. Where that is full or closed nothing else may change by it:
-/// above all, ranks that must end still do.
+/// Prints an error on standard error. If that is full or closed nothing else changes: in
+/// particular, ranks that must end still do.
 fn tell(what: impl fmt::Display) {
     writeln!(io::stderr(), "nearfield-ranks: {what}").ok();
 }
 
-/// Says why all ranks end, and ends them. A launcher that is told to end drops what it has not
-/// passed on yet, so it gets some time to do so.
+/// Prints why all ranks end, and ends them. A launcher that has to end drops output that it has not
+/// forwarded yet, so it gets some time for that.
 fn end_all(mpi: &Mpi, rank: usize, reason: &str) -> ! {
     tell(format_args!("rank {rank} ends all ranks: {reason}"));
     thread::sleep(Duration::from_millis(200));
     mpi.abort(1)
 }
 
-/// Reads a number of things, such as 20000 or 1e12, at least one.
+/// A result as one JSON object.
+fn json(result: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(result);
+    text.map_err(|error| Failure::Shared(error.to_string()))
+}
+
+/// Parses a positive count, such as 20000 or 1e12.
 fn count(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 1.0 && number.fract() == 0.0 => Ok(number),
-        _ => Err("it is no whole number from 1 on, such as 20000 or 1e12".to_owned()),
+        _ => Err("expected a whole number from 1 on, such as 20000 or 1e12".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! `nearfield-ranks measure`: the numbers that the model of [`predict`](crate::predict) stands on.
+//! `nearfield-ranks measure`: measures the parameters of the model of [`predict`](crate::predict).
 //!
 //! Steps of the engine on a jittered lattice at two sizes, with all messages counted, give the time
-//! of a point and of a halo point, and messages, bytes and reductions of a step. Messages of two
+//! per point and per halo point, and the messages, bytes and reductions of a step. Messages of two
 //! lengths give latency and bandwidth.
 
 use crate::{Failure, check::ping, predict::Machine};
@@ -22,9 +22,9 @@ use std::{
 
 /// Search radius, in spacings of the lattice.
 pub(crate) const RADIUS: f32 = 2.0;
-/// Steps of a size; the first two are not counted.
+/// Steps of each size; the first ones are not timed.
 const STEPS: usize = 6;
-/// Those.
+/// Number of those.
 const WARM: usize = 2;
 
 /// The flags.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 /// The hardware of steps that are timed.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Hardware {
-    /// Threads of each rank, 0 for a fair share of the cores
+    /// Threads of each rank, 0 for an equal share of the cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
@@ -54,7 +54,7 @@ pub(crate) struct Hardware {
     device: DeviceFlag,
 }
 
-/// Reads a device that stays the same while steps are timed.
+/// Parses a device that does not change between steps.
 fn device(text: &str) -> Result<DeviceFlag, String> {
     let flag: DeviceFlag = text
         .parse()
@@ -67,7 +67,7 @@ fn device(text: &str) -> Result<DeviceFlag, String> {
     Ok(flag)
 }
 
-/// The share of a rank.
+/// The hardware of one rank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     pub(crate) threads: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Taken {
 }
 
 impl Hardware {
-    /// The share of this rank. Collective.
+    /// The hardware of this rank. Collective.
     pub(crate) fn take(&self, transport: &mut MpiTransport) -> Result<Taken, Failure> {
         let gpu = gpus::in_turn(transport, self.device.any_gpu)?;
         Ok(Taken {
@@ -87,7 +87,7 @@ impl Hardware {
         })
     }
 
-    /// As the flag names it.
+    /// The name that the flag gave.
     pub(crate) fn name(&self) -> String {
         let device = self.device.device.to_string();
         match device.split_once(':') {
@@ -97,7 +97,7 @@ impl Hardware {
     }
 }
 
-/// Tallies of a transport.
+/// What a transport has counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     messages: u64,
@@ -181,7 +181,7 @@ pub(crate) struct Step {
     pub(crate) reductions: f64,
 }
 
-/// Reads a number of points of a rank.
+/// Parses a number of points per rank.
 pub(crate) fn points(text: &str) -> Result<f64, String> {
     let points = crate::count(text)?;
     if (1000.0..=1e9).contains(&points) {
@@ -191,7 +191,7 @@ pub(crate) fn points(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Steps of this number of points on each rank.
+/// Measures steps with this number of points on each rank.
 pub(crate) fn steps(mpi: &Mpi, points: f64, on: Taken) -> Result<Step, Failure> {
     let transport = mpi.transport();
     let transport = transport.map_err(|error| Failure::Shared(error.to_string()))?;
@@ -226,7 +226,7 @@ pub(crate) fn run(args: &Args, mpi: &Mpi, mut transport: MpiTransport) -> Result
     Ok(machine.to_string())
 }
 
-/// Means of steps with `points` points on each rank.
+/// Mean over steps with `points` points on each rank.
 fn measure(transport: MpiTransport, points: f64, on: Taken) -> Result<Step, Failure> {
     let (rank, ranks) = (transport.rank(), transport.ranks());
     let counts = Arc::new(Mutex::new(Counts::default()));

@@ -4,13 +4,12 @@
 //!
 //! `n·t_point + h·t_halo + w·(m·L + b·h/B + 2·k·⌈log₂ P⌉·L)`
 //!
-//! seconds, where a rank has h halo points: f times the points within the search radius of its part
-//! of a cube of n·P points, which is [halved](Parts) along one axis after the other. It sends m
-//! messages to each of its neighbours, of b bytes per halo point, with latency L and bandwidth B,
-//! and takes part in k reductions, which go up a tree of ranks and down.
-//! Of each second of messages, w seconds are waited for, and the rest is hidden behind work; w is
-//! above 1 where ranks wait for each other and not for messages. All of these were
-//! [measured](crate::measure) but P and n.
+//! seconds. A rank has h halo points: f times the points within the search radius of its part of a
+//! cube of n·P points, which is [halved](Parts) along one axis after the other. It sends m messages
+//! to each of its neighbours, of b bytes per halo point, with latency L and bandwidth B, and takes
+//! part in k reductions, which go up a tree of ranks and down. For each second of messages a rank
+//! waits w seconds, and the rest is hidden behind work; w is above 1 if ranks wait for each other
+//! instead of for messages. All of these except P and n are [measured](crate::measure).
 
 use crate::{
     Failure,
@@ -27,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = crate::count)]
     points: f64,
 
-    /// Most ranks
+    /// Maximum number of ranks
     #[arg(long, value_name = "P", value_parser = crate::count)]
     ranks: f64,
 
@@ -40,7 +39,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A machine, as it was measured; times in seconds.
+/// A measured machine; times in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Machine {
@@ -50,15 +49,15 @@ pub(crate) struct Machine {
     /// The device of each.
     #[serde(default = "cpu")]
     pub(crate) device: String,
-    /// Of a message.
+    /// Latency of a message.
     latency: f64,
-    /// Bytes a second.
+    /// Bandwidth, bytes per second.
     bandwidth: f64,
-    /// Work of a point, with lists and a density.
+    /// Time of a point, with lists and a density.
     seconds_per_point: f64,
-    /// Work of a halo point.
+    /// Time of a halo point.
     seconds_per_halo_point: f64,
-    /// Halo points over those within the radius of a cube.
+    /// Halo points divided by the points within the radius of a rank's part of a cube.
     halo_factor: f64,
     /// Messages of a step to each neighbour.
     messages_per_neighbor: f64,
@@ -68,16 +67,16 @@ pub(crate) struct Machine {
     waiting: f64,
 }
 
-/// The device of files that name none.
+/// The device of files that do not name one.
 fn cpu() -> String {
     "cpu".to_owned()
 }
 
 /// A cube of points, 1 apart, in equal boxes, one of each rank.
 ///
-/// As many halvings as the number of ranks has binary digits behind the first go along x, y and z
-/// in turn; between two powers of two the last axis is divided by less than two. So 2, 4, 8 and 16
-/// ranks have parts in the numbers 2·1·1, 2·2·1, 2·2·2 and 4·2·2.
+/// The cube is halved log₂(ranks) times, along x, y and z in turn; between two powers of two the
+/// last axis is divided by less than two. So 2, 4, 8 and 16 ranks make 2·1·1, 2·2·1, 2·2·2 and
+/// 4·2·2 parts.
 struct Parts {
     /// Sides of a box.
     sides: [f64; 3],
@@ -122,13 +121,13 @@ impl Parts {
     }
 }
 
-/// Digits of the number of the last rank.
+/// Depth of the tree of ranks.
 fn depth(ranks: f64) -> f64 {
     ranks.log2().ceil().max(0.0)
 }
 
 impl Machine {
-    /// The machine of steps of two sizes, the smaller one first.
+    /// Fits a machine to steps of two sizes, the smaller one first.
     pub(crate) fn fit(
         ranks: usize,
         threads: usize,
@@ -136,7 +135,7 @@ impl Machine {
         [small, large]: [Step; 2],
     ) -> Self {
         let work = |step: Step| (step.seconds - step.waiting).max(0.0);
-        // Two equations for two times; without halo there is one of each.
+        // Two equations for two times; without a halo the second time is 0.
         let determinant = small.points * large.halo - large.points * small.halo;
         let mut point = work(large) / large.points;
         let mut halo = 0.0;
@@ -163,8 +162,8 @@ impl Machine {
             waiting: 1.0,
         };
         if ranks == 1 {
-            // No message was sent, so all are assumed to be waited for, with what the engine sends:
-            // id and position, and a field.
+            // No message was sent. The machine is assumed to wait for all messages, with the bytes
+            // that the engine sends: id, position and a field.
             machine.halo_factor = 1.0;
             machine.messages_per_neighbor = 2.0;
             machine.bytes_per_halo_point = 24.0;
@@ -181,10 +180,11 @@ impl Machine {
         write(path, text)
     }
 
-    /// Reads a machine, whose numbers make sense.
+    /// Reads a machine and checks its numbers. Errors name the file.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let machine: Self = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let named = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+        let machine: Self = serde_json::from_str(&text).map_err(|error| named(&error))?;
         let numbers = [
             machine.latency,
             machine.bandwidth,
@@ -200,7 +200,7 @@ impl Machine {
             .iter()
             .all(|number| number.is_finite() && *number >= 0.0);
         if !usable || machine.seconds_per_point == 0.0 || machine.bandwidth == 0.0 {
-            return Err("its numbers are not those of a machine".to_owned());
+            return Err(named(&"its numbers are not those of a machine"));
         }
         Ok(machine)
     }
@@ -293,9 +293,8 @@ pub(crate) fn run(args: &Args, rank: usize) -> Result<String, Failure> {
     if rank != 0 {
         return Ok(String::new());
     }
-    let shared = |text: String| Failure::Shared(text);
-    let machine = Machine::read(&args.machine);
-    let machine = machine.map_err(|text| shared(format!("{}: {text}", args.machine.display())))?;
+    let shared = Failure::Shared;
+    let machine = Machine::read(&args.machine).map_err(shared)?;
     if args.points < args.ranks {
         return Err(shared(format!(
             "{} points on {} ranks: give a point to each rank at least",
@@ -304,8 +303,7 @@ pub(crate) fn run(args: &Args, rank: usize) -> Result<String, Failure> {
     }
     let prediction = predict(&machine, args.points, args.ranks);
     if args.json {
-        return serde_json::to_string_pretty(&prediction)
-            .map_err(|error| shared(error.to_string()));
+        return crate::json(&prediction);
     }
     let mut text = format!("{machine}\n");
     for (name, rows) in [("weak", &prediction.weak), ("strong", &prediction.strong)] {

@@ -1,15 +1,15 @@
 //! The few calls of MPI that messages need, as safe functions.
 //!
 //! MPI is started for threads that call one after the other, and every call is made under one lock,
-//! so a transport may move to another thread. It is also made in the context of a GPU that [is
-//! held](contexts), because an MPI moves bytes of a GPU in any call. An error of MPI is returned as
+//! so a transport may move to another thread. Every call is also made in the context of a GPU that
+//! [is held](contexts), because an MPI moves GPU bytes in any call. An error of MPI is returned as
 //! its text and does not end the process.
 //!
-//! Memory of a GPU goes in messages of a second communicator, so that a look for messages of any
-//! rank never finds one that needs such memory to come to.
+//! GPU memory is sent in messages of a second communicator, so that a probe for messages of any
+//! rank never finds one that needs such memory as its destination.
 //!
 //! **Invariant:** the bytes of a message stay where they are until MPI is done with them: a
-//! [`Transfer`] that is dropped before leaks them.
+//! [`Transfer`] that is dropped earlier leaks them.
 
 use crate::transport::{DeviceMemory, contexts};
 use mpi::ffi;
@@ -25,15 +25,15 @@ use std::{
 /// Serialises all calls of the process.
 static CALLS: Mutex<()> = Mutex::new(());
 
-/// Keeps other threads out of MPI, and gives this one the context of a GPU. A panic leaves nothing
-/// half done behind the lock.
+/// Keeps other threads out of MPI, and makes the held context of a GPU current. A panic leaves no
+/// partial state behind the lock.
 fn enter() -> MutexGuard<'static, ()> {
     let lock = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
     contexts::make_current();
     lock
 }
 
-/// The text of a code that MPI returned, if it is no success.
+/// The text of an MPI return code, unless it means success.
 fn check(code: c_int) -> Result<(), String> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -46,10 +46,10 @@ fn check(code: c_int) -> Result<(), String> {
     Err(format!("MPI: {}", String::from_utf8_lossy(text)))
 }
 
-/// Whether this MPI reads and writes memory of GPUs; none if it cannot be asked.
+/// Whether this MPI is CUDA-aware; `None` if it cannot be asked.
 ///
-/// The question is an extension that not every library has, so it is looked up in the running
-/// program: a program that was linked to it would not start with another library.
+/// The query is an extension that not every library has, so it is looked up at run time: a program
+/// linked to it would not start with another library.
 #[cfg(unix)]
 pub(super) fn knows_gpus() -> Option<bool> {
     let program = libloading::os::unix::Library::this();
@@ -67,7 +67,7 @@ pub(super) fn knows_gpus() -> Option<bool> {
     None
 }
 
-/// A group of ranks whose messages are apart from those of all other groups.
+/// A group of ranks whose messages are separate from those of all other groups.
 pub(super) struct Group {
     comm: ffi::MPI_Comm,
     /// For memory of GPUs.
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// The address of a byte, for MPI alone: it may be one of a GPU.
+    /// The address of a byte, only for MPI: it may be on a GPU.
     fn address(&mut self, at: usize) -> *mut c_void {
         let first: *mut u8 = match self {
             Self::Host(bytes) => bytes.as_mut_ptr(),
@@ -126,14 +126,13 @@ impl Drop for Transfer {
     }
 }
 
-/// The parts of `bytes` bytes, each of `part` bytes at most: where they begin, and their lengths.
-/// At least one.
+/// Splits `bytes` bytes into parts of at most `part` bytes, at least one: beginnings and lengths.
 fn parts(bytes: usize, part: usize) -> impl Iterator<Item = (usize, usize)> {
     let begins = (0..bytes.max(1)).step_by(part);
     begins.map(move |begin| (begin, (bytes - begin).min(part)))
 }
 
-/// A message of MPI that has come.
+/// An MPI message that has arrived.
 pub(super) struct Envelope {
     pub(super) from: usize,
     pub(super) tag: i32,
@@ -178,7 +177,7 @@ impl Group {
         Ok([rank as usize, ranks as usize])
     }
 
-    /// Begins to send a message, in parts of at most `part` bytes: all but the last have the tag
+    /// Starts to send a message, in parts of at most `part` bytes: all but the last have the tag
     /// `more`.
     pub(super) fn send(
         &self,
@@ -190,7 +189,7 @@ impl Group {
         self.begin_to_send(self.comm, to, [tag, more], (Memory::Host(message), part))
     }
 
-    /// Begins to send memory of a GPU, in parts of at most `part` bytes.
+    /// Starts to send GPU memory, in parts of at most `part` bytes.
     pub(super) fn send_direct(
         &self,
         to: usize,
@@ -233,8 +232,8 @@ impl Group {
         Ok(sending)
     }
 
-    /// Begins to receive what [`send_direct`](Self::send_direct) sends with the same parts, into
-    /// memory with room for exactly as many bytes.
+    /// Starts to receive what [`send_direct`](Self::send_direct) sends with the same parts, into
+    /// memory of exactly as many bytes.
     pub(super) fn receive_direct(
         &self,
         from: usize,
@@ -266,7 +265,7 @@ impl Group {
         Ok(receiving)
     }
 
-    /// Lets go of the transfers that MPI is done with.
+    /// Drops the transfers that MPI is done with.
     pub(super) fn settle(&self, transfers: &mut Vec<Transfer>) -> Result<(), String> {
         let mut failed = Ok(());
         transfers.retain_mut(|transfer| {
@@ -279,8 +278,8 @@ impl Group {
         failed
     }
 
-    /// Whether MPI is done with the bytes. Requests are tested one by one: the error of one is its
-    /// reason, and that of many only says that one of them failed.
+    /// Returns true if MPI is done with the bytes. Requests are tested one by one: the error of one
+    /// test gives the reason, and an error for several only says that one of them failed.
     fn is_done(&self, transfer: &mut Transfer) -> Result<bool, String> {
         let _lock = enter();
         still(&self.ended)?;
@@ -296,8 +295,8 @@ impl Group {
         Ok(true)
     }
 
-    /// The next message that has come, of any rank and with any tag. Those of one rank come in the
-    /// order in which they were sent, whatever their tags.
+    /// The next message that has arrived, from any rank with any tag. Messages of one rank arrive
+    /// in the order in which they were sent, whatever their tags.
     pub(super) fn next(&self) -> Result<Option<Envelope>, String> {
         let _lock = enter();
         still(&self.ended)?;
@@ -365,8 +364,8 @@ impl Drop for Group {
     }
 }
 
-/// Notes the end of MPI, for all groups: once this has returned no call of theirs is under way, and
-/// none will be.
+/// Notes the end of MPI for all groups: after this returns none of their calls is running or will
+/// run.
 pub(super) fn end(ended: &AtomicBool) {
     let _lock = enter();
     ended.store(true, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! Bytes from and to the memory of GPUs: their numbers, and those that were announced.
 //!
-//! **Invariant:** bytes that were announced are received once: by the holder of the announcement,
-//! or into memory of the host once it was dropped.
+//! **Invariant:** announced bytes are received once: by the holder of the announcement, or into
+//! host memory after it was dropped.
 
 use super::{
     super::{Announced, DeviceMemory, Handed},
@@ -13,35 +13,35 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// Numbers are tags of MPI, so they begin anew behind this one. Messages of one rank with one
-/// number come in their order, should as many be under way.
+/// Numbers are MPI tags, so they restart after this one. Messages of one rank with one number
+/// arrive in order, should so many be under way.
 const NUMBERS: u64 = 32_000;
 
-/// Bytes that have a number on their way to this rank.
+/// Numbered bytes on their way to this rank.
 struct Coming {
     from: usize,
     number: i32,
     bytes: usize,
-    /// The length of the parts that they come in.
+    /// The length of their parts.
     part: usize,
 }
 
-/// The same in the hands of a receiver.
+/// The same, held by a receiver.
 struct Held {
     coming: Coming,
     /// Dropped with it.
     _held: Arc<()>,
 }
 
-/// Memory of GPUs as a transport knows it.
+/// The state of a transport that sends and receives GPU memory.
 pub(super) struct Direct {
-    /// Whether MPI knows GPUs, as it says itself or the program does; none if it cannot be asked.
+    /// Whether MPI is CUDA-aware, by its own answer or the program's; `None` if it cannot be asked.
     known: Option<bool>,
     /// True once announcements count as dropped.
     leaves: bool,
     /// By rank, the number of transfers to it so far.
     sent: Vec<u64>,
-    /// By rank, what its next message announces.
+    /// By rank, the bytes that its next message announces.
     announced: HashMap<usize, Coming>,
     /// Announcements that receivers hold.
     held: Vec<(Weak<()>, Coming)>,
@@ -51,7 +51,7 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Nothing yet, among this number of ranks.
+    /// The initial state, among this number of ranks.
     pub(super) fn new(ranks: usize) -> Self {
         Self {
             known: knows_gpus(),
@@ -64,17 +64,17 @@ impl Direct {
         }
     }
 
-    /// MPI is taken to know GPUs.
+    /// Assumes that MPI is CUDA-aware.
     pub(super) fn assume(&mut self) {
         self.known = Some(true);
     }
 
-    /// All announcements count as dropped from now on.
+    /// Treats all announcements as dropped from now on.
     pub(super) fn leave(&mut self) {
         self.leaves = true;
     }
 
-    /// Whether MPI knows GPUs; the error says why it is not known to.
+    /// Returns `Ok` if MPI is CUDA-aware, and otherwise the reason why this is not known or not so.
     pub(super) fn is_known(&self) -> Result<(), &'static str> {
         let why = match self.known {
             Some(true) => return Ok(()),
@@ -84,7 +84,7 @@ impl Direct {
         Err(why)
     }
 
-    /// Begins to send. Returns what is to be said to the receiver, too.
+    /// Starts to send. Returns the announcement for the receiver too.
     pub(super) fn send(
         &mut self,
         group: &Group,
@@ -99,7 +99,7 @@ impl Direct {
         Ok((bytemuck::cast_slice(&said).to_vec(), sending))
     }
 
-    /// Takes in what the next message of a rank announces.
+    /// Notes the bytes that the next message of a rank announces.
     pub(super) fn announce(&mut self, from: usize, said: &[u8]) -> Result<(), String> {
         let (numbers, rest) = said.as_chunks();
         let numbers: Vec<u64> = (numbers.iter().map(|bytes| u64::from_ne_bytes(*bytes))).collect();
@@ -116,7 +116,7 @@ impl Direct {
         Ok(())
     }
 
-    /// The bytes that a message of a rank which has come announces.
+    /// The announcement of the message of a rank that has just arrived.
     pub(super) fn announced_by(&mut self, from: usize) -> Option<Announced> {
         let coming = self.announced.remove(&from)?;
         let held = Arc::new(());
@@ -130,7 +130,7 @@ impl Direct {
         Some(Announced::new(bytes, Box::new(by)))
     }
 
-    /// Begins to receive.
+    /// Starts to receive.
     pub(super) fn receive(
         &mut self,
         group: &Group,
@@ -154,17 +154,17 @@ impl Direct {
         Ok(())
     }
 
-    /// Whether all that receivers asked for has come.
+    /// Returns true if everything that receivers asked for has arrived.
     pub(super) fn has_received(&self) -> bool {
         self.receiving.is_empty()
     }
 
-    /// Whether nothing is under way to this rank.
+    /// Returns true if nothing is under way to this rank.
     pub(super) fn is_idle(&self) -> bool {
         self.receiving.is_empty() && self.dropped.is_empty() && self.held.is_empty()
     }
 
-    /// Lets go of bytes that have come, and receives those whose announcement was dropped.
+    /// Drops transfers that have ended, and receives bytes whose announcement was dropped.
     pub(super) fn progress(&mut self, group: &Group) -> Result<(), String> {
         let leaves = self.leaves;
         let is_held = |(held, _): &(Weak<()>, Coming)| !leaves && held.strong_count() != 0;

@@ -1,33 +1,33 @@
 //! Ranks as processes that MPI has started, on one machine or on many.
 //!
-//! Only messages between two ranks are used, never a collective operation of MPI: in those a lost
+//! Only messages between two ranks are used and no collective operation of MPI: in those a lost
 //! rank leaves the others waiting.
 //!
 //! # Messages
 //!
 //! [`Transport::post`] starts a send and keeps the bytes until MPI has taken them. Every call takes
-//! in all that has come and puts it into boxes by sender and tag, so no rank waits until another
-//! looks for its message. Messages of more than a gigabyte go in parts, because MPI counts in 32
-//! bits.
+//! in all messages that have arrived and puts them into boxes by sender and tag, so no rank waits
+//! until another looks for its message. Messages of more than a gigabyte are sent in parts, because
+//! MPI counts in 32 bits.
 //!
 //! # Memory of GPUs
 //!
-//! An MPI that knows GPUs sends from their memory and receives into it. Bytes of that kind go by
-//! themselves, with a number for a tag, in a group that no rank probes: a look for messages would
-//! have to take them in before there is memory for them. A message of bytes announces them. If the
-//! announcement is dropped they are received into memory of the host and forgotten, because their
-//! sender waits until they are taken.
+//! A CUDA-aware MPI sends from GPU memory and receives into it. Such bytes are sent separately,
+//! with a number for a tag, in a group that no rank probes: a probe would have to receive them
+//! before there is memory for them. A message of bytes announces them. If the announcement is
+//! dropped they are received into host memory and discarded, because their sender waits until they
+//! are taken.
 //!
-//! Such an MPI keeps streams, events and mappings of a GPU's context to its end, so the engine
+//! Such an MPI keeps streams, events and mappings of a GPU's context until it ends, so the engine
 //! holds the context until the process ends, and all calls are made in it.
 //!
 //! # Lost ranks
 //!
-//! A rank that notices a fault reports it to rank 0, which decides for the first and tells all: so
-//! all ranks return the same one. A transport that is dropped tells all others that its rank has
-//! left, as a fault if its thread panics, and then takes in messages until the others have left
-//! too. Rank 0 goes last, because another rank may still have a fault to report. A process that is
-//! killed is not noticed here: whatever started the ranks ends them all.
+//! A rank that notices a fault reports it to rank 0, which picks the first and tells all, so all
+//! ranks return the same one. A transport that is dropped tells all others that its rank has left
+//! (as a fault if its thread panics), and then takes in messages until the others have left too.
+//! Rank 0 leaves last, because another rank may still have a fault to report. A process that is
+//! killed is not noticed here: the program that started the ranks ends them all.
 //!
 //! **Invariant:** the farewell of a rank is its last message, and no rank ends before it has those
 //! of all others. So no message is left under way, and MPI can end.
@@ -47,36 +47,36 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// MPI tags of messages between transports; those of callers come behind.
+/// MPI tags of messages between transports; tags of callers follow.
 const REPORT: i32 = 0;
-/// The fault that holds, from rank 0.
+/// The fault that counts, from rank 0.
 const FAULT: i32 = 1;
 /// The sender has dropped its transport.
 const LEFT: i32 = 2;
-/// Rank 0 sends nothing any more.
+/// Rank 0 sends no more messages.
 const FAREWELL: i32 = 3;
-/// A part of a message that goes on with the next one of this rank.
+/// A part of a message that the next message of this rank continues.
 const MORE: i32 = 4;
-/// The next message of this rank announces bytes from the memory of a GPU.
+/// The next message of this rank announces bytes from GPU memory.
 const ANNOUNCES: i32 = 5;
 /// The first tag of callers.
 const FIRST: i32 = 6;
 /// The largest tag that every MPI has.
 const LAST: i32 = 32_767;
 
-/// Maximum number of bytes that go in one piece.
+/// Maximum number of bytes in one part.
 const PART: usize = 1 << 30;
 
-/// Looks for news before a rank that waits lets other threads run.
+/// Number of polls before a rank that waits yields to other threads.
 const SPINS: u32 = 200;
-/// Time after which it sleeps, and between looks then: a share of the wait so far.
+/// Time after which it sleeps between polls, for a fraction of the wait so far.
 const YIELDS: Duration = Duration::from_millis(1);
-/// That share is 1/32, so a sleep makes no wait longer by more than that.
+/// That fraction is 1/32, so sleeping prolongs no wait by more than that.
 const SHARE: u32 = 32;
 /// Longest sleep.
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// MPI, from its start to its end. Must outlive the transports, whose calls are faults afterwards.
+/// MPI, from start to end. Must outlive the transports, whose calls return faults afterwards.
 ///
 /// ```no_run
 /// use nearfield_ranks::transport::{Reduction, Transport, mpi::Mpi};
@@ -98,14 +98,14 @@ impl fmt::Debug for Mpi {
     }
 }
 
-/// Why MPI cannot be used.
+/// The reasons why MPI cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
     /// MPI was started before in this process.
     #[error("MPI was started before in this process: it can be started once")]
     Started,
-    /// The process was started with others, and MPI knows of none of them.
+    /// The process was started together with others, but MPI does not know them.
     #[error(
         "this process was started as one of {started} ({variable}), but {library} knows of no other \
          one: start it by the mpirun of that MPI, or build it for the MPI of this mpirun"
@@ -113,12 +113,12 @@ pub enum MpiError {
     Alone {
         /// The number of processes.
         started: u64,
-        /// The variable of the environment that tells it.
+        /// The environment variable that has it.
         variable: &'static str,
         /// The name of the library.
         library: String,
     },
-    /// The library of MPI has no lock of its own.
+    /// The MPI library cannot be called from several threads.
     #[error(
         "this MPI offers the thread level {0}, but calls come from any one thread at a time: it \
          must be Serialized at least"
@@ -133,9 +133,9 @@ impl Mpi {
     /// Starts MPI in this process.
     ///
     /// # Errors
-    /// If it was started before, cannot be called from several threads, or knows of no other
-    /// process though the program was started on several. The program and the command that starts
-    /// it then belong to different MPIs, and every process would do the work of all.
+    /// If it was started before, cannot be called from several threads, or knows no other process
+    /// although several were started. In the last case program and launcher belong to different
+    /// MPIs, and every process would do the work of all.
     pub fn start() -> Result<Self, MpiError> {
         let started = mpi::initialize_with_threading(Threading::Serialized);
         let (universe, level) = started.ok_or(MpiError::Started)?;
@@ -159,7 +159,7 @@ impl Mpi {
         })
     }
 
-    /// A transport between all ranks. Collective: all ranks make as many.
+    /// A transport between all ranks. Collective: all ranks make the same number of transports.
     ///
     /// # Errors
     /// That of MPI.
@@ -203,8 +203,8 @@ impl Mpi {
     }
 }
 
-/// The number of processes that the launcher says it has started, if there are several, and the
-/// variable by which it says so: Open MPI's, MPICH's, and that of a step of Slurm.
+/// The number of processes that the launcher has started, if more than one, and the environment
+/// variable that says so: of Open MPI, MPICH, or a Slurm step.
 fn started_with(said: impl Fn(&str) -> Option<String>) -> Option<(&'static str, u64)> {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"]
         .into_iter()
@@ -228,21 +228,21 @@ pub struct MpiTransport {
     part: usize,
     /// Messages that MPI has not taken yet.
     sendings: Vec<Transfer>,
-    /// Messages that have come, by sender and tag.
+    /// Messages that have arrived, by sender and tag.
     boxes: HashMap<(usize, Tag), VecDeque<Message>>,
-    /// Beginnings of messages whose last part has not come, by sender.
+    /// Messages whose last part has not arrived, by sender.
     parts: HashMap<usize, Vec<u8>>,
     /// Bytes from and to the memory of GPUs.
     direct: Direct,
     /// Ranks that have dropped their transport.
     left: Vec<bool>,
-    /// True once rank 0 sends nothing any more.
+    /// True once rank 0 sends no more messages.
     farewell: bool,
-    /// The fault that holds.
+    /// The fault that counts.
     fault: Option<Fault>,
 }
 
-/// Bytes, and those that they announce.
+/// Bytes of a message, and the bytes that it announces.
 type Message = (Vec<u8>, Option<Announced>);
 
 /// The rank and the number of ranks.
@@ -252,7 +252,7 @@ impl fmt::Debug for MpiTransport {
     }
 }
 
-/// Waits for news, the longer the less often.
+/// Waits between polls, longer and longer.
 struct Patience {
     looks: u32,
     since: Instant,
@@ -281,22 +281,22 @@ impl Patience {
 }
 
 impl MpiTransport {
-    /// Sends messages of more than `bytes` bytes in parts, from now on; a gigabyte at first. MPI
+    /// Sends messages of more than `bytes` bytes in parts from now on; initially a gigabyte. MPI
     /// counts bytes in 32 bits.
     pub fn set_part(&mut self, bytes: usize) {
         self.part = bytes.clamp(1, PART);
     }
 
-    /// Takes this MPI for one that reads and writes memory of GPUs, whatever it says of itself.
+    /// Assumes that this MPI is CUDA-aware, whatever it reports.
     ///
     /// # Safety
-    /// It is one, or the memory that is handed over is the host's. Another MPI would read addresses
-    /// of a GPU as those of the host, which ends the process.
+    /// It is CUDA-aware, or all memory that is handed over is host memory. Another MPI would use
+    /// GPU addresses as host addresses, which crashes the process.
     pub unsafe fn assume_device_memory(&mut self) {
         self.direct.assume();
     }
 
-    /// Begins to send bytes with a tag of MPI.
+    /// Starts to send bytes with an MPI tag.
     fn send(&mut self, to: usize, tag: i32, bytes: Vec<u8>) -> Result<(), String> {
         let sending = self.group.send(to, [tag, MORE], bytes, self.part)?;
         self.sendings.push(sending);
@@ -312,7 +312,7 @@ impl MpiTransport {
             .try_for_each(|rank| self.send(rank, tag, bytes.to_vec()))
     }
 
-    /// Takes in all that has come, and lets go of what is sent.
+    /// Takes in all messages that have arrived, and drops sends that have ended.
     fn progress(&mut self) -> Result<(), String> {
         while let Some(envelope) = self.group.next()? {
             self.take(envelope)?;
@@ -354,7 +354,7 @@ impl MpiTransport {
         Ok(())
     }
 
-    /// On rank 0: the fault that holds, unless there was one, and all are told.
+    /// On rank 0: makes this the fault that counts, unless there is one, and tells all.
     fn decide(&mut self, fault: Fault) -> Result<(), String> {
         if self.fault.is_some() {
             return Ok(());
@@ -364,7 +364,7 @@ impl MpiTransport {
         self.tell_all(FAULT, &bytes)
     }
 
-    /// Takes in what has come until `look` finds what it waits for.
+    /// Takes in messages until `look` returns a value.
     fn wait<R>(
         &mut self,
         mut look: impl FnMut(&mut Self) -> Result<Option<R>, Fault>,
@@ -379,7 +379,7 @@ impl MpiTransport {
         }
     }
 
-    /// Takes in what has come, and returns the fault there is.
+    /// Takes in messages, and returns the fault, if there is one.
     fn advance(&mut self) -> Result<(), Fault> {
         if let Err(text) = self.progress() {
             return Err(self.broken(text));
@@ -387,14 +387,14 @@ impl MpiTransport {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
-    /// The fault of an MPI that does not work here: the others cannot be asked.
+    /// The fault of an MPI that fails here; the others cannot be told.
     fn broken(&mut self, text: String) -> Fault {
         let (rank, cause) = (self.rank, FaultCause::Failed(text));
         let fault = self.fault.get_or_insert(Fault { rank, cause });
         fault.clone()
     }
 
-    /// The next message, none if it has not come, or the fault that it cannot come.
+    /// The next message; `None` if it has not arrived, or a fault if it cannot arrive.
     fn look(&mut self, from: usize, tag: Tag) -> Result<Option<Message>, Fault> {
         let waiting = self.boxes.get_mut(&(from, tag));
         let message = waiting.and_then(VecDeque::pop_front);
@@ -410,7 +410,7 @@ impl MpiTransport {
         self.fail(Fault { rank, cause })
     }
 
-    /// Sends a message and what it announces.
+    /// Sends a message and the bytes that it announces.
     fn send_with(
         &mut self,
         to: usize,

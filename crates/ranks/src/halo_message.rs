@@ -1,13 +1,14 @@
 //! Messages of halos, and the ids in them.
 //!
-//! Positions change at every step, and ids only where points pass between cells or ranks. So both
-//! ends keep the ids of the exchange before, in the order of the message, and a message has the
-//! changes: the places of ids that are gone, and the new ids with their places. It has all ids if
-//! that is shorter, or if a rank does not have the exchange before, because newer points came first
-//! or memory was short. Ranks learn that in the agreement before the exchange.
+//! Positions change at every step, but ids only when points pass between cells or ranks. So sender
+//! and receiver keep the ids of the previous exchange, in the order of the message, and a message
+//! lists the changes: the places of ids that are gone, and the new ids with their places. It lists
+//! all ids if that is shorter, or if a rank does not have the previous exchange because newer
+//! points came first or memory was short. The agreement before the exchange tells the ranks which
+//! of the two it is.
 //!
-//! **Invariant:** ids of a message ascend, because callers that own their points have them in the
-//! order of their ids.
+//! **Invariant:** the ids of a message ascend, because callers that own their points have them in
+//! the order of their ids.
 
 use crate::{
     communicator::{Exchange, message},
@@ -16,45 +17,45 @@ use crate::{
 };
 use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
 
-/// A halo that is posted and not received.
+/// A halo that was posted and has not been received.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
     pub(crate) exchange: Exchange,
     /// Whether radii come with it.
     pub(crate) radii: bool,
-    /// Whether messages may have the changes of ids only.
+    /// Whether messages may list only the changes of ids.
     pub(crate) changes: bool,
 }
 
-/// The ids that this rank has told the others, and exchanges with them.
+/// The ids that this rank has sent to the others, and the exchanges that sent them.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
-    /// The last exchange, and the one whose halo this rank has.
+pub(crate) struct SentIds {
+    /// The last exchange, and the exchange whose halo this rank has.
     pub(crate) posted: Option<Exchange>,
     pub(crate) taken: Option<Exchange>,
-    /// By rank, ascending: the ids that it was sent.
+    /// By rank, ascending: the ids that it got.
     pub(crate) ids: Vec<(usize, Vec<u64>)>,
 }
 
-/// In place of the number of ids that are gone: the message has all ids.
+/// Stands for the number of ids that are gone if the message has all ids.
 const ALL: u64 = u64::MAX;
-/// Bytes of the two numbers at the beginning of a message, of its points and of ids that are gone.
+/// Bytes of the two numbers at the beginning of a message: its points, and ids that are gone.
 pub(crate) const HEAD: usize = 16;
 /// The purpose of the memory, for messages.
 pub(crate) const WHAT: &str = "ids of halos";
 
-/// The differences of two ascending lists of ids.
+/// The differences between two ascending lists of ids.
 #[derive(Debug, Default, PartialEq)]
 struct Changes {
-    /// Places in the list before of ids that are not in the list now.
+    /// Places in the old list of ids that are not in the new list.
     gone: Vec<u32>,
-    /// Places in the list now of ids that were not in the list before, and these.
+    /// Places in the new list of ids that are not in the old list, and these ids.
     places: Vec<u32>,
     ids: Vec<u64>,
 }
 
 impl Changes {
-    /// From the list `before` to the list `now`; `None` if all ids take less room.
+    /// From the list `before` to the list `now`; `None` if listing all ids takes fewer bytes.
     fn new(
         before: &[u64],
         now: impl ExactSizeIterator<Item = u64>,
@@ -93,8 +94,8 @@ impl Changes {
         4 * self.gone.len() + 12 * self.places.len()
     }
 
-    /// Appends the ids after the changes to `ids`: `points` of them, made of `known` ones before,
-    /// which `before` returns by place. `None` if they do not fit together.
+    /// Appends the new list of `points` ids to `ids`. The old list has `known` ids, which `before`
+    /// returns by place. `None` if lists and changes do not fit together.
     fn apply(
         [gone, places, new]: [&[u8]; 3],
         (points, known): (usize, usize),
@@ -124,7 +125,7 @@ impl Changes {
     }
 }
 
-/// The message of a halo, and its ids.
+/// Makes the message of a halo; returns its ids too.
 pub(crate) fn pack<T: Scalar>(
     points: &Points<T>,
     indices: &[u32],
@@ -164,9 +165,9 @@ pub(crate) fn pack<T: Scalar>(
     Ok((message, ids))
 }
 
-/// Takes the points of a message; returns their number, and whether they are those of the exchange
-/// before. `known` are the ids of that one: their number, and the ids by place. `None` if the
-/// message is none.
+/// Takes the points of a message. Returns their number, and whether they are those of the previous
+/// exchange, of which `known` is the number of ids and `before` returns the ids by place. `None` if
+/// it is not a message of a halo.
 pub(crate) fn unpack<T: Scalar>(
     arrived: &mut Arrived<T>,
     bytes: &[u8],
@@ -178,7 +179,7 @@ pub(crate) fn unpack<T: Scalar>(
     let points = usize::try_from(u64::from_ne_bytes(*points)).ok()?;
     let gone = u64::from_ne_bytes(*gone);
     let all = &mut arrived.points;
-    // Nothing is larger than the message that it comes from.
+    // A wrong number of points must not ask for more memory than the message has.
     let sum = all.len() + points.min(bytes.len());
     let room = make_room(&mut all.ids, sum, WHAT)
         .and_then(|()| make_room(&mut all.positions, sum, WHAT))

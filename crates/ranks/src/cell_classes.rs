@@ -1,10 +1,10 @@
-//! What a rank knows of the cells around its points: who owns them, and who sees them.
+//! The cells around the points of a rank: which rank owns each, and which ranks need its points.
 //!
-//! Cells fall into few *classes*: those inside the domain of a rank, and for every group of ranks
-//! that meet somewhere, the cells that all of them see. A survey of points returns those outside of
-//! the commonest class, the interior of this rank; the others cost a look into a table.
+//! Cells fall into few *classes*: the interior of each rank's domain, and one class for every group
+//! of ranks that need the same cells. A survey of points returns those outside the interior of this
+//! rank, which is the commonest class; each point costs one look into a table.
 //!
-//! **Invariant:** what is known belongs to one state of the domains. It is forgotten whenever these
+//! **Invariant:** all classes belong to one state of the domains. They are forgotten when these
 //! change.
 
 use crate::{curve, domains::Domains, scalar::Scalar};
@@ -17,18 +17,19 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// Cells with the same owner, seen by the same ranks.
+/// Cells with the same owner that the same ranks need.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Class {
     /// The rank that owns the points.
     pub(crate) owner: u32,
-    /// The ranks that see them, ascending, the owner among them.
+    /// The ranks that need the points, ascending, including the owner.
     pub(crate) ranks: Vec<u32>,
-    /// Seen by one rank, but within reach of points that others see. Found out on demand.
+    /// True if only the owner needs the points, but they are within reach of points that others
+    /// need. Only set if it is asked for.
     pub(crate) near: bool,
 }
 
-/// A point outside of the interior of this rank.
+/// A point outside the interior of this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Special {
     /// Its place in the array.
@@ -37,29 +38,30 @@ pub(crate) struct Special {
     pub(crate) class: u32,
 }
 
-/// The class of cells that this rank owns and no other rank sees.
+/// The class of cells that this rank owns and no other rank needs.
 pub(crate) const INTERIOR: u32 = 0;
-/// A cell of the table that was not met yet.
+/// A cell of the table whose class is not known yet.
 const UNKNOWN: u32 = u32::MAX;
 /// Bricks along the edge of a block, as a power of 2.
 const BLOCK: u32 = 2;
-/// Cells of the table per point, and cells that any table may have.
+/// Maximum number of cells of the table per point, and the number that any table may have.
 pub(crate) const CELLS_PER_POINT: usize = 4;
 pub(crate) const FEW_CELLS: usize = 1 << 12;
-/// Bricks that are looked at one by one: their owners are kept, as all around ask for them.
+/// Maximum number of bricks that are looked up one by one. Their owners are kept, because all
+/// bricks around them ask for the same ones.
 const FEW_BRICKS: usize = 27;
 /// The purpose of the memory, for messages.
 const WHAT: &str = "cells at the borders of ranks";
 
-/// A map whose keys no adversary chooses to collide, which would cost time only.
+/// A map with a fast hash. Colliding keys would only cost time, and no adversary chooses the keys.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
-/// Classes of the cells that were met.
+/// The classes of the cells that were looked up so far.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CellClasses {
     classes: Vec<Class>,
     numbers: Map<Class, u32>,
-    /// 1, or 2 where [`Class::near`] is wanted: how many times the offsets of the lattice count.
+    /// 1, or 2 if [`Class::near`] is wanted: multiple of the lattice's offsets that is looked at.
     reach: i64,
     /// Classes of the cells of a box, x fastest.
     table: Vec<u32>,
@@ -67,15 +69,15 @@ pub(crate) struct Seen {
     size: [usize; 3],
     /// Classes of other cells.
     cells: Map<Cell, u32>,
-    /// By block: the owner, if its surroundings have the same one.
+    /// By block: the owner, if the block and its surroundings have one owner.
     blocks: Map<Cell, Option<u32>>,
-    /// Owners of bricks: the way to a place along the curve is long, and every brick is asked for
-    /// by all around it.
+    /// Owners of bricks. Finding the place of a brick along the curve takes long, and all bricks
+    /// around a brick ask for it.
     owners: Map<u64, u32>,
 }
 
-impl Seen {
-    /// Nothing is known yet by `rank`. `near` says whether [`Class::near`] is wanted.
+impl CellClasses {
+    /// No classes yet, for `rank`. `near` says whether [`Class::near`] is wanted.
     pub(crate) fn new(rank: usize, near: bool) -> Self {
         let interior = Class {
             owner: rank as u32,
@@ -95,7 +97,7 @@ impl Seen {
         }
     }
 
-    /// The rank that looks.
+    /// This rank.
     pub(crate) fn rank(&self) -> usize {
         self.classes[INTERIOR as usize].owner as usize
     }
@@ -110,12 +112,12 @@ impl Seen {
         &self.classes[number as usize]
     }
 
-    /// All classes that were met, by number.
+    /// All classes so far, by number.
     pub(crate) fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// The same, without what else is known.
+    /// The same, without the rest.
     pub(crate) fn into_classes(self) -> Vec<Class> {
         self.classes
     }
@@ -135,7 +137,7 @@ impl Seen {
         self.classify(domains, positions)
     }
 
-    /// The same of few points, for which no table is made.
+    /// The same for few points, for which no table is made.
     ///
     /// # Errors
     /// As [`survey`](Self::survey).
@@ -187,8 +189,8 @@ impl Seen {
         }
     }
 
-    /// The classes of the cells of a box from `low` on, x fastest, or `None` where cells have to be
-    /// looked at one by one.
+    /// The classes of the cells of a box from `low` on, x fastest, or `None` if cells have to be
+    /// looked up one by one.
     ///
     /// # Errors
     /// As [`survey`](Self::survey).
@@ -201,7 +203,7 @@ impl Seen {
         if self.reach != 1 || !domains.are_of_single_cells() {
             return Ok(None);
         }
-        // A cell more on every side: a bit for the owner of each.
+        // One more cell on every side. Each cell has a bit for its owner.
         let [width, depth, height] = size.map(|cells| cells + 2);
         let mut bits = filled(width * depth * height, 0u32, WHAT)?;
         let mut owners = Vec::new();
@@ -231,7 +233,7 @@ impl Seen {
         if owners.len() > u32::BITS as usize {
             return Ok(None);
         }
-        // The owners of three cells in a row along each axis in turn.
+        // The owners of three consecutive cells along each axis in turn.
         let mut around = copied(&bits, WHAT)?;
         for step in [1, width, width * depth] {
             for at in 0..around.len() - 2 * step {
@@ -245,9 +247,9 @@ impl Seen {
                 let first = (z * depth + y) * width;
                 let own = first + (depth + 1) * width + 1;
                 for x in 0..size[0] {
-                    let seen = [bits[own + x], around[first + x]];
-                    if last.0 != seen {
-                        last = (seen, self.class_of_bits(&owners, seen)?);
+                    let both = [bits[own + x], around[first + x]];
+                    if last.0 != both {
+                        last = (both, self.class_of_bits(&owners, both)?);
                     }
                     classes.push(last.1);
                 }
@@ -256,7 +258,7 @@ impl Seen {
         Ok(Some(classes))
     }
 
-    /// The class of cells with their own owner and those around, as bits that stand for `owners`.
+    /// The class of cells with this owner and these owners around, as bits that stand for `owners`.
     fn class_of_bits(&mut self, owners: &[u32], [own, around]: [u32; 2]) -> Result<u32, Shortage> {
         let places = (0..owners.len()).filter(|place| around >> place & 1 == 1);
         let mut ranks: Vec<u32> = places.map(|place| owners[place]).collect();
@@ -265,7 +267,7 @@ impl Seen {
         self.number(Class { owner, ranks, near })
     }
 
-    /// The class of a cell that the table does not have, though it may have a `slot` for it.
+    /// The class of a cell that is not in the table, which may have a `slot` for it.
     #[cold]
     fn learn(
         &mut self,
@@ -301,8 +303,8 @@ impl Seen {
     }
 
     /// Makes a table for points within `bounds`, unless there is one or it would be too large for
-    /// so few points. Cells outside of it are not kept for ever either: points that move through
-    /// space would leave them behind.
+    /// so few points. Everything is forgotten once too many other cells are kept, which points that
+    /// move through space leave behind.
     fn fit_table(
         &mut self,
         domains: &Domains,
@@ -324,7 +326,7 @@ impl Seen {
         if (0..3).all(has) {
             return Ok(());
         }
-        // A cell more on every side, so that slow points do not leave it soon.
+        // One more cell on every side, so that slow points do not leave the table soon.
         let low = within.low.map(|cell| cell - 1);
         let size: [usize; 3] =
             std::array::from_fn(|axis| (within.high[axis] - low[axis] + 2) as usize);
@@ -337,7 +339,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Finds out the class of a cell.
+    /// Computes the class of a cell.
     fn find(&mut self, domains: &Domains, cell: Cell) -> Result<u32, Shortage> {
         if let Some(owner) = self.owner_of_block(domains, cell)? {
             return self.number(Class {
@@ -354,7 +356,7 @@ impl Seen {
         self.number(Class { owner, ranks, near })
     }
 
-    /// The number of a class, a new one if it was not met yet.
+    /// The number of a class, which gets one if it is new.
     pub(crate) fn number(&mut self, class: Class) -> Result<u32, Shortage> {
         if let Some(number) = self.numbers.get(&class) {
             return Ok(*number);
@@ -368,7 +370,7 @@ impl Seen {
         Ok(number)
     }
 
-    /// The owner of the block around a cell, if its surroundings have the same one.
+    /// The owner of the block around a cell, if block and surroundings have one owner.
     fn owner_of_block(&mut self, domains: &Domains, cell: Cell) -> Result<Option<u32>, Shortage> {
         let shift = domains.shift() + BLOCK;
         let block = cell.map(|cell| cell >> shift);
@@ -388,8 +390,8 @@ impl Seen {
         Ok(owner)
     }
 
-    /// The owners of all cells within `reach` times the offsets of the lattice around some cells,
-    /// ascending.
+    /// The owners, ascending, of all cells within `reach` times the lattice's offsets around some
+    /// cells.
     fn owners_around(&mut self, domains: &Domains, cells: [Cell; 2], reach: i64) -> Vec<u32> {
         let mut owners = Vec::new();
         domains.bricks_around(cells, reach, |bricks| {
@@ -413,7 +415,7 @@ impl Seen {
         owners
     }
 
-    /// The owner of a brick. It is not kept if memory is short.
+    /// The owner of a brick, which is kept unless memory is short.
     fn owner(&mut self, domains: &Domains, brick: [u32; 3]) -> u32 {
         let key = key(brick);
         if let Some(owner) = self.owners.get(&key) {
@@ -433,7 +435,7 @@ fn key(brick: [u32; 3]) -> u64 {
     brick.iter().fold(0, join)
 }
 
-/// A hash of a few numbers in as many multiplications.
+/// A hash with one multiplication per number.
 #[derive(Default)]
 pub(crate) struct Mixed(u64);
 

@@ -1,31 +1,31 @@
-//! Where the points of a rank are needed, as lists of places on the device.
+//! Which ranks need the points of a rank, as send lists on the device.
 //!
-//! The host knows which lists the points of a class are in, and the device splits the special
-//! points of a survey by that: so the host learns how long lists are, and no more. All lists are in
-//! one array: the border, the points that leave, and then those that go to each rank.
+//! The host knows the lists of every class, and the device splits the special points of a survey by
+//! class. So the host only reads how long the lists are. All lists are in one array: the border,
+//! the points that leave, and then those that go to each rank.
 
 use super::{
     classes::ClassTable,
     kernels::{DeviceClasses, Masks},
-    places::{Parcels, Places},
+    places::{Places, SendLists},
 };
 use crate::{
+    cell_classes::CellClasses,
     error::Refusal,
-    routes::{List, Parcel},
-    seen::Seen,
+    routes::{List, Peer},
 };
 use nearfield::device::{DeviceEngine, cudarc::driver::CudaSlice};
 use nearfield_grid::memory::filled;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The list of the points that this rank owns and others see.
+/// The list of owned points in the halo of other ranks.
 const BORDER: usize = 0;
 /// The list of all points that others own.
 const LEFT: usize = 1;
-/// The first list of points that go to a rank.
+/// The first list of points that are sent to a rank.
 const OF_RANKS: usize = 2;
 
-/// A table of classes on both sides, and the lists that these are in.
+/// A table of classes on host and device, and the lists of each class.
 pub(super) struct Table {
     pub(super) host: ClassTable,
     pub(super) device: DeviceClasses,
@@ -34,20 +34,23 @@ pub(super) struct Table {
 
 /// The lists that points of each class are in.
 pub(super) struct ListTable {
-    /// Those behind the first two, ascending: owners first, then those with the point in their
-    /// halo.
+    /// The lists after the first two, ascending: those to owners, then those to halos.
     of_ranks: Vec<List>,
     pub(super) masks: Masks,
 }
 
 impl ListTable {
-    /// The lists of the classes that are known to `rank`.
+    /// The lists of the classes that are known so far on `rank`.
     ///
     /// # Errors
     /// When memory is short.
-    pub(super) fn new(engine: &DeviceEngine, seen: &Seen, rank: usize) -> Result<Self, Refusal> {
-        let classes = seen.classes();
-        let to_ranks = |list: &List| matches!(list, List::Leaving(_) | List::Seen(_));
+    pub(super) fn new(
+        engine: &DeviceEngine,
+        cell_classes: &CellClasses,
+        rank: usize,
+    ) -> Result<Self, Refusal> {
+        let classes = cell_classes.classes();
+        let to_ranks = |list: &List| matches!(list, List::Leaving(_) | List::Ghost(_));
         let lists = classes.iter().flat_map(|class| List::of(class, rank));
         let of_ranks: BTreeSet<List> = lists.filter(to_ranks).collect();
         let of_ranks: Vec<List> = of_ranks.into_iter().collect();
@@ -60,7 +63,7 @@ impl ListTable {
                     List::Border => put(BORDER),
                     // Not wanted on the device.
                     List::Near => {}
-                    List::Leaving(_) | List::Seen(_) => {
+                    List::Leaving(_) | List::Ghost(_) => {
                         put(OF_RANKS + of_ranks.partition_point(|other| *other < list));
                     }
                 }
@@ -80,37 +83,37 @@ impl ListTable {
         })
     }
 
-    /// Whether all classes that are known have their lists.
-    pub(super) fn covers(&self, seen: &Seen) -> bool {
-        self.masks.classes == seen.classes().len()
+    /// Returns true if all known classes have their lists.
+    pub(super) fn covers(&self, cell_classes: &CellClasses) -> bool {
+        self.masks.classes == cell_classes.classes().len()
     }
 }
 
-/// Where the points of a rank are needed, apart from those that it alone needs.
-pub(super) struct Departures {
+/// Which ranks need the points of a rank, without the points that only this rank needs.
+pub(super) struct Destinations {
     /// Points that other ranks own, rank by rank.
-    pub(super) leaving: Parcels,
+    pub(super) leaving: SendLists,
     /// The same, ascending.
     pub(super) left: Places,
-    /// Points that are in halos, rank by rank.
-    pub(super) seen: Parcels,
-    /// Points that this rank owns and others see, ascending.
+    /// Points in the halos of other ranks, rank by rank.
+    pub(super) ghosts: SendLists,
+    /// Owned points in the halo of other ranks, ascending.
     pub(super) border: Places,
 }
 
-impl Departures {
+impl Destinations {
     /// No points.
     pub(super) fn none(engine: &DeviceEngine) -> Result<Self, Refusal> {
         let none = Places::none(engine)?;
         Ok(Self {
-            leaving: Parcels::new(Vec::new(), none.clone()),
+            leaving: SendLists::new(Vec::new(), none.clone()),
             left: none.clone(),
-            seen: Parcels::new(Vec::new(), none.clone()),
+            ghosts: SendLists::new(Vec::new(), none.clone()),
             border: none,
         })
     }
 
-    /// The lists of an array, which begin at these places; behind the last is the end of all.
+    /// The lists in an array, which begin at these places; the last place is the end of all lists.
     pub(super) fn new(table: &ListTable, indices: &Arc<CudaSlice<u32>>, begins: &[u32]) -> Self {
         let begin = |list: usize| begins[list] as usize;
         let places = |lists: std::ops::Range<usize>| Places {
@@ -121,32 +124,32 @@ impl Departures {
         let owners = |list: &List| matches!(list, List::Leaving(_));
         let halos = OF_RANKS + table.of_ranks.partition_point(owners);
         let end = OF_RANKS + table.of_ranks.len();
-        let parcels = |lists: std::ops::Range<usize>| {
+        let lists = |lists: std::ops::Range<usize>| {
             let to = lists.clone().filter_map(|list| {
                 let points = begin(list + 1) - begin(list);
-                let (List::Leaving(rank) | List::Seen(rank)) = table.of_ranks[list - OF_RANKS]
+                let (List::Leaving(rank) | List::Ghost(rank)) = table.of_ranks[list - OF_RANKS]
                 else {
                     return None;
                 };
-                (points != 0).then_some(Parcel {
+                (points != 0).then_some(Peer {
                     rank: rank as usize,
                     points,
                 })
             });
-            Parcels::new(to.collect(), places(lists))
+            SendLists::new(to.collect(), places(lists))
         };
         Self {
-            leaving: parcels(OF_RANKS..halos),
+            leaving: lists(OF_RANKS..halos),
             left: places(LEFT..LEFT + 1),
-            seen: parcels(halos..end),
+            ghosts: lists(halos..end),
             border: places(BORDER..BORDER + 1),
         }
     }
 
-    /// The ranks that get points.
+    /// The ranks that points are sent to.
     pub(super) fn ranks(&self) -> Vec<usize> {
-        let both = self.leaving.to.iter().chain(&self.seen.to);
-        let mut ranks: Vec<usize> = both.map(|parcel| parcel.rank).collect();
+        let both = self.leaving.to.iter().chain(&self.ghosts.to);
+        let mut ranks: Vec<usize> = both.map(|peer| peer.rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         ranks

@@ -175,14 +175,15 @@ fn steps(
             phase(1);
             if plan.density {
                 let traversal = engine.traverse(&density, set, set);
-                let traversal = traversal.sources(masses.as_view(), 1);
+                let traversal = traversal.sources(DeviceField::new(masses.as_view(), 1));
                 traversal.run_into(&mut sums.as_view_mut())?;
             }
             if plan.force {
                 let traversal = engine.traverse(&force, set, set);
+                let states = || DeviceField::new(states.as_view(), STATE.len());
                 traversal
-                    .target_records(states.as_view(), STATE.len(), OF_TARGET)
-                    .sources(states.as_view(), STATE.len())
+                    .targets(states().channels(OF_TARGET))
+                    .sources(states())
                     .run_into(&mut forces.as_view_mut())?;
             }
             phase(2);

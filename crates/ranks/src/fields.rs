@@ -83,9 +83,7 @@ pub(crate) fn check(
     whose: &str,
 ) -> Result<(), Refusal> {
     if fields.iter().any(Field::is_indices) {
-        return Err(Refusal::new(format!(
-            "a {whose} has no index that is the same on all ranks: give numbers of your own"
-        )));
+        return Err(no_indices(whose));
     }
     if let Some(field) = fields.iter().find(|field| field.len() != points) {
         let found = field.len();
@@ -100,6 +98,13 @@ pub(crate) fn check(
         )));
     }
     Ok(())
+}
+
+/// Refuses [`Indices`](nearfield::kernels::Indices) as a field: a rank knows only its own numbering.
+pub(crate) fn no_indices(whose: &str) -> Refusal {
+    Refusal::new(format!(
+        "{whose} have no index that is the same on all ranks: give numbers of your own"
+    ))
 }
 
 /// Bytes of a point's values.

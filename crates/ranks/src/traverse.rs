@@ -65,7 +65,8 @@ impl<T: Scalar> RankedEngine<T> {
 
 impl<'a, T: Scalar, K: PairKernel> RankedTraversal<'a, T, K> {
     /// The fields that the kernel reads of every target, in the caller's order, of the points that
-    /// this rank gave; see [`nearfield::Traversal::targets`].
+    /// this rank gave; see [`nearfield::Traversal::targets`]. A second call replaces the fields of
+    /// the first.
     pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
         self.targets.clear();
         fields.append_to(&mut self.targets);

@@ -11,7 +11,7 @@ use common::{
 use nearfield::{
     Engine, ListOrder,
     device::{
-        Progress,
+        DeviceField, Progress,
         cudarc::driver::{CudaSlice, result::mem_get_info},
     },
     kernels::SphDensity,
@@ -213,7 +213,7 @@ fn bad_input_of_one_rank_is_the_same_error_on_all() {
             let few = usize::from(engine.rank() == 1);
             let few = engine.upload(&vec![1.0f32; ids.len() - few])?;
             let traversal = engine.traverse(&kernel, own.set, own.set);
-            let traversal = traversal.sources(few.as_view(), 1);
+            let traversal = traversal.sources(DeviceField::new(few.as_view(), 1));
             errors.push(refusal(traversal.run_into(&mut sums.as_view_mut())));
             // All stands as before.
             let kept = search(&mut engine, &own, case.radius)?;

@@ -8,10 +8,9 @@
 use nearfield::{
     PairKernel,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaView, CudaViewMut},
     },
-    kernels::Channels,
 };
 use nearfield_sph::{
     Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Records, Set, Spread,
@@ -215,10 +214,10 @@ impl DeviceNeighborhood for OnGpus {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let mut traversal = self.engine.traverse(kernel, of, from);
         if let Some(Records { values, stride }) = targets {
-            traversal = traversal.target_records(values, stride, K::Target::COUNT);
+            traversal = traversal.targets(DeviceField::new(values, stride));
         }
         if let Some(Records { values, stride }) = sources {
-            traversal = traversal.source_records(values, stride, K::Source::COUNT);
+            traversal = traversal.sources(DeviceField::new(values, stride));
         }
         traversal.run_into(results).map_err(Error::elsewhere)
     }

@@ -8,7 +8,7 @@
 //! their memory itself](crate::RankedBuilder::gpu_messages).
 //!
 //! ```no_run
-//! use nearfield::{device::Progress, kernels::SphDensity};
+//! use nearfield::{device::{DeviceField, Progress}, kernels::SphDensity};
 //! use nearfield_ranks::{RankedEngine, device::DeviceRankedEngine, transport::threads};
 //!
 //! let steps = threads::run(2, |transport| {
@@ -31,7 +31,7 @@
 //!         loop {
 //!             engine
 //!                 .traverse(&SphDensity::with_support(1.0), row, row)
-//!                 .sources(masses.as_view(), 1)
+//!                 .sources(DeviceField::new(masses.as_view(), 1))
 //!                 .run_into(&mut densities.as_view_mut())?;
 //!             if engine.finish()? == Progress::Valid {
 //!                 break;

@@ -14,12 +14,13 @@ use crate::{
     Error, RankedSet,
     communicator::{Exchange, FIELDS},
     error::Refusal,
+    fields::no_indices,
     transport::{Fault, Tag},
 };
 use nearfield::{
     PairKernel,
     device::{
-        DeviceField,
+        DeviceField, DeviceFieldsOf,
         cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
     },
     kernels::Channels,
@@ -33,6 +34,38 @@ struct Numbers<'a> {
     channels: usize,
 }
 
+/// Fields of the targets, or of the sources.
+#[derive(Default)]
+struct Fields<'a> {
+    numbers: Vec<Numbers<'a>>,
+    /// Whether indices of points were among them.
+    indices: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Of fields for a kernel that reads so many channels.
+    fn new(fields: impl DeviceFieldsOf<'a>, channels: usize) -> Self {
+        let (mut all, mut indices) = (Vec::new(), false);
+        fields.append_to(&mut all);
+        let alone = all.len() == 1;
+        let mut numbers = Vec::with_capacity(all.len());
+        for field in all {
+            let Some((values, stride, read)) = field.into_parts() else {
+                indices = true;
+                continue;
+            };
+            // A field alone has the channels of the kernel.
+            let channels = read.unwrap_or(if alone { channels } else { stride });
+            numbers.push(Numbers {
+                values,
+                stride,
+                channels,
+            });
+        }
+        Self { numbers, indices }
+    }
+}
+
 /// A traversal, made by [`DeviceRankedEngine::traverse`] and started by
 /// [`run_into`](Self::run_into).
 #[must_use = "a traversal does nothing until it is run"]
@@ -40,8 +73,8 @@ pub struct DeviceRankedTraversal<'a, K> {
     engine: &'a mut DeviceRankedEngine,
     kernel: &'a K,
     of: [RankedSet; 2],
-    targets: Vec<Numbers<'a>>,
-    sources: Vec<Numbers<'a>>,
+    targets: Fields<'a>,
+    sources: Fields<'a>,
 }
 
 /// The kernel's type and the sets.
@@ -65,8 +98,8 @@ impl DeviceRankedEngine {
             engine: self,
             kernel,
             of: [targets, sources],
-            targets: Vec::new(),
-            sources: Vec::new(),
+            targets: Fields::default(),
+            sources: Fields::default(),
         }
     }
 
@@ -205,16 +238,19 @@ fn gather(
 
 /// Refuses fields that do not have one element per point, or other channels than the kernel reads.
 fn check(
-    fields: &[Numbers<'_>],
+    Fields { numbers, indices }: &Fields<'_>,
     points: usize,
     channels: usize,
     whose: &str,
 ) -> Result<(), Refusal> {
+    if *indices {
+        return Err(no_indices(whose));
+    }
     for Numbers {
         values,
         stride,
         channels,
-    } in fields
+    } in numbers
     {
         let found = values.len();
         // The last record may end behind what is read of it.
@@ -228,7 +264,7 @@ fn check(
             )));
         }
     }
-    let found: usize = fields.iter().map(|field| field.channels).sum();
+    let found = width_of(numbers);
     if found != channels {
         return Err(Refusal::new(format!(
             "the fields of the {whose} have {found} channels, but the kernel reads {channels}"
@@ -246,46 +282,17 @@ fn fields_of<'a>(fields: &[Numbers<'a>]) -> Vec<DeviceField<'a>> {
 }
 
 impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
-    /// Adds a field that the kernel reads of every target: `channels` numbers for each point of the
-    /// targets that this rank owns, in the order of its points. Fields are given in the order of
-    /// the kernel's channels.
-    pub fn targets(self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.target_records(values, channels, channels)
-    }
-
-    /// Adds a field that the kernel reads of every source, as [`targets`](Self::targets).
-    pub fn sources(self, values: CudaView<'a, f32>, channels: usize) -> Self {
-        self.source_records(values, channels, channels)
-    }
-
-    /// As [`targets`](Self::targets), of records with `stride` numbers each: the kernel reads the
-    /// first `channels` of each, from the first of `values` on.
-    pub fn target_records(
-        mut self,
-        values: CudaView<'a, f32>,
-        stride: usize,
-        channels: usize,
-    ) -> Self {
-        self.targets.push(Numbers {
-            values,
-            stride,
-            channels,
-        });
+    /// The fields that the kernel reads of every target, of the points that this rank owns and in
+    /// their order; see [`nearfield::device::DeviceTraversal::targets`]. A second call replaces the
+    /// fields of the first. [`Indices`](nearfield::kernels::Indices) are refused.
+    pub fn targets(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.targets = Fields::new(fields, K::Target::COUNT);
         self
     }
 
-    /// The same of sources.
-    pub fn source_records(
-        mut self,
-        values: CudaView<'a, f32>,
-        stride: usize,
-        channels: usize,
-    ) -> Self {
-        self.sources.push(Numbers {
-            values,
-            stride,
-            channels,
-        });
+    /// The fields that the kernel reads of every source, as [`targets`](Self::targets).
+    pub fn sources(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
+        self.sources = Fields::new(fields, K::Source::COUNT);
         self
     }
 
@@ -322,14 +329,14 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         check(&self.sources, among.points, K::Source::COUNT, "sources")?;
         let names = [of.names.owned, among.names.owned];
         let found = zeros(&engine.engine, K::Output::COUNT * of.border.count)?;
-        let packed = if self.sources.is_empty() || among.sends.to.is_empty() {
+        let packed = if self.sources.numbers.is_empty() || among.sends.to.is_empty() {
             None
         } else {
             let places = among.sends.places.clone();
             let device = &mut *engine.device;
             let staging = &mut device.staging;
-            let mut rows = staging.room(&engine.engine, width_of(&self.sources) * places.count)?;
-            gather(&device.kernels, &self.sources, &places, &mut rows)?;
+            let mut rows = staging.room(&engine.engine, width_of(&self.sources.numbers) * places.count)?;
+            gather(&device.kernels, &self.sources.numbers, &places, &mut rows)?;
             let left = staging.leave(&engine.engine, "fields of halos", rows)?;
             staging.clock.left(&engine.engine)?;
             Some(left)
@@ -337,8 +344,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         engine.device.staging.mark(&engine.engine)?;
         let traversal = engine.engine.traverse(self.kernel, names[0], names[1]);
         traversal
-            .targets(fields_of(&self.targets))
-            .sources(fields_of(&self.sources))
+            .targets(fields_of(&self.targets.numbers))
+            .sources(fields_of(&self.sources.numbers))
             .run_into(results)?;
         engine.device.staging.clock.worked(&engine.engine)?;
         Ok((packed, found))
@@ -353,7 +360,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         results: &mut CudaViewMut<'_, f32>,
         on: (Tag, Exchange),
     ) -> Result<Result<(), Refusal>, Fault> {
-        let (sources, width) = (self.of[1].0, width_of(&self.sources));
+        let (sources, width) = (self.of[1].0, width_of(&self.sources.numbers));
         if let Some(packed) = packed
             && let Err(refusal) = self.engine.post_to_halos(sources, width, packed, on)?
         {
@@ -405,12 +412,12 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         let names = (of.names.border, among.names.halo);
         engine.follow_fields()?;
         let border = &mut engine.device.border;
-        let of_target = width_of(&self.targets);
+        let of_target = width_of(&self.targets.numbers);
         border.fit(of_target * places.count)?;
-        gather(&border.kernels, &self.targets, &places, &mut border.rows)?;
+        gather(&border.kernels, &self.targets.numbers, &places, &mut border.rows)?;
         let kernels = &border.kernels;
         let targets = kernels.as_numbers(&border.rows, of_target * places.count)?;
-        let width = width_of(&self.sources);
+        let width = width_of(&self.sources.numbers);
         let sources = kernels.as_numbers(halo, width * halo_points)?;
         let mut view = found.slice_mut(0..outputs * places.count);
         let mut traversal = border.engine.traverse(self.kernel, names.0, names.1);

@@ -4,10 +4,10 @@ use super::dealt;
 use nearfield::{
     Engine, ListOrder,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceField, Progress,
         cudarc::driver::{CudaSlice, DeviceRepr},
     },
-    kernels::SphDensity,
+    kernels::{Indices, SphDensity},
 };
 use nearfield_ranks::{
     Error, RankedSet,
@@ -178,8 +178,9 @@ pub(crate) fn search(
         engine.find_neighbors(set, set)?;
         engine.count_neighbors(set, set, &mut counts.as_view_mut())?;
         let traversal = engine.traverse(&kernel, set, set);
-        // Arrays have room behind the points.
-        let traversal = traversal.sources(own.masses.slice(0..points), 1);
+        // Arrays have room behind the points. The second call replaces the first.
+        let masses = own.masses.slice(0..points);
+        let traversal = traversal.sources(Indices).sources(DeviceField::new(masses, 1));
         traversal.run_into(&mut sums.as_view_mut())?;
         if engine.finish()? == Progress::Valid {
             break;

@@ -70,6 +70,13 @@ impl<'a> DeviceField<'a> {
         }
     }
 
+    /// The values, the numbers from point to point, and the channels if the field says how many;
+    /// `None` for indices. For engines that gather fields themselves.
+    #[doc(hidden)]
+    pub fn into_parts(self) -> Option<(CudaView<'a, f32>, usize, Option<usize>)> {
+        Some((self.values?, self.stride, self.channels))
+    }
+
     /// Refuses a field of another GPU, and one too short for `channels` of each of `points`.
     ///
     /// # Errors

@@ -180,7 +180,7 @@ impl<'a> DeviceTraversal<'a> {
     /// them that the traversal makes.
     ///
     /// Several fields are put together on the device for the run: 4 bytes per point and channel,
-    /// kept for the next.
+    /// kept for the next. A second call replaces the fields of the first.
     pub fn targets(mut self, fields: impl DeviceFieldsOf<'a>) -> Self {
         self.fields.targets.clear();
         fields.append_to(&mut self.fields.targets);

@@ -56,9 +56,9 @@ pub mod kernels {
     pub use nearfield_pairs::{Error, ErrorKind};
 }
 
-/// Policies, emulated devices and plans.
+/// Policies, strategies, emulated devices and plans.
 pub mod balance {
-    pub use nearfield_balance::{Error, ErrorKind};
+    pub use nearfield_balance::{Error, ErrorKind, ParseStrategyError};
 }
 
 /// Why the engine refused a request; [`kind`](Self::kind) tells the causes apart. The engine stays

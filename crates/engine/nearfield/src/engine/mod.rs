@@ -11,6 +11,7 @@
 //! | `placing`, `sets`, `slots`, `remove` | positions on their way in, sets and their names |
 //! | `search_pairs`, `extents` | what is kept of pairs of sets, and of all sets together |
 //! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
+//! | `one_call` | lists without an engine of the caller's |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
 //! | `jobs`, `auto`, `report` | where a job runs, and the record of it |
 //! | `interrupt` | calls that end early |
@@ -36,6 +37,7 @@ mod geometry;
 mod interrupt;
 pub(crate) mod jobs;
 mod lists;
+pub(crate) mod one_call;
 mod placing;
 pub(crate) mod query;
 pub(crate) mod radii;

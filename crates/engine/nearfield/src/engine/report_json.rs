@@ -120,7 +120,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Engine, balance::EmulatedSpec};
+    use crate::{Device, Engine, balance::emulated::EmulatedSpec};
     use serde_json::{Value, json};
 
     #[test]

@@ -212,6 +212,19 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn give_back(&self, numbers: HostMemory);
 }
 
+/// Whether a device has the positions of all sets as they are now. It lacks those that were placed
+/// while it could not work.
+///
+/// All sets are asked about, not those of one job alone: a device sorts all of them onto one
+/// lattice.
+pub(super) fn is_complete(device: &dyn Accelerator, input: &StepInput<'_>) -> bool {
+    if input.delivered {
+        return device.holds_first(input.sets.len());
+    }
+    let mut sets = input.all_sets().enumerate();
+    sets.all(|(number, set)| set.grid.copied().is_some() && device.holds(number))
+}
+
 /// The device's part of a job that two backends share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {

@@ -9,7 +9,7 @@
 
 use super::{job::Job, lazy::LazyGrid};
 use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
-use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
+use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
 use std::fmt;
@@ -91,6 +91,15 @@ impl StepInput<'_> {
             radii: SetRadii::Uniform,
             share: None,
         })
+    }
+
+    /// Writes the lists of a job with the CPU backend alone.
+    ///
+    /// # Errors
+    /// As [`pair`](Self::pair), and those of the search.
+    pub(crate) fn search(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
+        let (of, kind) = (self.pair(job)?, self.options.lists);
+        Ok((self.cpu).search(of, kind, ListOrder::Unspecified, lists)?)
     }
 
     /// The sorted points of a set, sorted now if they are not.

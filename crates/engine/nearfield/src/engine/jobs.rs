@@ -14,7 +14,7 @@
 use crate::{
     Device, Engine, Error, PointSetId,
     backend::{
-        Job, JobKind, StepInput, StepOptions, split,
+        AttachedDevice, Job, JobKind, StepInput, StepOptions,
         support::{Choice, Feature, choose},
     },
     balance::Policy,
@@ -50,7 +50,7 @@ pub(crate) enum Assigned<'a> {
     /// On the CPU backend, and why.
     Cpu(Arc<str>),
     /// On the device of the engine, beside the CPU backend where both share jobs.
-    Device(split::Device<'a>),
+    Device(AttachedDevice<'a>),
 }
 
 impl Engine {
@@ -91,9 +91,9 @@ impl Engine {
     }
 
     /// The backend of the engine beside the CPU backend, if it has one, and how both share jobs.
-    pub(crate) fn second_backend(&self) -> Option<split::Device<'_>> {
+    pub(crate) fn second_backend(&self) -> Option<AttachedDevice<'_>> {
         let accelerator = self.accelerator.as_deref()?;
-        Some(split::Device {
+        Some(AttachedDevice {
             accelerator,
             split: self.split.as_ref(),
         })
@@ -112,12 +112,10 @@ impl Engine {
         Ok(())
     }
 
-    /// A job was done on a device, or by the CPU backend in its place.
-    ///
-    /// The reason of a job that the CPU backend did instead is the fault, such as memory that the
-    /// device lacked or another job that was using it.
-    pub(crate) fn ran(&self, job: Job, ran: split::Ran) {
-        match ran.instead {
+    /// A job was done on a device, or by the CPU backend in its place for the reason `instead`: a
+    /// fault, such as memory that the device lacked or another job that was using it.
+    pub(crate) fn ran(&self, job: Job, instead: Option<String>) {
+        match instead {
             Some(reason) => self.was_done(job, Device::Cpu, reason.into()),
             None => self.was_done(job, self.asked_device(), self.reason.clone()),
         }

@@ -14,8 +14,8 @@ use crate::{
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
-        split::{self, Values},
         support::Feature,
+        values::Values,
     },
     engine::{
         jobs::{Assigned, job},
@@ -123,7 +123,7 @@ impl Engine {
                 self.was_done(job, Device::Cpu, reason);
             }
             Assigned::Device(device) => {
-                self.ran(job, split::find(device, &self.input(), job, lists)?);
+                self.ran(job, device.find(&self.input(), job, lists)?);
                 if self.settings.order == ListOrder::Ascending {
                     tracing::debug_span!("cpu.sort_lists")
                         .in_scope(|| self.backend.install_for(lists.len(), || lists.sort()));
@@ -423,8 +423,8 @@ impl Engine {
                 self.was_done(job, Device::Cpu, reason);
             }
             Assigned::Device(device) => {
-                let ran = split::evaluate(device, &self.input(), job, &Counting, &mut counts)?;
-                self.ran(job, ran);
+                let instead = device.evaluate(&self.input(), job, &Counting, &mut counts)?;
+                self.ran(job, instead);
             }
         }
         self.record(|times| times.traverse = begin.elapsed());

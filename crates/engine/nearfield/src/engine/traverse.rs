@@ -15,12 +15,12 @@
 use crate::{
     Device, Engine, Error, PairKernel, PointSetId, Precision,
     backend::{
-        Job, JobKind,
+        AttachedDevice, Job, JobKind,
         accelerator::{KernelWork, Numbers},
         gpu,
         kernel::check_support,
-        split::{self, Values},
         support::{Choice, Feature, choose},
+        values::Values,
     },
     engine::{jobs::job, verlet::Stored},
     kernels::Field,
@@ -349,7 +349,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// nothing.
     fn run_on_device(
         &self,
-        device: split::Device<'_>,
+        device: AttachedDevice<'_>,
         job: Job,
         work: KernelWork<'_>,
         output: Output<'_, K::Output>,
@@ -371,8 +371,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             work,
             combine,
         };
-        let ran = split::evaluate(device, &engine.input(), job, &summing, values)?;
-        engine.ran(job, ran);
+        let instead = device.evaluate(&engine.input(), job, &summing, values)?;
+        engine.ran(job, instead);
         Ok(())
     }
 

@@ -25,7 +25,6 @@ use super::{
     },
     faults::Faults,
     fields::StagedFields,
-    host::Lender,
     sort::cells,
     state::{OnGpu, Order, Shares, State, Trouble},
     times::Times,
@@ -373,10 +372,7 @@ impl Accelerator for GpuSide {
         targets: usize,
         room: JointRoom,
     ) -> Result<JointLists<'l>, DeviceError> {
-        self.attempt(|state| {
-            let lender = Lender(&state.backend);
-            lists.begin_joint(targets, room.device, room.cpu, &lender)
-        })
+        self.attempt(|state| state.begin_joint(lists, targets, room))
     }
 
     fn find_part<'a>(

@@ -43,6 +43,7 @@ impl State {
             self.staged.fill(&self.backend, input.cpu, kernel.fields)?;
         }
         self.finish_sort(input)?;
+        let (begin, mut end) = (self.mark_begin()?, None);
         let mut staged = std::mem::take(&mut self.staged);
         let mut scratch = std::mem::take(&mut self.scratch);
         let name = (job, program_of(work).map(|(program, _)| program));
@@ -53,16 +54,16 @@ impl State {
             None => tracing::debug_span!("gpu.count"),
         };
         let span = span.entered();
-        let computed = self.booked(name, |state, end| {
-            let State { backend, .. } = &*state;
+        let backend = &self.backend;
+        let computed = self.pair(job).and_then(|of| {
             let on = OnGpu {
                 backend,
-                of: state.pair(job)?,
+                of,
                 strategy,
                 scratch: &mut scratch,
             };
             on.compute(work, &mut staged, &mut results[..len], piece, |arrivals| {
-                *end = Some(backend.mark()?);
+                end = Some(backend.mark()?);
                 // Workers that wait for the device would keep others from their cores.
                 arrivals.computed()?;
                 drop(span);
@@ -70,7 +71,8 @@ impl State {
             })
         });
         (self.scratch, self.staged, self.results) = (scratch, staged, Some(results));
-        computed
+        computed?;
+        self.book(name, begin, end)
     }
 
     /// Computes the values of a part whose fields were [sent](StagedFields::fill) under the number

@@ -72,5 +72,5 @@ pub(crate) use protocol::{
 pub use report::{BackendReport, JobReport, SplitReport};
 pub(crate) use settings::{BRICK_EDGE, Settings, ties_for};
 pub(crate) use shared::{Shared, Split, locked};
-pub(crate) use step::{Clock, Device, Ran, Seen, Timed, learn};
-pub(crate) use values::{Values, evaluate};
+pub(crate) use step::{Clock, Seen, Timed, learn};
+pub(crate) use values::evaluate;

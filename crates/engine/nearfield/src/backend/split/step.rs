@@ -1,8 +1,8 @@
 //! A step of an engine's job: the backends that have work in it, and the lesson from its times.
 //!
 //! [`EngineStep`] is the part that lists and values have in common. It asks the device whether it
-//! is ready, makes a plan if there is none, and looks whether the device has all positions. If any
-//! of that fails the CPU backend does the job, and the step says why.
+//! is ready, makes a plan if there is none, and checks that the device has all positions. If any of
+//! that fails the CPU backend does the job, and the step says why.
 //!
 //! Times of a step count for both backends from the moment at which its positions began to be
 //! placed, because placing is work that the device's part needs.
@@ -26,7 +26,9 @@
 
 use super::{
     super::{
-        DeviceError, Fault, Job, StepInput, accelerator::Accelerator, support::Backend as Kind,
+        DeviceError, Fault, Job, StepInput,
+        accelerator::{Accelerator, is_complete},
+        support::Backend as Kind,
     },
     done::GpuDone,
     plan::JobState,
@@ -42,67 +44,18 @@ use nearfield_balance::{Backend, Fault as DeviceFault, StepTimes};
 use nearfield_cpu::{ShareOfLists, Spent};
 use std::{
     collections::HashMap,
-    sync::atomic::AtomicBool,
+    sync::{MutexGuard, atomic::AtomicBool},
     time::{Duration, Instant},
 };
-
-/// The device of an engine, alone or beside the CPU backend.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Device<'a> {
-    pub(crate) accelerator: &'a dyn Accelerator,
-    /// Where both share a step.
-    pub(crate) split: Option<&'a Split>,
-}
-
-/// Why the CPU backend did a job in the place of the device, if it did.
-#[derive(Debug, Clone)]
-pub(crate) struct Ran {
-    pub(crate) instead: Option<String>,
-}
-
-impl Device<'_> {
-    /// Does one step of a job, which gets a device that is ready and the state that two backends
-    /// share, unless another job has either.
-    ///
-    /// If the device is not ready or the shared state is in use, the step runs all the same, with
-    /// the fault that sends its job to the CPU backend.
-    pub(super) fn run(
-        self,
-        input: &StepInput<'_>,
-        job: Job,
-        step: impl FnOnce(EngineStep<'_>) -> Result<Ran, Error>,
-    ) -> Result<Ran, Error> {
-        let mut fault = self.accelerator.ready().err();
-        let mut shared = None;
-        if let (None, Some(split)) = (&fault, self.split) {
-            shared = split.try_lock();
-            if shared.is_none() {
-                fault = Some(Fault::Busy);
-            }
-        }
-        step(EngineStep {
-            input,
-            device: self.accelerator,
-            job,
-            split: self.split,
-            shared: shared.as_deref_mut(),
-            timed: Timed {
-                clock: Clock::start(self.split),
-                planning_ms: 0.0,
-                virtual_times: None,
-            },
-            fault,
-        })
-    }
-}
 
 /// A job of an engine that is about to be done.
 pub(super) struct EngineStep<'s> {
     pub(super) input: &'s StepInput<'s>,
     pub(super) device: &'s dyn Accelerator,
     pub(super) job: Job,
-    split: Option<&'s Split>,
-    pub(super) shared: Option<&'s mut Shared>,
+    split: &'s Split,
+    /// None if the device cannot take part.
+    pub(super) shared: Option<MutexGuard<'s, Shared>>,
     timed: Timed,
     /// Why the device does not take part, though it might have been planned to.
     fault: Option<Fault>,
@@ -119,7 +72,35 @@ pub(super) struct Divided<'a> {
     pub(super) sorted: &'a mut HashMap<usize, PartOfSet>,
 }
 
-impl EngineStep<'_> {
+impl<'s> EngineStep<'s> {
+    /// Begins a step of a job, which gets a device that is ready and the state that two backends
+    /// share, unless another job has either. Otherwise the CPU backend does the job.
+    pub(super) fn begin(
+        device: &'s dyn Accelerator,
+        split: &'s Split,
+        input: &'s StepInput<'s>,
+        job: Job,
+    ) -> Self {
+        let mut fault = device.ready().err();
+        let shared = fault.is_none().then(|| split.try_lock()).flatten();
+        if shared.is_none() {
+            fault = fault.or(Some(Fault::Busy));
+        }
+        Self {
+            input,
+            device,
+            job,
+            split,
+            shared,
+            timed: Timed {
+                clock: Clock::start(Some(split)),
+                planning_ms: 0.0,
+                virtual_times: None,
+            },
+            fault,
+        }
+    }
+
     /// The backends that work in this step. A plan is made if there is none. The device cannot
     /// work on sets that it does not have; it gets them at the next update.
     pub(super) fn plan(&mut self) -> Result<Backends, Error> {
@@ -128,8 +109,8 @@ impl EngineStep<'_> {
         }
         let (input, job) = (self.input, self.job);
         let mut backends = Backends::Device;
-        if let (Some(split), Some(shared)) = (self.split, self.shared.as_deref_mut()) {
-            let settings = &split.settings;
+        if let Some(shared) = self.shared.as_deref_mut() {
+            let settings = &self.split.settings;
             let state = shared.state_of(job, settings.policy)?;
             if state.is_stale(input.points_of(job), settings.deterministic) {
                 let traffic = self.device.traffic(job.kind);
@@ -142,26 +123,13 @@ impl EngineStep<'_> {
             input.cpu.stay_beside(backends == Backends::Both && real);
         }
         self.timed.planning_ms = self.timed.clock.since_begin_ms();
-        if backends != Backends::Cpu && !self.is_complete() {
+        if backends != Backends::Cpu && !is_complete(self.device, input) {
             self.fault = Some(Fault::Behind);
             return Ok(Backends::Cpu);
         }
         let planned = self.state().and_then(|state| state.planned());
         self.timed.virtual_times = planned.and_then(|plan| self.device.virtual_times(plan));
         Ok(backends)
-    }
-
-    /// Whether the device has the positions of all sets as they are now. It has not those that were
-    /// placed while it could not work.
-    ///
-    /// All sets are asked about, not those of the job alone: a device sorts all of them onto one
-    /// lattice.
-    fn is_complete(&self) -> bool {
-        if self.input.delivered {
-            return self.device.holds_first(self.input.sets.len());
-        }
-        let mut sets = self.input.all_sets().enumerate();
-        sets.all(|(number, set)| set.grid.copied().is_some() && self.device.holds(number))
     }
 
     /// The job's memory, where two backends share it.
@@ -242,15 +210,13 @@ impl EngineStep<'_> {
         learn(state, &self.timed, outcome, seen)
     }
 
-    /// Outcome of the job.
-    pub(super) fn ran(self, outcome: Outcome) -> Ran {
+    /// Why the CPU backend did the whole job though the device had a part in it.
+    pub(super) fn instead(&self, outcome: &Outcome) -> Option<String> {
         let no_room = || "more neighbours were found than there was room for".to_owned();
-        let fault = self.fault.or(outcome.fault);
-        Ran {
-            instead: fault
-                .map(|fault| fault.to_string())
-                .or_else(|| outcome.no_room.then(no_room)),
-        }
+        let fault = self.fault.as_ref().or(outcome.fault.as_ref());
+        fault
+            .map(|fault| fault.to_string())
+            .or_else(|| outcome.no_room.then(no_room))
     }
 }
 

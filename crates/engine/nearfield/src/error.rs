@@ -33,7 +33,7 @@
 use crate::{Device, PointSetId, RadiusRule};
 use nearfield_grid::{Value, memory::Shortage};
 
-pub use crate::backend::support::Unsupported;
+pub use crate::unsupported::Unsupported;
 
 /// Positions, radii, boxes and permutations.
 pub mod grid {

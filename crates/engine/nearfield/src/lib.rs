@@ -121,6 +121,8 @@ mod engine;
 pub mod error;
 mod hardware;
 mod point_set_id;
+mod slots;
+mod unsupported;
 
 pub use engine::{Engine, builder::Builder, one_call::neighbors, traverse::Traversal};
 pub use error::{Error, ErrorKind};

@@ -19,7 +19,7 @@
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
     Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
-    engine::slots::Slots, error::MissingLists,
+    error::MissingLists, slots::Slots,
 };
 use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{

@@ -5,7 +5,7 @@
 //! before the GPU is touched.
 
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
-use crate::{Device, Error, ErrorKind, engine::slots::Slots};
+use crate::{Device, Error, ErrorKind, slots::Slots};
 use nearfield_gpu::{
     GpuBackend,
     cudarc::driver::{CudaStream, sys::CUstream},

@@ -11,7 +11,7 @@
 //! pair is `current` only while neither of its sets has another stamp than when its lists were
 //! written.
 
-use crate::{PointSetId, engine::slots::Slots, error::MissingLists};
+use crate::{PointSetId, error::MissingLists, slots::Slots};
 use nearfield_cpu::NeighborLists;
 use nearfield_grid::memory::{Shortage, make_room_for_one};
 use std::collections::{HashMap, hash_map::Entry};

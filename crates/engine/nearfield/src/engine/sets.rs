@@ -10,7 +10,7 @@
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
-    engine::radii::PointRadii,
+    engine::point_radii::PointRadii,
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
@@ -169,6 +169,52 @@ impl Set {
     pub(crate) fn places_bytes(&self) -> usize {
         let places = self.places.get();
         places.map_or(0, |places| size_of_val(places.order()))
+    }
+}
+
+impl Set {
+    /// Takes the radii of points that have stayed while others were removed, in the order of the
+    /// points.
+    ///
+    /// This cannot fail: sorted radii still have the room of more points, and the radii were
+    /// checked with the same radius of the grid when they were given.
+    pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
+        // Only grids that are made at once have radii of their own.
+        if let LazyGrid::Built(grid) = &self.grid {
+            self.radii.replace(radii, grid, backend);
+        }
+    }
+
+    /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    pub(crate) fn sorted_radii(
+        &self,
+        id: PointSetId,
+        rule: RadiusRule,
+    ) -> Result<&SortedRadii, Error> {
+        self.given_radii(id, rule)?;
+        Ok(self.radii.sorted())
+    }
+
+    /// Radii of the points in the caller's order; `id` and `rule` are for the error.
+    ///
+    /// A set without points has all radii that it needs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
+        let (points, given) = (self.grid.len(), self.radii.given());
+        if given.len() == points {
+            return Ok(given);
+        }
+        Err(ErrorKind::NoRadii {
+            set: id,
+            points,
+            rule,
+        }
+        .into())
     }
 }
 

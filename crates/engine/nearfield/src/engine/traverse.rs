@@ -128,6 +128,81 @@ pub(crate) enum Over<'a> {
     Skin(&'a VerletLists),
 }
 
+impl Engine {
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored.
+    ///
+    /// It is faster than a search and a loop over the lists: neighbours are used while they are in
+    /// the first-level cache, and kernels run at the full width of the vectors. Contributions are
+    /// added in an order that depends neither on the number of threads nor on the vector width.
+    ///
+    /// ```
+    /// use nearfield::{kernels::{SphDensity, WendlandC2}, prelude::*};
+    /// let positions = [[0.0f32, 0.0, 0.0], [0.3, 0.0, 0.0]];
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let fluid = engine.add_point_set(&positions)?;
+    /// let kernel = SphDensity { kernel: WendlandC2::with_support(1.0) };
+    /// let density = engine
+    ///     .traverse(&kernel, fluid, fluid)
+    ///     .sources(&[1.0, 2.0])
+    ///     .run()?;
+    /// assert!(density[0] == 2.0 * density[1]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Traversal<'a, K> {
+        Traversal {
+            engine: self,
+            kernel,
+            targets,
+            sources,
+            given: Given::default(),
+            over: Over::Grid,
+        }
+    }
+}
+
+impl VerletLists {
+    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
+    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
+    /// of its points, by [`PairKernel::symmetric`].
+    ///
+    /// ```
+    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
+    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
+    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
+    /// let points = lists.add_point_set(&positions)?;
+    /// let kernel = SphDensity::with_support(1.0);
+    /// for _step in 0..4 {
+    ///     positions[1][0] += 0.01;
+    ///     lists.update(points, &positions)?;
+    ///     lists.refresh()?;
+    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
+    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
+    /// }
+    /// assert_eq!(lists.builds(), 1);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Traversal<'a, K> {
+        Traversal {
+            engine: &self.engine,
+            kernel,
+            targets,
+            sources,
+            given: Given::default(),
+            over: Over::Skin(self),
+        }
+    }
+}
+
 impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The fields that the kernel reads of every target, in the caller's order: one array for each
     /// part of [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`.

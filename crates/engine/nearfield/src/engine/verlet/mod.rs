@@ -38,10 +38,9 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
-    Positions, Precision, Traversal,
+    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, Permutation, PointSetId, Positions,
+    Precision,
     backend::support::{Feature, choose},
-    engine::traverse::{Given, Over},
     report::Report,
 };
 use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
@@ -87,7 +86,7 @@ fn margin(precision: Precision) -> f64 {
 /// refused with [`ErrorKind::NeedsRefresh`].
 pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
-    engine: Engine,
+    pub(super) engine: Engine,
     /// The true radius r, strict if the settings say so.
     radius: Radius,
     /// Positions of now and of the last build, in the caller's order.
@@ -393,42 +392,6 @@ impl VerletLists {
             .into());
         }
         pairs.for_each_neighbor(point, visit)
-    }
-
-    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
-    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
-    /// of its points, by [`PairKernel::symmetric`].
-    ///
-    /// ```
-    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
-    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
-    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
-    /// let points = lists.add_point_set(&positions)?;
-    /// let kernel = SphDensity::with_support(1.0);
-    /// for _step in 0..4 {
-    ///     positions[1][0] += 0.01;
-    ///     lists.update(points, &positions)?;
-    ///     lists.refresh()?;
-    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
-    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
-    /// }
-    /// assert_eq!(lists.builds(), 1);
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    pub fn traverse<'a, K: PairKernel>(
-        &'a self,
-        kernel: &'a K,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Traversal<'a, K> {
-        Traversal {
-            engine: &self.engine,
-            kernel,
-            targets,
-            sources,
-            given: Given::default(),
-            over: Over::Skin(self),
-        }
     }
 
     /// The order that makes a set local in memory, by where its points were when the lists were

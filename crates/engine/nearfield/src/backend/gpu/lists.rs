@@ -12,11 +12,11 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::state::{State, Trouble};
+use super::state::{GpuState, Trouble};
 use crate::{
     backend::{
         Job, StepInput,
-        accelerator::{JointRoom, Part, Placed},
+        accelerator::{DevicePart, JointRoom, Placed},
         split::{GpuDone, Piece},
     },
     balance::Strategy,
@@ -27,7 +27,7 @@ use nearfield_grid::HostLists;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
 
-impl State {
+impl GpuState {
     /// Writes the lists of a pair of sets.
     pub(super) fn find(
         &mut self,
@@ -94,7 +94,7 @@ impl State {
     pub(super) fn find_part<'a>(
         &mut self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
         placed: &mut Placed<'_, 'a>,
     ) -> Result<GpuDone, gpu::Error> {

@@ -177,7 +177,7 @@ fn ways(gpu: bool, named: &str) -> Vec<Way> {
     let both = if gpu {
         Device::Hybrid(0)
     } else {
-        Device::Emulated(nearfield::balance::EmulatedSpec::default())
+        Device::Emulated(nearfield::balance::emulated::EmulatedSpec::default())
     };
     let band = Policy::Band {
         alpha: 0.75,

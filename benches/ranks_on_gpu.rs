@@ -180,9 +180,10 @@ fn steps(
             }
             if plan.force {
                 let traversal = engine.traverse(&force, set, set);
+                let states = || DeviceField::new(states.as_view(), STATE.len());
                 traversal
-                    .targets(DeviceField::new(states.as_view(), STATE.len()).channels(OF_TARGET))
-                    .sources(DeviceField::new(states.as_view(), STATE.len()))
+                    .targets(states().channels(OF_TARGET))
+                    .sources(states())
                     .run_into(&mut forces.as_view_mut())?;
             }
             phase(2);

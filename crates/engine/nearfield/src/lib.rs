@@ -14,10 +14,13 @@
 //! # Ok::<(), nearfield::Error>(())
 //! ```
 //!
+//! A single search of points in an open domain is one call: [`neighbors`].
+//!
 //! # Which call for what
 //!
 //! | you want | call |
 //! | --- | --- |
+//! | neighbour lists, once | [`neighbors`] |
 //! | neighbour lists, step after step | [`Engine::find_neighbors`], [`Engine::neighbors`] |
 //! | a sum, minimum or maximum over neighbours, once per step | [`Engine::traverse`] with a [`PairKernel`]: no list is stored, which is faster |
 //! | several kernels over the same pairs | the same with [`Traversal::over_lists`] |
@@ -25,8 +28,8 @@
 //! | code of your own per pair, from another language | [`Engine::for_each_batch`] |
 //! | the neighbours of one point | [`Engine::for_each_neighbor`] |
 //! | how many neighbours there are | [`Engine::count_neighbors`] |
-//! | neighbours of positions that are no points | [`Engine::query`], [`Engine::query_into`] |
-//! | displacements, distances and images beside lists | [`Engine::pair_geometry`] |
+//! | neighbours of arbitrary positions | [`Engine::query`], [`Engine::query_into`] |
+//! | displacements, distances and images of the pairs in lists | [`Engine::pair_geometry`] |
 //! | lists larger than memory allows | [`Engine::list_chunks`] |
 //! | lists that last for many steps of slow points | [`VerletLists`](lists::VerletLists) |
 //! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
@@ -50,8 +53,9 @@
 //!   for others, and [`Field`](kernels::Field), which reads values inside your own structs.
 //! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath, and
 //!   what a device [cannot do](error::Unsupported).
-//! * [`report`] says what an engine did, [`balance`] how backends share work, [`all_pairs`] has
-//!   sums without a radius and `device` the engine for data on a GPU.
+//! * **Settings of balance**: [`balance`] has the policies by which backends share work, and the
+//!   strategies of the GPU; [`report`] says what an engine did. Neither is needed to get results.
+//! * [`all_pairs`] has sums without a radius and `device` the engine for data on a GPU.
 //!
 //! # Cargo features
 //!
@@ -117,8 +121,10 @@ mod engine;
 pub mod error;
 mod hardware;
 mod point_set_id;
+mod slots;
+mod unsupported;
 
-pub use engine::{Engine, builder::Builder, traverse::Traversal};
+pub use engine::{Engine, builder::Builder, one_call::neighbors, traverse::Traversal};
 pub use error::{Error, ErrorKind};
 pub use hardware::Device;
 /// ```
@@ -167,24 +173,37 @@ pub mod all_pairs {
     //! * [`AllPairs`] has the sums, [`AllPairsBuilder`] its settings, [`AllPairsReport`] where it
     //!   ran.
     //! * [`PairSum`] names what is summed, [`Arithmetic`] how roots are computed, and [`Real`] is
-    //!   `f32` or `f64`. [`PairSumSettings`] holds all three for programs that call a backend
-    //!   themselves.
+    //!   `f32` or `f64`.
     //! * [`Sources`] are points with a mass or charge each; [`SampleGrid`] has the points of a
     //!   regular grid, x fastest.
 
     pub use crate::engine::all_pairs::{AllPairs, AllPairsBuilder, AllPairsReport};
-    pub use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
+    #[doc(hidden)]
+    pub use nearfield_pairs::PairSumSettings;
+    pub use nearfield_pairs::{Arithmetic, PairSum, Real, SampleGrid, Sources};
 }
 
 pub mod balance {
-    //! How a step is divided between the CPU and the GPU: the policies of
-    //! [`Builder::policy`](crate::Builder::policy), and the emulated machine that
-    //! [`Device::Emulated`](crate::Device::Emulated) tries them on. How the GPU divides its part
-    //! among threads is a [`Strategy`], of [`Builder::strategy`](crate::Builder::strategy).
+    //! How work is divided: steps between the CPU and the GPU, and the GPU's part among its
+    //! threads. Most programs keep the defaults.
+    //!
+    //! * A [`Policy`] moves the border between the backends of
+    //!   [`Device::Hybrid`](crate::Device::Hybrid); [`Builder::policy`](crate::Builder::policy)
+    //!   takes it.
+    //! * A [`Strategy`] maps cells to threads of the GPU;
+    //!   [`Builder::strategy`](crate::Builder::strategy) takes it.
+    //! * [`emulated`] describes machines on which policies are tried out.
 
-    pub use nearfield_balance::{EmulatedSpec, FaultAt, ParseStrategyError, Policy, Strategy};
+    pub use nearfield_balance::{Policy, Strategy};
     #[doc(hidden)]
     pub use nearfield_cpu::WorkerHandle;
+
+    pub mod emulated {
+        //! The machine of [`Device::Emulated`](crate::Device::Emulated): a CPU with a GPU that does
+        //! not exist, for tests of policies and of programs where there is no GPU.
+
+        pub use nearfield_balance::{EmulatedSpec, FaultAt};
+    }
 }
 
 pub mod kernels {
@@ -219,11 +238,11 @@ pub mod kernels {
 }
 
 pub mod lists {
-    //! Forms in which neighbours are handed out, beside [`NeighborLists`](crate::NeighborLists).
+    //! Other forms of neighbours than [`NeighborLists`](crate::NeighborLists).
     //!
     //! * [`VerletLists`] serve for many steps of slow points; [`Refresh`] says what a step did.
-    //! * [`PairGeometry`] has displacements, distances and images beside the indices of lists, in
-    //!   the precision of the engine ([`PairArrays`]).
+    //! * [`PairGeometry`] has displacements, distances and images in addition to the indices of
+    //!   lists, in the precision of the engine ([`PairArrays`]).
     //! * [`ListChunks`] hands lists out that are larger than memory allows, one [`ListChunk`] at a
     //!   time, and [`PairBatch`] pairs without lists.
     //! * [`QueryScratch`] is memory of queries, and has the lists of the last one.
@@ -245,22 +264,27 @@ pub mod report {
     //! * [`Report`] is the whole; [`SetReport`], [`StageTimes`] and [`MemoryReport`] are its parts.
     //! * [`JobReport`] says of a job where it ran and why, and [`SplitReport`] how two backends
     //!   shared it, one [`BackendReport`] each.
-    //! * [`GpuReport`] is what a GPU holds. With [`Strategy::Auto`](crate::balance::Strategy::Auto)
-    //!   it has the [`Trial`] of every [`Configuration`] by [`Class`] of occupancy.
+    //! * [`GpuReport`] is what a GPU holds, and [`trials`] what it has measured by itself.
     //! * [`SimdLevel`] is the instruction set of the CPU backend, and [`TableKind`] the form of a
     //!   set's cell table.
 
     pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
     pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
-    pub use nearfield_balance::{Class, Configuration, Trial};
     pub use nearfield_cpu::SimdLevel;
     pub use nearfield_grid::TableKind;
+
+    pub mod trials {
+        //! Measurements of [`Strategy::Auto`](crate::balance::Strategy::Auto): a [`Trial`] has the
+        //! times of a [`Configuration`], a strategy with its cells, for a [`Class`] of occupancy.
+
+        pub use nearfield_balance::{Class, Configuration, Trial};
+    }
 }
 
 /// The names that most programs need, for `use nearfield::prelude::*`.
 ///
-/// Types of settings, results and errors, and no trait beside [`PairKernel`], so that a glob import
+/// Types of settings, results and errors, and no trait but [`PairKernel`], so that a glob import
 /// brings no method into a program unseen.
 pub mod prelude {
     pub use crate::{

@@ -5,7 +5,7 @@
 //! which other packages ask for the feature.
 
 use nearfield::{
-    balance::EmulatedSpec,
+    balance::emulated::EmulatedSpec,
     kernels::{SphDensity, WendlandC2},
     prelude::*,
 };

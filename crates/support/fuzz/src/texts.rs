@@ -6,7 +6,7 @@
 
 use nearfield::{
     Device, Engine,
-    balance::{EmulatedSpec, Policy, Strategy},
+    balance::{Policy, Strategy, emulated::EmulatedSpec},
 };
 use nearfield_gpu::Arch;
 use nearfield_grid::Domain;

@@ -1,6 +1,6 @@
 //! How a GPU did the work, and what the strategy `auto` has tried.
 
-use nearfield::report::{GpuReport, Trial as Measured};
+use nearfield::report::{GpuReport, trials::Trial as Measured};
 use serde::Serialize;
 
 /// The GPU's part of a summary.

@@ -2,7 +2,7 @@
 
 use super::task::{Combination, Division, Outcome, Task, key};
 use crate::{bench::Work, failure::Failure};
-use nearfield::balance::EmulatedSpec;
+use nearfield::balance::emulated::EmulatedSpec;
 use nearfield_balance::{
     Bricks, CellLoad, Layout, Machine, Neighbourhood, RowOffset, Ties, Traffic,
     tune::{Row, settle, sweep},

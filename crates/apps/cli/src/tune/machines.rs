@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{bench::Work, failure::Failure, options, output};
 use indicatif::HumanCount;
-use nearfield::balance::{EmulatedSpec, Policy};
+use nearfield::balance::{Policy, emulated::EmulatedSpec};
 use nearfield_balance::{
     Action, Controller, Layout, Machine, Plan, Ties,
     tune::{Row, sweep},

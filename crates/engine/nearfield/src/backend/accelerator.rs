@@ -1,10 +1,10 @@
 //! A device with memory of its own, as engines use it: a real GPU, or the emulated one.
 //!
 //! The device has the positions of all sets, which come through [`StagedUpload`], and does whole
-//! jobs or the [part](Part) of a job that a plan leaves to it. The thread that calls it drives it,
-//! and waits for it. Results are not checked again: after `Ok` they are complete, after a
-//! [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them, unless
-//! they are combined with what was there.
+//! jobs or the [part](DevicePart) of a job that a plan leaves to it. The thread that calls it
+//! drives it, and waits for it. Results are not checked again: after `Ok` they are complete, after
+//! a [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them,
+//! unless they are combined with what was there.
 //!
 //! [`StagedUpload`]: super::transfer::StagedUpload
 //!
@@ -29,9 +29,9 @@ use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
     gpu::Program,
     gpu_report::GpuReport,
-    split::{GpuDone, Planned},
+    split::{BrickPlan, GpuDone},
     support::Backend,
-    transfer::{Arriving, Lost},
+    transfer::{DeviceLost, ResultStream},
 };
 use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
@@ -99,7 +99,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Times of the next step of a plan on a virtual clock; `None` on a real one. If they contain
     /// a fault, the device's next job fails.
-    fn virtual_times(&self, _: &Planned) -> Option<StepTimes> {
+    fn virtual_times(&self, _: &BrickPlan) -> Option<StepTimes> {
         None
     }
 
@@ -189,13 +189,13 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn find_part<'a>(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
         placed: &mut Placed<'_, 'a>,
     ) -> Result<GpuDone, DeviceError>;
 
     /// Sends what a part of values needs, before both backends begin; gives the number under which
-    /// the device has it. All workers copy faster than some of them beside others that sort.
+    /// the device has it. All workers together copy faster than some of them while others sort.
     fn prepare_part(&self, input: &StepInput<'_>, work: &ValueWork<'_>) -> u64;
 
     /// Computes the values of a part, which was prepared under that number; numbers of all targets
@@ -203,7 +203,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn values_part(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         work: &ValueWork<'_>,
         prepared: u64,
     ) -> Result<(HostMemory, GpuDone), DeviceError>;
@@ -212,11 +212,24 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn give_back(&self, numbers: HostMemory);
 }
 
+/// Whether a device has the positions of all sets as they are now. It lacks those that were placed
+/// while it could not work.
+///
+/// All sets are asked about, not those of one job alone: a device sorts all of them onto one
+/// lattice.
+pub(super) fn is_complete(device: &dyn Accelerator, input: &StepInput<'_>) -> bool {
+    if input.delivered {
+        return device.holds_first(input.sets.len());
+    }
+    let mut sets = input.all_sets().enumerate();
+    sets.all(|(number, set)| set.grid.copied().is_some() && device.holds(number))
+}
+
 /// The device's part of a job that two backends share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part<'a> {
+pub(crate) struct DevicePart<'a> {
     pub(crate) job: Job,
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a BrickPlan,
     /// When both backends began.
     pub(crate) began: Instant,
 }
@@ -231,7 +244,8 @@ pub(crate) struct JointRoom {
 }
 
 /// Is given results as they arrive.
-pub(crate) type Receive<'f> = dyn for<'r> FnMut(&mut dyn Arriving<'r>) -> Result<(), Lost> + 'f;
+pub(crate) type Receive<'f> =
+    dyn for<'r> FnMut(&mut dyn ResultStream<'r>) -> Result<(), DeviceLost> + 'f;
 
 /// Is given starts and lengths of lists, once.
 pub(crate) type Placed<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;

@@ -15,9 +15,9 @@
 //! 2. The device is asked whether it is [ready](accelerator::Accelerator::ready). A device that
 //!    rests after a fault is not, nor one that another job uses if this thread must not wait for
 //!    it.
-//! 3. Where two backends share jobs, the job's [plan](split::Planned) says whose the targets are.
-//!    Without sharing the device has all of them.
-//! 4. The [protocol](split::run) runs the parts, joins their results, and hands the times of the
+//! 3. A device that works [alone](attached) does the whole job, and steps 4 and 5 do not apply.
+//! 4. If two backends share jobs, the job's [plan](split::BrickPlan) says whose the targets are.
+//! 5. The [protocol](split::run) runs the parts, joins their results, and hands the times of the
 //!    step to the job's controller.
 //!
 //! # Faults
@@ -34,10 +34,11 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `input`, `job`, `sums`, `kernel` | jobs and their input |
+//! | `input`, `values`, `sums`, `kernel` | jobs and their input |
 //! | `support` | the features of each backend |
 //! | `accelerator` | the trait of a device with memory of its own |
 //! | `gpu`, `emulated` | its two implementations |
+//! | `attached` | the device of an engine, alone or with a share |
 //! | `split` | both backends on one step |
 //! | `transfer`, `memory`, `lazy` | copies, memory that a device reads, sorting on demand |
 //! | `fault`, `turn` | failures of a device, and who may use it |
@@ -47,13 +48,13 @@
 //! [`no_gpu`] stands in the place of [`gpu`], with the few names that the other modules use.
 
 pub(crate) mod accelerator;
+mod attached;
 pub(crate) mod emulated;
 mod fault;
 #[cfg(feature = "gpu")]
 pub(crate) mod gpu;
 pub(crate) mod gpu_report;
 mod input;
-mod job;
 pub(crate) mod kernel;
 pub(crate) mod lazy;
 mod memory;
@@ -64,11 +65,12 @@ pub(crate) mod sums;
 pub(crate) mod support;
 pub(crate) mod transfer;
 mod turn;
+pub(crate) mod values;
 mod visible;
 
+pub(crate) use attached::AttachedDevice;
 pub(crate) use fault::{DeviceError, Fault};
-pub(crate) use input::{InputSets, SetInput, StepInput, StepOptions};
-pub(crate) use job::{Job, JobKind};
+pub(crate) use input::{InputSets, Job, JobKind, SetInput, StepInput, StepOptions};
 pub(crate) use memory::HostMemory;
 #[cfg(not(feature = "gpu"))]
 pub(crate) use no_gpu as gpu;

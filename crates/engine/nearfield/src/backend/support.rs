@@ -32,8 +32,8 @@
 //! same before a job, in its report and in the documentation.
 
 use super::gpu;
-use crate::Device;
-use std::{borrow::Cow, fmt};
+use crate::{Device, error::Unsupported};
+use std::borrow::Cow;
 
 /// Something that is asked of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) enum Feature {
     OverLists,
     /// Lists with displacements and images.
     PairGeometry,
-    /// Neighbours of positions that are no points of a set.
+    /// Neighbours of arbitrary positions.
     Query,
     /// The neighbours of one point.
     EachNeighbor,
@@ -84,55 +84,6 @@ pub(crate) enum Backend {
     Gpu,
     Emulated,
 }
-
-/// A device was named that cannot do what was asked of it, or that this build does not have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Unsupported {
-    /// None if the build lacks the backend, and so everything.
-    feature: Option<Cow<'static, str>>,
-    backend: Backend,
-    remedy: &'static str,
-}
-
-impl Unsupported {
-    /// The feature that was asked for, in a few words; `any` if the build lacks the whole backend.
-    pub fn feature(&self) -> &str {
-        self.feature.as_deref().unwrap_or("any")
-    }
-
-    /// The backend that cannot do it: `GPU` or `emulated`.
-    pub fn backend(&self) -> &'static str {
-        self.backend.name()
-    }
-
-    /// The remedy.
-    pub fn remedy(&self) -> &'static str {
-        self.remedy
-    }
-}
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            feature,
-            backend,
-            remedy,
-        } = self;
-        let backend = backend.name();
-        match feature {
-            Some(feature) => write!(
-                f,
-                "the {backend} backend does not support {feature}: {remedy}"
-            ),
-            None => write!(
-                f,
-                "this build of nearfield has no {backend} backend: {remedy}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Unsupported {}
 
 impl Backend {
     fn name(self) -> &'static str {
@@ -218,7 +169,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
     }
     Err(Unsupported {
         feature: Some(feature.phrase()),
-        backend,
+        backend: backend.name(),
         remedy: feature.remedy(),
     })
 }
@@ -231,7 +182,7 @@ pub(crate) fn in_build(device: Device) -> Result<(), Unsupported> {
     match device {
         Device::Gpu(_) | Device::Hybrid(_) if !gpu::BUILT => Err(Unsupported {
             feature: None,
-            backend: Backend::Gpu,
+            backend: Backend::Gpu.name(),
             remedy: "build it with its cargo feature `gpu`, or use Device::Auto or Device::Cpu",
         }),
         _ => Ok(()),

@@ -19,7 +19,7 @@
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
     Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
-    engine::slots::Slots, error::MissingLists,
+    error::MissingLists, slots::Slots,
 };
 use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
@@ -396,7 +396,7 @@ impl DeviceEngine {
         self.backend.queue().transfers()
     }
 
-    /// Page-locked memory of the host for `len` elements, all zero: copies to it run beside other
+    /// Page-locked memory of the host for `len` elements, all zero: copies to it overlap with other
     /// work. Making it takes about half a millisecond a mebibyte, so keep it.
     ///
     /// # Errors

@@ -8,127 +8,13 @@
 //!
 //! The engine looks at the thread before it places new positions, and never waits for it: a step
 //! that begins before the GPU is ready is a step of the CPU backend. A GPU that cannot be started
-//! is no error, and is not tried again.
-//!
-//! A GPU is started once per engine. Its driver is searched for when the engine is built, which
-//! starts nothing; without one the engine never looks again.
-//!
-//! **Invariant:** an engine that is dropped while a GPU is being started waits for the thread,
-//! because a process must not end in the middle of it; a forked child, which has no such thread,
-//! does not.
+//! is not an error, and is not tried again.
 
-use crate::{
-    Engine,
-    backend::{accelerator::Accelerator, gpu, split::Split},
-    balance::Strategy,
-};
-use std::{
-    process,
-    thread::{self, JoinHandle},
-};
+use super::later::{LaterGpu, StartingGpu};
+use crate::{Engine, backend::split::Split};
 
 /// Points from which a GPU may pay.
 const WORTH_A_GPU: usize = 10_000;
-
-/// A GPU that an engine may have later.
-#[derive(Debug)]
-pub(crate) enum Later {
-    /// It was not started yet.
-    Possible,
-    /// A thread starts it.
-    Starting(Starting),
-}
-
-/// A GPU, or why it could not be started.
-///
-/// The text goes into the report as it is.
-type Started = Result<Box<dyn Accelerator>, String>;
-
-/// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
-/// driver starts.
-#[derive(Debug)]
-pub(crate) struct Starting {
-    /// None once it has been joined.
-    thread: Option<JoinHandle<Started>>,
-    /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
-    process: u32,
-}
-
-impl Starting {
-    /// Begins to start the GPU of a `turn`, counted around those that are there.
-    ///
-    /// Returns the system's message if it gives no thread.
-    fn begin(turn: u32, strategy: Strategy) -> Result<Self, String> {
-        let start = move || {
-            let gpus = match turn {
-                0 => 1,
-                _ => gpu::visible()?.len().max(1),
-            };
-            gpu::start((turn as usize % gpus) as u32, strategy)
-        };
-        let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
-        let handle = thread.spawn(start).map_err(|error| error.to_string())?;
-        Ok(Self {
-            thread: Some(handle),
-            process: process::id(),
-        })
-    }
-
-    /// Whether this process was forked from the one that has the thread.
-    fn is_inherited(&self) -> bool {
-        self.process != process::id()
-    }
-
-    /// Whether [`wait`](Self::wait) returns at once.
-    fn is_ready(&self) -> bool {
-        let finished = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        finished || self.is_inherited()
-    }
-
-    /// The GPU, or why there is none.
-    ///
-    /// Blocks until the thread has ended. A panic of the driver's start is a reason like any other.
-    fn wait(mut self) -> Started {
-        if self.is_inherited() {
-            let why = "the process was forked while it was being started";
-            return Err(why.to_owned());
-        }
-        let Some(handle) = self.thread.take() else {
-            return Err("it was not started".to_owned());
-        };
-        let died = |_| Err("starting it panicked".to_owned());
-        handle.join().unwrap_or_else(died)
-    }
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if let Some(handle) = self.thread.take() {
-            if self.is_inherited() {
-                // Neither joined nor detached: there is no such thread here.
-                std::mem::forget(handle);
-            } else {
-                let _ = handle.join();
-            }
-        }
-    }
-}
-
-impl Later {
-    /// A GPU later, where there may be one; with the reason for what runs until then.
-    ///
-    /// Called once, when an engine is built.
-    pub(crate) fn find() -> (Option<Self>, String) {
-        match gpu::find_driver() {
-            Err(missing) => (None, format!("the CPU backend: {missing}")),
-            Ok(()) => {
-                let reason =
-                    "the CPU backend until a GPU is ready, which is started at the second step";
-                (Some(Self::Possible), reason.to_owned())
-            }
-        }
-    }
-}
 
 impl Engine {
     /// Begins to start a GPU, or takes it in, when the time has come: before new positions of a set
@@ -140,13 +26,13 @@ impl Engine {
     pub(crate) fn take_gpu_in(&mut self) {
         let points = self.extents.all().points;
         match self.later.take() {
-            Some(Later::Possible) if points >= WORTH_A_GPU => {
-                match Starting::begin(self.settings.turn, self.settings.strategy) {
-                    Ok(starting) => self.later = Some(Later::Starting(starting)),
+            Some(LaterGpu::Possible) if points >= WORTH_A_GPU => {
+                match StartingGpu::begin(self.settings.turn, self.settings.strategy) {
+                    Ok(starting) => self.later = Some(LaterGpu::Starting(starting)),
                     Err(error) => self.do_without_gpu(&error),
                 }
             }
-            Some(Later::Starting(starting)) if starting.is_ready() => match starting.wait() {
+            Some(LaterGpu::Starting(starting)) if starting.is_ready() => match starting.wait() {
                 Ok(gpu) => {
                     self.accelerator = Some(gpu);
                     self.split = Some(Split::new(self.settings.division()));

@@ -1,41 +1,19 @@
 //! The settings of an engine.
 //!
-//! Settings are values until [`Builder::build`] is called, which checks them all at once: first
-//! what concerns numbers, then whether this build and the device can do what is asked, and only
-//! then threads and a device are started. So a setting that is refused costs nothing.
+//! Settings are values until [`Builder::build`] is called, which [checks](super::build) them all
+//! at once.
 //!
 //! Numbers that are out of range are refused with the range. Two settings are cut to it instead,
 //! because they change no pair: cells per radius ([`Builder::subdivision`]) and the level of
 //! instructions ([`Builder::simd`]).
-//!
-//! **Invariant:** an engine that has been built can do every job on the CPU backend. A device that
-//! was named has been started, and takes the precision, the radii and the box of the engine.
 
-use crate::{
-    Device, Engine, Error, ErrorKind, Precision,
-    backend::{
-        accelerator::Accelerator,
-        emulated::EmulatedDevice,
-        gpu,
-        split::{BRICK_EDGE, Settings, Split, ties_for},
-        support::{Choice, Feature, choose, in_build},
-    },
-    balance::Strategy,
-    engine::Parts,
-    engine::auto::Later,
-};
-use nearfield_balance::{Controller, Policy, SUBREGIONS};
-use nearfield_cpu::{CpuBackend, ListOrder, RadiusRule, SimdLevel};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use crate::{Device, Precision, backend::split::BRICK_EDGE, balance::Strategy};
+use nearfield_balance::{Policy, SUBREGIONS};
+use nearfield_cpu::{ListOrder, RadiusRule, SimdLevel};
+use nearfield_grid::Domain;
 use nearfield_pairs::ListKind;
-use std::ops::RangeInclusive;
 
-/// Cells along an edge of a brick.
-const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
-/// Subregions of a step.
-const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
-
-/// Settings of an engine, made by [`Engine::builder`].
+/// Settings of an engine, made by [`Engine::builder`](crate::Engine::builder).
 ///
 /// Every setting has a default, which suits most programs; methods may be called in any order, and
 /// the last call of one counts. A builder can be cloned to build several engines.
@@ -161,10 +139,10 @@ impl Builder {
     /// [engines in `f64`](Self::precision) are refused a [`Device::Gpu`].
     ///
     /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU,
-    /// or [another](Self::auto_gpu), is started beside it at the second step (a set's first
-    /// [`update`](Engine::update)) of ten thousand points or more, and once it is ready both
+    /// or [another](Self::auto_gpu), is started meanwhile at the second step (a set's first
+    /// [`update`](crate::Engine::update)) of ten thousand points or more, and once it is ready both
     /// backends divide the steps as with [`Device::Hybrid`]. A GPU that does not pay is left
-    /// without work, and one that cannot be used is no error:
+    /// without work, and one that cannot be used is not an error:
     /// [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
@@ -188,8 +166,8 @@ impl Builder {
     /// Threads are started by the first work that is worth it, about a thousand points a thread in
     /// one search or several, and end with the engine: a single search of few points runs on the
     /// calling thread. Where the system refuses to start as many as were asked for, searches and
-    /// traversals fail with [`ErrorKind::Cpu`]. With 0 they go on with the calling thread, and a
-    /// warning in the trace and the report say so.
+    /// traversals fail with [`ErrorKind::Cpu`](crate::ErrorKind::Cpu). With 0 they go on with the
+    /// calling thread, and a warning in the trace and the report say so.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -256,12 +234,13 @@ impl Builder {
 
     /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the
     /// engine's for all points, by default. By any other rule points have radii of their own, which
-    /// [`Engine::set_radii`] takes, and the engine's radius is the largest they may have.
+    /// [`Engine::set_radii`](crate::Engine::set_radii) takes, and the engine's radius is the
+    /// largest they may have.
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given
-    /// ([`ErrorKind::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
-    /// they need them. [Engines in `f64`](Self::precision) have one radius for all points:
-    /// [`build`](Self::build) refuses another rule for them.
+    /// ([`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii)). Pair kernels are not told the radii:
+    /// hand them in as a field where they need them. [Engines in `f64`](Self::precision) have one
+    /// radius for all points: [`build`](Self::build) refuses another rule for them.
     pub fn radii(mut self, rule: RadiusRule) -> Self {
         self.rule = rule;
         self
@@ -285,12 +264,12 @@ impl Builder {
     }
 
     /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
-    /// and every chunk of [`Engine::list_chunks`]. No limit by default.
+    /// and every chunk of [`Engine::list_chunks`](crate::Engine::list_chunks). No limit by default.
     ///
     /// Lists are written in one pass while the limit leaves about a tenth of room for gaps between
     /// them. Closer to the limit neighbours are counted before lists are allocated, so a search
     /// takes about twice as long. Lists that do not fit are refused with the number of bytes that
-    /// they need ([`ErrorKind::MemoryLimit`]).
+    /// they need ([`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit)).
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -309,7 +288,7 @@ impl Builder {
     /// judging by what earlier steps took; [`Policy::Model`] by default. Other devices ignore it.
     ///
     /// Every job has a controller of its own that learns by this policy. It can be replaced while
-    /// the engine runs: [`Engine::set_policy`].
+    /// the engine runs: [`Engine::set_policy`](crate::Engine::set_policy).
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -342,185 +321,11 @@ impl Builder {
         self.subregions = count;
         self
     }
-
-    /// Starts the engine.
-    ///
-    /// Nothing is allocated for points. A GPU that was named is started here, which takes longer
-    /// than searching a million points.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
-    /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
-    /// half lists are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in
-    /// `f64`, [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
-    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
-    /// step can be divided by.
-    pub fn build(mut self) -> Result<Engine, Error> {
-        if self.deterministic && self.strategy == Strategy::Auto {
-            self.strategy = Strategy::Flat;
-        }
-        let radius = self.checked_radius()?;
-        let mut domain = self.domain.clone().map_err(ErrorKind::Setup)?;
-        // A GPU computes image vectors itself, from the vectors by which images are counted.
-        if !matches!(self.device, Device::Gpu(_) | Device::Hybrid(_)) {
-            domain = domain.reduced();
-        }
-        let lattice = Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY)
-            .map_err(ErrorKind::Setup)?;
-        if self.lists == ListKind::Half && !self.rule.is_symmetric() {
-            return Err(ErrorKind::Cpu(nearfield_cpu::Error::from(
-                nearfield_cpu::ErrorKind::HalfRule { rule: self.rule },
-            ))
-            .into());
-        }
-        let precision = radius.precision();
-        if precision == Precision::Double && self.rule != RadiusRule::Uniform {
-            return Err(ErrorKind::RadiiInDouble(self.rule).into());
-        }
-        // Also for a device that divides nothing, so that settings do not become wrong with the
-        // machine.
-        self.check_division()?;
-        let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
-        let accelerator = self.open_device()?;
-        let split = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_))
-            .then(|| Split::new(self.division()));
-        let (later, reason) = match (self.device, on_cpu) {
-            (Device::Auto, Some(why)) => (None, format!("the CPU backend: {why}")),
-            (Device::Auto, None) if self.deterministic => {
-                let reason = "the CPU backend: results are to be the same on every machine";
-                (None, reason.to_owned())
-            }
-            (Device::Auto, None) => match Later::find() {
-                (Some(_), _) if domain.is_reduced() => {
-                    let reason = "the CPU backend: the box leans so far that it is searched by \
-                                  shorter vectors, which a GPU does not do";
-                    (None, reason.to_owned())
-                }
-                found => found,
-            },
-            _ => (None, "asked for".to_owned()),
-        };
-        let backend = CpuBackend::new(self.threads)?;
-        let backend = match self.simd {
-            Some(level) => backend.with_level(level),
-            None => backend,
-        };
-        let parts = Parts {
-            backend,
-            accelerator,
-            split,
-            later,
-            reason: reason.into(),
-        };
-        let engine = Engine::new(self, lattice, parts);
-        engine.announce();
-        Ok(engine)
-    }
-
-    /// The radius, as strict as the settings say.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Setup`] for a radius that is not within 2⁻⁵⁰ to 2⁶³, and
-    /// [`ErrorKind::StrictRadii`].
-    pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
-        let radius = match self.precision {
-            Precision::Single => Radius::rounded(self.radius),
-            Precision::Double => Radius::new_f64(self.radius),
-        }
-        .map_err(ErrorKind::Setup)?;
-        match (self.strict, self.rule) {
-            (true, RadiusRule::Uniform) => Ok(radius.strict()),
-            (true, rule) => Err(ErrorKind::StrictRadii(rule).into()),
-            (false, _) => Ok(radius),
-        }
-    }
-
-    /// Refuses what no step can be divided by, whatever the device.
-    fn check_division(&self) -> Result<(), Error> {
-        if !BRICK_EDGES.contains(&self.brick_edge) {
-            return Err(ErrorKind::BrickEdge(self.brick_edge).into());
-        }
-        if !SUBREGION_COUNTS.contains(&self.subregions) {
-            return Err(ErrorKind::Subregions(self.subregions).into());
-        }
-        Controller::new(self.policy)?;
-        Ok(())
-    }
-
-    /// Checks that the device can do what the settings ask for; says why [`Device::Auto`] stays on
-    /// the CPU, if it has to.
-    ///
-    /// These are the features that concern all jobs. A named device, alone or in a hybrid engine,
-    /// is refused them here instead of at the first job.
-    fn check_device(&self, precision: Precision, slanted: bool) -> Result<Option<String>, Error> {
-        in_build(self.device)?;
-        let asked = [
-            (precision == Precision::Double, Feature::Double),
-            (self.rule != RadiusRule::Uniform, Feature::PointRadii),
-            (slanted, Feature::SlantedBox),
-        ];
-        for (_, feature) in asked.iter().filter(|(asked, _)| *asked) {
-            if let Choice::Cpu(unsupported) = choose(self.device, feature)? {
-                return Ok(Some(unsupported.to_string()));
-            }
-        }
-        Ok(None)
-    }
-
-    /// How steps are divided between two backends.
-    ///
-    /// Asked once, when the engine gets its second backend: at the start, or when the GPU of
-    /// [`Device::Auto`] is ready.
-    pub(crate) fn division(&self) -> Settings {
-        Settings {
-            policy: self.policy,
-            brick_edge: self.brick_edge,
-            subregions: self.subregions,
-            ties: ties_for(self.strategy),
-            deterministic: self.deterministic,
-        }
-    }
-
-    /// The device of an engine that is asked to have one.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] with the missing part, and [`ErrorKind::Cpu`] when an
-    /// emulated device gets no thread.
-    fn open_device(&self) -> Result<Option<Box<dyn Accelerator>>, Error> {
-        let device = self.device;
-        Ok(match device {
-            Device::Gpu(number) | Device::Hybrid(number) => {
-                let started = gpu::start(number, self.strategy);
-                Some(started.map_err(|missing| ErrorKind::DeviceUnavailable { device, missing })?)
-            }
-            Device::Emulated(spec) => Some(Box::new(EmulatedDevice::new(spec)?)),
-            Device::Cpu | Device::Auto => None,
-        })
-    }
-}
-
-impl Engine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
-    /// radius where points have [radii of their own](Builder::radii).
-    ///
-    /// A radius given as `f32` is taken as it is. One given as `f64` is rounded to `f32` once,
-    /// unless the engine is built in [`Precision::Double`].
-    ///
-    /// ```
-    /// use nearfield::prelude::*;
-    /// let engine = Engine::builder(0.1).periodic([Some(1.0), None, None]).threads(2).build()?;
-    /// assert_eq!(engine.radius(), f64::from(0.1f32));
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    pub fn builder(radius: impl Into<f64>) -> Builder {
-        Builder::new(radius.into())
-    }
 }
 
 impl Builder {
     /// The defaults.
-    fn new(radius: f64) -> Self {
+    pub(super) fn new(radius: f64) -> Self {
         Self {
             radius,
             precision: Precision::Single,

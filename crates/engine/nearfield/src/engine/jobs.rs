@@ -6,51 +6,27 @@
 //! [`Engine::ran`] or [`Engine::was_done`] notes where it was done in the end, because a fault may
 //! have moved it to the CPU backend.
 //!
-//! The record has one entry per kind of job and pair of sets, so it grows with the kinds of jobs
-//! that a program does and not with its steps.
-//!
 //! **Invariant:** a job that a device may do is noted only after its results are complete.
 
 use crate::{
     Device, Engine, Error, PointSetId,
     backend::{
-        Job, JobKind, StepInput, StepOptions, split,
+        AttachedDevice, Job, JobKind, StepInput, StepOptions,
         support::{Choice, Feature, choose},
     },
     balance::Policy,
+    engine::job_record::JobRecord,
     report::JobReport,
 };
 use nearfield_balance::Controller;
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, PoisonError},
-};
-
-/// Where the jobs of an engine were done last.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    /// By job, the last time each was done.
-    ///
-    /// Ordered, so reports list jobs in the same order every time.
-    jobs: BTreeMap<Job, Place>,
-    /// Where the very last job was done.
-    last: Option<Device>,
-}
-
-/// Where a job was done, and why there.
-#[derive(Debug, Clone)]
-struct Place {
-    device: Device,
-    /// In the words of the report; most jobs of an engine share one text.
-    reason: Arc<str>,
-}
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Where a job is to be done.
 pub(crate) enum Assigned<'a> {
     /// On the CPU backend, and why.
     Cpu(Arc<str>),
-    /// On the device of the engine, beside the CPU backend where both share jobs.
-    Device(split::Device<'a>),
+    /// On the device of the engine, which may share it with the CPU backend.
+    Device(AttachedDevice<'a>),
 }
 
 impl Engine {
@@ -90,10 +66,10 @@ impl Engine {
         })
     }
 
-    /// The backend of the engine beside the CPU backend, if it has one, and how both share jobs.
-    pub(crate) fn second_backend(&self) -> Option<split::Device<'_>> {
+    /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.
+    pub(crate) fn second_backend(&self) -> Option<AttachedDevice<'_>> {
         let accelerator = self.accelerator.as_deref()?;
-        Some(split::Device {
+        Some(AttachedDevice {
             accelerator,
             split: self.split.as_ref(),
         })
@@ -112,12 +88,10 @@ impl Engine {
         Ok(())
     }
 
-    /// A job was done on a device, or by the CPU backend in its place.
-    ///
-    /// The reason of a job that the CPU backend did instead is the fault, such as memory that the
-    /// device lacked or another job that was using it.
-    pub(crate) fn ran(&self, job: Job, ran: split::Ran) {
-        match ran.instead {
+    /// A job was done on a device, or by the CPU backend in its place for the reason `instead`: a
+    /// fault, such as memory that the device lacked or another job that was using it.
+    pub(crate) fn ran(&self, job: Job, instead: Option<String>) {
+        match instead {
             Some(reason) => self.was_done(job, Device::Cpu, reason.into()),
             None => self.was_done(job, self.asked_device(), self.reason.clone()),
         }
@@ -125,9 +99,7 @@ impl Engine {
 
     /// A job was done here, for this reason.
     pub(crate) fn was_done(&self, job: Job, device: Device, reason: Arc<str>) {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.last = Some(device);
-        done.jobs.insert(job, Place { device, reason });
+        self.job_record().note(job, device, reason);
     }
 
     /// Where jobs are done that the device of the engine supports.
@@ -147,12 +119,11 @@ impl Engine {
     /// A device that has failed and not been tried again since counts as the CPU backend.
     pub(crate) fn device(&self) -> Device {
         let failed = (self.accelerator.as_ref()).is_some_and(|device| device.failed());
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if failed {
-            Device::Cpu
-        } else {
-            done.last.unwrap_or_else(|| self.asked_device())
+            return Device::Cpu;
         }
+        let last = self.job_record().last();
+        last.unwrap_or_else(|| self.asked_device())
     }
 
     /// Reports of the last step of every job.
@@ -160,22 +131,15 @@ impl Engine {
     /// How a job was divided is missing while another thread runs a job of this engine: the report
     /// does not wait for it.
     pub(crate) fn job_reports(&self) -> Vec<JobReport> {
-        let split = self.split.as_ref();
-        let mut divided: HashMap<Job, _> = split
-            .map_or_else(Vec::new, |split| split.reports())
-            .into_iter()
-            .collect();
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let jobs = done.jobs.iter();
-        jobs.map(|(job, place)| JobReport {
-            job: job.kind.to_string(),
-            targets: job.targets,
-            sources: job.sources,
-            device: place.device,
-            reason: place.reason.to_string(),
-            split: divided.remove(job),
-        })
-        .collect()
+        let divided = self
+            .split
+            .as_ref()
+            .map_or_else(Vec::new, |split| split.reports());
+        self.job_record().reports(divided)
+    }
+
+    fn job_record(&self) -> MutexGuard<'_, JobRecord> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From the next step on another policy divides jobs between both backends; it has learnt

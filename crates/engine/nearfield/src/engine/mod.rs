@@ -7,14 +7,16 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `builder` | settings, and the checks that need no points |
-//! | `placing`, `sets`, `slots`, `remove` | positions on their way in, sets and their names |
+//! | `builder`, `build` | settings, their checks, and the start of an engine |
+//! | `placing`, `sets`, `remove` | positions on their way in, and sets |
 //! | `search_pairs`, `extents` | what is kept of pairs of sets, and of all sets together |
 //! | `lists`, `geometry`, `chunks`, `batches`, `query` | the forms in which neighbours go out |
+//! | `one_call` | lists without an engine of the caller's |
 //! | `traverse`, `verlet` | pair kernels, over cells, lists, or lists with a skin |
-//! | `jobs`, `auto`, `report` | where a job runs, and the record of it |
+//! | `jobs`, `job_record`, `report` | where a job runs, and the record of it |
+//! | `auto`, `later` | a GPU that is taken in while the engine works |
 //! | `interrupt` | calls that end early |
-//! | `radii` | radii of single points |
+//! | `radii`, `point_radii` | radii of single points |
 //! | `all_pairs` | sums without a radius; these need no engine |
 //!
 //! **Invariants.** All sets are on the lattice of the engine, or marked as astray and refused. A
@@ -27,16 +29,21 @@
 //! change.
 
 pub(crate) mod all_pairs;
-pub(crate) mod auto;
+mod auto;
 pub(crate) mod batches;
+mod build;
 pub(crate) mod builder;
 pub(crate) mod chunks;
 mod extents;
 mod geometry;
 mod interrupt;
+mod job_record;
 pub(crate) mod jobs;
+pub(crate) mod later;
 mod lists;
+pub(crate) mod one_call;
 mod placing;
+mod point_radii;
 pub(crate) mod query;
 pub(crate) mod radii;
 mod remove;
@@ -44,24 +51,22 @@ pub(crate) mod report;
 mod report_json;
 pub(crate) mod search_pairs;
 pub(crate) mod sets;
-pub(crate) mod slots;
 pub(crate) mod traverse;
 pub(crate) mod verlet;
 
 use crate::{
-    Builder, Error, ErrorKind, Pair, PairKernel, PointSetId, Precision, Traversal,
+    Builder, Error, ErrorKind, Pair, PointSetId, Precision,
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
-        auto::Later,
         extents::Extents,
-        jobs::Done,
-        search_pairs::{Pair as SlotPair, SearchPair, SearchPairs},
+        job_record::JobRecord,
+        later::LaterGpu,
+        search_pairs::{SearchPair, SearchPairs, SlotPair},
         sets::Set,
-        slots::Slots,
-        traverse::{Given, Over},
     },
     error::MissingLists,
     report::{MemoryReport, Report, StageTimes},
+    slots::Slots,
 };
 use nearfield_cpu::{CpuBackend, WorkerHandle};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Permutation, memory::make_room_for_one};
@@ -110,7 +115,7 @@ pub struct Engine {
     /// None where a device does whole jobs alone.
     pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
-    pub(crate) later: Option<Later>,
+    pub(crate) later: Option<LaterGpu>,
     /// Why the engine works where it does, for the report and for every job of it.
     pub(crate) reason: Arc<str>,
     /// Which sets there are, by name.
@@ -128,7 +133,7 @@ pub struct Engine {
     /// Written by methods that take `&self`, so that the report has the last one of each stage.
     pub(crate) times: Mutex<StageTimes>,
     /// Where every job was done last.
-    pub(crate) done: Mutex<Done>,
+    pub(crate) done: Mutex<JobRecord>,
 }
 
 /// The device, the radius, the lengths of the box, and the number of points of every set.
@@ -150,19 +155,19 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Parts of an engine beside its settings.
-pub(crate) struct Parts {
+/// The backends of an engine.
+pub(crate) struct EngineBackends {
     pub(crate) backend: CpuBackend,
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
     pub(crate) split: Option<Split>,
-    pub(crate) later: Option<Later>,
+    pub(crate) later: Option<LaterGpu>,
     pub(crate) reason: Arc<str>,
 }
 
 impl Engine {
     /// An engine without point sets; `settings` have been checked.
-    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: Parts) -> Self {
-        let Parts {
+    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: EngineBackends) -> Self {
+        let EngineBackends {
             backend,
             accelerator,
             split,
@@ -405,41 +410,6 @@ impl Engine {
             self.outdate(set);
         }
         placed
-    }
-
-    /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored.
-    ///
-    /// It is faster than a search and a loop over the lists: neighbours are used while they are in
-    /// the first-level cache, and kernels run at the full width of the vectors. Contributions are
-    /// added in an order that depends neither on the number of threads nor on the vector width.
-    ///
-    /// ```
-    /// use nearfield::{kernels::{SphDensity, WendlandC2}, prelude::*};
-    /// let positions = [[0.0f32, 0.0, 0.0], [0.3, 0.0, 0.0]];
-    /// let mut engine = Engine::builder(1.0).build()?;
-    /// let fluid = engine.add_point_set(&positions)?;
-    /// let kernel = SphDensity { kernel: WendlandC2::with_support(1.0) };
-    /// let density = engine
-    ///     .traverse(&kernel, fluid, fluid)
-    ///     .sources(&[1.0, 2.0])
-    ///     .run()?;
-    /// assert!(density[0] == 2.0 * density[1]);
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    pub fn traverse<'a, K: PairKernel>(
-        &'a self,
-        kernel: &'a K,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Traversal<'a, K> {
-        Traversal {
-            engine: self,
-            kernel,
-            targets,
-            sources,
-            given: Given::default(),
-            over: Over::Grid,
-        }
     }
 
     /// Calls `visit` with every neighbour in `sources` of one point of `targets` and the geometry

@@ -10,7 +10,7 @@
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
-    engine::radii::PointRadii,
+    engine::point_radii::PointRadii,
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
@@ -41,7 +41,7 @@ pub(crate) struct Set {
     ///
     /// One copy is kept, for the lattice of the last such query. It is shared, so a thread that
     /// replaces it does not take it away from a query that still reads it.
-    wide: Mutex<Option<Arc<Wide>>>,
+    wide: Mutex<Option<Arc<WideSet>>>,
     /// Why the set is on another lattice than the engine: memory was short when it was to be moved,
     /// and when it was to be moved back.
     pub(crate) astray: Option<nearfield_grid::Error>,
@@ -49,7 +49,7 @@ pub(crate) struct Set {
 
 /// A set on a wider lattice than the engine's, for queries.
 #[derive(Debug)]
-pub(crate) struct Wide {
+pub(crate) struct WideSet {
     pub(crate) grid: Grid,
     pub(crate) radii: SortedRadii,
 }
@@ -76,8 +76,8 @@ impl Set {
     pub(crate) fn wide(
         &self,
         lattice: &Lattice,
-        make: impl FnOnce() -> Result<Wide, Error>,
-    ) -> Result<Arc<Wide>, Error> {
+        make: impl FnOnce() -> Result<WideSet, Error>,
+    ) -> Result<Arc<WideSet>, Error> {
         let kept = || self.wide.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wide) = kept()
             .as_ref()
@@ -169,6 +169,52 @@ impl Set {
     pub(crate) fn places_bytes(&self) -> usize {
         let places = self.places.get();
         places.map_or(0, |places| size_of_val(places.order()))
+    }
+}
+
+impl Set {
+    /// Takes the radii of points that have stayed while others were removed, in the order of the
+    /// points.
+    ///
+    /// This cannot fail: sorted radii still have the room of more points, and the radii were
+    /// checked with the same radius of the grid when they were given.
+    pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
+        // Only grids that are made at once have radii of their own.
+        if let LazyGrid::Built(grid) = &self.grid {
+            self.radii.replace(radii, grid, backend);
+        }
+    }
+
+    /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    pub(crate) fn sorted_radii(
+        &self,
+        id: PointSetId,
+        rule: RadiusRule,
+    ) -> Result<&SortedRadii, Error> {
+        self.given_radii(id, rule)?;
+        Ok(self.radii.sorted())
+    }
+
+    /// Radii of the points in the caller's order; `id` and `rule` are for the error.
+    ///
+    /// A set without points has all radii that it needs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
+        let (points, given) = (self.grid.len(), self.radii.given());
+        if given.len() == points {
+            return Ok(given);
+        }
+        Err(ErrorKind::NoRadii {
+            set: id,
+            points,
+            rule,
+        }
+        .into())
     }
 }
 

@@ -1,8 +1,8 @@
 //! A traversal being put together: kernel, sets and fields.
 //!
-//! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its
-//! checks see all of it at once. Pairs come from one of three places ([`Over`]): the cells, lists
-//! of this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
+//! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its checks
+//! see all of it at once. Pairs come from one of three places ([`PairSource`]): the cells, lists of
+//! this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
 //! backend does the others.
 //!
 //! Results go to the caller's array, in the caller's order. A device gives numbers, which
@@ -15,14 +15,14 @@
 use crate::{
     Device, Engine, Error, PairKernel, PointSetId, Precision,
     backend::{
-        Job, JobKind,
+        AttachedDevice, Job, JobKind,
         accelerator::{KernelWork, Numbers},
         gpu,
         kernel::check_support,
-        split::{self, Values},
         support::{Choice, Feature, choose},
+        values::Values,
     },
-    engine::{jobs::job, verlet::Stored},
+    engine::{jobs::job, verlet::AnyStoredPairs},
     kernels::Field,
     lists::VerletLists,
 };
@@ -76,20 +76,20 @@ pub struct Traversal<'a, K: PairKernel> {
     pub(crate) kernel: &'a K,
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
-    pub(crate) given: Given<'a>,
-    pub(crate) over: Over<'a, K>,
+    pub(crate) given: FieldArrays<'a>,
+    pub(crate) over: PairSource<'a, K>,
 }
 
 /// The arrays that a kernel reads.
 #[derive(Debug, Default)]
-pub(crate) struct Given<'a> {
+pub(crate) struct FieldArrays<'a> {
     /// One entry per part of the kernel's target type; empty for `()`.
     targets: Vec<Field<'a>>,
     /// As for the targets.
     sources: Vec<Field<'a>>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> FieldArrays<'a> {
     /// Whether a field stands for the indices of the points.
     fn indices(&self) -> bool {
         self.targets
@@ -123,7 +123,7 @@ fn numbers(count: usize) -> Result<Vec<u32>, Error> {
 /// that only fuses a kernel with the search does not compile them for it: they are almost half of
 /// the machine code of a kernel.
 #[derive(Debug)]
-pub(crate) enum Over<'a, K: PairKernel> {
+pub(crate) enum PairSource<'a, K: PairKernel> {
     /// The cells, as it goes.
     Grid,
     /// The lists that `find_neighbors` wrote.
@@ -139,6 +139,81 @@ type RunOverLists<K> =
 /// Runs a traversal over lists with a skin.
 type RunOverSkin<K> =
     fn(&Traversal<'_, K>, &VerletLists, Output<'_, <K as PairKernel>::Output>) -> Result<(), Error>;
+
+impl Engine {
+    /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored.
+    ///
+    /// It is faster than a search and a loop over the lists: neighbours are used while they are in
+    /// the first-level cache, and kernels run at the full width of the vectors. Contributions are
+    /// added in an order that depends neither on the number of threads nor on the vector width.
+    ///
+    /// ```
+    /// use nearfield::{kernels::{SphDensity, WendlandC2}, prelude::*};
+    /// let positions = [[0.0f32, 0.0, 0.0], [0.3, 0.0, 0.0]];
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let fluid = engine.add_point_set(&positions)?;
+    /// let kernel = SphDensity { kernel: WendlandC2::with_support(1.0) };
+    /// let density = engine
+    ///     .traverse(&kernel, fluid, fluid)
+    ///     .sources(&[1.0, 2.0])
+    ///     .run()?;
+    /// assert!(density[0] == 2.0 * density[1]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Traversal<'a, K> {
+        Traversal {
+            engine: self,
+            kernel,
+            targets,
+            sources,
+            given: FieldArrays::default(),
+            over: PairSource::Grid,
+        }
+    }
+}
+
+impl VerletLists {
+    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
+    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
+    /// of its points, by [`PairKernel::symmetric`].
+    ///
+    /// ```
+    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
+    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
+    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
+    /// let points = lists.add_point_set(&positions)?;
+    /// let kernel = SphDensity::with_support(1.0);
+    /// for _step in 0..4 {
+    ///     positions[1][0] += 0.01;
+    ///     lists.update(points, &positions)?;
+    ///     lists.refresh()?;
+    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
+    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
+    /// }
+    /// assert_eq!(lists.builds(), 1);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Traversal<'a, K> {
+        Traversal {
+            engine: &self.engine,
+            kernel,
+            targets,
+            sources,
+            given: FieldArrays::default(),
+            over: PairSource::Skin(self, run_over_skin),
+        }
+    }
+}
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
     /// The fields that the kernel reads of every target, in the caller's order: one array for each
@@ -205,8 +280,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// refuses it. For the call the positions of both sets are brought into the caller's order, 12
     /// bytes per point (24 in `f64`).
     pub fn over_lists(mut self) -> Self {
-        if let Over::Grid = self.over {
-            self.over = Over::Lists(run_over_lists);
+        if let PairSource::Grid = self.over {
+            self.over = PairSource::Lists(run_over_lists);
         }
         self
     }
@@ -286,15 +361,15 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         .entered();
         let begin = Instant::now();
         let radius = match self.over {
-            Over::Grid | Over::Lists(_) => self.engine.radius() as f32,
+            PairSource::Grid | PairSource::Lists(_) => self.engine.radius() as f32,
             // The engine's own radius has the skin in it.
-            Over::Skin(lists, _) => lists.radius() as f32,
+            PairSource::Skin(lists, _) => lists.radius() as f32,
         };
         check_support(self.kernel, radius)?;
         match self.over {
-            Over::Grid => self.run_over_grid(output)?,
-            Over::Lists(run) => run(&self, output)?,
-            Over::Skin(lists, run) => run(&self, lists, output)?,
+            PairSource::Grid => self.run_over_grid(output)?,
+            PairSource::Lists(run) => run(&self, output)?,
+            PairSource::Skin(lists, run) => run(&self, lists, output)?,
         }
         self.engine.record(|times| times.traverse = begin.elapsed());
         Ok(())
@@ -355,7 +430,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// nothing.
     fn run_on_device(
         &self,
-        device: split::Device<'_>,
+        device: AttachedDevice<'_>,
         job: Job,
         work: KernelWork<'_>,
         output: Output<'_, K::Output>,
@@ -377,8 +452,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             work,
             combine,
         };
-        let ran = split::evaluate(device, &engine.input(), job, &summing, values)?;
-        engine.ran(job, ran);
+        let instead = device.evaluate(&engine.input(), job, &summing, values)?;
+        engine.ran(job, instead);
         Ok(())
     }
 
@@ -434,14 +509,14 @@ fn run_over_lists<K: PairKernel>(
 }
 
 /// Runs over lists with a skin.
-pub(super) fn run_over_skin<K: PairKernel>(
+fn run_over_skin<K: PairKernel>(
     traversal: &Traversal<'_, K>,
     lists: &VerletLists,
     output: Output<'_, K::Output>,
 ) -> Result<(), Error> {
     match lists.stored(traversal.targets, traversal.sources)? {
-        Stored::Single(pairs) => traversal.run_over(&pairs, output),
-        Stored::Double(pairs) => traversal.run_over(&pairs, output),
+        AnyStoredPairs::Single(pairs) => traversal.run_over(&pairs, output),
+        AnyStoredPairs::Double(pairs) => traversal.run_over(&pairs, output),
     }
 }
 

@@ -27,6 +27,25 @@ fn a_set_may_shrink_and_grow_between_steps() {
 }
 
 #[test]
+fn one_call_finds_the_lists_of_an_engine() {
+    let points = row(500, 0.25);
+    let mut engine = Engine::builder(1.0).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = nearfield::neighbors(&points, 1.0).unwrap();
+    let csr = lists.to_csr().unwrap();
+    assert_eq!(csr, engine.neighbors(set, set).unwrap().to_csr().unwrap());
+    assert!(nearfield::neighbors(&row(0, 1.0), 1.0).unwrap().is_empty());
+    let refused = nearfield::neighbors(&points, f32::NAN).unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Setup(_)), "{refused}");
+    let refused = nearfield::neighbors(&[[f32::NAN; 3]], 1.0).unwrap_err();
+    assert!(
+        matches!(refused.kind(), ErrorKind::Positions { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_refused_update_leaves_the_last_good_state() {
     let mut engine = Engine::builder(1.0).build().unwrap();
     let set = engine.add_point_set(&row(10, 1.0)).unwrap();

@@ -167,6 +167,32 @@ fn strided_fields_give_the_bits_of_packed_ones_over_lists_with_a_skin() {
 }
 
 #[test]
+fn fields_given_again_replace_those_before() {
+    let fluid = Fluid::new(&mut Random::new(5), 60);
+    for device in ["cpu", "emulated"] {
+        let builder = Engine::builder(1.0).device(device.parse().unwrap());
+        let builder = builder.policy(Policy::Fixed { theta: 12.0 });
+        let (engine, [points, _]) = engine(builder, [&fluid, &fluid]);
+        let force = kernel();
+        let [velocity, density, pressure, mass] = fluid.packed();
+        let traversal = || engine.traverse(&force, points, points);
+        let (of_target, of_source) = (
+            (velocity, density, pressure),
+            (velocity, density, pressure, mass),
+        );
+        let once = traversal().targets(of_target).sources(of_source);
+        // Those before would be refused: they have one element.
+        let few = Field::from(&[1.0f32]);
+        let again = traversal()
+            .targets([few].as_slice())
+            .sources([few, few].as_slice())
+            .targets(of_target)
+            .sources(of_source);
+        assert_eq!(bits(&once.run().unwrap()), bits(&again.run().unwrap()));
+    }
+}
+
+#[test]
 fn values_inside_structs_are_read_where_they_are() {
     #[repr(C)]
     #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]

@@ -7,7 +7,7 @@ use crate::common::{
 };
 use nearfield::{
     ListOrder,
-    balance::{EmulatedSpec, Policy},
+    balance::{Policy, emulated::EmulatedSpec},
     kernels::SphDensity,
     lists::VerletLists,
     prelude::*,

@@ -12,21 +12,22 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::{
-    host::Lender,
-    state::{State, Trouble},
+use super::state::{GpuState, Trouble};
+use crate::{
+    backend::{
+        Job, StepInput,
+        accelerator::{DevicePart, JointRoom, Placed},
+        split::{GpuDone, Piece},
+    },
+    balance::Strategy,
 };
-use crate::backend::{
-    Job, StepInput,
-    accelerator::{Part, Placed},
-    split::{GpuDone, Piece},
-};
-use nearfield_cpu::{Inside, NeighborLists};
-use nearfield_gpu as gpu;
+use nearfield_cpu::{BorrowedBuffer, BufferProvider, Inside, JointLists, NeighborLists};
+use nearfield_gpu::{self as gpu, DeviceLists, GpuBackend, HostBuffer};
 use nearfield_grid::HostLists;
+use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
 
-impl State {
+impl GpuState {
     /// Writes the lists of a pair of sets.
     pub(super) fn find(
         &mut self,
@@ -34,54 +35,66 @@ impl State {
         job: Job,
         lists: &mut NeighborLists,
     ) -> Result<(), Trouble> {
-        let kind = input.options.lists;
         let strategy = self.sort(input)?;
+        let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
+        let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
-        let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
-        // What goes wrong on the host says nothing of the device's time.
-        let mut of_host = Ok(());
-        let received = self.booked(job, |state, _| {
-            let pair = state.pair(job)?;
-            let backend = &state.backend;
-            let pairs = backend.measure_lists(pair, kind, strategy, &mut storage)?;
-            span.record("pairs", pairs);
-            let (targets, lender) = (pair.targets.len(), Lender(backend));
-            let fill =
-                |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
-                    let to = HostLists {
-                        start,
-                        count,
-                        entries,
-                    };
-                    let mut checked = None;
-                    // While entries are still coming.
-                    let placed = |start: &mut [u64], count: &mut [u32]| {
-                        checked = Some(inside.check(start, count));
-                    };
-                    backend.deliver_lists(pair, &mut storage, to, None, placed)?;
-                    Ok(checked)
-                };
-            lists.work_on(input.cpu);
-            let receive = || lists.receive(targets, pairs, &lender, fill);
-            match input.cpu.install(receive) {
-                Err(Trouble::Gpu(error)) => Err(error),
-                Err(trouble) => {
-                    of_host = Err(trouble);
-                    Ok(())
-                }
-                Ok(()) => Ok(()),
-            }
-        });
+        let written = self.write(input, job, strategy, &mut storage, lists);
         self.lists = storage;
-        received?;
-        of_host
+        // An error of the host says nothing of the device's time.
+        if !matches!(written, Err(Trouble::Gpu(_))) {
+            self.book(job, begin, None)?;
+        }
+        written
+    }
+
+    /// Counts, and writes the lists into memory that they are lent.
+    fn write(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        strategy: Strategy,
+        storage: &mut DeviceLists,
+        lists: &mut NeighborLists,
+    ) -> Result<(), Trouble> {
+        let (pair, backend) = (self.pair(job)?, &self.backend);
+        let pairs = backend.measure_lists(pair, input.options.lists, strategy, storage)?;
+        tracing::Span::current().record("pairs", pairs);
+        let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
+            let to = HostLists {
+                start,
+                count,
+                entries,
+            };
+            let mut checked = None;
+            // While entries are still coming.
+            let placed = |start: &mut [u64], count: &mut [u32]| {
+                checked = Some(inside.check(start, count));
+            };
+            backend.deliver_lists(pair, storage, to, None, placed)?;
+            Ok(checked)
+        };
+        let (targets, lender) = (pair.targets.len(), Lender(backend));
+        lists.work_on(input.cpu);
+        (input.cpu).install(|| lists.receive(targets, pairs, &lender, fill))
+    }
+
+    /// Room for lists of both backends.
+    pub(super) fn begin_joint<'l>(
+        &self,
+        lists: &'l mut NeighborLists,
+        targets: usize,
+        room: JointRoom,
+    ) -> Result<JointLists<'l>, Trouble> {
+        let lender = Lender(&self.backend);
+        lists.begin_joint(targets, room.device, room.cpu, &lender)
     }
 
     /// Writes the lists of a part; `placed` gets all starts and lengths as soon as they are there.
     pub(super) fn find_part<'a>(
         &mut self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
         placed: &mut Placed<'_, 'a>,
     ) -> Result<GpuDone, gpu::Error> {
@@ -131,5 +144,33 @@ impl State {
         self.lists = storage;
         self.shares = shares;
         found
+    }
+}
+
+/// Lends page-locked memory to lists, which own it until they are dropped: they can be read after
+/// the job has given its turn back.
+struct Lender<'a>(&'a GpuBackend);
+
+impl BufferProvider for Lender<'_> {
+    type Error = Trouble;
+
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Trouble> {
+        let buffer = self.0.host_buffer(len)?;
+        Ok(Box::new(PageLockedBuffer(buffer)))
+    }
+
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Trouble> {
+        let buffer = self.0.host_buffer(len)?;
+        Ok(Box::new(PageLockedBuffer(buffer)))
+    }
+}
+
+#[derive(Debug)]
+struct PageLockedBuffer<T>(HostBuffer<T>);
+
+// SAFETY: the buffer's memory does not move, and is reached through `elements` alone.
+unsafe impl<T: Send + Sync + fmt::Debug> BorrowedBuffer<T> for PageLockedBuffer<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::slice_from_raw_parts(self.0.place(), self.0.len())
     }
 }

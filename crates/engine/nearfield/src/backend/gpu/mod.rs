@@ -23,7 +23,7 @@
 //! | `state` | the memory on the device |
 //! | `sort`, `times` | cells, and what the strategy `auto` knows of them |
 //! | `share` | the targets of a part |
-//! | `lists`, `values`, `fields`, `host` | results, fields and the memory they go through |
+//! | `lists`, `values`, `fields` | results, fields and the memory they go through |
 //! | `faults` | when a GPU that has failed is tried again |
 //! | `sums` | sums over all pairs, which have no sets |
 //! | `types` | names that a build without a GPU has too |
@@ -34,7 +34,6 @@
 
 mod faults;
 mod fields;
-mod host;
 mod lists;
 mod share;
 mod side;

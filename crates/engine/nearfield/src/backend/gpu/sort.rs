@@ -14,7 +14,7 @@
 //! With the strategy `auto` a configuration, strategy and cells, is chosen when a sort begins and
 //! stays for all jobs until the next sort: another one would need other cells.
 
-use super::state::{Order, State};
+use super::state::{GpuState, Order};
 use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
 use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
@@ -37,7 +37,7 @@ const MAX_ALONG_X: u32 = 4;
 /// Cells per point that the table of finer cells may have.
 const MAX_CELLS: f64 = 20.0;
 
-impl State {
+impl GpuState {
     /// The configuration to run: that of the engine's settings, or what the times so far speak for.
     fn configuration(&mut self, input: &StepInput<'_>) -> Configuration {
         let (strategy, all) = (input.options.strategy, input.bounds);
@@ -58,25 +58,28 @@ impl State {
         }
     }
 
-    /// Does `work` and books its time; `name` tells it from the other jobs of the step. Work that
-    /// goes on after the device has done its part leaves a mark there.
-    pub(super) fn booked<T>(
+    /// A mark before work whose time is [booked](Self::book) afterwards; `None` if no times are
+    /// wanted.
+    pub(super) fn mark_begin(&self) -> Result<Option<CudaEvent>, gpu::Error> {
+        let timed = self.times.configuration().is_some();
+        timed.then(|| self.backend.mark()).transpose()
+    }
+
+    /// Books the time since `begin`; `name` tells the work from other jobs of the step. Work that
+    /// goes on after the device has done its part has a mark there, `end`.
+    pub(super) fn book(
         &mut self,
         name: impl Hash,
-        work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
-    ) -> Result<T, gpu::Error> {
-        let timed = self.times.configuration().is_some();
-        let begin = timed.then(|| self.backend.mark()).transpose()?;
-        let mut end = None;
-        let done = work(self, &mut end)?;
-        if let Some(begin) = begin {
-            let took = match end {
-                Some(end) => self.backend.between(&begin, &end),
-                None => self.backend.since(&begin),
-            };
-            self.times.book(name, took?);
-        }
-        Ok(done)
+        begin: Option<CudaEvent>,
+        end: Option<CudaEvent>,
+    ) -> Result<(), gpu::Error> {
+        let Some(begin) = begin else { return Ok(()) };
+        let took = match end {
+            Some(end) => self.backend.between(&begin, &end),
+            None => self.backend.since(&begin),
+        };
+        self.times.book(name, took?);
+        Ok(())
     }
 
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
@@ -90,8 +93,7 @@ impl State {
     /// be done with them before [`finish_sort`](Self::finish_sort).
     pub(super) fn begin_sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
         let config = self.configuration(input);
-        let timed = self.times.configuration().is_some();
-        let before = timed.then(|| self.backend.mark()).transpose()?;
+        let before = self.mark_begin()?;
         let given = input.options.subdivision > 1;
         let edges = input.lattice.edges();
         let cells = GpuCells {

@@ -14,40 +14,41 @@
 use super::{
     super::{
         DeviceError, Job, StepInput,
-        accelerator::{JointRoom, Part},
+        accelerator::{Accelerator, DevicePart, JointRoom},
     },
     done::GpuDone,
     part::{PARTS_OF_CPU, share},
-    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
+    protocol::{Backends, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob, run},
+    shared::Split,
     sorted::sets_of_share,
-    step::{Device, Divided, EngineStep, Ran},
+    step::{DividedStep, EngineStep},
 };
 use crate::{Error, NeighborLists};
 use nearfield_balance::run::hand_over;
-use nearfield_cpu::{JointLists, ListOrder, PairOfSets};
+use nearfield_cpu::{JointLists, PairOfSets};
 use nearfield_grid::HostLists;
 use std::time::Instant;
 
-/// Writes the lists of a pair of sets with a device, or with both backends where they share it.
+/// Writes the lists of a pair of sets with both backends, or with the one that the plan names.
+/// Returns why the CPU backend did it alone against the plan, if it did.
 ///
 /// # Errors
-/// Those of the host. A fault of the device is none: the CPU backend then does the job.
+/// Those of the host. A fault of the device is not an error: the CPU backend then does the job.
 pub(crate) fn find(
-    device: Device<'_>,
+    device: &dyn Accelerator,
+    split: &Split,
     input: &StepInput<'_>,
     job: Job,
     lists: &mut NeighborLists,
-) -> Result<Ran, Error> {
-    device.run(input, job, |on| {
-        let mut step = ListsStep {
-            on,
-            lists,
-            done: GpuDone::default(),
-            room: 0,
-        };
-        let outcome = run(input.cpu, &mut step)?;
-        Ok(step.on.ran(outcome))
-    })
+) -> Result<Option<String>, Error> {
+    let mut step = ListsStep {
+        on: EngineStep::begin(device, split, input, job),
+        lists,
+        done: GpuDone::default(),
+        room: 0,
+    };
+    let outcome = run(input.cpu, &mut step)?;
+    Ok(step.on.instead(&outcome))
 }
 
 /// Lists of a pair of sets, as a job of two backends.
@@ -66,10 +67,7 @@ impl SplitJob for ListsStep<'_> {
     }
 
     fn by_cpu(&mut self) -> Result<(), Error> {
-        let EngineStep { input, job, .. } = self.on;
-        let of = input.pair(job)?;
-        let (kind, order) = (input.options.lists, ListOrder::Unspecified);
-        Ok(input.cpu.search(of, kind, order, self.lists)?)
+        self.on.input.search(self.on.job, self.lists)
     }
 
     fn by_device(&mut self) -> Result<(), DeviceError> {
@@ -81,7 +79,7 @@ impl SplitJob for ListsStep<'_> {
             input, device, job, ..
         } = self.on;
         let targets = input.points_of(job)[0];
-        let Divided {
+        let DividedStep {
             planned,
             expected: [of_cpu, of_device],
             taken,
@@ -108,7 +106,7 @@ impl SplitJob for ListsStep<'_> {
         let (give, places) = hand_over();
         let done = &mut self.done;
         let drive = move |began: Instant| {
-            let part = Part {
+            let part = DevicePart {
                 job,
                 planned,
                 began,
@@ -121,9 +119,9 @@ impl SplitJob for ListsStep<'_> {
             };
             *done = device.find_part(input, part, to, placed)?;
             Ok(if done.fitted {
-                Driven::Done
+                DriveEnd::Done
             } else {
-                Driven::NoRoom
+                DriveEnd::NoRoom
             })
         };
         let compute = move || {
@@ -142,7 +140,7 @@ impl SplitJob for ListsStep<'_> {
             if let Some((start, count)) = handed {
                 ours.put(start, count, taken, of_device);
             }
-            Ok(Computed { waited })
+            Ok(ComputeEnd { waited })
         };
         Ok(Halves { drive, compute })
     }

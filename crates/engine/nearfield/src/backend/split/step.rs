@@ -1,8 +1,8 @@
-//! A step of an engine's job: the backends that have work in it, and the lesson from its times.
+//! A step of an engine's job: which backends have work in it, and what is learnt from its times.
 //!
 //! [`EngineStep`] is the part that lists and values have in common. It asks the device whether it
-//! is ready, makes a plan if there is none, and looks whether the device has all positions. If any
-//! of that fails the CPU backend does the job, and the step says why.
+//! is ready, makes a plan if there is none, and checks that the device has all positions. If any of
+//! that fails the CPU backend does the job, and the step says why.
 //!
 //! Times of a step count for both backends from the moment at which its positions began to be
 //! placed, because placing is work that the device's part needs.
@@ -26,91 +26,44 @@
 
 use super::{
     super::{
-        DeviceError, Fault, Job, StepInput, accelerator::Accelerator, support::Backend as Kind,
+        DeviceError, Fault, Job, StepInput,
+        accelerator::{Accelerator, is_complete},
+        support::Backend as Kind,
     },
     done::GpuDone,
     plan::JobState,
-    planned::Planned,
+    planned::BrickPlan,
     protocol::{Backends, Outcome, milliseconds},
     shared::{Shared, Split},
     sorted::{PartOfSet, have_grown},
-    times::{BackendTimes, Measured, step_times},
+    times::{BackendTimes, StepMeasurement, step_times},
     trace::{self, Origin},
 };
 use crate::Error;
-use nearfield_balance::{Backend, Fault as DeviceFault, StepTimes};
+use nearfield_balance::{Backend, DeviceFault, StepTimes};
 use nearfield_cpu::{ShareOfLists, Spent};
 use std::{
     collections::HashMap,
-    sync::atomic::AtomicBool,
+    sync::{MutexGuard, atomic::AtomicBool},
     time::{Duration, Instant},
 };
-
-/// The device of an engine, alone or beside the CPU backend.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Device<'a> {
-    pub(crate) accelerator: &'a dyn Accelerator,
-    /// Where both share a step.
-    pub(crate) split: Option<&'a Split>,
-}
-
-/// Why the CPU backend did a job in the place of the device, if it did.
-#[derive(Debug, Clone)]
-pub(crate) struct Ran {
-    pub(crate) instead: Option<String>,
-}
-
-impl Device<'_> {
-    /// Does one step of a job, which gets a device that is ready and the state that two backends
-    /// share, unless another job has either.
-    ///
-    /// If the device is not ready or the shared state is in use, the step runs all the same, with
-    /// the fault that sends its job to the CPU backend.
-    pub(super) fn run(
-        self,
-        input: &StepInput<'_>,
-        job: Job,
-        step: impl FnOnce(EngineStep<'_>) -> Result<Ran, Error>,
-    ) -> Result<Ran, Error> {
-        let mut fault = self.accelerator.ready().err();
-        let mut shared = None;
-        if let (None, Some(split)) = (&fault, self.split) {
-            shared = split.try_lock();
-            if shared.is_none() {
-                fault = Some(Fault::Busy);
-            }
-        }
-        step(EngineStep {
-            input,
-            device: self.accelerator,
-            job,
-            split: self.split,
-            shared: shared.as_deref_mut(),
-            timed: Timed {
-                clock: Clock::start(self.split),
-                planning_ms: 0.0,
-                virtual_times: None,
-            },
-            fault,
-        })
-    }
-}
 
 /// A job of an engine that is about to be done.
 pub(super) struct EngineStep<'s> {
     pub(super) input: &'s StepInput<'s>,
     pub(super) device: &'s dyn Accelerator,
     pub(super) job: Job,
-    split: Option<&'s Split>,
-    pub(super) shared: Option<&'s mut Shared>,
-    timed: Timed,
+    split: &'s Split,
+    /// None if the device cannot take part.
+    pub(super) shared: Option<MutexGuard<'s, Shared>>,
+    timed: StepTiming,
     /// Why the device does not take part, though it might have been planned to.
     fault: Option<Fault>,
 }
 
 /// Input of both parts of a step.
-pub(super) struct Divided<'a> {
-    pub(super) planned: &'a Planned,
+pub(super) struct DividedStep<'a> {
+    pub(super) planned: &'a BrickPlan,
     /// Neighbours that the CPU backend and the device are expected to find.
     pub(super) expected: [usize; 2],
     pub(super) taken: &'a [AtomicBool],
@@ -119,7 +72,35 @@ pub(super) struct Divided<'a> {
     pub(super) sorted: &'a mut HashMap<usize, PartOfSet>,
 }
 
-impl EngineStep<'_> {
+impl<'s> EngineStep<'s> {
+    /// Begins a step of a job, which gets a device that is ready and the state that two backends
+    /// share, unless another job has either. Otherwise the CPU backend does the job.
+    pub(super) fn begin(
+        device: &'s dyn Accelerator,
+        split: &'s Split,
+        input: &'s StepInput<'s>,
+        job: Job,
+    ) -> Self {
+        let mut fault = device.ready().err();
+        let shared = fault.is_none().then(|| split.try_lock()).flatten();
+        if shared.is_none() {
+            fault = fault.or(Some(Fault::Busy));
+        }
+        Self {
+            input,
+            device,
+            job,
+            split,
+            shared,
+            timed: StepTiming {
+                clock: StepClock::start(Some(split)),
+                planning_ms: 0.0,
+                virtual_times: None,
+            },
+            fault,
+        }
+    }
+
     /// The backends that work in this step. A plan is made if there is none. The device cannot
     /// work on sets that it does not have; it gets them at the next update.
     pub(super) fn plan(&mut self) -> Result<Backends, Error> {
@@ -128,8 +109,8 @@ impl EngineStep<'_> {
         }
         let (input, job) = (self.input, self.job);
         let mut backends = Backends::Device;
-        if let (Some(split), Some(shared)) = (self.split, self.shared.as_deref_mut()) {
-            let settings = &split.settings;
+        if let Some(shared) = self.shared.as_deref_mut() {
+            let settings = &self.split.settings;
             let state = shared.state_of(job, settings.policy)?;
             if state.is_stale(input.points_of(job), settings.deterministic) {
                 let traffic = self.device.traffic(job.kind);
@@ -142,26 +123,13 @@ impl EngineStep<'_> {
             input.cpu.stay_beside(backends == Backends::Both && real);
         }
         self.timed.planning_ms = self.timed.clock.since_begin_ms();
-        if backends != Backends::Cpu && !self.is_complete() {
+        if backends != Backends::Cpu && !is_complete(self.device, input) {
             self.fault = Some(Fault::Behind);
             return Ok(Backends::Cpu);
         }
         let planned = self.state().and_then(|state| state.planned());
         self.timed.virtual_times = planned.and_then(|plan| self.device.virtual_times(plan));
         Ok(backends)
-    }
-
-    /// Whether the device has the positions of all sets as they are now. It has not those that were
-    /// placed while it could not work.
-    ///
-    /// All sets are asked about, not those of the job alone: a device sorts all of them onto one
-    /// lattice.
-    fn is_complete(&self) -> bool {
-        if self.input.delivered {
-            return self.device.holds_first(self.input.sets.len());
-        }
-        let mut sets = self.input.all_sets().enumerate();
-        sets.all(|(number, set)| set.grid.copied().is_some() && self.device.holds(number))
     }
 
     /// The job's memory, where two backends share it.
@@ -172,7 +140,7 @@ impl EngineStep<'_> {
     /// Begins a step of both backends; no target is taken yet.
     ///
     /// Cost: clears one mark per target, unless the last step has left none.
-    pub(super) fn divide(&mut self, targets: usize) -> Result<Divided<'_>, DeviceError> {
+    pub(super) fn divide(&mut self, targets: usize) -> Result<DividedStep<'_>, DeviceError> {
         let job = self.job;
         if let Some(shared) = self.shared.as_deref_mut() {
             shared.clear(targets).map_err(Error::from)?;
@@ -182,12 +150,12 @@ impl EngineStep<'_> {
     }
 
     /// A step of both backends that was begun.
-    pub(super) fn begun(&mut self) -> Option<Divided<'_>> {
+    pub(super) fn begun(&mut self) -> Option<DividedStep<'_>> {
         self.divided(self.job)
     }
 
     /// The plan of a job, with the memory that a step of both backends uses.
-    fn divided(&mut self, job: Job) -> Option<Divided<'_>> {
+    fn divided(&mut self, job: Job) -> Option<DividedStep<'_>> {
         let Shared {
             jobs,
             taken,
@@ -197,7 +165,7 @@ impl EngineStep<'_> {
             ..
         } = self.shared.as_deref_mut()?;
         let state = jobs.get(&job)?;
-        Some(Divided {
+        Some(DividedStep {
             planned: state.planned()?,
             expected: state.expected_pairs(),
             taken,
@@ -230,7 +198,7 @@ impl EngineStep<'_> {
         let Some(state) = shared.jobs.get_mut(&job) else {
             return Ok(());
         };
-        let seen = Seen {
+        let seen = StepObservations {
             targets: input.points_of(job)[0],
             spent: &shared.spent,
             threads: input.cpu.threads_beside(),
@@ -242,26 +210,24 @@ impl EngineStep<'_> {
         learn(state, &self.timed, outcome, seen)
     }
 
-    /// Outcome of the job.
-    pub(super) fn ran(self, outcome: Outcome) -> Ran {
+    /// Why the CPU backend did the whole job though the device had a part in it.
+    pub(super) fn instead(&self, outcome: &Outcome) -> Option<String> {
         let no_room = || "more neighbours were found than there was room for".to_owned();
-        let fault = self.fault.or(outcome.fault);
-        Ran {
-            instead: fault
-                .map(|fault| fault.to_string())
-                .or_else(|| outcome.no_room.then(no_room)),
-        }
+        let fault = self.fault.as_ref().or(outcome.fault.as_ref());
+        fault
+            .map(|fault| fault.to_string())
+            .or_else(|| outcome.no_room.then(no_room))
     }
 }
 
 /// A clock that begins with the positions' placing.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct StepClock {
     begin: Instant,
     before: Duration,
 }
 
-impl Clock {
+impl StepClock {
     pub(crate) fn start(split: Option<&Split>) -> Self {
         Self {
             begin: Instant::now(),
@@ -280,18 +246,18 @@ impl Clock {
     }
 }
 
-/// The times of a step beside those of its backends.
+/// The clock of a step, and times that are not those of its backends.
 #[derive(Debug)]
-pub(crate) struct Timed {
-    pub(crate) clock: Clock,
+pub(crate) struct StepTiming {
+    pub(crate) clock: StepClock,
     /// Milliseconds that planning took before both backends began.
     pub(crate) planning_ms: f64,
     /// Times of the step on the virtual clock of an emulated device.
     pub(crate) virtual_times: Option<StepTimes>,
 }
 
-/// Observations of a step beside its outcome.
-pub(crate) struct Seen<'a> {
+/// What was observed of a step, in addition to its outcome.
+pub(crate) struct StepObservations<'a> {
     /// All targets.
     pub(crate) targets: usize,
     /// Time that workers spent on the CPU backend's part, and their number.
@@ -308,14 +274,14 @@ pub(crate) struct Seen<'a> {
 /// Lets the controller of a job learn from a step.
 pub(crate) fn learn(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: Seen<'_>,
+    seen: StepObservations<'_>,
 ) -> Result<(), Error> {
     let done_again = outcome.no_room || (outcome.failed() && outcome.backends != Backends::Both);
     if done_again && timed.virtual_times.is_none() {
         // A step that had to be done twice says little.
-        state.note(Measured::by_cpu(seen.targets, timed.clock.ms()));
+        state.note(StepMeasurement::by_cpu(seen.targets, timed.clock.ms()));
         return Ok(());
     }
     if outcome.backends == Backends::Both {
@@ -329,9 +295,9 @@ pub(crate) fn learn(
 /// noted and not learnt from.
 fn learn_of_both(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
@@ -347,7 +313,7 @@ fn learn_of_both(
     let told = real.then_some((seen.done, outcome.device_ms));
     trace::subregions(planned, &times, origin, told);
     let setups = times.setup.map(|setup| setup.ms());
-    let measured = Measured {
+    let measured = StepMeasurement {
         share: planned.plan().share(),
         points: if outcome.failed() {
             [all, 0]
@@ -372,9 +338,9 @@ fn learn_of_both(
 /// Times of a step of both backends on a real clock, for the controller.
 fn times_of_both(
     state: &JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
     total_ms: f64,
 ) -> StepTimes {
     let Some(planned) = state.planned() else {
@@ -406,9 +372,9 @@ fn times_of_both(
 /// The same for a step that one backend did alone.
 fn learn_of_one(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
@@ -428,7 +394,7 @@ fn learn_of_one(
         Backend::Cpu
     } as usize;
     let worked = if outcome.failed() { 0 } else { backend };
-    let mut measured = Measured {
+    let mut measured = StepMeasurement {
         share: planned.plan().share(),
         points: [0; 2],
         backend_ms: [0.0; 2],
@@ -455,8 +421,8 @@ fn learn_of_one(
         (None, Some(planned)) => {
             let mut backends = [BackendTimes::default(), BackendTimes::default()];
             backends[backend] = BackendTimes::whole(took_ms);
-            // All of it goes with the work: what comes before the subregions of a backend alone is
-            // not what does beside the other one.
+            // All of it goes with the work: a backend alone prepares other things before its
+            // subregions than one that shares the step.
             step_times(planned, (&backends[0], &backends[1]), [0.0; 2], 0.0, None)
         }
         (None, None) => return Ok(()),

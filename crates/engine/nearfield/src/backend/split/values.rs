@@ -2,7 +2,7 @@
 //!
 //! The CPU backend writes its values where the caller wants them and marks their targets. The
 //! device gives the numbers of all targets, in the caller's order, in memory of its own; those of
-//! targets without a mark are put beside the others at the end. So neither waits for the other.
+//! targets without a mark are put among the others at the end. So neither waits for the other.
 //!
 //! **Invariant:** values that are combined with what is there are touched once per target; those of
 //! a device only when all of its numbers have arrived.
@@ -15,17 +15,18 @@
 use super::{
     super::{
         DeviceError, HostMemory, Job, StepInput,
-        accelerator::{KernelWork, Numbers, Part, ValueWork},
-        transfer::ScatterResults,
+        accelerator::{Accelerator, DevicePart},
+        values::{self, Values},
     },
     done::GpuDone,
     part::{PARTS_OF_CPU, PARTS_OF_DEVICE, share},
-    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
+    protocol::{Backends, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob, run},
+    shared::Split,
     sorted::sets_of_share,
-    step::{Device, Divided, EngineStep, Ran},
+    step::{DividedStep, EngineStep},
 };
 use crate::Error;
-use nearfield_cpu::{CpuBackend, PairOfSets};
+use nearfield_cpu::PairOfSets;
 use nearfield_grid::parallel::PoolLoops;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -33,59 +34,28 @@ use std::time::Instant;
 /// Results that one thread merges at a time.
 const MIN_LEN: usize = 1 << 13;
 
-/// A quantity that is evaluated for every target.
-pub(crate) trait Values: Numbers {
-    /// Of a target.
-    type Value: Copy + Send + Sync;
-
-    /// Numbers of a value.
-    fn width(&self) -> usize;
-
-    /// The pair kernel; None for counts.
-    fn kernel(&self) -> Option<&KernelWork<'_>>;
-
-    /// Whether values are combined with what is there, which cannot be done twice.
-    ///
-    /// If true, `place` in [`put`](Self::put) holds a value of the caller's that the new one is
-    /// combined with.
-    fn combines(&self) -> bool;
-
-    /// Evaluates on the CPU backend, into the caller's values.
-    fn evaluate(
-        &self,
-        cpu: &CpuBackend,
-        of: PairOfSets<'_>,
-        values: &mut [Self::Value],
-    ) -> Result<(), Error>;
-
-    /// Puts the numbers of a device's value where the caller wants it.
-    ///
-    /// `numbers` has [`width`](Self::width) elements. Called once per target, from any worker.
-    fn put(&self, place: &mut Self::Value, numbers: &[f32]);
-}
-
-/// Evaluates with a device, or with both backends where they share the job.
+/// Evaluates with both backends, or with the one that the plan names. Returns why the CPU backend
+/// did it alone against the plan, if it did.
 ///
 /// # Errors
-/// Those of the host. A fault of the device is none: the CPU backend then does the job.
+/// Those of the host. A fault of the device is not an error: the CPU backend then does the job.
 pub(crate) fn evaluate<V: Values>(
-    device: Device<'_>,
+    device: &dyn Accelerator,
+    split: &Split,
     input: &StepInput<'_>,
     job: Job,
     of: &V,
     values: &mut [V::Value],
-) -> Result<Ran, Error> {
-    device.run(input, job, |on| {
-        let mut step = ValuesStep {
-            on,
-            of,
-            values,
-            numbers: None,
-            done: GpuDone::default(),
-        };
-        let outcome = run(input.cpu, &mut step)?;
-        Ok(step.on.ran(outcome))
-    })
+) -> Result<Option<String>, Error> {
+    let mut step = ValuesStep {
+        on: EngineStep::begin(device, split, input, job),
+        of,
+        values,
+        numbers: None,
+        done: GpuDone::default(),
+    };
+    let outcome = run(input.cpu, &mut step)?;
+    Ok(step.on.instead(&outcome))
 }
 
 /// Values of all targets, as a job of two backends.
@@ -97,15 +67,6 @@ struct ValuesStep<'s, V: Values> {
     /// The device's, until they are merged and given back.
     numbers: Option<HostMemory>,
     done: GpuDone,
-}
-
-/// The job as a device takes it.
-fn work<V: Values>(of: &V) -> ValueWork<'_> {
-    ValueWork {
-        kernel: of.kernel(),
-        width: of.width(),
-        by_cpu_code: of,
-    }
 }
 
 impl<V: Values> SplitJob for ValuesStep<'_, V> {
@@ -122,55 +83,41 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
         let EngineStep {
             input, device, job, ..
         } = self.on;
-        let (of, width) = (self.of, self.of.width());
-        let scatter = ScatterResults::new(self.values, width);
-        let put = |numbers: &[f32], values: &mut [V::Value]| {
-            let numbers = numbers.chunks_exact(width);
-            for (value, numbers) in values.iter_mut().zip(numbers) {
-                of.put(value, numbers);
-            }
-        };
-        device.values(input, job, &work(of), &mut |arrivals| {
-            scatter.hand_over(input.cpu, arrivals, of.combines(), put)
-        })
+        values::on_device(device, input, job, self.of, self.values)
     }
 
     fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError> {
         let EngineStep {
             input, device, job, ..
         } = self.on;
-        let Divided {
+        let DividedStep {
             planned,
             taken,
             spent,
             sorted,
             ..
         } = self.on.divide(self.values.len())?;
-        let (of, values, numbers, done) = (
-            self.of,
-            &mut *self.values,
-            &mut self.numbers,
-            &mut self.done,
-        );
-        let work = work(of);
+        let (of, results) = (self.of, &mut *self.values);
+        let (numbers, done) = (&mut self.numbers, &mut self.done);
+        let work = values::work(of);
         let prepared = device.prepare_part(input, &work);
         let drive = move |began: Instant| {
-            let part = Part {
+            let part = DevicePart {
                 job,
                 planned,
                 began,
             };
             let (found, of_device) = device.values_part(input, part, &work, prepared)?;
             (*numbers, *done) = (Some(found), of_device);
-            Ok(Driven::Done)
+            Ok(DriveEnd::Done)
         };
         let compute = move || {
             let pair = PairOfSets {
                 share: Some(share(planned, taken, spent, PARTS_OF_CPU)),
                 ..sets_of_share(input, sorted, planned, job)?
             };
-            of.evaluate(input.cpu, pair, values)?;
-            Ok(Computed::default())
+            of.evaluate(input.cpu, pair, results)?;
+            Ok(ComputeEnd::default())
         };
         Ok(Halves { drive, compute })
     }

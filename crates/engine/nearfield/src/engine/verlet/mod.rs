@@ -16,8 +16,8 @@
 //!
 //! In double precision the displacements are rounded by as much as the contract is, and the image
 //! vectors of a tilted box are sums of terms. Each may be 2¹⁰ times as long as the box is wide, so
-//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing beside a
-//! skin.
+//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still negligible
+//! compared with a skin.
 //!
 //! # Cost
 //!
@@ -38,17 +38,16 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
-    Positions, Precision, Traversal,
+    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, Permutation, PointSetId, Positions,
+    Precision,
     backend::support::{Feature, choose},
-    engine::traverse::{Given, Over, run_over_skin},
     report::Report,
 };
 use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use sets::Sets;
 use std::fmt;
-use tracked::Tracked;
+use tracked::TrackedSet;
 
 /// Share of E + R kept free for rounding (see the module's comment).
 fn margin(precision: Precision) -> f64 {
@@ -87,7 +86,7 @@ fn margin(precision: Precision) -> f64 {
 /// refused with [`ErrorKind::NeedsRefresh`].
 pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
-    engine: Engine,
+    pub(super) engine: Engine,
     /// The true radius r, strict if the settings say so.
     radius: Radius,
     /// Positions of now and of the last build, in the caller's order.
@@ -395,42 +394,6 @@ impl VerletLists {
         pairs.for_each_neighbor(point, visit)
     }
 
-    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
-    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
-    /// of its points, by [`PairKernel::symmetric`].
-    ///
-    /// ```
-    /// use nearfield::{kernels::SphDensity, lists::VerletLists, prelude::*};
-    /// let mut positions = vec![[0.0f32; 3], [0.5, 0.0, 0.0]];
-    /// let mut lists = VerletLists::new(Engine::builder(1.0), 0.2)?;
-    /// let points = lists.add_point_set(&positions)?;
-    /// let kernel = SphDensity::with_support(1.0);
-    /// for _step in 0..4 {
-    ///     positions[1][0] += 0.01;
-    ///     lists.update(points, &positions)?;
-    ///     lists.refresh()?;
-    ///     let density = lists.traverse(&kernel, points, points).sources(&[1.0, 1.0]).run()?;
-    ///     assert!(density[0] > 0.0 && density[0] == density[1]);
-    /// }
-    /// assert_eq!(lists.builds(), 1);
-    /// # Ok::<(), nearfield::Error>(())
-    /// ```
-    pub fn traverse<'a, K: PairKernel>(
-        &'a self,
-        kernel: &'a K,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Traversal<'a, K> {
-        Traversal {
-            engine: &self.engine,
-            kernel,
-            targets,
-            sources,
-            given: Given::default(),
-            over: Over::Skin(self, run_over_skin),
-        }
-    }
-
     /// The order that makes a set local in memory, by where its points were when the lists were
     /// built or the set was added; see [`Engine::z_sort`].
     ///
@@ -455,10 +418,10 @@ impl VerletLists {
         &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<Stored<'_>, Error> {
+    ) -> Result<AnyStoredPairs<'_>, Error> {
         Ok(match &self.sets {
-            Sets::Single(sets) => Stored::Single(self.pairs(sets, targets, sources)?),
-            Sets::Double(sets) => Stored::Double(self.pairs(sets, targets, sources)?),
+            Sets::Single(sets) => AnyStoredPairs::Single(self.pairs(sets, targets, sources)?),
+            Sets::Double(sets) => AnyStoredPairs::Double(self.pairs(sets, targets, sources)?),
         })
     }
 
@@ -466,7 +429,7 @@ impl VerletLists {
     /// pair.
     fn pairs<'a, T: Coordinate>(
         &'a self,
-        sets: &'a [Tracked<T>],
+        sets: &'a [TrackedSet<T>],
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<StoredPairs<'a, T>, Error> {
@@ -528,12 +491,12 @@ impl VerletLists {
 }
 
 /// Stored pairs in either precision.
-pub(crate) enum Stored<'a> {
+pub(crate) enum AnyStoredPairs<'a> {
     Single(StoredPairs<'a, f32>),
     Double(StoredPairs<'a, f64>),
 }
 
-impl Stored<'_> {
+impl AnyStoredPairs<'_> {
     fn for_each_neighbor(&self, target: usize, visit: impl FnMut(u32, Pair)) -> Result<(), Error> {
         match self {
             Self::Single(pairs) => Ok(pairs.for_each_neighbor(target, visit)?),

@@ -4,7 +4,12 @@
 //! which [`fits`] checks where the counts are not those of the arrays themselves; indices were
 //! found by a survey of the same points; and all work is on the engine's stream.
 
-use super::{classes::ClassTable, staging::zeros};
+use super::{
+    classes::ClassTable,
+    constants::{self, ADD, KEEP_LARGER, KEEP_SMALLER, SCAN_THREADS, THREADS, TILE},
+    source::{Classes, Lists, PLACES},
+    staging::zeros,
+};
 use crate::error::Refusal;
 use nearfield::{
     Reduce,
@@ -17,9 +22,6 @@ use nearfield::{
         },
     },
 };
-use nearfield_kernels::constants::{
-    ADD, GRID_THREADS, KEEP_LARGER, KEEP_SMALLER, SETTLE_THREADS, SHARE_TILE,
-};
 use std::{ffi::c_int, sync::Arc};
 
 /// Bytes of freed memory that a device keeps for the next arrays.
@@ -28,26 +30,13 @@ const KEPT_BYTES: u64 = 1 << 30;
 const KEPT_SHARE: u64 = 16;
 
 /// Numbers that a survey finds, before those of lists.
-pub(super) const FOUND: usize = 9;
+pub(super) const FOUND: usize = SPECIAL + 1;
 /// Of these, whether a point is not finite.
-pub(super) const NOT_FINITE: usize = 6;
+pub(super) const NOT_FINITE: usize = constants::NOT_FINITE as usize;
 /// Of these, whether the class of a point is not known.
-pub(super) const UNKNOWN: usize = 7;
+pub(super) const UNKNOWN: usize = constants::UNKNOWN as usize;
 /// Of these, the number of points that are not of the interior.
-pub(super) const SPECIAL: usize = 8;
-
-/// `Classes` of places.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Classes {
-    table: u64,
-    low: [i64; 3],
-    dims: [u32; 3],
-    shift: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Classes {}
+pub(super) const SPECIAL: usize = constants::SPECIAL as usize;
 
 /// A table of classes on the device.
 pub(super) struct DeviceClasses {
@@ -85,18 +74,6 @@ impl DeviceClasses {
         (classes, held)
     }
 }
-
-/// `Lists` of places.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Lists {
-    masks: u64,
-    classes: u32,
-    words: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Lists {}
 
 /// The lists that classes are in, on the device: a bit for each, in `words` words a class.
 pub(super) struct Masks {
@@ -168,7 +145,7 @@ impl Survey {
     /// of it, and when ranks get their first points nearly all are special. Without memory for the
     /// smaller arrays the larger ones stay.
     pub(super) fn suit(&mut self, engine: &DeviceEngine, special: usize, listed: usize) {
-        let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
+        let spare = |room: usize, used: usize| room > 4 * used + 4 * TILE as usize;
         let [points, places] = [
             spare(self.room(), special),
             spare(self.places.len(), listed),
@@ -236,7 +213,7 @@ impl Survey {
 }
 
 fn tiles(points: usize) -> usize {
-    points.div_ceil(SHARE_TILE as usize).max(1)
+    points.div_ceil(TILE as usize).max(1)
 }
 
 /// Lets the pool of the device keep some of the memory that is freed, beside what is in use. A step
@@ -349,7 +326,7 @@ pub(super) struct Kernels {
 
 impl Kernels {
     pub(super) fn load(engine: &DeviceEngine) -> Result<Self, Refusal> {
-        let module = engine.load(&Program::from(&nearfield_kernels::PLACES))?;
+        let module = engine.load(&Program::from(&PLACES))?;
         let kernel = |name| module.function(name).map_err(Refusal::from);
         Ok(Self {
             queue: engine.queue().clone(),
@@ -400,7 +377,7 @@ impl Kernels {
         launch.arg(&mut survey.tiles).arg(&mut survey.found);
         // SAFETY: the arguments are those that places.cu declares; there are three positions a
         // point, and `fit` has made room for all points and tiles.
-        unsafe { self.start("survey", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe { self.start("survey", &mut launch, tiles, THREADS) }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
@@ -433,7 +410,7 @@ impl Kernels {
         launch.arg(&survey.of_points).arg(&count);
         launch.arg(&mut survey.tiles).arg(&mut survey.found);
         // SAFETY: as above, with a count for every tile.
-        unsafe { self.start("survey_count", &mut launch, tiles, GRID_THREADS) }?;
+        unsafe { self.start("survey_count", &mut launch, tiles, THREADS) }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
     }
@@ -450,7 +427,7 @@ impl Kernels {
         let mut launch = self.queue.launch_builder(&self.survey_scan);
         launch.arg(tiles).arg(&count).arg(total);
         // SAFETY: the arguments are those that places.cu declares, and there are as many counts.
-        unsafe { self.start("survey_scan", &mut launch, 1, SETTLE_THREADS) }
+        unsafe { self.start("survey_scan", &mut launch, 1, SCAN_THREADS) }
     }
 
     /// Writes index and class of the special points of the last survey, of `points` points, as far
@@ -465,7 +442,7 @@ impl Kernels {
         let tiles = tiles(points) as u32;
         // SAFETY: the arguments are those that places.cu declares; nothing is written behind the
         // room, and classes and tiles are those of the survey before.
-        unsafe { self.start("survey_write", &mut launch, tiles, GRID_THREADS) }
+        unsafe { self.start("survey_write", &mut launch, tiles, THREADS) }
     }
 
     /// Splits the special points, as far as there is room for their lists, into a new array, and
@@ -501,7 +478,7 @@ impl Kernels {
         launch.arg(&tiles).arg(&mut survey.of_lists);
         // SAFETY: the arguments are those that places.cu declares; there is a bit for each list of
         // every class, and room for a count of every tile and list.
-        unsafe { self.start("split_count", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe { self.start("split_count", &mut launch, tiles * lists, THREADS) }?;
         let mut end = begins.slice_mut(lists as usize..);
         self.scan(&mut survey.of_lists, tiles * lists, &mut end)?;
         let out_room = places.len() as u32;
@@ -515,7 +492,7 @@ impl Kernels {
         launch.arg(&mut places).arg(&mut begins);
         // SAFETY: as above; nothing is written behind the room, and a beginning is written for each
         // list.
-        unsafe { self.start("split_write", &mut launch, tiles * lists, GRID_THREADS) }?;
+        unsafe { self.start("split_write", &mut launch, tiles * lists, THREADS) }?;
         survey.put_places(places);
         Ok(())
     }
@@ -603,9 +580,9 @@ impl Kernels {
         launch: &mut LaunchArgs<'_>,
         items: usize,
     ) -> Result<(), Refusal> {
-        let blocks = items.div_ceil(GRID_THREADS as usize) as u32;
+        let blocks = items.div_ceil(THREADS as usize) as u32;
         // SAFETY: the caller guarantees that the arguments fit the kernel.
-        unsafe { self.start(kernel, launch, blocks, GRID_THREADS) }
+        unsafe { self.start(kernel, launch, blocks, THREADS) }
     }
 
     /// # Safety

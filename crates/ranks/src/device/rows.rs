@@ -1,6 +1,9 @@
 //! Arrays whose points change their rank: the words of a point, of all arrays, travel as a row.
 
-use super::kernels::{Kernels, Refilled, fits};
+use super::{
+    kernels::{Kernels, Refilled, fits},
+    source::{COLUMNS, Columns},
+};
 use crate::error::Refusal;
 use nearfield::device::{
     Queue,
@@ -8,9 +11,6 @@ use nearfield::device::{
         CudaSlice, CudaView, DevicePtr, DeviceRepr, PushKernelArg, SyncOnDrop, sys::CUdeviceptr,
     },
 };
-use nearfield_kernels::constants::MAX_COLUMNS;
-
-const COLUMNS: usize = MAX_COLUMNS as usize;
 
 /// An array, and where the words of a point are in a row.
 pub(super) struct Words<'a> {
@@ -85,21 +85,6 @@ impl<'a> Words<'a> {
         self.to.as_ref().unwrap_or(&self.from)
     }
 }
-
-/// `Columns` of places.cu.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Columns {
-    from: [u64; COLUMNS],
-    to: [u64; COLUMNS],
-    words: [u32; COLUMNS],
-    first: [u32; COLUMNS],
-    count: u32,
-    all: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Columns {}
 
 impl Columns {
     /// At most as many arrays as a launch takes.

@@ -9,6 +9,7 @@
 // are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
 #include "constants.cuh"
+#include "sum_tile.cuh"
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -2,8 +2,9 @@
 //
 // Everything here gives the same bits as the CPU backend: cells as nearfield_grid::Lattice::cell,
 // distances as the contract has them. The structs are filled by
-// crates/engine/gpu/src/launch/layout.rs, which has the same fields in the same order.
+// crates/engine/gpu/src/launch/layout.rs; programs assert that it has the same fields.
 #pragma once
+#include "cells.cuh"
 #include "constants.cuh"
 
 typedef unsigned int u32;

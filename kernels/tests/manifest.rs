@@ -1,6 +1,7 @@
 //! The manifest names every kernel of the workspace, and nothing else.
 
-use nearfield_kernels::{Source, manifest};
+use nearfield_kernels::manifest;
+use nearfield_shared::Source;
 use std::{
     collections::BTreeSet,
     fs,
@@ -62,7 +63,7 @@ fn kernels(text: &str) -> BTreeSet<String> {
 
 /// Kernels of a source's text and of its headers.
 fn defined(source: &Source) -> BTreeSet<String> {
-    let headers = source.headers.iter().map(|header| header.1);
+    let headers = source.headers.iter().map(|header| header.text);
     headers.chain([source.text]).flat_map(kernels).collect()
 }
 
@@ -88,7 +89,7 @@ fn every_cuda_file_with_kernels_belongs_to_a_source() {
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
         let known = manifest().any(|source| {
-            let headers = source.headers.iter().map(|header| header.1);
+            let headers = source.headers.iter().map(|header| header.text);
             headers.chain([source.text]).any(|known| known == text)
         });
         assert!(
@@ -126,18 +127,19 @@ fn names_of_sources_are_told_apart() {
 
 #[test]
 fn the_header_of_constants_holds_what_rust_has() {
-    use nearfield_kernels::constants::{self, md, sph};
+    use nearfield_gpu::constants::{self, HEADER};
     for line in [
         "constexpr unsigned SCAN_TILE = GRID_THREADS * SCAN_VECTORS * 4;\n",
         "#define NF_LISTS 1\n",
         "// Threads of a block of `flat`.\nconstexpr unsigned FLAT_THREADS = 256;\n",
     ] {
-        assert!(constants::HEADER.contains(line), "{}", constants::HEADER);
+        assert!(HEADER.contains(line), "{HEADER}");
     }
     assert_eq!(constants::SCAN_TILE, 4096);
-    assert!(constants::HEADER.contains("constexpr double EVEN_CELLS = 1099511627776.0;\n"));
-    assert_eq!(constants::EVEN_CELLS, 2f64.powi(40));
-    assert_eq!(constants::FARTHEST_CELL, 2f64.powi(41));
-    assert!(sph::HEADER.contains("constexpr unsigned KICK_SLOTS = 9;\n"));
-    assert!(md::HEADER.contains("constexpr unsigned LANES = 8;\n"));
+    let cells = nearfield_grid::constants::HEADER;
+    assert!(cells.contains("constexpr double EVEN_CELLS = 1099511627776.0;\n"));
+    assert_eq!(nearfield_grid::constants::EVEN_CELLS, 2f64.powi(40));
+    assert_eq!(nearfield_grid::constants::FARTHEST_CELL, 2f64.powi(41));
+    assert!(nearfield_sph::constants::HEADER.contains("constexpr unsigned KICK_SLOTS = 9;\n"));
+    assert!(nearfield_md::constants::HEADER.contains("constexpr unsigned LANES = 8;\n"));
 }

@@ -6,12 +6,10 @@
 // the same with these for every list of points that go somewhere. Arrays are moved as words of 32
 // bits, whatever they mean.
 #include "contract.cuh"
+#include "ranks.cuh"
 
-constexpr u32 THREADS = nf::GRID_THREADS;
-constexpr u32 ROUNDS = nf::SHARE_ROUNDS;
-constexpr u32 TILE = nf::SHARE_TILE;
+using ranks::NOT_FINITE, ranks::ROUNDS, ranks::SCAN_THREADS, ranks::SPECIAL, ranks::THREADS, ranks::TILE, ranks::UNKNOWN;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 SCAN_THREADS = nf::SETTLE_THREADS;
 
 // Classes of the cells of a box, by blocks of 2^shift cells along each axis, x fastest. NONE where
 // a block has several.
@@ -22,12 +20,8 @@ struct Classes {
     u32 shift;
 };
 
-// Elements of what a survey finds: three largest and three smallest coordinates as keys, the
-// largest of each, 0 without points; the first point that is not finite as its complement; whether
-// the class of a point is not known; and the number of points that are not of the interior.
-constexpr u32 NOT_FINITE = 6;
-constexpr u32 UNKNOWN = 7;
-constexpr u32 SPECIAL = 8;
+// What a survey finds begins with the three largest and the three smallest coordinates as keys, the
+// largest of each, 0 without points. NOT_FINITE is the complement of the first such point.
 
 // Numbers in the order of their keys; no number has the key 0.
 __device__ __forceinline__ u32 key_of(float x) {
@@ -282,10 +276,10 @@ __device__ u32 lower_bound(const u32* places, u32 count, u32 place) {
 // Arrays whose points travel: `words` of a point, from `from` or to `to`, are in a row from `first`
 // on.
 struct Columns {
-    const u32* from[nf::MAX_COLUMNS];
-    u32* to[nf::MAX_COLUMNS];
-    u32 words[nf::MAX_COLUMNS];
-    u32 first[nf::MAX_COLUMNS];
+    const u32* from[ranks::MAX_COLUMNS];
+    u32* to[ranks::MAX_COLUMNS];
+    u32 words[ranks::MAX_COLUMNS];
+    u32 first[ranks::MAX_COLUMNS];
     u32 count;
     u32 all;  // the sum of `words`
 };
@@ -348,9 +342,9 @@ combine(const u32* __restrict__ border, u32 count, const float* __restrict__ fou
     if (k >= count) return;
     float* const result = results + static_cast<u64>(border[k]) * outputs + output;
     const float value = found[place], before = *result;
-    if (how == nf::ADD) *result = before + value;
-    if (how == nf::KEEP_SMALLER && value < before) *result = value;
-    if (how == nf::KEEP_LARGER && value > before) *result = value;
+    if (how == ranks::ADD) *result = before + value;
+    if (how == ranks::KEEP_SMALLER && value < before) *result = value;
+    if (how == ranks::KEEP_LARGER && value > before) *result = value;
 }
 
 // The same for counts.

@@ -80,10 +80,19 @@ struct Checked {
 
 pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     match task {
-        Task::Constants => output::print_lines(nearfield_kernels::constants::HEADER.lines()),
+        Task::Constants => output::print_lines(constants()),
         Task::Build(args) => build(args),
         Task::Check(args) => check(args),
     }
+}
+
+/// Lines of the headers that are made from tables of the engine.
+fn constants() -> impl Iterator<Item = &'static str> {
+    let texts = [
+        nearfield_grid::constants::HEADER,
+        nearfield_gpu::constants::HEADER,
+    ];
+    texts.into_iter().flat_map(str::lines)
 }
 
 impl Task {
@@ -97,12 +106,6 @@ impl Task {
             plan.write_into("--output", folder, |name| name.ends_with(".bin"));
         }
     }
-}
-
-/// The programs of the engine and of the applications.
-fn programs() -> Result<Vec<Program>, Failure> {
-    let atoms = nearfield_md::programs()?;
-    Ok(nearfield_gpu::programs().into_iter().chain(atoms).collect())
 }
 
 /// The compiler that is used here.
@@ -130,9 +133,10 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     let compiler = compiler()?;
     // The first that cannot be kept ends it.
-    let outcomes: Result<_, _> = for_each(&programs()?, &archs, |program, arch| {
-        keep(&compiler, &cache, program, arch)
-    });
+    let outcomes: Result<_, _> =
+        for_each(&nearfield_kernels::programs()?, &archs, |program, arch| {
+            keep(&compiler, &cache, program, arch)
+        });
     let built = Built {
         nvrtc: compiler.version().to_string(),
         folder: cache.folder(),
@@ -195,7 +199,7 @@ fn keep(
 
 /// The programs of these names, all if there are none: several may have one name.
 fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
-    let mut programs = programs()?;
+    let mut programs = nearfield_kernels::programs()?;
     let has = |name: &String| programs.iter().any(|program| program.name() == name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
         let mut known: Vec<_> = programs.iter().map(Program::name).collect();

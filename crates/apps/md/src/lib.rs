@@ -41,6 +41,8 @@
 
 mod cell;
 mod checkpoint;
+#[doc(hidden)]
+pub mod constants;
 mod device;
 mod double;
 mod error;
@@ -56,7 +58,7 @@ mod trajectory;
 
 pub use cell::Cell;
 pub use checkpoint::Checkpoint;
-pub use device::programs;
+pub use device::{DYNAMICS, programs};
 pub use error::{Error, ErrorKind};
 pub use evaluate::{Evaluation, Evaluator};
 pub use file::{FieldFile, read_nist};

@@ -9,9 +9,9 @@
 //! Particles are counted in bins along x, in integers, so that the front does not depend on their
 //! order; in the bin that holds the front they count as spread evenly.
 
+use crate::constants::FRONT_BINS;
 use glam::Vec3;
 use nearfield_grid::memory::filled;
-use nearfield_kernels::constants::sph::FRONT_BINS;
 
 use crate::Error;
 

@@ -57,6 +57,8 @@ mod budget;
 mod builder;
 mod checkpoint;
 mod config;
+#[doc(hidden)]
+pub mod constants;
 mod device;
 mod error;
 mod front;
@@ -82,7 +84,7 @@ pub use budget::{Energy, Momentum};
 pub use builder::SimulationBuilder;
 pub use checkpoint::Checkpoint;
 pub use config::Config;
-pub use device::{DeviceArrays, DeviceNeighborhood};
+pub use device::{DeviceArrays, DeviceNeighborhood, FLUID, programs};
 pub use error::{Error, ErrorKind, Loss, LostParticle};
 pub use front::FrontRule;
 pub use kernel::Wendland;

@@ -68,6 +68,7 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 mod backend;
+pub mod constants;
 mod driver;
 mod error;
 mod launch;
@@ -86,7 +87,7 @@ pub use backend::{
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
-pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel};
+pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Moment, Queue, Transfers};

@@ -40,6 +40,8 @@
 //! The order of the sorted points depends on the input alone, never on the number of threads.
 //! Every allocation whose size follows from input can be refused, and the error names the bytes.
 
+#[doc(hidden)]
+pub mod constants;
 mod csr;
 mod domain;
 mod error;

@@ -24,7 +24,7 @@ use std::{
 ///
 /// It bounds the error: TILE − 1 additions in `f32` err by at most 127·2⁻²⁴ = 7.6e-6 of the sum of
 /// the absolute values.
-pub const TILE: usize = nearfield_kernels::constants::ALL_PAIRS_TILE as usize;
+pub const TILE: usize = crate::texts::ALL_PAIRS_TILE as usize;
 
 /// The precision of a sum: `f32` or `f64`.
 pub trait Real:

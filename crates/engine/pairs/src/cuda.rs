@@ -8,6 +8,8 @@
 //! A text by hand must give the results of the Rust code, up to rounding in the last places.
 //! Nothing can check that in general.
 
+use crate::texts;
+use nearfield_shared::Header;
 use std::borrow::Cow;
 
 /// A pair kernel as CUDA C++, compiled into the traversal at run time.
@@ -56,6 +58,12 @@ pub struct CudaParts {
     /// Whether the library wrote the text, by `#[pair_kernel]`: a compiler that refuses it has
     /// found a bug of the translation.
     pub translated: bool,
+}
+
+impl CudaParts {
+    /// Headers with functions that the text may call. A program of your own that includes the text
+    /// includes these before it.
+    pub const HEADERS: [Header; 1] = [texts::FAST];
 }
 
 impl Cuda {

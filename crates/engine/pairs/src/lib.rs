@@ -50,6 +50,8 @@ mod potential;
 mod power_law;
 mod random;
 mod sph;
+#[doc(hidden)]
+pub mod texts;
 
 pub use all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources, TILE};
 pub use channels::Channels;

@@ -4,7 +4,12 @@
 //! [`fits`] checks where the counts are not the lengths of the arrays themselves; indices were
 //! found by a survey of the same points; and all work is on the engine's stream.
 
-use super::{classes::ClassTable, staging::zeros};
+use super::{
+    classes::ClassTable,
+    constants::{self, ADD, KEEP_LARGER, KEEP_SMALLER, SCAN_THREADS, THREADS, TILE},
+    source::{Classes, Lists, PLACES},
+    staging::zeros,
+};
 use crate::error::Refusal;
 use nearfield::{
     Reduce,
@@ -13,32 +18,16 @@ use nearfield::{
         cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop},
     },
 };
-use nearfield_kernels::constants::{
-    ADD, GRID_THREADS, KEEP_LARGER, KEEP_SMALLER, SETTLE_THREADS, SHARE_TILE,
-};
 use std::sync::Arc;
 
 /// Numbers that a survey writes before the beginnings of lists.
-pub(super) const FOUND: usize = 9;
+pub(super) const FOUND: usize = SPECIAL + 1;
 /// The one of these that is not 0 if a point is not finite.
-pub(super) const NOT_FINITE: usize = 6;
+pub(super) const NOT_FINITE: usize = constants::NOT_FINITE as usize;
 /// The one of these that is not 0 if the class of a point is not known.
-pub(super) const UNKNOWN: usize = 7;
+pub(super) const UNKNOWN: usize = constants::UNKNOWN as usize;
 /// The one of these that counts points outside the interior.
-pub(super) const SPECIAL: usize = 8;
-
-/// `Classes` of places.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Classes {
-    table: u64,
-    low: [i64; 3],
-    dims: [u32; 3],
-    shift: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Classes {}
+pub(super) const SPECIAL: usize = constants::SPECIAL as usize;
 
 /// A table of classes on the device.
 pub(super) struct DeviceClasses {
@@ -76,18 +65,6 @@ impl DeviceClasses {
         (classes, held)
     }
 }
-
-/// `Lists` of places.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Lists {
-    masks: u64,
-    classes: u32,
-    words: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Lists {}
 
 /// The lists of every class, on the device: a bit per list, in `words` words per class.
 pub(super) struct Masks {
@@ -159,7 +136,7 @@ impl Survey {
     /// all points are special when ranks get their first ones. If memory is short for the smaller
     /// arrays, the larger ones stay.
     pub(super) fn suit(&mut self, engine: &DeviceEngine, special: usize, listed: usize) {
-        let spare = |room: usize, used: usize| room > 4 * used + 4 * SHARE_TILE as usize;
+        let spare = |room: usize, used: usize| room > 4 * used + 4 * TILE as usize;
         let [points, places] = [
             spare(self.room(), special),
             spare(self.places.len(), listed),
@@ -227,7 +204,7 @@ impl Survey {
 }
 
 fn tiles(points: usize) -> usize {
-    points.div_ceil(SHARE_TILE as usize).max(1)
+    points.div_ceil(TILE as usize).max(1)
 }
 
 /// Refuses an array that is too short for what a kernel reads or writes.
@@ -277,7 +254,7 @@ pub(super) struct Kernels {
 
 impl Kernels {
     pub(super) fn load(engine: &DeviceEngine) -> Result<Self, Refusal> {
-        let module = engine.load(&Program::from(&nearfield_kernels::PLACES))?;
+        let module = engine.load(&Program::from(&PLACES))?;
         let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Refusal::from);
         Ok(Self {
             queue: engine.queue().clone(),
@@ -335,7 +312,7 @@ impl Kernels {
         // point, and `fit` has made room for all points and tiles.
         unsafe {
             self.survey
-                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+                .start(LaunchShape::of(tiles, THREADS), arguments)
         }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
@@ -371,10 +348,8 @@ impl Kernels {
         // SAFETY: the arguments are those that places.cu declares; there are as many classes as
         // points, and nothing is written behind these.
         unsafe {
-            self.survey_changed.start(
-                LaunchShape::covering(changed as usize, GRID_THREADS),
-                arguments,
-            )
+            self.survey_changed
+                .start(LaunchShape::covering(changed as usize, THREADS), arguments)
         }?;
         let tiles = tiles(points) as u32;
         let arguments = (
@@ -386,7 +361,7 @@ impl Kernels {
         // SAFETY: as above, with a count for every tile.
         unsafe {
             self.survey_count
-                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+                .start(LaunchShape::of(tiles, THREADS), arguments)
         }?;
         let mut special = survey.found.slice_mut(SPECIAL..);
         self.scan(&mut survey.tiles, tiles, &mut special)
@@ -405,7 +380,7 @@ impl Kernels {
         // SAFETY: the arguments are those that places.cu declares, and there are as many counts.
         Ok(unsafe {
             self.survey_scan
-                .start(LaunchShape::of(1, SETTLE_THREADS), arguments)
+                .start(LaunchShape::of(1, SCAN_THREADS), arguments)
         }?)
     }
 
@@ -426,7 +401,7 @@ impl Kernels {
         // room, and classes and tiles are those of the survey before.
         Ok(unsafe {
             self.survey_write
-                .start(LaunchShape::of(tiles, GRID_THREADS), arguments)
+                .start(LaunchShape::of(tiles, THREADS), arguments)
         }?)
     }
 
@@ -466,7 +441,7 @@ impl Kernels {
         // every class, and room for a count of every tile and list.
         unsafe {
             self.split_count
-                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+                .start(LaunchShape::of(tiles * lists, THREADS), arguments)
         }?;
         let mut end = begins.slice_mut(lists as usize..);
         self.scan(&mut survey.of_lists, tiles * lists, &mut end)?;
@@ -486,7 +461,7 @@ impl Kernels {
         // list.
         unsafe {
             self.split_write
-                .start(LaunchShape::of(tiles * lists, GRID_THREADS), arguments)
+                .start(LaunchShape::of(tiles * lists, THREADS), arguments)
         }?;
         survey.put_places(places);
         Ok(())
@@ -515,10 +490,8 @@ impl Kernels {
         // callers have seen that `from` has `words` of `stride` words of every point of the set,
         // whose survey found the indices, or which they have numbered themselves.
         Ok(unsafe {
-            self.gather.start(
-                LaunchShape::covering(count * words, GRID_THREADS),
-                arguments,
-            )
+            self.gather
+                .start(LaunchShape::covering(count * words, THREADS), arguments)
         }?)
     }
 
@@ -545,10 +518,8 @@ impl Kernels {
         // SAFETY: the arguments are those that places.cu declares; the engine has seen that there
         // are `outputs` results for every point of the set, whose survey found the border.
         Ok(unsafe {
-            self.combine.start(
-                LaunchShape::covering(count * outputs, GRID_THREADS),
-                arguments,
-            )
+            self.combine
+                .start(LaunchShape::covering(count * outputs, THREADS), arguments)
         }?)
     }
 
@@ -569,7 +540,7 @@ impl Kernels {
         // SAFETY: as above, with one count for every point.
         Ok(unsafe {
             self.add_counts
-                .start(LaunchShape::covering(count, GRID_THREADS), arguments)
+                .start(LaunchShape::covering(count, THREADS), arguments)
         }?)
     }
 }

@@ -1,14 +1,15 @@
 //! Arrays whose points change their rank: the words of a point, from all arrays, travel as one row.
 
-use super::kernels::{Kernels, Refill, fits};
+use super::{
+    constants::THREADS,
+    kernels::{Kernels, Refill, fits},
+    source::{COLUMNS, Columns},
+};
 use crate::error::Refusal;
 use nearfield::device::{
     LaunchShape, Queue,
     cudarc::driver::{CudaSlice, CudaView, DevicePtr, DeviceRepr, SyncOnDrop, sys::CUdeviceptr},
 };
-use nearfield_kernels::constants::{GRID_THREADS, MAX_COLUMNS};
-
-const COLUMNS: usize = MAX_COLUMNS as usize;
 
 /// An array, and the place of its words in the row of a point.
 pub(super) struct Words<'a> {
@@ -84,21 +85,6 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `Columns` of places.cu.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Columns {
-    from: [u64; COLUMNS],
-    to: [u64; COLUMNS],
-    words: [u32; COLUMNS],
-    first: [u32; COLUMNS],
-    count: u32,
-    all: u32,
-}
-
-// SAFETY: plain numbers in the order that places.cu declares.
-unsafe impl DeviceRepr for Columns {}
-
 impl Columns {
     /// Of at most [`COLUMNS`] arrays.
     fn of(arrays: &[Words<'_>]) -> Self {
@@ -144,7 +130,7 @@ impl Kernels {
             // found the indices.
             unsafe {
                 self.gather_rows.start(
-                    LaunchShape::covering(count * columns.all as usize, GRID_THREADS),
+                    LaunchShape::covering(count * columns.all as usize, THREADS),
                     arguments,
                 )
             }?;
@@ -198,7 +184,7 @@ impl Kernels {
             // array is written.
             unsafe {
                 self.refill
-                    .start(LaunchShape::covering(items, GRID_THREADS), arguments)
+                    .start(LaunchShape::covering(items, THREADS), arguments)
             }?;
         }
         Ok(())

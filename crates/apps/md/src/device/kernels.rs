@@ -4,18 +4,18 @@
 //! them requires (their owner, [`super::Arrays`], allocates them once and never changes them),
 //! lists are those of the engine for the same atoms, and all work is on the engine's stream.
 
-use crate::{Cell, Error, ForceField, System};
+use crate::{Cell, Error, ForceField, System, constants};
 use nearfield::{
     device::{
         DeviceEngine, DeviceListsView, GpuErrorKind, LaunchShape, Program, UserKernel,
         cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
     },
     kernels::{
-        Coefficients, Cuda, CutoffCoulomb, LennardJones, Mixing, PairPotential, Screening, Sum,
-        Truncation,
+        Coefficients, Cuda, CudaParts, CutoffCoulomb, LennardJones, Mixing, PairPotential,
+        Screening, Sum, Truncation,
     },
 };
-use nearfield_kernels::constants::md as constants;
+use nearfield_shared::{Header, Source, shared_structs};
 
 /// Threads of a block.
 const THREADS: usize = constants::THREADS as usize;
@@ -26,26 +26,29 @@ pub(super) const PAIR_SLOTS: usize = constants::PAIR_SLOTS as usize;
 /// Sums of the motion: kinetic energy and momentum.
 pub(super) const MOTION_SLOTS: usize = constants::MOTION_SLOTS as usize;
 
-/// `Box` of dynamics.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct DeviceBox {
-    vectors: [[f64; 3]; 3],
-    inverse: [[f64; 3]; 3],
-    single: [[f32; 3]; 3],
-    single_inverse: [[f32; 3]; 3],
-    r2: f32,
+shared_structs! {
+    /// `Box` of dynamics.cu.
+    #[derive(Debug, Clone, Copy)]
+    struct DeviceBox as Box {
+        vectors: [[f64; 3]; 3],
+        inverse: [[f64; 3]; 3],
+        single: [[f32; 3]; 3],
+        single_inverse: [[f32; 3]; 3],
+        r2: f32,
+    }
+
+    /// `Masses` of dynamics.cu.
+    #[derive(Debug, Clone, Copy)]
+    struct Masses {
+        inverse: [f64; MAX_TYPES],
+    }
+
+    /// `Uniforms` of dynamics.cu.
+    #[derive(Debug, Clone, Copy)]
+    struct Uniforms {
+        values: [f32; MAX_UNIFORMS],
+    }
 }
-
-/// `Masses` of dynamics.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Masses([f64; MAX_TYPES]);
-
-/// `Uniforms` of dynamics.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Uniforms([f32; MAX_UNIFORMS]);
 
 /// Parameters of a potential that a launch can carry.
 const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
@@ -53,12 +56,33 @@ const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 const MAX_TYPES: usize = constants::MAX_TYPES as usize;
 const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
 
-// SAFETY: plain numbers in the order that dynamics.cu declares.
+// SAFETY: plain numbers, as dynamics.cu declares them: its programs assert it.
 unsafe impl DeviceRepr for DeviceBox {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Masses {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Uniforms {}
+
+/// Atoms on the device (crate `nearfield-md`): forces over lists, kicks and drifts. `NF_POTENTIAL`,
+/// `NF_CHANNELS`, `NF_TILTED` and a potential's text make a program of it.
+pub const DYNAMICS: Source = Source {
+    name: "dynamics",
+    text: include_str!("../../../../../kernels/cuda/md/dynamics.cu"),
+    headers: &[
+        Header::new("constants.cuh", constants::HEADER),
+        CudaParts::HEADERS[0],
+    ],
+    layouts: &[DeviceBox::LAYOUT, Masses::LAYOUT, Uniforms::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "forces",
+        "interactions",
+        "motion",
+        "total",
+        "advance",
+        "enter",
+    ],
+};
 
 /// The kernels, loaded for a force field and a box.
 pub(super) struct Kernels {
@@ -131,7 +155,7 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
     if cuda.uniforms.len() > MAX_UNIFORMS {
         return Err(refused("the potential has too many parameters"));
     }
-    let program = Program::from(&nearfield_kernels::ATOMS)
+    let program = Program::from(&DYNAMICS)
         .define("NF_POTENTIAL", &cuda.function)
         .define("NF_CHANNELS", channels)
         .define("NF_TILTED", cell.is_tilted())
@@ -173,10 +197,14 @@ impl Kernels {
         let (program, parameters) = program(field, system.cell())?;
         let module = engine.load(&program)?;
         let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Error::from);
-        let mut uniforms = Uniforms([0.0; MAX_UNIFORMS]);
-        uniforms.0[..parameters.len()].copy_from_slice(&parameters);
-        let mut masses = Masses([1.0; MAX_TYPES]);
-        for (inverse, mass) in masses.0.iter_mut().zip(&system.masses) {
+        let mut uniforms = Uniforms {
+            values: [0.0; MAX_UNIFORMS],
+        };
+        uniforms.values[..parameters.len()].copy_from_slice(&parameters);
+        let mut masses = Masses {
+            inverse: [1.0; MAX_TYPES],
+        };
+        for (inverse, mass) in masses.inverse.iter_mut().zip(&system.masses) {
             *inverse = 1.0 / mass;
         }
         Ok(Self {
@@ -380,7 +408,7 @@ mod tests {
                     let mut windows = code.windows(kernel.len());
                     windows.any(|window| window == kernel.as_bytes())
                 };
-                assert!(nearfield_kernels::ATOMS.kernels.iter().all(holds), "{arch}");
+                assert!(DYNAMICS.kernels.iter().all(holds), "{arch}");
             }
         }
     }

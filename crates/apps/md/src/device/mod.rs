@@ -8,7 +8,7 @@
 
 mod kernels;
 
-pub use kernels::programs;
+pub use kernels::{DYNAMICS, programs};
 
 use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured, system::lost};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};

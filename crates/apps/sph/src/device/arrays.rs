@@ -1,11 +1,11 @@
 //! The arrays of a fluid on a GPU, which are at least as long as its numbers of particles say.
 
+use crate::constants::FRONT_BINS;
 use nearfield::device::{
     DeviceEngine, GpuError, HostCopy, Queue,
     cudarc::driver::{CudaSlice, DeviceRepr, DriverError, ValidAsZeroBits},
 };
 use nearfield_grid::memory::collected;
-use nearfield_kernels::constants::sph::FRONT_BINS;
 
 use super::kernels::{MAX_BLOCKS, MEASURE_SLOTS, TOTALS};
 use crate::{Error, particles::Particles, walls::Walls};

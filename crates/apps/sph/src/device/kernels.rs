@@ -9,8 +9,9 @@ use nearfield::device::{
     cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
 };
 
-use nearfield_kernels::constants::sph::{self as constants, THREADS, TOTAL_THREADS};
+use nearfield_shared::{Header, Source, shared_structs};
 
+use crate::constants::{self, THREADS, TOTAL_THREADS};
 use crate::{Config, Dimensions, Error, FrontRule, state::MAX_STRETCHED};
 
 /// Maximum number of blocks that give sums.
@@ -32,32 +33,54 @@ pub(super) const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
 /// Which sums of a step are maxima.
 pub(super) const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
 
-/// `Settings` of integrate.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Settings {
-    gravity: [f32; 3],
-    stiffness: f32,
-    max_stretched: f32,
-    low: [f32; 3],
-    high: [f32; 3],
+shared_structs! {
+    /// `Settings` of integrate.cu.
+    #[derive(Debug, Clone, Copy)]
+    struct Settings {
+        gravity: [f32; 3],
+        stiffness: f32,
+        max_stretched: f32,
+        low: [f32; 3],
+        high: [f32; 3],
+    }
+
+    /// `Meter` of integrate.cu.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Meter {
+        half_inverse_length: f32,
+        normalization: f32,
+        points: u32,
+        space: u32,
+    }
 }
 
-// SAFETY: plain numbers in the order that integrate.cu declares.
+// SAFETY: plain numbers, as integrate.cu declares them: its program asserts it.
 unsafe impl DeviceRepr for Settings {}
-
-/// `Meter` of integrate.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct Meter {
-    half_inverse_length: f32,
-    normalization: f32,
-    points: u32,
-    space: u32,
-}
-
-// SAFETY: plain numbers in the order that integrate.cu declares.
+// SAFETY: as above.
 unsafe impl DeviceRepr for Meter {}
+
+/// A fluid between the traversals of a step (crate `nearfield-sph`): kicks, compression, walls.
+pub const FLUID: Source = Source {
+    name: "integrate",
+    text: include_str!("../../../../../kernels/cuda/sph/integrate.cu"),
+    headers: &[Header::new("constants.cuh", constants::HEADER)],
+    layouts: &[Settings::LAYOUT, Meter::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "kick",
+        "compress",
+        "press_walls",
+        "measure",
+        "tally",
+        "probe",
+        "total",
+    ],
+};
+
+/// The program of the fluid's kernels, for checks and for caches that are filled in advance.
+pub fn programs() -> Vec<Program> {
+    vec![Program::from(&FLUID)]
+}
 
 impl Meter {
     /// Of probes that begin with `points` points.
@@ -134,7 +157,7 @@ impl Kernels {
         config: &Config,
         particles: usize,
     ) -> Result<Self, Error> {
-        let module = engine.load(&Program::from(&nearfield_kernels::FLUID))?;
+        let module = engine.load(&Program::from(&FLUID))?;
         let kernel = |name| UserKernel::of(&module, name, engine.queue()).map_err(Error::from);
         Ok(Self {
             queue: engine.queue().clone(),

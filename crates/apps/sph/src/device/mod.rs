@@ -45,6 +45,7 @@ use flight::{Flight, Flights};
 use kernels::{
     Compressed, KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, STEP_MAXIMA, TOTALS,
 };
+pub use kernels::{FLUID, programs};
 pub(crate) use near::OneGpu;
 pub use near::{DeviceArrays, DeviceNeighborhood};
 use probes::ProbeArrays;

@@ -23,6 +23,7 @@
 //! A call leaves the scratch usable whether it succeeds or not.
 
 use super::gpu::GpuBackend;
+use crate::constants::ALL_PAIRS_THREADS;
 use crate::{
     error::{Error, ErrorKind, fits},
     launch::{AllPairsKernels, RowsOfGrid, Summing},
@@ -32,7 +33,6 @@ use crate::{
 use bytemuck::cast_slice;
 use cudarc::driver::CudaEvent;
 use nearfield_grid::memory::Shortage;
-use nearfield_kernels::constants::ALL_PAIRS_THREADS;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
 
@@ -174,7 +174,7 @@ fn several(double: bool, arithmetic: Arithmetic) -> usize {
 /// The program of a precision and an arithmetic.
 fn program(double: bool, arithmetic: Arithmetic) -> Program {
     let exact = arithmetic == Arithmetic::Exact;
-    Program::from(&nearfield_kernels::ALL_PAIRS)
+    Program::from(&crate::launch::sources::ALL_PAIRS)
         .define("NF_REAL", if double { "double" } else { "float" })
         .define("NF_EXACT", exact)
         .define("NF_GUESSED", guessed(double, arithmetic))
@@ -387,7 +387,7 @@ impl<T: Real> Sums<'_, T> {
         let kernels = self.scratch.kernels[self.kernels].as_ref();
         kernels.ok_or_else(|| {
             Error::from(ErrorKind::NoKernel {
-                program: nearfield_kernels::ALL_PAIRS.name.to_owned(),
+                program: crate::launch::sources::ALL_PAIRS.name.to_owned(),
                 kernel: "all_pairs_sources".to_owned(),
             })
         })

@@ -20,7 +20,7 @@ use nearfield_pairs::{
 /// of the named pair kernels, by every strategy. Sums over all pairs come in every precision and
 /// arithmetic.
 pub fn programs() -> Vec<Program> {
-    let whole = nearfield_kernels::ALL.iter().map(Program::from);
+    let whole = crate::launch::sources::ALL.iter().map(Program::from);
     whole
         .chain(traversal_programs())
         .chain(all_pairs_programs())

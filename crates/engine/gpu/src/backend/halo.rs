@@ -20,6 +20,7 @@ use super::{
     pairs::{Deliver, DeviceResults},
     share::DeviceShare,
 };
+use crate::constants;
 use crate::{
     error::{Error, ErrorKind, fits},
     launch::{HaloGather, HaloScatter},
@@ -27,7 +28,6 @@ use crate::{
     traversal::PairProgram,
 };
 use cudarc::driver::{DevicePtrMut, DeviceSlice};
-use nearfield_kernels::constants;
 use nearfield_pairs::Reduce;
 
 kept_buffers! {

@@ -4,7 +4,7 @@
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
-use crate::launch::{Geometry, Lattice, Points, Row, Table, Walk};
+use crate::launch::{Geometry, KernelLattice, Lattice, Points, Row, Table, Walk};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
@@ -35,8 +35,9 @@ fn compile() -> Option<Library> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../kernels/host/walk.cpp");
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("walk.so");
-    let headers = folder.path().join("constants.cuh");
-    fs::write(headers, nearfield_kernels::constants::HEADER).unwrap();
+    for header in KernelLattice::HEADERS {
+        fs::write(folder.path().join(header.name), header.text).unwrap();
+    }
     let flags = [
         "-std=c++17",
         "-O2",

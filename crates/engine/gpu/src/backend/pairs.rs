@@ -27,6 +27,7 @@ use super::{
     gpu::{GpuBackend, elapsed},
     walk::{PairOfPoints, Scratch},
 };
+use crate::constants::READ_AHEAD;
 use crate::{
     error::{Error, fits},
     launch::{Outlet, StridedChannels},
@@ -34,7 +35,6 @@ use crate::{
     traversal::{PairProgram, Strategy, Work},
 };
 use cudarc::driver::{CudaEvent, CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUdeviceptr};
-use nearfield_kernels::constants::READ_AHEAD;
 
 /// A pair kernel that a traversal evaluates: its program, and the numbers that this call passes to
 /// it. Calls with other numbers run the same machine code.

@@ -30,13 +30,13 @@
 //! that is not sorted is refused by every traversal.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice};
+use crate::constants::{BRICK, FLAGS, READ_AHEAD};
 use crate::{
     error::{Error, ErrorKind},
     launch::{self, Geometry, SCAN_TILE, Sorting, Status, Table, scan_tiles},
     memory::{HostCopy, kept_buffers},
 };
 use nearfield_grid::Bounds;
-use nearfield_kernels::constants::{BRICK, FLAGS, READ_AHEAD};
 
 /// A dense table may have this many cells per point of its set…
 const CELLS_PER_POINT: u64 = 32;

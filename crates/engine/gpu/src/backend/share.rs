@@ -27,13 +27,13 @@
 //! of targets.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
+use crate::constants;
 use crate::{
     error::{Error, ErrorKind},
     launch::{self, Parts, SCAN_TILE, Scan, ShareKernels, Sharing, Status},
     memory::{Buffer, kept_buffers},
 };
 use nearfield_grid::{BrickParts, Lattice};
-use nearfield_kernels::constants;
 
 /// Parts that a share may have.
 pub const MAX_PARTS: usize = constants::MAX_PARTS as usize;

@@ -6,9 +6,9 @@
 //! arithmetic.
 
 use super::kernel::{Argument, Kernel, LaunchShape, one_each};
+use crate::constants::ALL_PAIRS_THREADS;
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_kernels::constants::ALL_PAIRS_THREADS;
 
 /// The kernels of one precision and arithmetic.
 #[derive(Debug)]

@@ -16,13 +16,13 @@ use super::{
     kernel::{Argument, Kernel, LaunchShape, one_each, scan_tiles},
     layout::{Lattice, Points, StridedChannels},
 };
+use crate::constants::{GRID_THREADS, SETTLE_THREADS};
 use crate::{
     error::Error,
     memory::Queue,
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_kernels::constants::{GRID_THREADS, SETTLE_THREADS};
 
 /// Most blocks of a kernel whose blocks go on to further items: enough to fill the largest devices.
 const MAX_BLOCKS: u32 = 1024;
@@ -137,7 +137,7 @@ impl GridKernels {
     /// # Errors
     /// Those of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
-        let module = modules.load(&Program::from(&nearfield_kernels::GRID))?;
+        let module = modules.load(&Program::from(&super::sources::GRID))?;
         let kernel = |name| Kernel::overlapping(&module, name);
         Ok(Self {
             reset: kernel("grid_reset")?,

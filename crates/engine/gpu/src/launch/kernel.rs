@@ -22,6 +22,7 @@
 //!
 //! `SAFETY` comments of the functions name the argument that is particular to them.
 
+use crate::constants;
 use crate::{
     error::Error,
     memory::{Launch, Queue},
@@ -32,7 +33,6 @@ use cudarc::driver::{
     CudaFunction, DeviceRepr, DriverError,
     sys::{CUfunction_attribute, CUresult},
 };
-use nearfield_kernels::constants;
 use std::{ffi::c_void, ptr};
 
 /// The first architecture that starts blocks of a kernel while the one before it ends.

@@ -1,259 +1,253 @@
 //! The structs that kernels take, laid out as CUDA sources declare them.
 //!
-//! Each names the source that declares it: the same fields in the same order, `#[repr(C)]`. All
-//! members are numbers of 4 or 8 bytes, for which the C++ compiler of the device and Rust choose
-//! the same alignment and padding. The CUDA source documents what kernels read from a field; here
-//! the fields say who fills them and when they are 0. Addresses are 64-bit numbers of the device; 0
+//! Each names the source that declares it too. `shared_structs!` records names, offsets, sizes and
+//! kinds of the fields, and every program that includes the declaration asserts that it has the
+//! same. The CUDA source documents what kernels read from a field; here the fields say who fills
+//! them and when they are 0. Addresses are 64-bit numbers of the device; 0
 //! stands for an array that the kernel does not read.
 //!
 //! [`Geometry`] is more than a copy of numbers: it decides whether a table can be walked in `f32`,
 //! and by which margin. [`Table`] chooses the box of cells that a dense table covers.
 
+use crate::constants;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
-use nearfield_kernels::constants;
 use std::cmp::Ordering;
-
-/// `Lattice` of contract.cuh: the cells of one radius and domain. 576 bytes, which kernels read in
-/// place from the memory of arguments (`__grid_constant__`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(C)]
-pub(crate) struct Lattice {
-    /// Cells per unit length; in a tilted box per unit of width.
-    inverse_edge: [f64; 3],
-    /// Box length of a periodic axis, 0 of an open one.
-    length: [f64; 3],
-    /// Box vectors of a tilted box.
-    vectors: [[f64; 3]; 3],
-    /// Rows of the inverse of their matrix.
-    inverse: [[f64; 3]; 3],
-    /// Cells in the box on a periodic axis, 0 on an open one.
-    period: [i64; 3],
-    /// Where cell 0 begins, in cells before coordinate 0.
-    phase: [f64; 3],
-    /// fl(r·r), which squared distances are compared with.
-    r2: f32,
-    /// 1 in a tilted box.
-    tilted: u32,
-    /// 1 if any axis is periodic.
-    periodic: u32,
-    /// Vectors of the images (−1, −1, −1) to (1, 1, 1), the first axis fastest: nearly all that
-    /// are needed, so kernels seldom multiply.
-    shifts: [[f32; 3]; 27],
-}
-
-/// `Points` of contract.cuh: one set sorted by cell, and the table of its cells.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Points {
-    /// x, y, z, and the caller's index as bits, per sorted point; `READ_AHEAD` more behind them.
-    pub(crate) at: CUdeviceptr,
-    /// Four `i32` per sorted point: whole boxes between it and its image in the box. Written, and
-    /// read, only if the flag `ANY_WRAPPED` is set.
-    pub(crate) wraps: CUdeviceptr,
-    /// A bit per sorted point: its wraps are not those of the point before. Written, and read, only
-    /// if the flag `CHANGES_KNOWN` is set.
-    pub(crate) changes: CUdeviceptr,
-    /// Sorted points before every cell, and all of them behind the last.
-    pub(crate) starts: CUdeviceptr,
-    /// `FLAGS` numbers of the last sort.
-    pub(crate) flags: CUdeviceptr,
-    /// Sparse tables: number of the brick in every slot of the hash table.
-    pub(crate) ids: CUdeviceptr,
-    /// Sparse tables: where every brick lies.
-    pub(crate) bricks: CUdeviceptr,
-    /// Dense tables: first cell along each axis.
-    pub(crate) origin: [i64; 3],
-    /// Dense tables: cells along each axis.
-    pub(crate) dims: [u32; 3],
-    /// Sparse tables: slots of the hash table, a power of two, less 1.
-    pub(crate) mask: u32,
-    /// 1 where the table is sparse.
-    pub(crate) sparse: u32,
-    /// Cells of the table.
-    pub(crate) cells: u32,
-    /// Points.
-    pub(crate) count: u32,
-    /// Dense tables: empty cells on either side along each axis.
-    pub(crate) pad: [u32; 3],
-    /// Targets that are a share of a set: their places in the whole set; else 0.
-    pub(crate) slots: CUdeviceptr,
-}
-
-/// `Parts` of share.cu: which part of the work every brick belongs to.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Parts {
-    /// A byte per brick of a box of bricks, x fastest.
-    pub(crate) parts: CUdeviceptr,
-    /// First brick of the box along each axis.
-    pub(crate) first: [i64; 3],
-    /// Bricks along each axis.
-    pub(crate) dims: [u32; 3],
-    /// Cells of a brick along each axis.
-    pub(crate) edge: u32,
-    /// Part of everything outside of the box.
-    pub(crate) elsewhere: u32,
-    /// Parts below this are this backend's.
-    pub(crate) count: u32,
-}
-
-/// `Row` of contract.cuh: a neighbour row, as offsets from the cell it is seen from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct Row {
-    /// Cells along y.
-    y: i32,
-    /// Cells along z.
-    z: i32,
-    /// The row has the cells from −reach to reach along x.
-    reach: i32,
-}
-
-/// `Geometry` of walk.cuh: how around.cuh goes through a dense table; all zero where tables are not
-/// walked by it. Lengths are in units of the enlarged radius, places in cells from the table's
-/// first.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[repr(C)]
-pub(crate) struct Geometry {
-    /// Coordinate at which the table begins along each axis, rounded.
-    corner: [f32; 3],
-    /// Cells per unit of the coordinates.
-    scale: [f32; 3],
-    /// Where the rounded corner lies in the table.
-    offset: [f32; 3],
-    /// Cells along each axis that the enlarged radius reaches, margin included.
-    reach: [f32; 3],
-    /// Square of the enlarged radius and its margin.
-    squared_reach: f32,
-    /// Cells along x in the length of an enlarged radius.
-    per_reach: f32,
-    /// Thickness of a cell: along x, across that in the plane of x and y, across this plane.
-    edge: [f32; 3],
-    /// How far a cell along y and one along z lie along x, and one along z along y.
-    lean: [f32; 3],
-    /// First cell of the box on a periodic axis; far below any cell on an open one.
-    low: [i32; 3],
-    /// Cell behind the last of the box on a periodic axis; far above any cell on an open one.
-    high: [i32; 3],
-}
-
-/// `Walk` of walk.cuh: targets, sources and lattice of a search.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Walk {
-    /// Cells that both sets are sorted into.
-    pub(crate) lattice: Lattice,
-    /// Of the sources' table.
-    pub(crate) geometry: Geometry,
-    /// Points that search: a set, or a share of it.
-    pub(crate) targets: Points,
-    /// Points that are found.
-    pub(crate) sources: Points,
-    /// The lattice's neighbour rows.
-    pub(crate) rows: CUdeviceptr,
-    /// Number of neighbour rows.
-    pub(crate) row_count: u32,
-    /// 1 if both sets are one, so that a point is not its own neighbour.
-    pub(crate) same_set: u32,
-}
 
 /// Parameters of a pair kernel that a launch can carry.
 pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 
-/// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those that
-/// the job needs; the others are 0.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Outlet {
-    /// Counting: neighbours of every sorted target.
-    pub(crate) counts: CUdeviceptr,
-    /// Counting for lists: a word per target and row of candidates, a bit per candidate; lists are
-    /// made from these.
-    pub(crate) masks: CUdeviceptr,
-    /// The caller's indices of the sorted sources, which lists from masks are made of.
-    pub(crate) indices: CUdeviceptr,
-    /// Lists: entries before every sorted target.
-    pub(crate) starts: CUdeviceptr,
-    /// Lists: storage of the entries from `base` on.
-    pub(crate) entries: CUdeviceptr,
-    /// Lists: start of every list in the caller's order.
-    pub(crate) list_starts: CUdeviceptr,
-    /// Lists: length of every list in the caller's order.
-    pub(crate) list_counts: CUdeviceptr,
-    /// Lists: number of the entry at which the storage ends. Entries from there on are not written.
-    pub(crate) capacity: u64,
-    /// Lists: number of the first entry in the storage.
-    pub(crate) base: u64,
-    /// Lists by `flat`: the first of the sorted targets whose lists are written.
-    pub(crate) first: u32,
-    /// Lists by `flat`: behind the last of them.
-    pub(crate) behind: u32,
-    /// Pair kernels: x, y, z and the first channel of every sorted source.
-    pub(crate) sources: CUdeviceptr,
-    /// Pair kernels: further channels of the sorted sources, four at a time.
-    pub(crate) more: CUdeviceptr,
-    /// Pair kernels: channels of the targets in the caller's order.
-    pub(crate) target_fields: CUdeviceptr,
-    /// Pair kernels: results in the caller's order.
-    pub(crate) results: CUdeviceptr,
-    /// Counts: 1 for the caller's order, 0 for the sorted one.
-    pub(crate) in_order: u32,
-    /// Pair kernels: 1 to combine results with what is there, 0 to overwrite it.
-    pub(crate) combine: u32,
-    /// Pair kernels: numbers from one target's channels to the next target's.
-    pub(crate) target_stride: u32,
-    /// Pair kernels: their parameters; the kernel knows how many it reads.
-    pub(crate) uniforms: [f32; MAX_UNIFORMS],
-}
+nearfield_shared::shared_structs! {
+    /// `Lattice` of contract.cuh: the cells of one radius and domain. 576 bytes, which kernels read
+    /// in place from the memory of arguments (`__grid_constant__`).
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub(crate) struct Lattice {
+        /// Cells per unit length; in a tilted box per unit of width.
+        inverse_edge: [f64; 3],
+        /// Box length of a periodic axis, 0 of an open one.
+        length: [f64; 3],
+        /// Box vectors of a tilted box.
+        vectors: [[f64; 3]; 3],
+        /// Rows of the inverse of their matrix.
+        inverse: [[f64; 3]; 3],
+        /// Cells in the box on a periodic axis, 0 on an open one.
+        period: [i64; 3],
+        /// Where cell 0 begins, in cells before coordinate 0.
+        phase: [f64; 3],
+        /// fl(r·r), which squared distances are compared with.
+        r2: f32,
+        /// 1 in a tilted box.
+        tilted: u32,
+        /// 1 if any axis is periodic.
+        periodic: u32,
+        /// Vectors of the images (−1, −1, −1) to (1, 1, 1), the first axis fastest: nearly all that
+        /// are needed, so kernels seldom multiply.
+        shifts: [[f32; 3]; 27],
+    }
 
-/// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
-/// only.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Arguments {
-    /// Sets and lattice.
-    pub(crate) walk: Walk,
-    /// Buffers of the job.
-    pub(crate) outlet: Outlet,
-}
+    /// `Points` of contract.cuh: one set sorted by cell, and the table of its cells.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Points {
+        /// x, y, z, and the caller's index as bits, per sorted point; `READ_AHEAD` more behind
+        /// them.
+        pub(crate) at: u64,
+        /// Four `i32` per sorted point: whole boxes between it and its image in the box. Written,
+        /// and read, only if the flag `ANY_WRAPPED` is set.
+        pub(crate) wraps: u64,
+        /// A bit per sorted point: its wraps are not those of the point before. Written, and read,
+        /// only if the flag `CHANGES_KNOWN` is set.
+        pub(crate) changes: u64,
+        /// Sorted points before every cell, and all of them behind the last.
+        pub(crate) starts: u64,
+        /// `FLAGS` numbers of the last sort.
+        pub(crate) flags: u64,
+        /// Sparse tables: number of the brick in every slot of the hash table.
+        pub(crate) ids: u64,
+        /// Sparse tables: where every brick lies.
+        pub(crate) bricks: u64,
+        /// Dense tables: first cell along each axis.
+        pub(crate) origin: [i64; 3],
+        /// Dense tables: cells along each axis.
+        pub(crate) dims: [u32; 3],
+        /// Sparse tables: slots of the hash table, a power of two, less 1.
+        pub(crate) mask: u32,
+        /// 1 where the table is sparse.
+        pub(crate) sparse: u32,
+        /// Cells of the table.
+        pub(crate) cells: u32,
+        /// Points.
+        pub(crate) count: u32,
+        /// Dense tables: empty cells on either side along each axis.
+        pub(crate) pad: [u32; 3],
+        /// Targets that are a share of a set: their places in the whole set; else 0.
+        pub(crate) slots: u64,
+    }
 
-/// `Launches` of children.cu: launches from kernels that failed.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct Launches {
-    /// How many failed.
-    pub(crate) failed: u32,
-    /// The largest code of the device runtime among them.
-    pub(crate) error: u32,
-}
+    /// `Parts` of share.cu: which part of the work every brick belongs to.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Parts {
+        /// A byte per brick of a box of bricks, x fastest.
+        pub(crate) parts: u64,
+        /// First brick of the box along each axis.
+        pub(crate) first: [i64; 3],
+        /// Bricks along each axis.
+        pub(crate) dims: [u32; 3],
+        /// Cells of a brick along each axis.
+        pub(crate) edge: u32,
+        /// Part of everything outside of the box.
+        pub(crate) elsewhere: u32,
+        /// Parts below this are this backend's.
+        pub(crate) count: u32,
+    }
 
-/// `Status` of grid.cu: what the host has to know of a sort or a scan. It is reset on the device
-/// before every sort, and read whenever the host next looks; `grid_reset` keeps what an earlier
-/// sort left if the host did not look in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
-pub(crate) struct Status {
-    /// Points with a coordinate that is not finite.
-    pub(crate) bad: u32,
-    /// Index of the first of them.
-    pub(crate) first_bad: u32,
-    /// Points outside the box of the table, or in the empty cells around it.
-    pub(crate) outside: u32,
-    /// 1 if points lie outside the periodic box.
-    pub(crate) wrapped: u32,
-    /// Tiles of the table with a cell of more than 1,024 points.
-    pub(crate) large_cells: u32,
-    /// Tiles of the scan begun.
-    pub(crate) ticket: u32,
-    /// Bricks of a sparse table.
-    pub(crate) bricks: u32,
-    /// Whether an earlier sort since the host looked had points that could not be placed.
-    pub(crate) failed: u32,
-    /// Smallest and largest coordinates per axis, as integers that sort like floats.
-    pub(crate) bounds: [u32; 6],
-    /// Most neighbours of all targets together since the host looked.
-    pub(crate) pairs: u64,
+    /// `Row` of contract.cuh: a neighbour row, as offsets from the cell it is seen from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct Row {
+        /// Cells along y.
+        y: i32,
+        /// Cells along z.
+        z: i32,
+        /// The row has the cells from −reach to reach along x.
+        reach: i32,
+    }
+
+    /// `Geometry` of walk.cuh: how around.cuh goes through a dense table; all zero where tables are
+    /// not walked by it. Lengths are in units of the enlarged radius, places in cells from the
+    /// table's first.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Geometry {
+        /// Coordinate at which the table begins along each axis, rounded.
+        corner: [f32; 3],
+        /// Cells per unit of the coordinates.
+        scale: [f32; 3],
+        /// Where the rounded corner lies in the table.
+        offset: [f32; 3],
+        /// Cells along each axis that the enlarged radius reaches, margin included.
+        reach: [f32; 3],
+        /// Square of the enlarged radius and its margin.
+        squared_reach: f32,
+        /// Cells along x in the length of an enlarged radius.
+        per_reach: f32,
+        /// Thickness of a cell: along x, across that in the plane of x and y, across this plane.
+        edge: [f32; 3],
+        /// How far a cell along y and one along z lie along x, and one along z along y.
+        lean: [f32; 3],
+        /// First cell of the box on a periodic axis; far below any cell on an open one.
+        low: [i32; 3],
+        /// Cell behind the last of the box on a periodic axis; far above any cell on an open one.
+        high: [i32; 3],
+    }
+
+    /// `Walk` of walk.cuh: targets, sources and lattice of a search.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Walk {
+        /// Cells that both sets are sorted into.
+        pub(crate) lattice: Lattice,
+        /// Of the sources' table.
+        pub(crate) geometry: Geometry,
+        /// Points that search: a set, or a share of it.
+        pub(crate) targets: Points,
+        /// Points that are found.
+        pub(crate) sources: Points,
+        /// The lattice's neighbour rows.
+        pub(crate) rows: u64,
+        /// Number of neighbour rows.
+        pub(crate) row_count: u32,
+        /// 1 if both sets are one, so that a point is not its own neighbour.
+        pub(crate) same_set: u32,
+    }
+
+    /// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those
+    /// that the job needs; the others are 0.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Outlet {
+        /// Counting: neighbours of every sorted target.
+        pub(crate) counts: u64,
+        /// Counting for lists: a word per target and row of candidates, a bit per candidate; lists
+        /// are made from these.
+        pub(crate) masks: u64,
+        /// The caller's indices of the sorted sources, which lists from masks are made of.
+        pub(crate) indices: u64,
+        /// Lists: entries before every sorted target.
+        pub(crate) starts: u64,
+        /// Lists: storage of the entries from `base` on.
+        pub(crate) entries: u64,
+        /// Lists: start of every list in the caller's order.
+        pub(crate) list_starts: u64,
+        /// Lists: length of every list in the caller's order.
+        pub(crate) list_counts: u64,
+        /// Lists: number of the entry at which the storage ends. Entries from there on are not
+        /// written.
+        pub(crate) capacity: u64,
+        /// Lists: number of the first entry in the storage.
+        pub(crate) base: u64,
+        /// Lists by `flat`: the first of the sorted targets whose lists are written.
+        pub(crate) first: u32,
+        /// Lists by `flat`: behind the last of them.
+        pub(crate) behind: u32,
+        /// Pair kernels: x, y, z and the first channel of every sorted source.
+        pub(crate) sources: u64,
+        /// Pair kernels: further channels of the sorted sources, four at a time.
+        pub(crate) more: u64,
+        /// Pair kernels: channels of the targets in the caller's order.
+        pub(crate) target_fields: u64,
+        /// Pair kernels: results in the caller's order.
+        pub(crate) results: u64,
+        /// Counts: 1 for the caller's order, 0 for the sorted one.
+        pub(crate) in_order: u32,
+        /// Pair kernels: 1 to combine results with what is there, 0 to overwrite it.
+        pub(crate) combine: u32,
+        /// Pair kernels: numbers from one target's channels to the next target's.
+        pub(crate) target_stride: u32,
+        /// Pair kernels: their parameters; the kernel knows how many it reads.
+        pub(crate) uniforms: [f32; MAX_UNIFORMS],
+    }
+
+    /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
+    /// only.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Arguments {
+        /// Sets and lattice.
+        pub(crate) walk: Walk,
+        /// Buffers of the job.
+        pub(crate) outlet: Outlet,
+    }
+
+    /// `Launches` of children.cu: launches from kernels that failed.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct Launches {
+        /// How many failed.
+        pub(crate) failed: u32,
+        /// The largest code of the device runtime among them.
+        pub(crate) error: u32,
+    }
+
+    /// `Status` of grid.cu: what the host has to know of a sort or a scan. It is reset on the
+    /// device before every sort, and read whenever the host next looks; `grid_reset` keeps what an
+    /// earlier sort left if the host did not look in between.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub(crate) struct Status {
+        /// Points with a coordinate that is not finite.
+        pub(crate) bad: u32,
+        /// Index of the first of them.
+        pub(crate) first_bad: u32,
+        /// Points outside the box of the table, or in the empty cells around it.
+        pub(crate) outside: u32,
+        /// 1 if points lie outside the periodic box.
+        pub(crate) wrapped: u32,
+        /// Tiles of the table with a cell of more than 1,024 points.
+        pub(crate) large_cells: u32,
+        /// Tiles of the scan begun.
+        pub(crate) ticket: u32,
+        /// Bricks of a sparse table.
+        pub(crate) bricks: u32,
+        /// Whether an earlier sort since the host looked had points that could not be placed.
+        pub(crate) failed: u32,
+        /// Smallest and largest coordinates per axis, as integers that sort like floats.
+        pub(crate) bounds: [u32; 6],
+        /// Most neighbours of all targets together since the host looked.
+        pub(crate) pairs: u64,
+    }
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
@@ -271,8 +265,8 @@ pub(crate) struct StridedChannels {
 /// Says of structs that bytes of them may be copied to a device and read by a kernel.
 macro_rules! laid_out_for_kernels {
     ($($kind:ty),+) => { $(
-        // SAFETY: `#[repr(C)]` numbers and device addresses without references to the host; the
-        // CUDA source named beside the struct declares the same fields in the same order.
+        // SAFETY: `#[repr(C)]` numbers and device addresses without references to the host;
+        // programs assert that the CUDA source declares the same fields.
         unsafe impl DeviceRepr for $kind {}
     )+ };
 }
@@ -310,22 +304,6 @@ impl Default for Outlet {
             target_stride: 0,
             uniforms: [0.0; MAX_UNIFORMS],
         }
-    }
-}
-
-/// The cells of a lattice as kernels of other crates take them that include `contract.cuh`: its
-/// struct `Lattice`, by value.
-#[derive(Debug, Clone, Copy)]
-#[repr(transparent)]
-pub struct KernelLattice(Lattice);
-
-// SAFETY: it has the layout of `Lattice`, which the macro above says it of.
-unsafe impl DeviceRepr for KernelLattice {}
-
-impl KernelLattice {
-    /// The numbers of a lattice of single precision.
-    pub fn new(lattice: &grid::Lattice) -> Self {
-        Self(Lattice::new(lattice))
     }
 }
 

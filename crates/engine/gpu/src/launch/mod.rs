@@ -14,14 +14,17 @@
 //! | `layout` | contract.cuh, walk.cuh, work.cuh | structs passed by value or in device memory |
 //!
 //! The CUDA sources state what each kernel computes and why it is exact. Sizes of blocks and
-//! lengths of tables come from `nearfield_kernels::constants`, which also generates the header that
-//! the sources include, so both sides have the same numbers.
+//! lengths of tables come from `crate::constants`, which also makes the header that the sources
+//! include, so both sides have the same numbers. The structs carry their layouts, which every
+//! program compares with its own declarations when it is compiled.
 
 mod all_pairs;
 mod grid;
 mod kernel;
+mod kernel_lattice;
 mod layout;
 mod share;
+pub mod sources;
 mod traversal;
 mod user_kernel;
 
@@ -29,7 +32,7 @@ pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
-pub use layout::KernelLattice;
+pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points,
     Row, Status, StridedChannels, Table, Walk,

@@ -11,13 +11,13 @@ use super::{
     kernel::{Kernel, LaunchShape, one_each},
     layout::{Lattice, Parts, Points, StridedChannels},
 };
+use crate::constants::{GRID_THREADS, SHARE_TILE};
 use crate::{
     error::Error,
     memory::Queue,
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_kernels::constants::{GRID_THREADS, SHARE_TILE};
 
 /// The kernels of one context.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub(crate) struct HaloScatter {
     pub(crate) found: CUdeviceptr,
     /// Numbers of a result.
     pub(crate) outputs: u32,
-    /// `OVERWRITE`, `ADD`, `KEEP_SMALLER` or `KEEP_LARGER` of `nearfield_kernels::constants`.
+    /// `OVERWRITE`, `ADD`, `KEEP_SMALLER` or `KEEP_LARGER` of `crate::constants`.
     pub(crate) how: u32,
     /// Results of all targets.
     pub(crate) results: CUdeviceptr,
@@ -100,7 +100,7 @@ impl ShareKernels {
     /// # Errors
     /// Those of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
-        let module = modules.load(&Program::from(&nearfield_kernels::SHARE))?;
+        let module = modules.load(&Program::from(&super::sources::SHARE))?;
         let kernel = |name| Kernel::of(&module, name);
         Ok(Self {
             count: kernel("share_count")?,

@@ -19,11 +19,9 @@ use super::{
     kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
     layout::{Outlet, Points, StridedChannels, Walk},
 };
+use crate::constants::{FLAT_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
-use nearfield_kernels::constants::{
-    FLAT_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
-};
 
 /// Threads of a warp.
 const WARP: usize = 32;

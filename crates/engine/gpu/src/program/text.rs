@@ -18,7 +18,7 @@ use crate::{
     error::{Error, ErrorKind},
     version::Arch,
 };
-use nearfield_kernels::Source;
+use nearfield_shared::{Header, Source, assertions};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -218,10 +218,13 @@ impl Program {
 }
 
 impl From<&Source> for Program {
+    /// The program of a source. It compiles only if the structs that Rust fills in have the same
+    /// layout in the text.
     fn from(source: &Source) -> Self {
         let mut program = Self::new(source.name, source.text);
         program.launches_children = source.launches_children;
-        let owned = |&(name, text): &(&str, &str)| (name.to_owned(), text.to_owned());
+        program.text += &assertions(source.all_layouts());
+        let owned = |header: &Header| (header.name.to_owned(), header.text.to_owned());
         program.headers = source.headers.iter().map(owned).collect();
         program
     }

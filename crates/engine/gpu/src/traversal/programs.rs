@@ -3,7 +3,7 @@
 //! `NF_WORK` chooses between counting, lists and a pair kernel, `NF_OPEN` the walk, `NF_K` the
 //! cells to a radius that loops are unrolled for, and `NF_HALF` half lists. Pair kernels add the
 //! number of their channels, their reduction, and whether pairs are evaluated once for both points.
-//! The numbers behind these names are in `nearfield_kernels::constants`.
+//! The numbers behind these names are in `crate::constants`.
 //!
 //! | macro | says | programs |
 //! | --- | --- | --- |
@@ -28,13 +28,14 @@ use super::{
     pair_program::{PairProgram, Symmetric},
     strategy::Strategy,
 };
+use crate::constants;
 use crate::{
     error::Error,
     launch::{Children, Flat, FlatKernels, Halves, Tasks, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
-use nearfield_kernels::{Source, constants};
 use nearfield_pairs::{ListKind, Reduce};
+use nearfield_shared::Source;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -155,10 +156,10 @@ impl Traversal {
     /// The CUDA source of the strategy.
     fn source(&self) -> &'static Source {
         match self.strategy {
-            Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
-            Strategy::CellTasks => &nearfield_kernels::TASKS,
-            Strategy::HalfTiles => &nearfield_kernels::HALF,
-            Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
+            Strategy::Flat | Strategy::Auto => &crate::launch::sources::FLAT,
+            Strategy::CellTasks => &crate::launch::sources::TASKS,
+            Strategy::HalfTiles => &crate::launch::sources::HALF,
+            Strategy::ChildPerCell | Strategy::ChildAggregated => &crate::launch::sources::CHILDREN,
         }
     }
 

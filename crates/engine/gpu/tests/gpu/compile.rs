@@ -2,12 +2,13 @@
 //! Needs NVRTC, nvJitLink and the device runtime, but neither a driver nor a GPU. Without them
 //! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
 
+use nearfield_gpu::sources::{CHILDREN_PROBE, manifest};
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, ErrorKind, Linker, Origin, PairProgram, Program, Search,
     USER_HEADER, programs,
 };
-use nearfield_kernels::{Source, manifest};
 use nearfield_pairs::{Cuda, Pair, PairKernel};
+use nearfield_shared::Source;
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -74,8 +75,8 @@ fn on_all_cores<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
 }
 
 /// Every program compiles and links for one architecture; then programs that hold every kernel of
-/// the manifest between them do for all others. Applications compile the kernels of theirs that
-/// need a user's text.
+/// the engine between them do for all others. The package `nearfield-kernels` compiles those of
+/// applications.
 #[test]
 fn every_program_and_for_every_architecture_every_kernel_is_compiled() {
     let Some(compiler) = compiler() else { return };
@@ -85,9 +86,7 @@ fn every_program_and_for_every_architecture_every_kernel_is_compiled() {
         "NVRTC {} knows only {known:?}",
         compiler.version()
     );
-    let sources: Vec<_> = manifest()
-        .filter(|source| source.name != nearfield_kernels::ATOMS.name)
-        .collect();
+    let sources: Vec<_> = manifest().collect();
     let first = Arch::new(90);
     let build = |program: &Program, arch: Arch| {
         let code = compiler.build(program, arch, None).unwrap();
@@ -134,7 +133,7 @@ fn every_program_and_for_every_architecture_every_kernel_is_compiled() {
 fn what_launches_kernels_needs_linking_and_gets_it() {
     let Some(compiler) = compiler() else { return };
     let arch = Arch::new(90);
-    let program = Program::from(&nearfield_kernels::CHILDREN_PROBE);
+    let program = Program::from(&CHILDREN_PROBE);
     let object = compiler.compile(&program, arch).unwrap();
     let found = compiler.libraries().nvjitlink.clone().unwrap();
     let linked = compiler

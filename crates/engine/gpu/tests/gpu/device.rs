@@ -38,7 +38,7 @@ fn a_checksum_is_the_cpus() {
     let Some(context) = gpu() else { return };
     let modules = fresh_modules(&context);
     let module = modules
-        .load(&Program::from(&nearfield_kernels::PROBE))
+        .load(&Program::from(&nearfield_gpu::sources::PROBE))
         .unwrap();
     let values: Vec<u32> = (0..1_000_003u64).map(|i| mix(i) as u32).collect();
     let expected = (0u64..).zip(&values).fold(0u64, |sum, (i, &value)| {
@@ -61,7 +61,7 @@ fn distances_are_the_cpus_to_the_bit_down_to_subnormals() {
     let Some(context) = gpu() else { return };
     let modules = fresh_modules(&context);
     let module = modules
-        .load(&Program::from(&nearfield_kernels::PROBE))
+        .load(&Program::from(&nearfield_gpu::sources::PROBE))
         .unwrap();
     let count = 100_000usize;
     let coordinate = |i: u64| {
@@ -131,7 +131,7 @@ fn children_write(context: &Arc<CudaContext>, kernel: &cudarc::driver::CudaFunct
 #[test]
 fn kernels_launch_kernels_whichever_linker_was_used() {
     let Some(context) = gpu() else { return };
-    let program = Program::from(&nearfield_kernels::CHILDREN_PROBE);
+    let program = Program::from(&nearfield_gpu::sources::CHILDREN_PROBE);
     let modules = fresh_modules(&context);
     children_write(
         &context,
@@ -170,7 +170,7 @@ fn kernels_launch_kernels_whichever_linker_was_used() {
 fn the_driver_explains_what_it_cannot_link() {
     let Some(context) = gpu() else { return };
     let compiler = Compiler::find(&Search::from_env(), None).unwrap();
-    let program = Program::from(&nearfield_kernels::CHILDREN_PROBE);
+    let program = Program::from(&nearfield_gpu::sources::CHILDREN_PROBE);
     let arch = fresh_modules(&context).arch();
     let linker = Linker::Driver(context);
     let error = compiler
@@ -196,7 +196,7 @@ fn modules_are_loaded_once_and_later_from_the_cache_without_a_compiler() {
         let store = CodeStore::new(Some(Cache::at(place.path())), search);
         Modules::with_store(&context, store).unwrap()
     };
-    let program = Program::from(&nearfield_kernels::PROBE);
+    let program = Program::from(&nearfield_gpu::sources::PROBE);
     let first = modules(Search::from_env());
     let loaded: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -227,7 +227,7 @@ fn modules_are_loaded_once_and_later_from_the_cache_without_a_compiler() {
 fn code_that_the_driver_refuses_is_compiled_anew() {
     let Some(context) = gpu() else { return };
     let place = tempfile::tempdir().unwrap();
-    let program = Program::from(&nearfield_kernels::PROBE);
+    let program = Program::from(&nearfield_gpu::sources::PROBE);
     let modules = |search| {
         let store = CodeStore::new(Some(Cache::at(place.path())), search);
         Modules::with_store(&context, store).unwrap()

@@ -23,8 +23,8 @@
 //! lengths, its wrap, and the cell is counted from the face of the box, clamped to the cells there
 //! are: rounding may put a point at the very end one cell too far.
 
-use nearfield_kernels::constants::FAR_SHIFT;
-pub(crate) use nearfield_kernels::constants::{EVEN_CELLS, FARTHEST_CELL};
+use crate::constants::FAR_SHIFT;
+pub(crate) use crate::constants::{EVEN_CELLS, FARTHEST_CELL};
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];

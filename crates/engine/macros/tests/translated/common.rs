@@ -136,7 +136,7 @@ impl Case {
         let count = arguments_of(&arguments);
         let passed: Vec<_> = (0..count).map(|k| format!("a._{k}")).collect();
         // Every text has a namespace of its own, so equal names do not meet.
-        let text = text.strip_prefix(nearfield_kernels::pairs::SUBSET);
+        let text = text.strip_prefix(nearfield_pairs::texts::SUBSET);
         let text = text.expect("a prelude");
         let text = format!(
             "namespace in_{name} {{\n{text}\n}}\nextern \"C\" void entry_{name}(const float* in, float* out) {{\n\
@@ -262,7 +262,7 @@ pub(crate) fn compiler() -> Option<Compiler> {
 
 /// Compiles all cases at once and compares each with Rust.
 pub(crate) fn check(cases: &[Case]) {
-    let mut text = format!("{SHIM}{}", nearfield_kernels::pairs::SUBSET);
+    let mut text = format!("{SHIM}{}", nearfield_pairs::texts::SUBSET);
     for case in cases {
         text.push_str(&case.text);
     }

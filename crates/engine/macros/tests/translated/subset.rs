@@ -489,8 +489,8 @@ fn their_texts_compile_for_every_gpu() {
     };
     let mut text = format!(
         "{}{}",
-        nearfield_kernels::pairs::FAST,
-        nearfield_kernels::pairs::SUBSET
+        nearfield_pairs::texts::FAST.text,
+        nearfield_pairs::texts::SUBSET
     );
     let mut calls = String::new();
     for case in cases() {

@@ -57,8 +57,7 @@ pub use crate::{Cuda, Field, FieldsOf};
 /// The vectors that kernels compute with, for programs that are compiled against this library.
 pub use glam;
 
-use crate::{Channels, PairKernel};
-use nearfield_kernels::pairs;
+use crate::{Channels, PairKernel, texts};
 use std::{
     any::TypeId,
     borrow::Cow,
@@ -427,7 +426,7 @@ impl Device {
     /// Prelude, structs and functions, callees first. All names are in a namespace of their own,
     /// except those of texts by hand.
     fn assembled(&self) -> String {
-        let mut text = pairs::SUBSET.to_owned();
+        let mut text = texts::SUBSET.to_owned();
         let (by_hand, translated): (Vec<_>, Vec<_>) =
             self.functions.iter().partition(|done| done.by_hand);
         for done in by_hand {

@@ -1,0 +1,97 @@
+//! Numbers that the engine's kernels share with the code that launches them.
+//!
+//! Each stands once, in the table below, which also makes [`HEADER`]; `nearfield kernels constants`
+//! prints it.
+
+nearfield_shared::constants! {
+    /// Numbers of the engine's kernels. This text is generated: see
+    /// crates/engine/gpu/src/constants.rs.
+    header HEADER in nf;
+    numbers {
+        /// No index: an empty slot of a hash table, a point without a cell.
+        NONE = 0xffffffff;
+        /// Points behind the last that loops over candidates may read: arrays have room for them.
+        READ_AHEAD = 2;
+
+        /// Threads of a block of every kernel that has one thread per point, cell or number.
+        GRID_THREADS = 256;
+        /// Vectors of four items that a thread of a scan takes.
+        SCAN_VECTORS = 4;
+        /// Items that a block of a scan takes; arrays are padded to whole tiles.
+        SCAN_TILE = GRID_THREADS * SCAN_VECTORS * 4;
+        /// Threads of a block that sorts the points of a cell of high occupancy.
+        SETTLE_THREADS = 1024;
+        /// Cells of a brick of a sparse table, side by side along x.
+        BRICK = 8;
+
+        /// Element of `Points::flags`: 1 if a point lies outside a periodic box.
+        ANY_WRAPPED = 0;
+        /// Element of `Points::flags`: 1 if the last sort had points that it could not place.
+        FAILED = 1;
+        /// Element of `Points::flags`: 1 if `Points::changes` is of the last sort.
+        CHANGES_KNOWN = 2;
+        /// Elements of `Points::flags`.
+        FLAGS = 3;
+
+        /// Threads of a block of `flat`.
+        FLAT_THREADS = 256;
+        /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
+        LIST_THREADS = 128;
+        /// Threads of a block of `cell_tasks` and `half_tiles`.
+        TILE_THREADS = 128;
+        /// Cells that a block looks at when it lists the occupied ones.
+        LISTING_THREADS = 256;
+        /// Cells of a parent block; every occupied one has a child.
+        PARENT_THREADS = 256;
+        /// Uniforms of a pair kernel that a launch can carry.
+        MAX_UNIFORMS = 160;
+
+        /// Points that a thread looks at when it gathers the targets of a share.
+        SHARE_ROUNDS = 4;
+        /// Points that a block looks at then.
+        SHARE_TILE = GRID_THREADS * SHARE_ROUNDS;
+        /// Parts of the work that a share tells apart.
+        MAX_PARTS = 64;
+        /// Use of a halo's results: they overwrite those on the device,
+        OVERWRITE = 0;
+        /// are added to them,
+        ADD = 1;
+        /// replace larger ones,
+        KEEP_SMALLER = 2;
+        /// or replace smaller ones.
+        KEEP_LARGER = 3;
+
+        /// Threads of a block that sums over all pairs.
+        ALL_PAIRS_THREADS = 128;
+    }
+    choices {
+        /// NF_WORK: neighbours are counted,
+        COUNT = 0;
+        /// lists are written,
+        LISTS = 1;
+        /// or a pair kernel is evaluated.
+        PAIRS = 2;
+        /// NF_OPEN: candidates are found by the table of neighbour rows,
+        GENERAL = 0;
+        /// in the padded table of one set in an open domain,
+        ONE_SET = 1;
+        /// around each target in a dense table of an open domain,
+        AROUND_OPEN = 2;
+        /// of a straight periodic box,
+        AROUND_PERIODIC = 3;
+        /// or of a tilted box.
+        AROUND_TILTED = 4;
+        /// NF_REDUCE: results of pairs are added up,
+        SUM = 0;
+        /// or the smallest is kept,
+        MIN = 1;
+        /// or the largest.
+        MAX = 2;
+        /// NF_SYMMETRIC: the source of a pair gets what the kernel gives for the reversed pair,
+        BY_REVERSAL = 1;
+        /// or what the target gets, the channels in NF_ANTISYMMETRIC with the other sign,
+        BY_SIGN = 2;
+        /// or the kernel has a function for both.
+        BY_FUNCTION = 3;
+    }
+}

@@ -1,0 +1,215 @@
+//! The engine's CUDA C++ sources: the texts, their headers and the names of their kernels.
+//!
+//! The texts are in the folder `kernels/cuda` of the workspace. Applications embed their own; they
+//! reach the headers that they share with the engine by
+//! [`KernelLattice::HEADERS`](crate::KernelLattice::HEADERS) and
+//! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
+
+use super::layout::{
+    Arguments, Geometry, Lattice, Launches, Outlet, Parts, Points, Row, Status, Walk,
+};
+use crate::constants;
+use nearfield_pairs::texts::{FAST, SUM_TILE};
+use nearfield_shared::{Header, Source};
+
+pub(crate) const CONSTANTS: Header = Header::new("constants.cuh", constants::HEADER);
+pub(crate) const CELLS: Header = Header::new("cells.cuh", nearfield_grid::constants::HEADER);
+pub(crate) const CONTRACT: Header = Header::new(
+    "contract.cuh",
+    include_str!("../../../../../kernels/cuda/contract.cuh"),
+)
+.with(&[Lattice::LAYOUT, Points::LAYOUT, Row::LAYOUT]);
+const WALK: Header = Header::new(
+    "walk.cuh",
+    include_str!("../../../../../kernels/cuda/walk.cuh"),
+)
+.with(&[Geometry::LAYOUT, Walk::LAYOUT]);
+const AROUND: Header = Header::new(
+    "around.cuh",
+    include_str!("../../../../../kernels/cuda/around.cuh"),
+);
+const MASKS: Header = Header::new(
+    "masks.cuh",
+    include_str!("../../../../../kernels/cuda/masks.cuh"),
+);
+const WARPS: Header = Header::new(
+    "warps.cuh",
+    include_str!("../../../../../kernels/cuda/warps.cuh"),
+);
+const WORK: Header = Header::new(
+    "work.cuh",
+    include_str!("../../../../../kernels/cuda/work.cuh"),
+)
+.with(&[Outlet::LAYOUT]);
+const TASK_LIST: Header = Header::new(
+    "tasks.cuh",
+    include_str!("../../../../../kernels/cuda/tasks.cuh"),
+);
+const TILE: Header = Header::new(
+    "tile.cuh",
+    include_str!("../../../../../kernels/cuda/tile.cuh"),
+);
+const TILES: Header = Header::new(
+    "all_pairs.cuh",
+    include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
+);
+
+/// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
+pub const PROBE: Source = Source {
+    name: "probe",
+    text: include_str!("../../../../../kernels/cuda/probe.cu"),
+    headers: &[],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["checksum", "squared_distances"],
+};
+
+/// A kernel that launches kernels, to see whether a device can.
+pub const CHILDREN_PROBE: Source = Source {
+    name: "children_probe",
+    text: include_str!("../../../../../kernels/cuda/children_probe.cu"),
+    headers: &[],
+    layouts: &[],
+    launches_children: true,
+    kernels: &["launch_children", "child"],
+};
+
+/// Points into cells: check, count, scan, place, settle.
+pub const GRID: Source = Source {
+    name: "grid",
+    text: include_str!("../../../../../kernels/cuda/grid.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT],
+    layouts: &[Status::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "grid_reset",
+        "grid_bounds",
+        "grid_keys_open",
+        "grid_keys_periodic",
+        "grid_claim_bricks",
+        "grid_keys_sparse",
+        "grid_scan",
+        "list_scan",
+        "grid_occupancy",
+        "grid_place",
+        "grid_settle_large",
+        "grid_settle_open",
+        "grid_settle_periodic",
+        "grid_changes",
+        "lists_in_order",
+        "list_bounds",
+        "order_of_points",
+        "fill_values",
+        "interleave",
+        "values_in_order",
+    ],
+};
+
+/// The targets of a backend that works beside another one.
+pub const SHARE: Source = Source {
+    name: "share",
+    text: include_str!("../../../../../kernels/cuda/share.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT],
+    layouts: &[Parts::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "share_count",
+        "share_bounds",
+        "share_place",
+        "share_table",
+        "share_fields",
+        "share_results",
+    ],
+};
+
+/// Traversal by one thread per target.
+pub const FLAT: Source = Source {
+    name: "flat",
+    text: include_str!("../../../../../kernels/cuda/flat.cu"),
+    headers: &[
+        CONSTANTS, CELLS, CONTRACT, WALK, AROUND, MASKS, WARPS, FAST, WORK,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &[
+        "flat",
+        "flat_wrapped",
+        "flat_lists",
+        "flat_masks",
+        "flat_masks_wrapped",
+        "flat_expand",
+        "gather_fields",
+    ],
+};
+
+/// Traversal of tiles from a list of cells.
+pub const TASKS: Source = Source {
+    name: "tasks",
+    text: include_str!("../../../../../kernels/cuda/tasks.cu"),
+    headers: &[
+        CONSTANTS, CELLS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["list_tasks", "cell_tasks", "gather_fields"],
+};
+
+/// Traversal of one set that computes pairs once for both points; it evaluates pair kernels only.
+pub const HALF: Source = Source {
+    name: "half",
+    text: include_str!("../../../../../kernels/cuda/half.cu"),
+    headers: &[
+        CONSTANTS, CELLS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["list_halves", "half_tiles", "add_halves", "gather_fields"],
+};
+
+/// Traversal of tiles by kernels that kernels launch.
+pub const CHILDREN: Source = Source {
+    name: "children",
+    text: include_str!("../../../../../kernels/cuda/children.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, TILE, FAST, WORK],
+    layouts: &[Arguments::LAYOUT, Launches::LAYOUT],
+    launches_children: true,
+    kernels: &[
+        "child_per_cell",
+        "child_aggregated",
+        "child_of_cell",
+        "child_of_block",
+        "gather_fields",
+    ],
+};
+
+/// Sums over all pairs, without a radius; `NF_REAL`, `NF_EXACT`, `NF_GUESSED` and
+/// `NF_SEVERAL` make a program of it.
+pub const ALL_PAIRS: Source = Source {
+    name: "all_pairs",
+    text: include_str!("../../../../../kernels/cuda/all_pairs.cu"),
+    headers: &[CONSTANTS, SUM_TILE, TILES],
+    layouts: &[],
+    launches_children: false,
+    kernels: &[
+        "all_pairs_sources",
+        "all_pairs_pull_1",
+        "all_pairs_pull_n",
+        "all_pairs_potential_1",
+        "all_pairs_potential_n",
+        "all_pairs_rows_1",
+        "all_pairs_rows_4",
+        "all_pairs_rows_8",
+        "all_pairs_rows_8_mixed",
+    ],
+};
+
+/// The sources that are programs as they stand.
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
+
+/// The sources that become programs with the macros of a traversal.
+pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN, HALF];
+
+/// Every source of the engine.
+pub fn manifest() -> impl Iterator<Item = &'static Source> {
+    ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS])
+}

@@ -100,7 +100,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Refuses [`Indices`](nearfield::kernels::Indices) as a field: a rank knows only its own numbering.
+/// Refuses [`Indices`](nearfield::kernels::Indices) as a field: a rank knows its own numbering
+/// only.
 pub(crate) fn no_indices(whose: &str) -> Refusal {
     Refusal::new(format!(
         "{whose} have no index that is the same on all ranks: give numbers of your own"

@@ -93,7 +93,7 @@ pub enum ErrorKind {
         /// Subregions planned.
         subregions: usize,
     },
-    /// A time that is no time.
+    /// A span that runs backwards or is not finite.
     #[error(
         "{stage} of subregion {subregion} runs from {start_ms} to {end_ms} ms: times must \
          be finite and not run backwards"

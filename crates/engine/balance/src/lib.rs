@@ -63,11 +63,11 @@
 //!    layout: make it anew when one appears.
 //! 2. Make the [`Plan`] when cuts or layout have changed; sort targets by its
 //!    [`order`](Plan::order).
-//! 3. CPU backend: the [`Part`]s of all subregions in turn, one [`Span`] each, sorting included.
-//!    GPU backend: per subregion send the bricks of [`Stage::uploads`], compute, fetch; three
-//!    spans by the device's events, placed on the host's clock. Waiting for a stream that is busy
-//!    with another subregion belongs to no span. A stage without work is a span of zero length.
-//!    All spans count from the moment at which the first backend begins.
+//! 3. CPU backend: the [`StagePart`]s of all subregions in turn, one [`Span`] each, sorting
+//!    included. GPU backend: per subregion send the bricks of [`Stage::uploads`], compute, fetch;
+//!    three spans by the device's events, placed on the host's clock. Waiting for a stream that is
+//!    busy with another subregion belongs to no span. A stage without work is a span of zero
+//!    length. All spans count from the moment at which the first backend begins.
 //! 4. Between passes that need neighbours' results, exchange the bricks of [`Plan::halo`].
 //! 5. Give plan and times to [`Controller::next`], also after a fault: with the fault in
 //!    [`StepTimes::fault`], and in [`StepTimes::recovery`] the time that the CPU backend then
@@ -108,10 +108,10 @@ pub use layout::{
     ties::Ties,
 };
 pub use plan::{
-    Part, Plan, Stage,
+    Plan, Stage, StagePart,
     cut::{Backend, Cut},
     pipeline::{Durations, in_turn, overlapped},
-    times::{Fault, GpuSpans, Span, StepTimes},
+    times::{DeviceFault, GpuSpans, Span, StepTimes},
 };
 pub use strategy::{
     ParseStrategyError, Strategy,

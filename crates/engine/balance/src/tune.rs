@@ -59,7 +59,7 @@ pub struct Settled {
     pub reason: String,
 }
 
-/// A sweep and the policies beside it.
+/// A sweep over thresholds, and the policies that are compared with it.
 ///
 /// The object that `nearfield tune --json` prints.
 #[derive(Debug, Clone, PartialEq)]

@@ -21,8 +21,8 @@
 //! of point sets. The engine adds the set where there is one ([`ErrorKind::Positions`],
 //! [`ErrorKind::Radii`]), and the purpose where there is none ([`ErrorKind::Query`],
 //! [`ErrorKind::Setup`]). The `From` implementations below serve for the rest: errors that concern
-//! neither a set nor a query, such as a field of the wrong length. A fault of a GPU is no error as
-//! long as the CPU backend can do the job: it is in the report, and the results are complete.
+//! neither a set nor a query, such as a field of the wrong length. A fault of a GPU is not an error
+//! as long as the CPU backend can do the job: it is in the report, and the results are complete.
 //!
 //! # State after an error
 //!
@@ -286,7 +286,7 @@ pub enum ErrorKind {
         /// Numbers there will be.
         expected: usize,
     },
-    /// The softening is no length.
+    /// The softening is negative or not finite.
     #[error("the softening is {}: it must be finite and not negative", Value::from(*.0))]
     Softening(f64),
     /// A kernel, a strided field or a grid cannot have these numbers.
@@ -407,8 +407,8 @@ pub enum ErrorKind {
     /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be
     /// missing.
     ///
-    /// Checked when the traversal is run. A support that is no more than the next `f32` above the
-    /// radius passes, so that rounding alone refuses nothing.
+    /// Checked when the traversal is run. A support of at most the next `f32` above the radius
+    /// passes, so that rounding alone refuses nothing.
     #[error(
         "kernel {kernel} has the support {0}, but pairs are searched for within the radius {1} \
          only: build the engine with a radius of at least {0}, or give the kernel a support of at \

@@ -3,7 +3,7 @@
 //! A device is a request. `backend::support` decides once per job what an engine makes of it, and
 //! the report tells. `docs/backends.md` has the table.
 //!
-//! An engine has at most one device beside the CPU backend. [`Device::Hybrid`] and
+//! An engine has at most one device besides the CPU backend. [`Device::Hybrid`] and
 //! [`Device::Emulated`] have a plan of bricks that both backends share; [`Device::Gpu`] has none
 //! and gives the GPU whole jobs; [`Device::Auto`] becomes a hybrid engine when its GPU is ready.
 //!

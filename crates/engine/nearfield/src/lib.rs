@@ -28,8 +28,8 @@
 //! | code of your own per pair, from another language | [`Engine::for_each_batch`] |
 //! | the neighbours of one point | [`Engine::for_each_neighbor`] |
 //! | how many neighbours there are | [`Engine::count_neighbors`] |
-//! | neighbours of positions that are no points | [`Engine::query`], [`Engine::query_into`] |
-//! | displacements, distances and images beside lists | [`Engine::pair_geometry`] |
+//! | neighbours of arbitrary positions | [`Engine::query`], [`Engine::query_into`] |
+//! | displacements, distances and images of the pairs in lists | [`Engine::pair_geometry`] |
 //! | lists larger than memory allows | [`Engine::list_chunks`] |
 //! | lists that last for many steps of slow points | [`VerletLists`](lists::VerletLists) |
 //! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
@@ -238,11 +238,11 @@ pub mod kernels {
 }
 
 pub mod lists {
-    //! Forms in which neighbours are handed out, beside [`NeighborLists`](crate::NeighborLists).
+    //! Other forms of neighbours than [`NeighborLists`](crate::NeighborLists).
     //!
     //! * [`VerletLists`] serve for many steps of slow points; [`Refresh`] says what a step did.
-    //! * [`PairGeometry`] has displacements, distances and images beside the indices of lists, in
-    //!   the precision of the engine ([`PairArrays`]).
+    //! * [`PairGeometry`] has displacements, distances and images in addition to the indices of
+    //!   lists, in the precision of the engine ([`PairArrays`]).
     //! * [`ListChunks`] hands lists out that are larger than memory allows, one [`ListChunk`] at a
     //!   time, and [`PairBatch`] pairs without lists.
     //! * [`QueryScratch`] is memory of queries, and has the lists of the last one.
@@ -284,7 +284,7 @@ pub mod report {
 
 /// The names that most programs need, for `use nearfield::prelude::*`.
 ///
-/// Types of settings, results and errors, and no trait beside [`PairKernel`], so that a glob import
+/// Types of settings, results and errors, and no trait but [`PairKernel`], so that a glob import
 /// brings no method into a program unseen.
 pub mod prelude {
     pub use crate::{

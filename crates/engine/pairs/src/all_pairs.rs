@@ -1,16 +1,15 @@
 //! Sums over all pairs, without a radius: what is summed, in which arithmetic, at which points.
 //!
-//! Both backends keep to what stands here, so that in [`Arithmetic::Exact`] they give the same
-//! bits:
+//! Both backends compute exactly what follows, so in [`Arithmetic::Exact`] they give the same bits:
 //!
 //! * d = fl(x_j − x_i) per axis and d² = fma(dz, dz, fma(dy, dy, fma(dx, dx, ε²))), with ε² =
 //!   fl(ε·ε). At the points of a [`SampleGrid`] the parts along y and z come first, because a row
 //!   of points shares them: d² = fma(dx, dx, fma(dy, dy, fma(dz, dz, ε²))).
-//! * Sources are added in the order given, [`TILE`] of them to a sum of their own, and those sums
+//! * Sources are added in the order given, [`TILE`] of them to a partial sum, and the partial sums
 //!   to the result with compensation (Kahan 1965, DOI 10.1145/363707.363723): the error of a sum
 //!   does not grow with the number of sources.
 //! * A source with d² = 0 adds nothing: a body to its own field, an atom that lies on a grid point.
-//!   With a softening there is no such source; its potential at its own place is then w/ε.
+//!   With a softening d² is never 0, and the potential of a source at its own position is w/ε.
 
 use crate::{Error, ErrorKind};
 use bytemuck::Pod;
@@ -182,7 +181,7 @@ impl SampleGrid {
         self.dims.iter().product()
     }
 
-    /// Whether there is no point.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -195,7 +194,7 @@ impl SampleGrid {
     /// The coordinates along an axis: origin + n·spacing in `f64`, rounded once.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// If memory is short.
     pub fn axis<T: Real>(&self, axis: usize) -> Result<Vec<T>, TryReserveError> {
         let mut along = Vec::new();
         along.try_reserve_exact(self.dims[axis])?;

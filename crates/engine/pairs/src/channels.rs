@@ -6,7 +6,7 @@
 //!
 //! Integers are channels by their bits, for values that kernels read.
 //!
-//! **Invariant:** an implementation asks for and gives exactly its `COUNT` channels, in order.
+//! **Invariant:** an implementation reads and writes exactly its `COUNT` channels, in order.
 //! Backends rely on it for memory safety, so the trait is sealed.
 
 use crate::device::ChannelStruct;

@@ -1,9 +1,8 @@
 //! Named kernels of charges within a cut-off: their potential and field at any point.
 //!
-//! Targets need not be charges: a grid of sample points, or the atoms of another molecule. A
-//! charge at the very place of a target would give an infinite value, so it adds nothing, unless a
-//! softening length makes its term finite. For sums without a cut-off see
-//! [`PairSum`](crate::PairSum).
+//! Targets need not be charges: a grid of sample points, or the atoms of another molecule. A charge
+//! exactly at a target would give an infinite value, so it adds nothing, unless a softening length
+//! makes its term finite. For sums without a cut-off see [`PairSum`](crate::PairSum).
 //!
 //! Both multiply by a reciprocal root, which a GPU has an instruction for: it is off by at most one
 //! unit in the last place there, and subnormal squares of distances count as 0.
@@ -12,8 +11,8 @@ use crate::{Pair, PairKernel, fast_rsqrt, pair_kernel};
 
 /// Electric potential φ_i = Σ_j q_j / (d² + ε²)^½ of the charges within the radius.
 ///
-/// A charge at the very place of a target adds nothing when there is no softening. Source field:
-/// charge. Output: potential.
+/// A charge exactly at a target adds nothing if there is no softening. Source field: charge.
+/// Output: potential.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ChargePotential {
     /// Softening ε, in the unit of the coordinates; 0 for none.

@@ -87,7 +87,8 @@ pub enum ErrorKind {
         /// Bytes that are there.
         bytes: usize,
     },
-    /// The distance between the points of a [`SampleGrid`](crate::SampleGrid) is no length.
+    /// The distance between the points of a [`SampleGrid`](crate::SampleGrid) is zero, negative or
+    /// not finite.
     #[error("the grid's spacing is {0}: it must be finite and positive")]
     GridSpacing(f64),
     /// The first point of a [`SampleGrid`](crate::SampleGrid) is nowhere.

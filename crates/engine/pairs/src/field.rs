@@ -68,7 +68,7 @@ impl<'a> Field<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::FieldStride`] when there are no channels, or `stride` is no multiple of 4 or
+    /// [`ErrorKind::FieldStride`] if there are no channels, or `stride` is not a multiple of 4 or
     /// shorter than the channels, and [`ErrorKind::FieldBytes`] when the last value would end
     /// behind `bytes`.
     pub fn strided(

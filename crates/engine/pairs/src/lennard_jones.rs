@@ -7,7 +7,7 @@
 //! [`PlainLennardJones`] is for one kind of atoms and has the fewest operations per pair;
 //! [`LennardJones`] looks coefficients up in a table of the pairs of up to 8 kinds, which stays in
 //! the first-level cache and fits among the arguments of a launch. Both compute in `f32`; functions
-//! in double precision beside them serve references and long-range corrections.
+//! in double precision serve references and long-range corrections.
 
 use crate::{
     EnergyForce, EnergyVirial, Error, ErrorKind, MAX_TYPES, PairPotential, fast_mul_add,

@@ -4,8 +4,8 @@
 //! force is that at the floor, so points that are created on top of each other move apart instead
 //! of flying away.
 //!
-//! The power is computed by six squarings whatever the exponent: no loop of variable length stands
-//! in the way of vectors.
+//! The power is computed by six squarings whatever the exponent: a loop of variable length could
+//! not be vectorised.
 
 use crate::{
     EnergyForce, EnergyVirial, Error, ErrorKind, PairPotential, fast_div, fast_mul_add, fast_rsqrt,

@@ -1,4 +1,4 @@
-//! Random numbers by counting, for kernels on the CPU and the GPU.
+//! Counter-based random numbers, for kernels on the CPU and the GPU.
 //!
 //! A generator with a state gives other numbers when pairs come in another order. Here a number is
 //! a function of its counter: the indices of the pair's points, the step, and the number of the
@@ -11,7 +11,7 @@
 //! BigCrush. It gives 128 bits at a time.
 //!
 //! **Invariant:** counters of points and of pairs never meet: the second word of a point's counter
-//! is `u32::MAX`, which is no index.
+//! is `u32::MAX`, which is never an index.
 
 use crate::{mul_high, pair_fn};
 

@@ -335,7 +335,10 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
             let places = among.sends.places.clone();
             let device = &mut *engine.device;
             let staging = &mut device.staging;
-            let mut rows = staging.room(&engine.engine, width_of(&self.sources.numbers) * places.count)?;
+            let mut rows = staging.room(
+                &engine.engine,
+                width_of(&self.sources.numbers) * places.count,
+            )?;
             gather(&device.kernels, &self.sources.numbers, &places, &mut rows)?;
             let left = staging.leave(&engine.engine, "fields of halos", rows)?;
             staging.clock.left(&engine.engine)?;
@@ -414,7 +417,12 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
         let border = &mut engine.device.border;
         let of_target = width_of(&self.targets.numbers);
         border.fit(of_target * places.count)?;
-        gather(&border.kernels, &self.targets.numbers, &places, &mut border.rows)?;
+        gather(
+            &border.kernels,
+            &self.targets.numbers,
+            &places,
+            &mut border.rows,
+        )?;
         let kernels = &border.kernels;
         let targets = kernels.as_numbers(&border.rows, of_target * places.count)?;
         let width = width_of(&self.sources.numbers);

@@ -180,7 +180,9 @@ pub(crate) fn search(
         let traversal = engine.traverse(&kernel, set, set);
         // Arrays have room behind the points. The second call replaces the first.
         let masses = own.masses.slice(0..points);
-        let traversal = traversal.sources(Indices).sources(DeviceField::new(masses, 1));
+        let traversal = traversal
+            .sources(Indices)
+            .sources(DeviceField::new(masses, 1));
         traversal.run_into(&mut sums.as_view_mut())?;
         if engine.finish()? == Progress::Valid {
             break;

@@ -24,7 +24,7 @@ use super::{
     knowledge::Knowledge,
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
-use crate::{Backend, CLASSES, Durations, Layout, StepTimes, layout::Places, overlapped};
+use crate::{Backend, CLASSES, Durations, Layout, StepTimes, layout::LadderCut, overlapped};
 use nearfield_grid::memory::{Shortage, with_room};
 use std::ops::Range;
 
@@ -133,7 +133,7 @@ impl<'a> Costs<'a> {
                     Some((other, theta)) if other == subregion => theta,
                     _ => theta,
                 };
-                let Places { cpu, gpu } = self.layout.places(subregion, theta);
+                let LadderCut { cpu, gpu } = self.layout.places(subregion, theta);
                 cpu_ms += self.of(Backend::Cpu, &cpu);
                 cpu_works |= !cpu.is_empty();
                 gpu_works |= !gpu.is_empty();

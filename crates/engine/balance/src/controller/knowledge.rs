@@ -9,14 +9,14 @@
 //! steps count.
 //!
 //! There is an exception. When classes came in proportions from which no good prediction follows,
-//! the prediction was wrong about how they compare, and both steps are taken in beside those
-//! before. That matters most for a backend that computes everything in one launch: the division of
-//! its time among subregions is then a guess, which can be far off, and only steps with other
-//! proportions mend it. A kernel per cell, for example, spends most of its time on the sparse
-//! bricks; a GPU that was relieved of those is not one that became ten times as fast.
+//! the prediction was wrong about how they compare, and both steps are kept with those before. That
+//! matters most for a backend that computes everything in one launch: the division of its time
+//! among subregions is then a guess, which can be far off, and only steps with other proportions
+//! mend it. A kernel per cell, for example, spends most of its time on the sparse bricks; a GPU
+//! that was relieved of those is not one that became ten times as fast.
 //!
-//! A change that undoes the one before, at another share of the work, was no change: a backend may
-//! take far less for little work than the costs for more predict. Its times at so small a share
+//! A change that undoes the one before, at another share of the work, was not a change: a backend
+//! may take far less for little work than the costs for more predict. Its times at so small a share
 //! are ignored from then on.
 //!
 //! # Alone and together

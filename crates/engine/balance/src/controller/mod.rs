@@ -33,7 +33,7 @@ pub(crate) mod policy;
 mod record;
 mod stall;
 
-use crate::{Cut, Error, Fault, Layout, Plan, StepTimes};
+use crate::{Cut, DeviceFault, Error, Layout, Plan, StepTimes};
 use band::Band;
 use decision::{Action, Decision, carried};
 use fraction::Fraction;
@@ -182,13 +182,13 @@ impl Controller {
     }
 
     /// Takes note of a fault and repeats the last decision, which is then guarded.
-    fn after_fault(&mut self, layout: &Layout, plan: &Plan, fault: Fault) -> Decision {
+    fn after_fault(&mut self, layout: &Layout, plan: &Plan, fault: DeviceFault) -> Decision {
         let reason = match fault {
-            Fault::Lost => {
+            DeviceFault::Lost => {
                 self.lost = true;
                 "the GPU is lost: everything goes to the CPU backend".to_owned()
             }
-            Fault::OutOfMemory => {
+            DeviceFault::OutOfMemory => {
                 let bytes = plan.device_bytes() * 0.8;
                 self.memory = Some((bytes, self.steps));
                 format!(

@@ -12,7 +12,7 @@
 //! # A backend alone
 //!
 //! Both extremes are among the candidates. The time of a backend alone does not follow from its
-//! time beside the other: it may use another algorithm (pairs evaluated once), one core more, or
+//! time next to the other: it may use another algorithm (pairs evaluated once), one core more, or
 //! no copies. So an extreme that may be worth it is tried early on, up to three times where chance
 //! could decide. The first step of a backend alone touches memory that it had not needed before;
 //! its time is dropped and the step repeated.

@@ -23,8 +23,8 @@
 //! fails in the same way, in every step whose plan needs more than the device has.
 
 use crate::{
-    Backend, Brick, Durations, EmulatedSpec, Fault, FaultAt, Layout, Plan, Span, Stage, StepTimes,
-    in_turn, overlapped,
+    Backend, Brick, DeviceFault, Durations, EmulatedSpec, FaultAt, Layout, Plan, Span, Stage,
+    StepTimes, in_turn, overlapped,
 };
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -114,9 +114,11 @@ impl Machine {
         let stall = self.stall.take();
         let uses_gpu = !plan.load(Backend::Gpu).is_empty();
         let fault = match self.spec.fail {
-            Some(FaultAt::Lost(at)) if step >= at && uses_gpu => Some(Fault::Lost),
-            Some(FaultAt::OutOfMemory(at)) if step == at && uses_gpu => Some(Fault::OutOfMemory),
-            _ if plan.device_bytes() > self.memory() => Some(Fault::OutOfMemory),
+            Some(FaultAt::Lost(at)) if step >= at && uses_gpu => Some(DeviceFault::Lost),
+            Some(FaultAt::OutOfMemory(at)) if step == at && uses_gpu => {
+                Some(DeviceFault::OutOfMemory)
+            }
+            _ if plan.device_bytes() > self.memory() => Some(DeviceFault::OutOfMemory),
             _ => None,
         };
         self.run(layout, plan, &mut noise, stall, fault)
@@ -127,7 +129,7 @@ impl Machine {
     ///
     /// Tests compare a policy's steps with the best quiet step over all thresholds.
     pub fn quiet(&self, layout: &Layout, plan: &Plan) -> StepTimes {
-        let fault = (plan.device_bytes() > self.memory()).then_some(Fault::OutOfMemory);
+        let fault = (plan.device_bytes() > self.memory()).then_some(DeviceFault::OutOfMemory);
         self.run(layout, plan, &mut Noise::new(0.0, 0, 0), None, fault)
     }
 
@@ -143,13 +145,13 @@ impl Machine {
         plan: &Plan,
         noise: &mut Noise,
         stall: Option<(Backend, f64)>,
-        fault: Option<Fault>,
+        fault: Option<DeviceFault>,
     ) -> StepTimes {
         let slower = |backend: Backend| match stall {
             Some((stalled, factor)) if stalled == backend => factor,
             _ => 1.0,
         };
-        let shared = !plan.load(Backend::Gpu).is_empty() && fault != Some(Fault::Lost);
+        let shared = !plan.load(Backend::Gpu).is_empty() && fault != Some(DeviceFault::Lost);
         let cpu_factor = slower(Backend::Cpu) * noise.factor() / self.cpu_speed
             * if shared { self.contention } else { 1.0 };
         let gpu_factor = slower(Backend::Gpu) * noise.factor() / self.gpu_speed;
@@ -232,7 +234,7 @@ impl Machine {
 
 /// Subregions that the GPU finishes: half of those it was given when it fails, all without a
 /// fault.
-fn stages_before_fault(plan: &Plan, fault: Option<Fault>) -> usize {
+fn stages_before_fault(plan: &Plan, fault: Option<DeviceFault>) -> usize {
     match fault {
         None => plan.stages().len(),
         Some(_) => {

@@ -123,7 +123,7 @@ impl Neighbourhood {
 ///
 /// Coordinates are kept per row, so a place takes eight bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct OccupiedPlaces {
     /// x of every place.
     x: Vec<i64>,
     /// The rows with their places.
@@ -148,7 +148,7 @@ pub(crate) fn row_order(place: &[i64; 3]) -> [i64; 3] {
     [place[2], place[1], place[0]]
 }
 
-impl Places {
+impl OccupiedPlaces {
     /// From places in strictly ascending row order.
     ///
     /// One pass; a new row begins where y or z changes.

@@ -14,7 +14,7 @@
 //!
 //! Bricks near a brick are a product of the ranges near it along each axis. Taken in row order the
 //! product is sorted and has no repeats, images included, so lists need no sorting. Sparse clouds
-//! use [`Places`](super::cells::Places).
+//! use [`OccupiedPlaces`](super::cells::OccupiedPlaces).
 //!
 //! # Tables
 //!

@@ -128,7 +128,7 @@ pub struct Estimate {
 
 /// Places of a ladder that the backends have, the CPU backend's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct LadderCut {
     /// From the beginning of the ladder to the cut.
     pub(crate) cpu: Range<usize>,
     /// From the cut to the end of the ladder.
@@ -518,7 +518,7 @@ impl Layout {
     /// The loads of both backends in `subregion` when the whole layout is cut at `theta`, as the
     /// plan would say, without making it.
     pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
-        let Places { cpu, gpu } = self.places(subregion, theta);
+        let LadderCut { cpu, gpu } = self.places(subregion, theta);
         let gpu = self.load(gpu);
         Estimate {
             cpu: self.load(cpu),
@@ -529,10 +529,10 @@ impl Layout {
     }
 
     /// Places of the ladder that either backend has at `theta`.
-    pub(crate) fn places(&self, subregion: usize, theta: f64) -> Places {
+    pub(crate) fn places(&self, subregion: usize, theta: f64) -> LadderCut {
         let ladder = &self.subregions[subregion].ladder;
         let cut = ladder.start + self.below(subregion, theta);
-        Places {
+        LadderCut {
             cpu: ladder.start..cut,
             gpu: cut..ladder.end,
         }

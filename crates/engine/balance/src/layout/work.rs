@@ -20,7 +20,7 @@
 
 use super::{
     bricks::{Brick, Bricks, CellLoad},
-    cells::{Bounds, Neighbourhood, Places, row_order},
+    cells::{Bounds, Neighbourhood, OccupiedPlaces, row_order},
     dense::{self, Extent},
     merge::sort_runs,
 };
@@ -63,7 +63,7 @@ impl Bricks {
 
     /// Finds the bricks near each other by walking rows.
     fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Result<Self, Shortage> {
-        let places = Places::new(bricks.iter().map(|brick| brick.at))?;
+        let places = OccupiedPlaces::new(bricks.iter().map(|brick| brick.at))?;
         let near_bricks = near.of_bricks(edge)?;
         let mut starts = filled(bricks.len() + 1, 0, NEAR)?;
         places.windows(&near_bricks, |brick, window| {
@@ -158,7 +158,7 @@ fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Result<Vec<u64>, S
         before[at + 1] = before[at] + u64::from(load.sources);
     }
     let mut work = filled(cells.len(), 0u64, CELLS)?;
-    let places = Places::new(cells.iter().map(|load| load.cell))?;
+    let places = OccupiedPlaces::new(cells.iter().map(|load| load.cell))?;
     places.windows(near, |cell, window: Range<usize>| {
         work[cell] += before[window.end] - before[window.start];
     });

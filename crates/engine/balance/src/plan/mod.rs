@@ -37,7 +37,7 @@ const PLAN: &str = "a plan of bricks";
 ///
 /// Ranges and not lists, because the order of the plan makes them contiguous.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct StagePart {
     /// Its bricks, as places in [`Plan::order`].
     pub bricks: Range<usize>,
     /// Its targets, numbered in that order.
@@ -55,9 +55,9 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// The CPU backend's part.
-    pub cpu: Part,
+    pub cpu: StagePart,
     /// The GPU backend's part.
-    pub gpu: Part,
+    pub gpu: StagePart,
     /// Bricks whose sources the GPU needs from here on, as places in [`Plan::uploads`].
     pub uploads: Range<usize>,
     /// Bytes to the GPU.
@@ -147,7 +147,7 @@ impl Plan {
         layout: &Layout,
         subregion: usize,
         backend: Backend,
-    ) -> Result<Part, Shortage> {
+    ) -> Result<StagePart, Shortage> {
         let first = self.order.len();
         let halo = &mut self.halo[backend as usize];
         let first_of_halo = halo.len();
@@ -168,7 +168,7 @@ impl Plan {
                 halo.push(brick as u32);
             }
         }
-        Ok(Part {
+        Ok(StagePart {
             bricks: first..self.order.len(),
             slots: self.slots[first]..self.slots[self.order.len()],
             load,

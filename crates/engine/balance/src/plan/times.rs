@@ -51,7 +51,7 @@ pub struct GpuSpans {
 ///
 /// Other errors of a device are errors of the step, not faults that a policy reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum DeviceFault {
     /// Its memory did not suffice.
     OutOfMemory,
     /// The device is gone for good.
@@ -73,7 +73,7 @@ pub struct StepTimes {
     /// The time that the CPU backend spent on the GPU's part after a fault.
     pub recovery: Span,
     /// The fault.
-    pub fault: Option<Fault>,
+    pub fault: Option<DeviceFault>,
 }
 
 impl StepTimes {
@@ -107,7 +107,7 @@ impl StepTimes {
             .fold(0.0, f64::max)
     }
 
-    /// Refuses times that do not belong to `plan` or are no times.
+    /// Refuses times that do not belong to `plan`, run backwards or are not finite.
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), Error> {
         let subregions = plan.stages().len();
         if self.cpu.len() != subregions || self.gpu.len() != subregions {

@@ -91,12 +91,12 @@ pub struct Trial {
 #[derive(Debug, Clone, Default)]
 pub struct Chooser {
     /// By class and the caller's number for the job.
-    known: BTreeMap<(Class, u64), Known>,
+    known: BTreeMap<(Class, u64), TrialHistory>,
 }
 
 /// Times of one class and job.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct TrialHistory {
     /// In the order in which they were first run.
     trials: Vec<Samples>,
     /// Steps recorded, those whose time was dropped included.
@@ -159,7 +159,7 @@ impl Chooser {
     /// The configuration for the next step of this class and job, out of `candidates`, which must
     /// not be empty: [`Class::candidates`] never are.
     pub fn choose(&self, class: Class, work: u64, candidates: &[Configuration]) -> Configuration {
-        let none = Known::default();
+        let none = TrialHistory::default();
         let known = self.known.get(&(class, work)).unwrap_or(&none);
         let best = known.best(candidates);
         let wanting = candidates.iter().copied().find(|&config| {
@@ -225,7 +225,7 @@ impl Chooser {
     }
 }
 
-impl Known {
+impl TrialHistory {
     /// The times of a configuration, if it was ever run.
     fn trial(&self, config: Configuration) -> Option<&Samples> {
         self.trials.iter().find(|trial| trial.config == config)
@@ -253,7 +253,7 @@ impl Known {
 }
 
 impl Samples {
-    /// Whether even the best of two or more times is no match; one alone may have been a stall.
+    /// Whether even the best of two or more times is too slow; one alone may have been a stall.
     fn is_behind(&self, fastest: f32) -> bool {
         let least = self.times.iter().copied().fold(f32::INFINITY, f32::min);
         self.times.len() > 1 && least > HOPELESS * fastest

@@ -1,7 +1,7 @@
 //! Emulated machines: their description, their clock, their faults.
 
 use nearfield_balance::{
-    Backend, EmulatedSpec, Fault, FaultAt, Layout, Machine, Plan, Span, Traffic,
+    Backend, DeviceFault, EmulatedSpec, FaultAt, Layout, Machine, Plan, Span, Traffic,
 };
 
 fn plan(layout: &Layout, share: usize) -> Plan {
@@ -150,7 +150,7 @@ fn a_fault_leaves_the_rest_to_the_cpu_backend() {
     let bad = machine.step(&layout, &plan);
     let again = machine.step(&layout, &plan);
     assert_eq!((good.fault, again.fault), (None, None));
-    assert_eq!(bad.fault, Some(Fault::OutOfMemory));
+    assert_eq!(bad.fault, Some(DeviceFault::OutOfMemory));
     assert_eq!(good.recovery, Span::default());
     assert!(bad.recovery.ms() > 0.0 && bad.total_ms() > good.total_ms());
     let done = bad
@@ -168,7 +168,7 @@ fn a_lost_gpu_does_not_come_back_and_little_memory_is_run_out_of() {
     let mut lost = machine("fail=lost@2");
     for step in 0..5 {
         let fault = lost.step(&layout, &plan(&layout, 50)).fault;
-        assert_eq!(fault, (step >= 2).then_some(Fault::Lost));
+        assert_eq!(fault, (step >= 2).then_some(DeviceFault::Lost));
     }
     assert_eq!(
         lost.step(&layout, &plan(&layout, 100)).fault,
@@ -180,7 +180,7 @@ fn a_lost_gpu_does_not_come_back_and_little_memory_is_run_out_of() {
     assert!(gpu_only.device_bytes() > 2.0 * 1_048_576.0);
     assert_eq!(
         small.step(&layout, &gpu_only).fault,
-        Some(Fault::OutOfMemory)
+        Some(DeviceFault::OutOfMemory)
     );
     assert_eq!(small.step(&layout, &plan(&layout, 90)).fault, None);
 }

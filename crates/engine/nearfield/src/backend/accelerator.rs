@@ -1,10 +1,10 @@
 //! A device with memory of its own, as engines use it: a real GPU, or the emulated one.
 //!
 //! The device has the positions of all sets, which come through [`StagedUpload`], and does whole
-//! jobs or the [part](Part) of a job that a plan leaves to it. The thread that calls it drives it,
-//! and waits for it. Results are not checked again: after `Ok` they are complete, after a
-//! [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them, unless
-//! they are combined with what was there.
+//! jobs or the [part](DevicePart) of a job that a plan leaves to it. The thread that calls it
+//! drives it, and waits for it. Results are not checked again: after `Ok` they are complete, after
+//! a [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them,
+//! unless they are combined with what was there.
 //!
 //! [`StagedUpload`]: super::transfer::StagedUpload
 //!
@@ -29,9 +29,9 @@ use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
     gpu::Program,
     gpu_report::GpuReport,
-    split::{GpuDone, Planned},
+    split::{BrickPlan, GpuDone},
     support::Backend,
-    transfer::{Arriving, Lost},
+    transfer::{DeviceLost, ResultStream},
 };
 use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
@@ -99,7 +99,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Times of the next step of a plan on a virtual clock; `None` on a real one. If they contain
     /// a fault, the device's next job fails.
-    fn virtual_times(&self, _: &Planned) -> Option<StepTimes> {
+    fn virtual_times(&self, _: &BrickPlan) -> Option<StepTimes> {
         None
     }
 
@@ -166,7 +166,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError>;
 
     /// Room for lists of both backends, in memory that the device writes to.
@@ -189,13 +189,13 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn find_part<'a>(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError>;
 
     /// Sends what a part of values needs, before both backends begin; gives the number under which
-    /// the device has it. All workers copy faster than some of them beside others that sort.
+    /// the device has it. All workers together copy faster than some of them while others sort.
     fn prepare_part(&self, input: &StepInput<'_>, work: &ValueWork<'_>) -> u64;
 
     /// Computes the values of a part, which was prepared under that number; numbers of all targets
@@ -203,7 +203,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     fn values_part(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         work: &ValueWork<'_>,
         prepared: u64,
     ) -> Result<(HostMemory, GpuDone), DeviceError>;
@@ -227,9 +227,9 @@ pub(super) fn is_complete(device: &dyn Accelerator, input: &StepInput<'_>) -> bo
 
 /// The device's part of a job that two backends share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part<'a> {
+pub(crate) struct DevicePart<'a> {
     pub(crate) job: Job,
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a BrickPlan,
     /// When both backends began.
     pub(crate) began: Instant,
 }
@@ -243,11 +243,12 @@ pub(crate) struct JointRoom {
     pub(crate) cpu: usize,
 }
 
-/// Is given results as they arrive.
-pub(crate) type Receive<'f> = dyn for<'r> FnMut(&mut dyn Arriving<'r>) -> Result<(), Lost> + 'f;
+/// Callback that takes results as they arrive.
+pub(crate) type OnResults<'f> =
+    dyn for<'r> FnMut(&mut dyn ResultStream<'r>) -> Result<(), DeviceLost> + 'f;
 
-/// Is given starts and lengths of lists, once.
-pub(crate) type Placed<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;
+/// Callback that takes starts and lengths of lists, once.
+pub(crate) type OnPlaced<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;
 
 /// Values that the code of the CPU backend can compute for a device that has no other.
 pub(crate) trait Numbers: Sync {

@@ -1,18 +1,18 @@
 //! A device that does not exist: one more thread of the CPU, and a virtual clock.
 //!
 //! Policies see the clock, so what they do is the same on every machine and in every run. Results
-//! are computed for real, and they take the way of a real GPU's: positions come in pieces into
-//! memory of the device's own and are sorted there, starts and lengths of lists are handed over
-//! before their entries, and values arrive in pieces. Only the code that computes is the CPU
+//! are computed for real, and they are handed over as a real GPU's are: positions come in pieces
+//! into memory of the device's own and are sorted there, starts and lengths of lists are handed
+//! over before their entries, and values arrive in pieces. Only the code that computes is the CPU
 //! backend's. A step that fails on the virtual clock fails for real, early for too little memory,
 //! and in the middle of its results where the device is lost.
 //!
-//! It stands behind the seam that a GPU stands behind, so everything above the seam, from the plan
+//! It implements the trait that a GPU implements, so everything that calls the trait, from the plan
 //! to the join and the recovery, runs as in production, on machines without a GPU and with the
 //! faults that its settings name.
 //!
 //! Its pool has one thread of its own, so that it works beside the CPU backend's workers as a
-//! device does. The time it really takes means nothing: the times of backends in reports and traces
+//! device does. The time it really takes is ignored: the times of backends in reports and traces
 //! are the virtual clock's.
 //!
 //! **Invariant:** results have the bits of the CPU backend's, because they are computed by that
@@ -20,14 +20,16 @@
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
-    accelerator::{Accelerator, JointRoom, KernelWork, Part, Placed, Receive, ValueWork},
-    split::{GpuDone, OF_CPU, Planned},
+    accelerator::{Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork},
+    split::{BrickPlan, GpuDone, OF_CPU},
     support::Backend,
-    transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of, numbers_of_piece},
+    transfer::{
+        DeviceLost, ResultStream, RunningBounds, StagedUpload, numbers_of, numbers_of_piece,
+    },
     turn::Turn,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
-use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
+use nearfield_balance::{DeviceFault, EmulatedSpec, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, ListOrder, NeighborLists,
     PairOfSets, SetRadii, Share, Spent,
@@ -51,25 +53,25 @@ pub(crate) struct EmulatedDevice {
     spec: EmulatedSpec,
     /// Its one thread.
     cpu: CpuBackend,
-    state: Turn<State>,
-    clock: Mutex<Clock>,
+    state: Turn<EmulatedState>,
+    clock: Mutex<VirtualClock>,
     /// By set, whether the device has the positions that were placed last.
     complete: Mutex<Vec<bool>>,
 }
 
 /// The virtual clock.
 #[derive(Debug)]
-struct Clock {
+struct VirtualClock {
     machine: Machine,
     /// Fault of the device in its next job.
-    fault: Option<VirtualFault>,
+    fault: Option<DeviceFault>,
 }
 
 /// The memory of the device.
 #[derive(Debug, Default)]
-struct State {
+struct EmulatedState {
     /// By slot.
-    sets: Vec<OnDevice>,
+    sets: Vec<EmulatedSet>,
     /// Lattice that the sets are sorted on.
     lattice: Option<Lattice>,
     /// By target, whether it is the device's in this step.
@@ -84,7 +86,7 @@ struct State {
 
 /// A set in the device's memory.
 #[derive(Debug, Default)]
-struct OnDevice {
+struct EmulatedSet {
     positions: Vec<f32>,
     bounds: Option<Bounds>,
     /// Kept for its memory while it is not sorted.
@@ -98,8 +100,8 @@ impl EmulatedDevice {
         Ok(Self {
             spec,
             cpu: CpuBackend::new(1)?,
-            state: Turn::new(State::default()),
-            clock: Mutex::new(Clock {
+            state: Turn::new(EmulatedState::default()),
+            clock: Mutex::new(VirtualClock {
                 machine: Machine::new(spec),
                 fault: None,
             }),
@@ -108,11 +110,11 @@ impl EmulatedDevice {
     }
 
     /// The device, for a job that this thread may use it for.
-    fn take(&self) -> Result<MutexGuard<'_, State>, Fault> {
+    fn take(&self) -> Result<MutexGuard<'_, EmulatedState>, Fault> {
         self.state.take_for_job().ok_or(Fault::Busy)
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
+    fn clock(&self) -> MutexGuard<'_, VirtualClock> {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,8 +129,8 @@ impl EmulatedDevice {
     /// off the clock, so it happens once.
     fn begin(&self) -> Result<Option<Fault>, Fault> {
         match self.clock().fault.take() {
-            Some(VirtualFault::OutOfMemory) => Err(failed("it has run out of memory")),
-            Some(VirtualFault::Lost) => Ok(Some(failed("it is lost"))),
+            Some(DeviceFault::OutOfMemory) => Err(failed("it has run out of memory")),
+            Some(DeviceFault::Lost) => Ok(Some(failed("it is lost"))),
             None => Ok(None),
         }
     }
@@ -139,7 +141,7 @@ fn failed(why: &str) -> Fault {
     Fault::Failed(format!("emulated: {why}"))
 }
 
-impl State {
+impl EmulatedState {
     /// Sorts the sets that are not sorted into the cells of the host.
     fn sort(&mut self, cpu: &CpuBackend, input: &StepInput<'_>) -> Result<(), Error> {
         if self.lattice.as_ref() != Some(input.lattice) {
@@ -167,7 +169,7 @@ impl State {
     fn pair<'a>(
         &'a self,
         job: Job,
-        planned: Option<&'a Planned>,
+        planned: Option<&'a BrickPlan>,
     ) -> Result<PairOfSets<'a>, DeviceError> {
         let grid = |set: usize| {
             let grid = self.sets.get(set).and_then(|set| set.grid.as_ref());
@@ -226,7 +228,7 @@ impl Accelerator for EmulatedDevice {
         }
     }
 
-    fn virtual_times(&self, planned: &Planned) -> Option<StepTimes> {
+    fn virtual_times(&self, planned: &BrickPlan) -> Option<StepTimes> {
         let mut clock = self.clock();
         let times = clock.machine.step(planned.layout(), planned.plan());
         clock.fault = times.fault;
@@ -251,18 +253,18 @@ impl Accelerator for EmulatedDevice {
     ) -> Result<Option<Bounds>, Fault> {
         let mut state = self.take()?;
         if state.sets.len() <= set {
-            state.sets.resize_with(set + 1, OnDevice::default);
+            state.sets.resize_with(set + 1, EmulatedSet::default);
             self.complete().resize(set + 1, false);
         }
         self.complete()[set] = false;
-        let OnDevice {
+        let EmulatedSet {
             positions, sorted, ..
         } = &mut state.sets[set];
         *sorted = false;
         positions.clear();
         make_room(positions, numbers_of(&from), "positions on the device")
             .map_err(|error| failed(&error.to_string()))?;
-        let seen = Seen::default();
+        let seen = RunningBounds::default();
         let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
         let receive = |_, piece: &[f32]| {
             positions.extend_from_slice(piece);
@@ -281,7 +283,7 @@ impl Accelerator for EmulatedDevice {
             return;
         };
         let before = before.unwrap_or(&[]);
-        *target = OnDevice::default();
+        *target = EmulatedSet::default();
         let has = make_room(&mut target.positions, before.len(), "positions").is_ok();
         if has {
             target.positions.extend_from_slice(before);
@@ -346,7 +348,7 @@ impl Accelerator for EmulatedDevice {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError> {
         let state = &mut *self.take()?;
         let fault = self.begin()?;
@@ -359,14 +361,14 @@ impl Accelerator for EmulatedDevice {
         let received = computed.map_err(DeviceError::Host).and_then(|()| {
             let piece = numbers_of_piece(targets, work.width).max(1);
             let pieces = len.div_ceil(piece);
-            let mut coming = Coming {
+            let mut coming = EmulatedArrivals {
                 results: &results[..len],
                 piece,
                 next: 0,
                 fails_at: fault.is_some().then_some(pieces / 2),
             };
             let received = receive(&mut coming);
-            received.map_err(|Lost| DeviceError::Fault(fault.unwrap_or(Fault::Behind)))
+            received.map_err(|DeviceLost| DeviceError::Fault(fault.unwrap_or(Fault::Behind)))
         });
         state.results = Some(results);
         received
@@ -384,9 +386,9 @@ impl Accelerator for EmulatedDevice {
     fn find_part<'a>(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError> {
         let state = &mut *self.take()?;
         let fault = self.begin()?;
@@ -420,7 +422,7 @@ impl Accelerator for EmulatedDevice {
     fn values_part(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         work: &ValueWork<'_>,
         _: u64,
     ) -> Result<(HostMemory, GpuDone), DeviceError> {
@@ -453,7 +455,7 @@ fn deliver<'a>(
     found: &NeighborLists,
     taken: impl Fn(usize) -> bool,
     to: HostLists<'a>,
-    placed: &mut Placed<'_, 'a>,
+    placed: &mut OnPlaced<'_, 'a>,
     fault: Option<Fault>,
 ) -> Result<(), Fault> {
     let HostLists {
@@ -485,7 +487,7 @@ fn deliver<'a>(
 }
 
 /// Results that are in the host's memory anyway, as if they came piece by piece.
-struct Coming<'r> {
+struct EmulatedArrivals<'r> {
     results: &'r [f32],
     /// Numbers of a piece.
     piece: usize,
@@ -494,10 +496,10 @@ struct Coming<'r> {
     fails_at: Option<usize>,
 }
 
-impl<'r> Arriving<'r> for Coming<'r> {
-    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, Lost> {
+impl<'r> ResultStream<'r> for EmulatedArrivals<'r> {
+    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, DeviceLost> {
         if self.fails_at == Some(self.next) {
-            return Err(Lost);
+            return Err(DeviceLost);
         }
         let first = self.next * self.piece;
         if first >= self.results.len() {

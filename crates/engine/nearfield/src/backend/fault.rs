@@ -1,6 +1,6 @@
 //! Failures of a device while it does a job that it supports.
 //!
-//! They are no errors of the engine: the CPU backend does the job within the same call, and the
+//! They are not errors of the engine: the CPU backend does the job within the same call, and the
 //! report says why. So a [`Fault`] is a reason in words and has no source to be matched.
 //!
 //! The three faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next

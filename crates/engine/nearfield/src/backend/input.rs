@@ -1,18 +1,56 @@
-//! The input of a backend: the sets, the lattice, the options and the workers of an engine.
+//! A job and its input: what is asked of a backend, and the sets, lattice, options and workers of
+//! the engine that asks.
 //!
-//! It is made anew for every job and borrows all of it, so a backend can neither change an engine
+//! A job is also the key by which its plan and its controller are kept between steps, and its line
+//! in the report. Two kernels of one type over the same sets are one job, because their times are
+//! alike; two types are two.
+//!
+//! The input is made for every job and borrows all of it, so a backend can neither change an engine
 //! nor keep anything of it. A device remembers sets by their number and the stamp of their
 //! positions instead.
 //!
 //! **Invariant:** two inputs with the same stamp for a set have the same positions in it. A stamp
 //! that differs says nothing else: positions may have changed, or only have been placed again.
 
-use super::{job::Job, lazy::LazyGrid};
+use super::lazy::LazyGrid;
 use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
 use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
 use std::fmt;
+
+/// A job of a backend for one pair of sets, named by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Job {
+    pub(crate) kind: JobKind,
+    /// Slot of the set whose points get results.
+    pub(crate) targets: usize,
+    /// Slot of the set whose points are searched.
+    pub(crate) sources: usize,
+}
+
+/// Kinds of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum JobKind {
+    /// Neighbour lists, full or half as the options say.
+    Lists,
+    /// Numbers of neighbours.
+    Counts,
+    /// A pair kernel, by the name of its type.
+    Kernel(&'static str),
+    /// A job that only the CPU backend does, by its name in reports.
+    OfCpu(&'static str),
+}
+
+impl fmt::Display for JobKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lists => "lists",
+            Self::Counts => "counts",
+            Self::Kernel(name) | Self::OfCpu(name) => name,
+        })
+    }
+}
 
 /// The parts of an engine's state that a backend needs for a job.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! or when the GPU has failed.
 //!
 //! So a set is in one of two states: *built*, its points sorted on the host and no copy kept, or
-//! *deferred*, the copy kept and the sort made at most once from it. Memory goes round in both
+//! *deferred*, the copy kept and the sort made at most once from it. Memory is reused in both
 //! directions: a deferred set keeps an old grid for its memory, and a built one hands its copy out.
 //!
 //! **Invariant:** bounds and number of points are those of the last positions that were accepted,
@@ -170,7 +170,7 @@ impl LazyGrid {
         }
     }
 
-    /// Puts the grid back, beside a copy of the same positions where there is one now.
+    /// Puts the grid back, together with a copy of the same positions if there is one now.
     pub(crate) fn put_back(&mut self, grid: Box<Grid>) {
         match self {
             Self::Built(place) => *place = grid,

@@ -1,8 +1,9 @@
 //! Memory of the host that a device reads and writes.
 //!
-//! A GPU copies to and from page-locked memory at the full speed of the bus and beside other work.
-//! Locking pages takes about as long as sorting the points, so such memory goes round: an engine
-//! keeps the copy of a set until the next positions, and gives results back when they are merged.
+//! A GPU copies to and from page-locked memory at the full speed of the bus and while other work
+//! goes on. Locking pages takes about as long as sorting the points, so such memory is reused: an
+//! engine keeps the copy of a set until the next positions, and gives results back when they are
+//! merged.
 //!
 //! **Invariant:** memory that a device may still be reading or writing is not handed out again
 //! before the device has been waited for.
@@ -15,9 +16,9 @@ use std::ops::{Deref, DerefMut};
 /// It may be longer than what was asked for: callers cut it to the length they use.
 #[derive(Debug)]
 pub(crate) enum HostMemory {
-    /// Of a driver.
+    /// Page-locked by a driver.
     PageLocked(PageLocked),
-    /// Of the host, for a device that is emulated.
+    /// Ordinary memory, for an emulated device.
     Own(Vec<f32>),
 }
 

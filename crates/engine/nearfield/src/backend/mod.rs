@@ -16,7 +16,7 @@
 //!    rests after a fault is not, nor one that another job uses if this thread must not wait for
 //!    it.
 //! 3. A device that works [alone](attached) does the whole job, and steps 4 and 5 do not apply.
-//! 4. If two backends share jobs, the job's [plan](split::Planned) says whose the targets are.
+//! 4. If two backends share jobs, the job's [plan](split::BrickPlan) says whose the targets are.
 //! 5. The [protocol](split::run) runs the parts, joins their results, and hands the times of the
 //!    step to the job's controller.
 //!
@@ -34,7 +34,7 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `input`, `job`, `values`, `sums`, `kernel` | jobs and their input |
+//! | `input`, `values`, `sums`, `kernel` | jobs and their input |
 //! | `support` | the features of each backend |
 //! | `accelerator` | the trait of a device with memory of its own |
 //! | `gpu`, `emulated` | its two implementations |
@@ -55,7 +55,6 @@ mod fault;
 pub(crate) mod gpu;
 pub(crate) mod gpu_report;
 mod input;
-mod job;
 pub(crate) mod kernel;
 pub(crate) mod lazy;
 mod memory;
@@ -71,8 +70,7 @@ mod visible;
 
 pub(crate) use attached::AttachedDevice;
 pub(crate) use fault::{DeviceError, Fault};
-pub(crate) use input::{InputSets, SetInput, StepInput, StepOptions};
-pub(crate) use job::{Job, JobKind};
+pub(crate) use input::{InputSets, Job, JobKind, SetInput, StepInput, StepOptions};
 pub(crate) use memory::HostMemory;
 #[cfg(not(feature = "gpu"))]
 pub(crate) use no_gpu as gpu;

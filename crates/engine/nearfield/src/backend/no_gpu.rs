@@ -1,9 +1,8 @@
-//! The place of [`gpu`](super) in a build without the cargo feature `gpu`.
+//! What stands in for [`gpu`](super) in a build without the cargo feature `gpu`.
 //!
 //! The rest of the crate is the same in both builds. It asks for a GPU here and is told that there
 //! is none, or holds an `Option` of a type that has no value, so code that would use a GPU compiles
-//! to nothing. No file beside this one and the re-exports at the root of the crate asks for the
-//! feature.
+//! to nothing. Only this file and the re-exports at the root of the crate ask for the feature.
 //!
 //! **Invariant:** every name that a build without the feature takes from [`gpu`](super) exists here
 //! with the signature that it has there. A name that is missing is found by a build with

@@ -1,4 +1,4 @@
-//! A sum over all pairs as a backend gets it: everything but the room for its results.
+//! A sum over all pairs as a backend gets it: everything but memory for its results.
 //!
 //! Sums have no lists and no cells, so they need no [step's input](super::StepInput). The engine
 //! has checked every number. Two backends share a sum by [cutting its targets](Targets::split), and

@@ -65,7 +65,7 @@ pub(crate) enum Feature {
     OverLists,
     /// Lists with displacements and images.
     PairGeometry,
-    /// Neighbours of positions that are no points of a set.
+    /// Neighbours of arbitrary positions.
     Query,
     /// The neighbours of one point.
     EachNeighbor,

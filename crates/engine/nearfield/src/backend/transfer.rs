@@ -7,8 +7,9 @@
 //! memory.
 //!
 //! Copies go past the caches of the processor, because a GPU reads lines that cores hold at half
-//! the speed. Positions are looked at while they are copied ([`Seen`]), which costs nothing beside
-//! the copy, so their bounds are known, and NaN is found, without another pass over them.
+//! the speed. Positions are checked while they are copied ([`RunningBounds`]), which costs nothing
+//! compared with the copy, so their bounds are known, and NaN is found, without another pass over
+//! them.
 //!
 //! **Invariant:** every number is copied by one thread and sent once, after it was copied; every
 //! result is put by one thread.
@@ -136,17 +137,17 @@ pub(crate) fn numbers_of(field: &Field<'_>) -> usize {
 }
 
 /// Results of a device on their way to the host, piece by piece.
-pub(crate) trait Arriving<'r> {
+pub(crate) trait ResultStream<'r> {
     /// Waits for the next piece: its first number, and all of them. None after the last one.
     ///
     /// # Errors
-    /// [`Lost`] when the device has failed.
-    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, Lost>;
+    /// [`DeviceLost`] when the device has failed.
+    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, DeviceLost>;
 }
 
 /// The device has failed while results were coming; it knows why.
 #[derive(Debug)]
-pub(crate) struct Lost;
+pub(crate) struct DeviceLost;
 
 /// Number of targets of a piece of the results of `targets` targets.
 fn result_piece(targets: usize) -> usize {
@@ -170,7 +171,7 @@ pub(crate) struct ScatterResults<'v, V> {
 }
 
 impl<'v, V: Copy + Send> ScatterResults<'v, V> {
-    /// Of results that have `width` numbers for each of the values.
+    /// For results that have `width` numbers for each of the values.
     pub(crate) fn new(values: &'v mut [V], width: usize) -> Self {
         Self {
             len: values.len(),
@@ -184,14 +185,15 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
     /// written while others are still coming or, if they are `all_or_none`, when all are there.
     ///
     /// # Errors
-    /// [`Lost`] when the device fails; some values are then written, unless they are `all_or_none`.
+    /// [`DeviceLost`] if the device fails; some values are then written, unless they are
+    /// `all_or_none`.
     pub(crate) fn hand_over<'r>(
         &self,
         cpu: &CpuBackend,
-        arrivals: &mut dyn Arriving<'r>,
+        arrivals: &mut dyn ResultStream<'r>,
         all_or_none: bool,
         put: impl Fn(&[f32], &mut [V]) + Sync,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), DeviceLost> {
         let scatter = Scatter::new(self.len, STRETCH, self.piece);
         let numbers = self.piece * self.width.max(1);
         let mut next = || {
@@ -229,15 +231,15 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
 ///
 /// None inside once a number was not finite. The lock is taken once per stretch, so workers rarely
 /// meet there.
-pub(crate) struct Seen(Mutex<Option<Bounds>>);
+pub(crate) struct RunningBounds(Mutex<Option<Bounds>>);
 
-impl Default for Seen {
+impl Default for RunningBounds {
     fn default() -> Self {
         Self(Mutex::new(Some(Bounds::EMPTY)))
     }
 }
 
-impl Seen {
+impl RunningBounds {
     /// Takes some whole points in.
     pub(crate) fn look(&self, numbers: &[f32]) {
         let found = Bounds::of(numbers.as_chunks::<3>().0.into(), &Domain::OPEN);
@@ -340,7 +342,7 @@ mod tests {
     }
 
     /// Pieces of numbers; some come before the device fails or has no more.
-    struct Some<'r> {
+    struct SomePieces<'r> {
         numbers: &'r [f32],
         piece: usize,
         next: usize,
@@ -348,15 +350,19 @@ mod tests {
         fails: bool,
     }
 
-    impl<'r> Arriving<'r> for Some<'r> {
-        fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, Lost> {
+    impl<'r> ResultStream<'r> for SomePieces<'r> {
+        fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, DeviceLost> {
             let first = self.next * self.piece;
             if self.next >= self.come || first >= self.numbers.len() {
-                return if self.fails { Err(Lost) } else { Ok(None) };
+                return if self.fails {
+                    Err(DeviceLost)
+                } else {
+                    Ok(None)
+                };
             }
             self.next += 1;
             let end = (first + self.piece).min(self.numbers.len());
-            Ok(Option::Some((first, &self.numbers[first..end])))
+            Ok(Some((first, &self.numbers[first..end])))
         }
     }
 
@@ -365,7 +371,7 @@ mod tests {
         let cpu = CpuBackend::new(3).unwrap();
         let numbers: Vec<f32> = (0..2 * targets).map(|k| (k % 4096) as f32).collect();
         let mut values = vec![-1.0; targets];
-        let mut arrivals = Some {
+        let mut arrivals = SomePieces {
             numbers: &numbers,
             piece: numbers_of_piece(targets, 2),
             next: 0,

@@ -1,15 +1,15 @@
-//! Whose turn it is to use the GPU of an engine that several threads share.
+//! Which thread may use the GPU of an engine that several threads share.
 //!
 //! A job holds the GPU while workers of the engine's pool copy for it. Where the job's own thread
 //! is a worker of some rayon pool, it does other work of that pool while it waits for them: perhaps
 //! another job of the same engine, on top of its own stack, or work whose end another worker's job
-//! needs. **A worker therefore never waits for its turn**, or the pool may stand still for ever: it
-//! is told that the GPU is in use, and the CPU backend does the job. Threads that belong to no pool
-//! do nothing else while they have the GPU, so others of their kind wait for them.
+//! needs. **A worker therefore never waits for its turn**, or the pool may deadlock: it is told
+//! that the GPU is in use, and the CPU backend does the job. Threads that belong to no pool do
+//! nothing else while they have the GPU, so others of their kind wait for them.
 //!
 //! The price is a job on the slower backend where a wait would have been short. It is counted
 //! ([`Turn::missed`]) and shows in the report, so a program that runs many small jobs from inside a
-//! pool can see that its GPU is passed by.
+//! pool can see that its GPU is often not used.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError, TryLockError,

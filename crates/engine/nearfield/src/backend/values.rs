@@ -1,8 +1,7 @@
 //! One value per target: counts, and sums of pair kernels.
 //!
 //! A value has two forms. The caller's has a type of its own; the device's is a row of numbers,
-//! which arrives in pieces and is put where the caller wants it while later pieces are on their
-//! way.
+//! which arrives in pieces and is put into the caller's array while later pieces are on their way.
 
 use super::{
     DeviceError, Job, StepInput,
@@ -14,7 +13,7 @@ use nearfield_cpu::{CpuBackend, PairOfSets};
 
 /// A quantity that is evaluated for every target.
 pub(crate) trait Values: Numbers {
-    /// Of a target.
+    /// The value of a target.
     type Value: Copy + Send + Sync;
 
     /// Numbers of a value.

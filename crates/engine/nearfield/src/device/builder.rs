@@ -29,7 +29,7 @@ pub struct DeviceEngineBuilder {
     /// 0 where the engine chooses by the points.
     pub(super) subdivision: u32,
     pub(super) strategy: Strategy,
-    /// Box that the cells cover beside that of the points.
+    /// Box that the cells cover in addition to that of the points.
     pub(super) within: Bounds,
     pub(super) lists: ListKind,
 }

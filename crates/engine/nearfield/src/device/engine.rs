@@ -396,7 +396,7 @@ impl DeviceEngine {
         self.backend.queue().transfers()
     }
 
-    /// Page-locked memory of the host for `len` elements, all zero: copies to it run beside other
+    /// Page-locked memory of the host for `len` elements, all zero: copies to it overlap with other
     /// work. Making it takes about half a millisecond a mebibyte, so keep it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The points that the CPU backend needs of data that live on a GPU, brought over for one
+//! Halos: the points that the CPU backend needs of data that live on a GPU, copied for one
 //! traversal.
 //!
 //! A halo holds the points of the CPU backend's bricks and those within reach of them, gathered on
@@ -13,8 +13,8 @@
 //! in the halo.
 //!
 //! The halo holds more than the targets because each of them needs all of its neighbours. The price
-//! is the surface of the CPU backend's bricks: the more they lie together, the fewer points are in
-//! the halo for nothing but being near. Plans for a GPU with the flat strategy order bricks
+//! is the surface of the CPU backend's bricks: the more compact they are, the fewer points are in
+//! the halo only because they are near. Plans for a GPU with the flat strategy order bricks
 //! accordingly.
 //!
 //! The device is waited for at least twice per set, for the number of points and for the points
@@ -25,7 +25,7 @@
 
 use crate::{
     Error, ErrorKind,
-    backend::{gpu::KEPT_PLANS, split::Planned},
+    backend::{gpu::KEPT_PLANS, split::BrickPlan},
     balance::Strategy,
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
@@ -53,12 +53,12 @@ pub(super) struct Packing {
 }
 
 /// Bricks whose points are gathered.
-pub(super) enum Bricks<'a> {
+pub(super) enum BrickSelection<'a> {
     All,
     /// The points that the CPU backend needs.
-    Needed(&'a Planned),
+    Needed(&'a BrickPlan),
     /// The GPU's, subregion by subregion.
-    Gpu(&'a Planned),
+    Gpu(&'a BrickPlan),
 }
 
 /// Tells maps of bricks on the device from each other.
@@ -98,13 +98,13 @@ struct HaloFields {
 
 /// Two sets on the device whose points are gathered.
 #[derive(Clone, Copy)]
-pub(super) struct Gathered<'a> {
+pub(super) struct SortedPair<'a> {
     pub(super) backend: &'a GpuBackend,
     pub(super) of: PairOfPoints<'a>,
     pub(super) strategy: Strategy,
 }
 
-impl Gathered<'_> {
+impl SortedPair<'_> {
     /// Gathers the points of some bricks of the targets.
     ///
     /// `known` is filled with the map if it is not there. Cost: two passes over the sorted targets
@@ -113,7 +113,7 @@ impl Gathered<'_> {
         &self,
         share: &mut DeviceShare,
         known: &mut PartsOfBricks,
-        bricks: &Bricks<'_>,
+        bricks: &BrickSelection<'_>,
     ) -> Result<(), Error> {
         let (of, key) = (&self.of, bricks.key());
         if known.len() >= 2 * KEPT_PLANS && !known.contains_key(&key) {
@@ -129,14 +129,14 @@ impl Gathered<'_> {
         };
         // Strategies that go from cell to cell need a table of the cells of what they work on.
         let grouped =
-            !matches!(bricks, Bricks::Gpu(_)) || self.strategy.of_share() == Strategy::Flat;
+            !matches!(bricks, BrickSelection::Gpu(_)) || self.strategy.of_share() == Strategy::Flat;
         self.backend
             .share(of.targets, of.lattice, parts, grouped, share)
             .map_err(Error::from)
     }
 }
 
-impl Bricks<'_> {
+impl BrickSelection<'_> {
     /// Tells the map of these bricks from others; a plan that was cut anew has another version.
     fn key(&self) -> PartsKey {
         match self {
@@ -146,7 +146,7 @@ impl Bricks<'_> {
         }
     }
 
-    /// Whose bricks are whose, and how many of the parts are gathered.
+    /// The map of bricks, and how many of its parts are gathered.
     fn parts(&self) -> Result<(Cow<'_, BrickParts>, usize), Shortage> {
         let everywhere = || Cow::Owned(BrickParts::everywhere(0));
         Ok(match self {
@@ -174,9 +174,9 @@ impl Halos {
     pub(super) fn fetch(
         &mut self,
         cpu: &CpuBackend,
-        gathered: Gathered<'_>,
+        gathered: SortedPair<'_>,
         packing: &mut Packing,
-        bricks: &Bricks<'_>,
+        bricks: &BrickSelection<'_>,
     ) -> Result<(), Error> {
         let Packing { parts, .. } = packing;
         self.targets.fetch(cpu, gathered, parts, bricks)?;
@@ -185,7 +185,7 @@ impl Halos {
                 targets: gathered.of.sources,
                 ..gathered.of
             };
-            let sources = Gathered { of, ..gathered };
+            let sources = SortedPair { of, ..gathered };
             self.sources.fetch(cpu, sources, parts, bricks)?;
         }
         Ok(())
@@ -194,7 +194,7 @@ impl Halos {
     /// Brings the channels of those points over; `channels` are their numbers.
     pub(super) fn fetch_fields(
         &mut self,
-        gathered: Gathered<'_>,
+        gathered: SortedPair<'_>,
         fields: &DeviceFields<'_>,
         channels: [usize; 2],
         scratch: &mut HaloScratch,
@@ -263,9 +263,9 @@ impl Halo {
     fn fetch(
         &mut self,
         cpu: &CpuBackend,
-        gathered: Gathered<'_>,
+        gathered: SortedPair<'_>,
         parts: &mut PartsOfBricks,
-        bricks: &Bricks<'_>,
+        bricks: &BrickSelection<'_>,
     ) -> Result<(), Error> {
         let _span = tracing::debug_span!("gpu.download", bytes = Empty).entered();
         gathered.gather(&mut self.share, parts, bricks)?;
@@ -288,7 +288,7 @@ impl Halo {
 
     /// The caller's index of a point.
     ///
-    /// `u32::MAX`, which is no index, for a place that the halo does not have.
+    /// `u32::MAX`, which is never an index, for a place that the halo does not have.
     pub(super) fn index(&self, place: usize) -> u32 {
         let points = self.points.as_deref().unwrap_or_default();
         points

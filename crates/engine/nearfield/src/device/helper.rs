@@ -29,16 +29,16 @@
 
 use super::{
     engine::{DeviceEngine, Traversable},
-    halo::{Bricks, Gathered, Halos, Packing, PartsOfBricks},
+    halo::{BrickSelection, Halos, Packing, PartsOfBricks, SortedPair},
 };
 use crate::{
     Error, ErrorKind, PairKernel, PointSetId,
     backend::{
         DeviceError, Fault, Job, JobKind,
         split::{
-            self, Backends, Clock, Compute, Computed, Drive, Driven, GpuDone, Halves, JobState,
-            Outcome, PARTS_OF_CPU, Piece, Planned, Seen, Settings, Shared, Split, SplitJob, Timed,
-            is_taken, locked, share, ties_for,
+            self, Backends, BrickPlan, Compute, ComputeEnd, Drive, DriveEnd, GpuDone, Halves,
+            JobState, Outcome, PARTS_OF_CPU, Piece, Settings, Shared, Split, SplitJob, StepClock,
+            StepObservations, StepTiming, is_taken, locked, share, ties_for,
         },
     },
     balance::Policy,
@@ -74,7 +74,7 @@ pub struct CpuHelper {
     halos: OfProcess<Halos>,
     /// The GPU's targets.
     ours: OfProcess<DeviceShare>,
-    found: Found,
+    found: CpuResults,
 }
 
 /// A pair kernel on the CPU backend, whatever its type.
@@ -130,15 +130,15 @@ impl<K: PairKernel> CpuKernel for K {
 
 /// The CPU backend's results before they are sent, by the caller's index.
 #[derive(Debug, Default)]
-struct Found {
-    /// Of all points of the halo.
+struct CpuResults {
+    /// Results of all points of the halo.
     numbers: Vec<f32>,
     targets: Vec<u32>,
     values: Vec<f32>,
 }
 
 /// A traversal that a helper takes part in.
-pub(super) struct Helped<'a> {
+pub(super) struct HelpedTraversal<'a> {
     pub(super) kernel: &'a dyn CpuKernel,
     pub(super) targets: PointSetId,
     pub(super) sources: PointSetId,
@@ -166,7 +166,7 @@ impl CpuHelper {
             packing: OfProcess::new(Packing::default()),
             halos: OfProcess::new(Halos::new(lattice)),
             ours: OfProcess::new(DeviceShare::default()),
-            found: Found::default(),
+            found: CpuResults::default(),
         })
     }
 
@@ -194,7 +194,7 @@ impl CpuHelper {
     pub(super) fn run(
         &mut self,
         engine: &mut DeviceEngine,
-        helped: &Helped<'_>,
+        helped: &HelpedTraversal<'_>,
         results: &mut CudaViewMut<'_, f32>,
         deliver: Deliver,
     ) -> Result<(), Error> {
@@ -203,11 +203,11 @@ impl CpuHelper {
             targets: helped.targets.slot(),
             sources: helped.sources.slot(),
         };
-        let device = OnDevice::of(engine, helped)?;
+        let device = DeviceSide::of(engine, helped)?;
         // If the GPU has everything, its sort may be checked afterwards. Values that were added to
         // could not be computed again.
         if deliver == Deliver::Write && self.leaves_all_to(&device, job) {
-            let clock = Clock::start(None);
+            let clock = StepClock::start(None);
             device.evaluate(None, results, deliver)?;
             if engine.settle_all()? {
                 engine.stream().synchronize().map_err(|error| {
@@ -217,14 +217,14 @@ impl CpuHelper {
             }
         }
         engine.settle_all()?;
-        let device = OnDevice::of(engine, helped)?;
+        let device = DeviceSide::of(engine, helped)?;
         self.step(device, helped.kernel, job, results, deliver)
     }
 
     /// A step that both backends may have work in.
     fn step(
         &mut self,
-        device: OnDevice<'_>,
+        device: DeviceSide<'_>,
         kernel: &dyn CpuKernel,
         job: Job,
         results: &mut CudaViewMut<'_, f32>,
@@ -246,8 +246,8 @@ impl CpuHelper {
             halos: &mut self.halos,
             ours: &mut self.ours,
             found: &mut self.found,
-            timed: Timed {
-                clock: Clock::start(None),
+            timed: StepTiming {
+                clock: StepClock::start(None),
                 planning_ms: 0.0,
                 virtual_times: None,
             },
@@ -262,7 +262,7 @@ impl CpuHelper {
     }
 
     /// Whether the plan there is gives everything to the GPU, and serves for this step.
-    fn leaves_all_to(&self, device: &OnDevice<'_>, job: Job) -> bool {
+    fn leaves_all_to(&self, device: &DeviceSide<'_>, job: Job) -> bool {
         let leaves = |state: &JobState| {
             state.backends() == Backends::Device && !state.is_stale(device.points(), false)
         };
@@ -272,7 +272,7 @@ impl CpuHelper {
     }
 
     /// A step of the GPU alone was done.
-    fn learn_of_gpu(&self, job: Job, targets: usize, clock: Clock) -> Result<(), Error> {
+    fn learn_of_gpu(&self, job: Job, targets: usize, clock: StepClock) -> Result<(), Error> {
         let Some(mut shared) = self.split.try_lock() else {
             return Ok(());
         };
@@ -280,12 +280,12 @@ impl CpuHelper {
         let Some(state) = jobs.get_mut(&job) else {
             return Ok(());
         };
-        let timed = Timed {
+        let timed = StepTiming {
             clock,
             planning_ms: 0.0,
             virtual_times: None,
         };
-        let seen = Seen {
+        let seen = StepObservations {
             targets,
             spent,
             threads: self.cpu.threads_beside(),
@@ -300,7 +300,7 @@ impl CpuHelper {
     ///
     /// Plans of the old lattice name cells that are others now, so they are dropped; the
     /// controllers keep what they have learnt.
-    fn move_to(&mut self, device: &OnDevice<'_>) {
+    fn move_to(&mut self, device: &DeviceSide<'_>) {
         let gpu = device.gathered.backend.device().index;
         if self.gpu != Some(gpu) {
             (*self.packing, *self.ours) = (Packing::default(), DeviceShare::default());
@@ -318,15 +318,15 @@ impl CpuHelper {
 }
 
 /// The device's side of a step: sorted sets, fields and the program.
-struct OnDevice<'a> {
-    gathered: Gathered<'a>,
+struct DeviceSide<'a> {
+    gathered: SortedPair<'a>,
     scratch: &'a Mutex<PairScratch>,
     fields: &'a DeviceFields<'a>,
     call: PairCall<'a>,
 }
 
-impl<'a> OnDevice<'a> {
-    fn of(engine: &'a DeviceEngine, helped: &'a Helped<'_>) -> Result<Self, Error> {
+impl<'a> DeviceSide<'a> {
+    fn of(engine: &'a DeviceEngine, helped: &'a HelpedTraversal<'_>) -> Result<Self, Error> {
         let Traversable {
             backend,
             of,
@@ -334,7 +334,7 @@ impl<'a> OnDevice<'a> {
             scratch,
         } = engine.traversable(helped.targets, helped.sources)?;
         Ok(Self {
-            gathered: Gathered {
+            gathered: SortedPair {
                 backend,
                 of,
                 strategy,
@@ -357,7 +357,7 @@ impl<'a> OnDevice<'a> {
         results: &mut CudaViewMut<'_, f32>,
         deliver: Deliver,
     ) -> Result<(), Error> {
-        let Gathered {
+        let SortedPair {
             backend,
             of,
             strategy,
@@ -378,7 +378,7 @@ impl<'a> OnDevice<'a> {
         &self,
         ours: &mut DeviceShare,
         parts: &mut PartsOfBricks,
-        planned: &Planned,
+        planned: &BrickPlan,
         began: Instant,
         (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
     ) -> Result<GpuDone, Error> {
@@ -387,7 +387,8 @@ impl<'a> OnDevice<'a> {
         let asked = began.elapsed();
         let backend = self.gathered.backend;
         let begin = backend.mark()?;
-        self.gathered.gather(ours, parts, &Bricks::Gpu(planned))?;
+        self.gathered
+            .gather(ours, parts, &BrickSelection::Gpu(planned))?;
         self.evaluate(Some(ours), results, deliver)?;
         let end_ms = f64::from(backend.since(&begin)?);
         let traversed = locked(self.scratch).traversed(&begin)?;
@@ -412,10 +413,10 @@ struct HelperStep<'s, 'r> {
     packing: &'s mut Packing,
     halos: &'s mut Halos,
     ours: &'s mut DeviceShare,
-    found: &'s mut Found,
-    timed: Timed,
+    found: &'s mut CpuResults,
+    timed: StepTiming,
     done: GpuDone,
-    device: OnDevice<'s>,
+    device: DeviceSide<'s>,
     kernel: &'s dyn CpuKernel,
     job: Job,
     results: &'s mut CudaViewMut<'r, f32>,
@@ -424,7 +425,7 @@ struct HelperStep<'s, 'r> {
 
 impl HelperStep<'_, '_> {
     /// Brings the points of some bricks over, with what the kernel reads of them.
-    fn fetch(&mut self, bricks: &Bricks<'_>) -> Result<(), Error> {
+    fn fetch(&mut self, bricks: &BrickSelection<'_>) -> Result<(), Error> {
         fetch(
             self.cpu,
             &self.device,
@@ -440,7 +441,7 @@ impl HelperStep<'_, '_> {
     ///
     /// Cost: 4 bytes for the index of each target and 4 per output cross the bus.
     fn put(&mut self, of_cpu: impl Fn(usize) -> bool) -> Result<(), Error> {
-        let Found {
+        let CpuResults {
             numbers,
             targets,
             values,
@@ -473,11 +474,11 @@ impl HelperStep<'_, '_> {
 /// Brings the points of some bricks over, with what a kernel reads of them.
 fn fetch(
     cpu: &CpuBackend,
-    device: &OnDevice<'_>,
+    device: &DeviceSide<'_>,
     kernel: &dyn CpuKernel,
     halos: &mut Halos,
     packing: &mut Packing,
-    bricks: &Bricks<'_>,
+    bricks: &BrickSelection<'_>,
 ) -> Result<(), Error> {
     halos.fetch(cpu, device.gathered, packing, bricks)?;
     let [targets, sources, _] = kernel.channels();
@@ -490,7 +491,7 @@ impl SplitJob for HelperStep<'_, '_> {
         let (points, of) = (self.device.points(), self.device.gathered);
         let state = self.shared.state_of(self.job, self.settings.policy)?;
         if state.is_stale(points, false) {
-            (self.halos).fetch(self.cpu, of, self.packing, &Bricks::All)?;
+            (self.halos).fetch(self.cpu, of, self.packing, &BrickSelection::All)?;
             let pair = self.halos.pair(of.of.same_set);
             state.plan_for(pair, &self.settings, Traffic::NONE)?;
         }
@@ -499,7 +500,7 @@ impl SplitJob for HelperStep<'_, '_> {
     }
 
     fn by_cpu(&mut self) -> Result<(), Error> {
-        self.fetch(&Bricks::All)?;
+        self.fetch(&BrickSelection::All)?;
         let fields = self.halos.fields();
         let [targets, sources] = &fields;
         let fields = Fields { targets, sources };
@@ -520,7 +521,7 @@ impl SplitJob for HelperStep<'_, '_> {
         let Some(planned) = state.and_then(JobState::planned) else {
             return Err(DeviceError::Fault(Fault::Behind));
         };
-        let bricks = Bricks::Needed(planned);
+        let bricks = BrickSelection::Needed(planned);
         let (halos, packing) = (&mut *self.halos, &mut *self.packing);
         fetch(self.cpu, &self.device, self.kernel, halos, packing, &bricks)?;
         self.shared
@@ -537,7 +538,7 @@ impl SplitJob for HelperStep<'_, '_> {
         let (parts, results, deliver) = (&mut self.packing.parts, &mut *self.results, self.deliver);
         let drive = move |began: Instant| {
             *done = device.part(ours, parts, planned, began, (results, deliver))?;
-            Ok(Driven::Done)
+            Ok(DriveEnd::Done)
         };
         let (halos, kernel, cpu) = (&*self.halos, self.kernel, self.cpu);
         let (same_set, numbers) = (device.gathered.of.same_set, &mut self.found.numbers);
@@ -550,7 +551,7 @@ impl SplitJob for HelperStep<'_, '_> {
                 ..halos.pair(same_set)
             };
             kernel.evaluate(cpu, of, fields, numbers)?;
-            Ok(Computed::default())
+            Ok(ComputeEnd::default())
         };
         Ok(Halves { drive, compute })
     }
@@ -571,7 +572,7 @@ impl SplitJob for HelperStep<'_, '_> {
         let Some(state) = jobs.get_mut(&self.job) else {
             return Ok(());
         };
-        let seen = Seen {
+        let seen = StepObservations {
             targets: self.device.points()[0],
             spent,
             threads: self.cpu.threads_beside(),

@@ -1,4 +1,4 @@
-//! A point set on the device: its memory there, and the room that its cells cover.
+//! A point set on the device: its memory there, and the box that its cells cover.
 
 use nearfield_gpu::{DevicePoints, GpuBackend};
 use nearfield_grid::Bounds;

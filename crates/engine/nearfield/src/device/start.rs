@@ -1,8 +1,8 @@
 //! Starting an engine on a GPU.
 //!
-//! An engine does all its work on one stream: that of the caller, which then orders the engine's
-//! work with the caller's own without any synchronisation, or one of its own. Settings are checked
-//! before the GPU is touched.
+//! An engine does all its work on one stream. If that is the caller's, the engine's work is ordered
+//! with the caller's without any synchronisation; otherwise the engine has a stream of its own.
+//! Settings are checked before the GPU is touched.
 
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
 use crate::{Device, Error, ErrorKind, slots::Slots};

@@ -15,7 +15,7 @@
 use super::{
     DeviceFieldsOf,
     engine::{DeviceEngine, pair},
-    helper::{CpuHelper, CpuKernel, Helped},
+    helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
 use nearfield_gpu::{
@@ -26,7 +26,7 @@ use std::fmt;
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
 #[must_use = "a traversal does nothing until it is run"]
 pub struct DeviceTraversal<'a> {
-    on: On<'a>,
+    on: Executor<'a>,
     /// The program and its uniforms, or the reason why there is none.
     program: Result<(PairProgram, Vec<f32>), Error>,
     targets: PointSetId,
@@ -35,9 +35,9 @@ pub struct DeviceTraversal<'a> {
 }
 
 /// The device of a traversal.
-enum On<'a> {
+enum Executor<'a> {
     Gpu(&'a DeviceEngine),
-    /// The GPU, and the CPU backend beside it.
+    /// The GPU and the CPU backend.
     Both {
         engine: &'a mut DeviceEngine,
         helper: &'a mut CpuHelper,
@@ -144,7 +144,7 @@ impl<'a> DeviceTraversal<'a> {
         sources: PointSetId,
     ) -> Self {
         Self {
-            on: On::Gpu(engine),
+            on: Executor::Gpu(engine),
             program,
             targets,
             sources,
@@ -152,7 +152,7 @@ impl<'a> DeviceTraversal<'a> {
         }
     }
 
-    /// The same where the CPU backend takes a part.
+    /// A traversal by the GPU and the CPU backend.
     pub(super) fn with_cpu(
         WithCpu { engine, helper }: WithCpu<'a>,
         kernel: &'a dyn CpuKernel,
@@ -161,7 +161,7 @@ impl<'a> DeviceTraversal<'a> {
         sources: PointSetId,
     ) -> Self {
         Self {
-            on: On::Both {
+            on: Executor::Both {
                 engine,
                 helper,
                 kernel,
@@ -225,7 +225,7 @@ impl<'a> DeviceTraversal<'a> {
         };
         let (targets, sources, fields) = (self.targets, self.sources, &self.fields);
         match self.on {
-            On::Gpu(engine) => {
+            Executor::Gpu(engine) => {
                 engine.usable()?;
                 let of = pair(
                     &engine.slots,
@@ -244,12 +244,12 @@ impl<'a> DeviceTraversal<'a> {
                     .evaluate_on_device(of, call, fields, to, strategy, &mut engine.scratch())
                     .map_err(Error::from)
             }
-            On::Both {
+            Executor::Both {
                 engine,
                 helper,
                 kernel,
             } => {
-                let helped = Helped {
+                let helped = HelpedTraversal {
                     kernel,
                     targets,
                     sources,

@@ -8,9 +8,9 @@
 //!
 //! The engine looks at the thread before it places new positions, and never waits for it: a step
 //! that begins before the GPU is ready is a step of the CPU backend. A GPU that cannot be started
-//! is no error, and is not tried again.
+//! is not an error, and is not tried again.
 
-use super::later::{Later, Starting};
+use super::later::{LaterGpu, StartingGpu};
 use crate::{Engine, backend::split::Split};
 
 /// Points from which a GPU may pay.
@@ -26,13 +26,13 @@ impl Engine {
     pub(crate) fn take_gpu_in(&mut self) {
         let points = self.extents.all().points;
         match self.later.take() {
-            Some(Later::Possible) if points >= WORTH_A_GPU => {
-                match Starting::begin(self.settings.turn, self.settings.strategy) {
-                    Ok(starting) => self.later = Some(Later::Starting(starting)),
+            Some(LaterGpu::Possible) if points >= WORTH_A_GPU => {
+                match StartingGpu::begin(self.settings.turn, self.settings.strategy) {
+                    Ok(starting) => self.later = Some(LaterGpu::Starting(starting)),
                     Err(error) => self.do_without_gpu(&error),
                 }
             }
-            Some(Later::Starting(starting)) if starting.is_ready() => match starting.wait() {
+            Some(LaterGpu::Starting(starting)) if starting.is_ready() => match starting.wait() {
                 Ok(gpu) => {
                     self.accelerator = Some(gpu);
                     self.split = Some(Split::new(self.settings.division()));

@@ -6,7 +6,7 @@
 //! **Invariant:** an engine that has been built can do every job on the CPU backend. A device that
 //! was named has been started, and takes the precision, the radii and the box of the engine.
 
-use super::{Parts, builder::Builder, later::Later};
+use super::{EngineBackends, builder::Builder, later::LaterGpu};
 use crate::{
     Device, Engine, Error, ErrorKind, Precision,
     backend::{
@@ -78,7 +78,7 @@ impl Builder {
                 let reason = "the CPU backend: results are to be the same on every machine";
                 (None, reason.to_owned())
             }
-            (Device::Auto, None) => match Later::find() {
+            (Device::Auto, None) => match LaterGpu::find() {
                 (Some(_), _) if domain.is_reduced() => {
                     let reason = "the CPU backend: the box leans so far that it is searched by \
                                   shorter vectors, which a GPU does not do";
@@ -93,7 +93,7 @@ impl Builder {
             Some(level) => backend.with_level(level),
             None => backend,
         };
-        let parts = Parts {
+        let parts = EngineBackends {
             backend,
             accelerator,
             split,

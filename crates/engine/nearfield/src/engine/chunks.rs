@@ -67,7 +67,7 @@ impl Engine {
     /// [`Builder::memory_limit`](crate::Builder::memory_limit) (all lists in one chunk without a
     /// limit), whether the pair of sets is active or not. Nothing is kept in the engine.
     ///
-    /// Neighbours are counted first, which holds four bytes per target beside the limit, so this
+    /// Neighbours are counted first, which takes four bytes per target on top of the limit, so this
     /// takes about twice as long as a search into lists.
     ///
     /// ```

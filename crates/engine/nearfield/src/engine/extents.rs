@@ -5,9 +5,9 @@
 //! square of their number. So they stand in a binary tree: a leaf per slot, and above every two
 //! nodes their union. Changing a set takes as many unions as the tree is high.
 //!
-//! **Invariant:** a leaf is what its set says of itself, and a node is the union of its two
-//! children. Minima and maxima do not depend on the order in which they are taken, so the bounds
-//! are those of a pass over all sets.
+//! **Invariant:** a leaf is the extent of its set, and a node is the union of its two children.
+//! Minima and maxima do not depend on the order in which they are taken, so the bounds are those of
+//! a pass over all sets.
 
 use nearfield_grid::{
     Bounds,
@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// That of no points.
+    /// The extent of no points.
     const EMPTY: Self = Self {
         bounds: Bounds::EMPTY,
         points: 0,

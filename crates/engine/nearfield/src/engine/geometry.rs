@@ -1,4 +1,4 @@
-//! The geometry of pairs, on request.
+//! Lists with displacements, distances and images of their pairs.
 //!
 //! Lists name sources, which is enough as long as positions are at hand and no box is periodic.
 //! Libraries that take pairs with their displacements want them computed once, with the image that

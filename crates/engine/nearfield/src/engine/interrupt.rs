@@ -1,7 +1,7 @@
 //! Ends long calls early, for programs that are asked to stop.
 //!
 //! The flag and the check live in [`nearfield_grid::interruptible`]; the CPU backend looks at the
-//! flag between groups of targets. A job that ends early takes the way of one that is refused
+//! flag between groups of targets. A job that ends early is treated like one that is refused
 //! memory, so sets keep their points, and lists that were being written are missing rather than
 //! half written.
 

@@ -19,14 +19,14 @@ pub(crate) struct JobRecord {
     /// By job, the last time each was done.
     ///
     /// Ordered, so reports list jobs in the same order every time.
-    jobs: BTreeMap<Job, Place>,
+    jobs: BTreeMap<Job, JobPlace>,
     /// Where the very last job was done.
     last: Option<Device>,
 }
 
 /// Where a job was done, and why there.
 #[derive(Debug, Clone)]
-struct Place {
+struct JobPlace {
     device: Device,
     /// In the words of the report; most jobs of an engine share one text.
     reason: Arc<str>,
@@ -36,7 +36,7 @@ impl JobRecord {
     /// A job was done.
     pub(super) fn note(&mut self, job: Job, device: Device, reason: Arc<str>) {
         self.last = Some(device);
-        self.jobs.insert(job, Place { device, reason });
+        self.jobs.insert(job, JobPlace { device, reason });
     }
 
     /// Where the last job was done; `None` before the first.
@@ -47,7 +47,7 @@ impl JobRecord {
     /// Reports of the last step of every job; `divided` says how two backends shared it.
     pub(super) fn reports(&self, divided: Vec<(Job, SplitReport)>) -> Vec<JobReport> {
         let mut divided: HashMap<Job, _> = divided.into_iter().collect();
-        let report = |(job, place): (&Job, &Place)| JobReport {
+        let report = |(job, place): (&Job, &JobPlace)| JobReport {
             job: job.kind.to_string(),
             targets: job.targets,
             sources: job.sources,

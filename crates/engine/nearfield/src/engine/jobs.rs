@@ -25,7 +25,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 pub(crate) enum Assigned<'a> {
     /// On the CPU backend, and why.
     Cpu(Arc<str>),
-    /// On the device of the engine, beside the CPU backend where both share jobs.
+    /// On the device of the engine, which may share it with the CPU backend.
     Device(AttachedDevice<'a>),
 }
 
@@ -66,7 +66,7 @@ impl Engine {
         })
     }
 
-    /// The backend of the engine beside the CPU backend, if it has one, and how both share jobs.
+    /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.
     pub(crate) fn second_backend(&self) -> Option<AttachedDevice<'_>> {
         let accelerator = self.accelerator.as_deref()?;
         Some(AttachedDevice {

@@ -18,29 +18,29 @@ use std::{
 
 /// A GPU that an engine may have later.
 #[derive(Debug)]
-pub(crate) enum Later {
+pub(crate) enum LaterGpu {
     /// It was not started yet.
     Possible,
     /// A thread starts it.
-    Starting(Starting),
+    Starting(StartingGpu),
 }
 
 /// A GPU, or why it could not be started.
 ///
 /// The text goes into the report as it is.
-type Started = Result<Box<dyn Accelerator>, String>;
+type StartedGpu = Result<Box<dyn Accelerator>, String>;
 
 /// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
 /// driver starts.
 #[derive(Debug)]
-pub(crate) struct Starting {
+pub(crate) struct StartingGpu {
     /// None once it has been joined.
-    thread: Option<JoinHandle<Started>>,
+    thread: Option<JoinHandle<StartedGpu>>,
     /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
     process: u32,
 }
 
-impl Starting {
+impl StartingGpu {
     /// Begins to start the GPU of a `turn`, counted around those that are there.
     ///
     /// Returns the system's message if it gives no thread.
@@ -74,7 +74,7 @@ impl Starting {
     /// The GPU, or why there is none.
     ///
     /// Blocks until the thread has ended. A panic of the driver's start is a reason like any other.
-    pub(super) fn wait(mut self) -> Started {
+    pub(super) fn wait(mut self) -> StartedGpu {
         if self.is_inherited() {
             let why = "the process was forked while it was being started";
             return Err(why.to_owned());
@@ -87,7 +87,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartingGpu {
     fn drop(&mut self) {
         if let Some(handle) = self.thread.take() {
             if self.is_inherited() {
@@ -100,7 +100,7 @@ impl Drop for Starting {
     }
 }
 
-impl Later {
+impl LaterGpu {
     /// A GPU later, where there may be one; with the reason for what runs until then.
     ///
     /// Called once, when an engine is built.

@@ -19,7 +19,7 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
-        search_pairs::Pair,
+        search_pairs::SlotPair,
         sets::pair_of_sets,
     },
     error::MissingLists,
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// The active pairs of sets whose lists are out of date.
-    fn outdated(&self) -> Result<Vec<Pair>, Error> {
+    fn outdated(&self) -> Result<Vec<SlotPair>, Error> {
         let active = self.pairs.active(&self.slots);
         let outdated = active.filter(|(_, record)| !record.is_some_and(|pair| pair.current));
         let pairs = outdated.map(|(pair, _)| pair);
@@ -141,7 +141,7 @@ impl Engine {
     /// Two sums are taken over all pairs of sets: the bytes that the lists *need* without gaps and
     /// in fresh memory, by which the search is refused, and the bytes that would be *held* with the
     /// room kept from earlier steps. If only the second exceeds the limit, that room is given back
-    /// before anything is written. Counting holds four bytes per target beside the limit.
+    /// before anything is written. Counting takes four bytes per target on top of the limit.
     fn find_within(&mut self, limit: u64) -> Result<(), Error> {
         // Whether the device that was asked for can keep a limit is said once for all lists.
         let Assigned::Cpu(reason) = self.assign(&Feature::LimitedLists)? else {
@@ -159,7 +159,7 @@ impl Engine {
 
     /// Counts the lists of `pairs`, which are those that are out of date, and writes them where
     /// everything stays within `limit`.
-    fn find_measured(&mut self, pairs: &[Pair], limit: u64) -> Result<(), Error> {
+    fn find_measured(&mut self, pairs: &[SlotPair], limit: u64) -> Result<(), Error> {
         let mut measured = with_room(pairs.len(), "counted lists")?;
         let (mut needed, mut held) = (0, 0);
         for record in self.pairs.records() {
@@ -206,7 +206,7 @@ impl Engine {
     ///
     /// Errors count as lists that do not fit: counting them first needs less memory, and finds
     /// every other error again.
-    fn find_at_once(&mut self, pairs: &[Pair], limit: u64) -> Result<bool, Error> {
+    fn find_at_once(&mut self, pairs: &[SlotPair], limit: u64) -> Result<bool, Error> {
         let mut held = self.pairs.list_bytes();
         let mut found = true;
         for &pair in pairs {
@@ -224,7 +224,12 @@ impl Engine {
 
     /// Writes the lists of one pair in one pass; false if they do not fit into what the other lists
     /// leave of `limit`. All lists together hold `held` bytes.
-    fn find_one_within(&mut self, pair: Pair, limit: u64, held: &mut usize) -> Result<bool, Error> {
+    fn find_one_within(
+        &mut self,
+        pair: SlotPair,
+        limit: u64,
+        held: &mut usize,
+    ) -> Result<bool, Error> {
         let mut lists = std::mem::take(&mut self.pairs.record(pair)?.lists);
         let others = *held - lists.bytes();
         let [targets, sources] = pair.map(|slot| slot as usize);
@@ -388,8 +393,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Number of neighbours in `sources` of every point of `targets`, without storing lists; in
-    /// the caller's order. Faster than a search, and takes no memory beside the counts.
+    /// Number of neighbours in `sources` of every point of `targets`, without storing lists; in the
+    /// caller's order. Faster than a search, and takes no memory but the counts.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -433,7 +438,7 @@ impl Engine {
 }
 
 /// The job that writes the lists of a pair of sets.
-fn lists_of(pair: Pair) -> Job {
+fn lists_of(pair: SlotPair) -> Job {
     let [targets, sources] = pair.map(|slot| slot as usize);
     Job {
         kind: JobKind::Lists,

@@ -60,8 +60,8 @@ use crate::{
     engine::{
         extents::Extents,
         job_record::JobRecord,
-        later::Later,
-        search_pairs::{Pair as SlotPair, SearchPair, SearchPairs},
+        later::LaterGpu,
+        search_pairs::{SearchPair, SearchPairs, SlotPair},
         sets::Set,
     },
     error::MissingLists,
@@ -115,7 +115,7 @@ pub struct Engine {
     /// None where a device does whole jobs alone.
     pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
-    pub(crate) later: Option<Later>,
+    pub(crate) later: Option<LaterGpu>,
     /// Why the engine works where it does, for the report and for every job of it.
     pub(crate) reason: Arc<str>,
     /// Which sets there are, by name.
@@ -155,19 +155,19 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Parts of an engine beside its settings.
-pub(crate) struct Parts {
+/// The backends of an engine.
+pub(crate) struct EngineBackends {
     pub(crate) backend: CpuBackend,
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
     pub(crate) split: Option<Split>,
-    pub(crate) later: Option<Later>,
+    pub(crate) later: Option<LaterGpu>,
     pub(crate) reason: Arc<str>,
 }
 
 impl Engine {
     /// An engine without point sets; `settings` have been checked.
-    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: Parts) -> Self {
-        let Parts {
+    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: EngineBackends) -> Self {
+        let EngineBackends {
             backend,
             accelerator,
             split,

@@ -5,9 +5,9 @@
 //! waits for the first job. Without one they are checked and sorted at once. If the device cannot
 //! take them, or finds a fault, the host checks them and says which point is wrong.
 //!
-//! Memory goes round in a circle of two copies per set: the one that holds the positions of now,
-//! and a spare one that the next positions are written to. For a GPU both are page-locked, which
-//! takes as long as sorting, so they are swapped and used again.
+//! Each set has two copies that take turns: one holds the current positions, and the next positions
+//! are written to the other. For a GPU both are page-locked, which takes as long as sorting, so
+//! they are kept and swapped.
 //!
 //! **Invariant:** positions that are refused, by whichever check and however far they had come,
 //! leave the set with those it had, on the host and on the device.

@@ -28,7 +28,12 @@ impl PointRadii {
     /// Takes checked radii of the points of `grid`; unchanged after an error.
     ///
     /// Room is made first and the copy is made last, so a shortage between them changes nothing.
-    pub(super) fn take(&mut self, radii: &[f32], grid: &Grid, backend: &CpuBackend) -> Result<(), Error> {
+    pub(super) fn take(
+        &mut self,
+        radii: &[f32],
+        grid: &Grid,
+        backend: &CpuBackend,
+    ) -> Result<(), Error> {
         make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
         backend.sort_radii(radii, grid, &mut self.sorted)?;
         self.given.clear();

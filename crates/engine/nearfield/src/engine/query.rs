@@ -1,4 +1,4 @@
-//! Neighbours of positions that are no points of any set.
+//! Neighbours of arbitrary positions, which need not be points of a set.
 //!
 //! The positions are sorted into cells of their own, on the lattice of the engine or, where they
 //! reach beyond what that was made for, on a wider one that the searched set is sorted into once
@@ -17,7 +17,7 @@ use crate::{
     engine::{
         jobs::job,
         lists::{LISTS, within},
-        sets::Wide,
+        sets::WideSet,
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
@@ -59,10 +59,10 @@ impl fmt::Debug for QueryScratch {
 }
 
 impl Engine {
-    /// Neighbours in `sources` of positions that are no points of any set: list i has those of
-    /// position i, as indices of points of `sources`, in the engine's list order. Positions have
-    /// the engine's radius; [`query_into`](Self::query_into) takes radii of their own, and memory
-    /// for the lists, which this allocates anew.
+    /// Neighbours in `sources` of arbitrary positions: list i has those of position i, as indices
+    /// of points of `sources`, in the engine's list order. Positions have the engine's radius;
+    /// [`query_into`](Self::query_into) takes radii of their own, and memory for the lists, which
+    /// this allocates anew.
     ///
     /// Any number of threads may query an engine at the same time. In a periodic box, a query that
     /// reaches much farther than the points keeps a second copy of the set on cells that suit both,
@@ -170,7 +170,7 @@ impl Engine {
         positions: Positions<'_>,
         sources: PointSetId,
         spare: Option<Grid>,
-    ) -> Result<(Grid, Option<Arc<Wide>>), Error> {
+    ) -> Result<(Grid, Option<Arc<WideSet>>), Error> {
         positions
             .check_precision(self.precision())
             .map_err(ErrorKind::Query)?;
@@ -198,7 +198,7 @@ impl Engine {
     ///
     /// Costs a sort of the set and the memory of its sorted points.
     /// [`Set::wide`](super::sets::Set::wide) keeps it for the queries after.
-    fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
+    fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<WideSet, Error> {
         let grid = self.grid(set)?;
         let grid = (self
             .backend
@@ -207,7 +207,7 @@ impl Engine {
         let radii = self.sets[set.slot()]
             .radii
             .sorted_for(&grid, &self.backend)?;
-        Ok(Wide { grid, radii })
+        Ok(WideSet { grid, radii })
     }
 
     /// Lists of the positions of a query; `radii` where their own count.
@@ -217,7 +217,7 @@ impl Engine {
     fn query_lists(
         &self,
         targets: &Grid,
-        wide: Option<&Wide>,
+        wide: Option<&WideSet>,
         sources: PointSetId,
         radii: Option<&SortedRadii>,
         lists: &mut NeighborLists,

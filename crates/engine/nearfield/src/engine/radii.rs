@@ -7,15 +7,12 @@
 //!
 //! **Invariant:** a search that needs a radius per point is refused unless the set has them.
 
-use crate::{
-    Engine, Error, ErrorKind, PointSetId, RadiusRule,
-    engine::sets::pair_of_sets,
-};
+use crate::{Engine, Error, ErrorKind, PointSetId, RadiusRule, engine::sets::pair_of_sets};
 use nearfield_cpu::{PairOfSets, SetRadii};
 
 impl Engine {
     /// Gives every point of a set a search radius of its own, in the unit of the coordinates and in
-    /// the order of the points; whose radius decides is said by [`Builder::radii`]. Radii must be
+    /// the order of the points; [`Builder::radii`] says whose radius decides. Radii must be
     /// positive and at most the [radius](Self::radius) of the engine, which sets the size of the
     /// cells: one much larger than most radii makes searches slow.
     ///

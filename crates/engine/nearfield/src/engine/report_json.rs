@@ -1,7 +1,7 @@
 //! The report as JSON, for programs in other languages.
 //!
-//! The text is written member by member. It is one object of known shape, which is no reason to
-//! make every program that depends on the engine build a JSON library.
+//! The text is written member by member. It is one object of known shape, for which not every
+//! program that depends on the engine should have to build a JSON library.
 //!
 //! **Invariant:** every string goes through [`quoted`], and every number is finite.
 

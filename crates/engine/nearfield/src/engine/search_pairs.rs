@@ -20,7 +20,7 @@ use std::collections::{HashMap, hash_map::Entry};
 const RECORDS: &str = "records of pairs of sets";
 
 /// Targets and sources of a pair, by slot.
-pub(crate) type Pair = [u32; 2];
+pub(crate) type SlotPair = [u32; 2];
 
 /// A pair of sets that search each other, and its lists.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl SearchPair {
 pub(crate) struct SearchPairs {
     /// Whether pairs without a record are active.
     others_active: bool,
-    records: HashMap<Pair, SearchPair>,
+    records: HashMap<SlotPair, SearchPair>,
     /// By slot of the targets, the sources of the records.
     rows: Vec<Vec<u32>>,
     /// By slot of the sources, the targets of the records.
@@ -102,18 +102,18 @@ impl SearchPairs {
     }
 
     /// The record of a pair, if it has one.
-    pub(crate) fn get(&self, pair: Pair) -> Option<&SearchPair> {
+    pub(crate) fn get(&self, pair: SlotPair) -> Option<&SearchPair> {
         self.records.get(&pair)
     }
 
     /// Whether a pair is active.
-    pub(crate) fn is_active(&self, pair: Pair) -> bool {
+    pub(crate) fn is_active(&self, pair: SlotPair) -> bool {
         self.get(pair)
             .map_or(self.others_active, |pair| pair.active)
     }
 
     /// Why a pair has no current lists.
-    pub(crate) fn missing(&self, pair: Pair) -> MissingLists {
+    pub(crate) fn missing(&self, pair: SlotPair) -> MissingLists {
         if self.is_active(pair) {
             self.get(pair)
                 .map_or(MissingLists::NotFound, |pair| pair.missing)
@@ -126,7 +126,7 @@ impl SearchPairs {
     ///
     /// # Errors
     /// [`Shortage`]; the pair then has none.
-    pub(crate) fn record(&mut self, pair: Pair) -> Result<&mut SearchPair, Shortage> {
+    pub(crate) fn record(&mut self, pair: SlotPair) -> Result<&mut SearchPair, Shortage> {
         let [targets, sources] = pair;
         let count = self.records.len() + 1;
         (self.records.try_reserve(1)).map_err(|_| Shortage::of::<SearchPair>(count, RECORDS))?;
@@ -150,7 +150,7 @@ impl SearchPairs {
     ///
     /// # Errors
     /// [`Shortage`]; the pair is then as it was.
-    pub(crate) fn set_active(&mut self, pair: Pair, active: bool) -> Result<(), Shortage> {
+    pub(crate) fn set_active(&mut self, pair: SlotPair, active: bool) -> Result<(), Shortage> {
         if self.is_active(pair) != active {
             self.record(pair)?.set_active(active);
         }
@@ -218,7 +218,7 @@ impl SearchPairs {
     pub(crate) fn active<'a>(
         &'a self,
         slots: &'a Slots,
-    ) -> impl Iterator<Item = (Pair, Option<&'a SearchPair>)> {
+    ) -> impl Iterator<Item = (SlotPair, Option<&'a SearchPair>)> {
         let rows = slots.used().map(PointSetId::slot);
         rows.flat_map(move |targets| self.active_of(slots, targets))
     }
@@ -231,7 +231,7 @@ impl SearchPairs {
         &'a self,
         slots: &'a Slots,
         targets: usize,
-    ) -> impl Iterator<Item = (Pair, Option<&'a SearchPair>)> {
+    ) -> impl Iterator<Item = (SlotPair, Option<&'a SearchPair>)> {
         let row = &self.rows[targets];
         let recorded = (!self.others_active).then(|| row.iter().copied());
         let all = self.others_active.then(|| slots.used());
@@ -328,7 +328,7 @@ mod tests {
                     slots.free(gone);
                     pairs.forget(gone.slot());
                     let slot = gone.slot() as u32;
-                    table.retain(|pair: &Pair, _| !pair.contains(&slot));
+                    table.retain(|pair: &SlotPair, _| !pair.contains(&slot));
                 }
                 4 => {
                     others = draw(2) == 0;
@@ -354,7 +354,8 @@ mod tests {
                 }
                 _ => {
                     // A search, which finds some of the lists.
-                    let active: Vec<Pair> = pairs.active(&slots).map(|(pair, _)| pair).collect();
+                    let active: Vec<SlotPair> =
+                        pairs.active(&slots).map(|(pair, _)| pair).collect();
                     for pair in active.into_iter().filter(|_| draw(3) == 0) {
                         pairs.record(pair).unwrap().current = true;
                         table.get_mut(&pair).unwrap().1 = true;

@@ -41,7 +41,7 @@ pub(crate) struct Set {
     ///
     /// One copy is kept, for the lattice of the last such query. It is shared, so a thread that
     /// replaces it does not take it away from a query that still reads it.
-    wide: Mutex<Option<Arc<Wide>>>,
+    wide: Mutex<Option<Arc<WideSet>>>,
     /// Why the set is on another lattice than the engine: memory was short when it was to be moved,
     /// and when it was to be moved back.
     pub(crate) astray: Option<nearfield_grid::Error>,
@@ -49,7 +49,7 @@ pub(crate) struct Set {
 
 /// A set on a wider lattice than the engine's, for queries.
 #[derive(Debug)]
-pub(crate) struct Wide {
+pub(crate) struct WideSet {
     pub(crate) grid: Grid,
     pub(crate) radii: SortedRadii,
 }
@@ -76,8 +76,8 @@ impl Set {
     pub(crate) fn wide(
         &self,
         lattice: &Lattice,
-        make: impl FnOnce() -> Result<Wide, Error>,
-    ) -> Result<Arc<Wide>, Error> {
+        make: impl FnOnce() -> Result<WideSet, Error>,
+    ) -> Result<Arc<WideSet>, Error> {
         let kept = || self.wide.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wide) = kept()
             .as_ref()

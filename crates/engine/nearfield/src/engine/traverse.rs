@@ -1,8 +1,8 @@
 //! A traversal being put together: kernel, sets and fields.
 //!
-//! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its
-//! checks see all of it at once. Pairs come from one of three places ([`Over`]): the cells, lists
-//! of this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
+//! A [`Traversal`] borrows everything that it needs and does nothing until it is run, so its checks
+//! see all of it at once. Pairs come from one of three places ([`PairSource`]): the cells, lists of
+//! this engine, or lists with a skin. Only traversals of the cells can run on a device; the CPU
 //! backend does the others.
 //!
 //! Results go to the caller's array, in the caller's order. A device gives numbers, which
@@ -22,7 +22,7 @@ use crate::{
         support::{Choice, Feature, choose},
         values::Values,
     },
-    engine::{jobs::job, verlet::Stored},
+    engine::{jobs::job, verlet::AnyStoredPairs},
     kernels::Field,
     lists::VerletLists,
 };
@@ -76,20 +76,20 @@ pub struct Traversal<'a, K> {
     pub(crate) kernel: &'a K,
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
-    pub(crate) given: Given<'a>,
-    pub(crate) over: Over<'a>,
+    pub(crate) given: FieldArrays<'a>,
+    pub(crate) over: PairSource<'a>,
 }
 
 /// The arrays that a kernel reads.
 #[derive(Debug, Default)]
-pub(crate) struct Given<'a> {
+pub(crate) struct FieldArrays<'a> {
     /// One entry per part of the kernel's target type; empty for `()`.
     targets: Vec<Field<'a>>,
     /// As for the targets.
     sources: Vec<Field<'a>>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> FieldArrays<'a> {
     /// Whether a field stands for the indices of the points.
     fn indices(&self) -> bool {
         self.targets
@@ -119,7 +119,7 @@ fn numbers(count: usize) -> Result<Vec<u32>, Error> {
 
 /// Where a traversal takes its pairs from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Over<'a> {
+pub(crate) enum PairSource<'a> {
     /// The cells, as it goes.
     Grid,
     /// The lists that `find_neighbors` wrote.
@@ -159,8 +159,8 @@ impl Engine {
             kernel,
             targets,
             sources,
-            given: Given::default(),
-            over: Over::Grid,
+            given: FieldArrays::default(),
+            over: PairSource::Grid,
         }
     }
 }
@@ -197,8 +197,8 @@ impl VerletLists {
             kernel,
             targets,
             sources,
-            given: Given::default(),
-            over: Over::Skin(self),
+            given: FieldArrays::default(),
+            over: PairSource::Skin(self),
         }
     }
 }
@@ -268,8 +268,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// refuses it. For the call the positions of both sets are brought into the caller's order, 12
     /// bytes per point (24 in `f64`).
     pub fn over_lists(mut self) -> Self {
-        if let Over::Grid = self.over {
-            self.over = Over::Lists;
+        if let PairSource::Grid = self.over {
+            self.over = PairSource::Lists;
         }
         self
     }
@@ -349,20 +349,20 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         .entered();
         let begin = Instant::now();
         let radius = match self.over {
-            Over::Grid | Over::Lists => self.engine.radius() as f32,
+            PairSource::Grid | PairSource::Lists => self.engine.radius() as f32,
             // The engine's own radius has the skin in it.
-            Over::Skin(lists) => lists.radius() as f32,
+            PairSource::Skin(lists) => lists.radius() as f32,
         };
         check_support(self.kernel, radius)?;
         match self.over {
-            Over::Grid => self.run_over_grid(output)?,
-            Over::Lists => match self.engine.precision() {
+            PairSource::Grid => self.run_over_grid(output)?,
+            PairSource::Lists => match self.engine.precision() {
                 Precision::Single => self.run_over_lists::<f32>(output)?,
                 Precision::Double => self.run_over_lists::<f64>(output)?,
             },
-            Over::Skin(lists) => match lists.stored(self.targets, self.sources)? {
-                Stored::Single(pairs) => self.run_over(&pairs, output)?,
-                Stored::Double(pairs) => self.run_over(&pairs, output)?,
+            PairSource::Skin(lists) => match lists.stored(self.targets, self.sources)? {
+                AnyStoredPairs::Single(pairs) => self.run_over(&pairs, output)?,
+                AnyStoredPairs::Double(pairs) => self.run_over(&pairs, output)?,
             },
         }
         self.engine.record(|times| times.traverse = begin.elapsed());

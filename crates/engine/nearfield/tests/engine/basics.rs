@@ -39,7 +39,10 @@ fn one_call_finds_the_lists_of_an_engine() {
     let refused = nearfield::neighbors(&points, f32::NAN).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Setup(_)), "{refused}");
     let refused = nearfield::neighbors(&[[f32::NAN; 3]], 1.0).unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Positions { .. }), "{refused}");
+    assert!(
+        matches!(refused.kind(), ErrorKind::Positions { .. }),
+        "{refused}"
+    );
 }
 
 #[test]

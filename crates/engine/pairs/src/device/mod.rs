@@ -1,6 +1,6 @@
 //! The CUDA text of functions that the macros of `nearfield-macros` translate.
 //!
-//! A macro sees the tokens of one function and no types. Beside the function it writes a twin of
+//! A macro sees the tokens of one function and no types. Next to the function it writes a twin of
 //! it, which never runs and whose types the compiler infers ([`Slot`]), and the function as
 //! constant data (module [`tree`]). From both, module `write` makes the text at run time.
 //! [`Device`] collects the functions that a kernel calls, each once and before its callers, and the

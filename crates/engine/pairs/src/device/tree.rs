@@ -1,4 +1,4 @@
-//! A function as constant data: what `nearfield-macros` writes beside it.
+//! A function as constant data, which `nearfield-macros` writes next to it.
 //!
 //! Numbers stand for what the tree does not hold: types by the numbers of slots, variables by their
 //! place in [`Body::locals`], constants, functions called and uses of `self` by their order.

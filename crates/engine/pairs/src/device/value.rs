@@ -2,7 +2,7 @@
 //!
 //! Every type has a name in C++, a number of floats in the uniforms, and literals for constants.
 //! Arrays, tuples and structs lie part after part, without padding, so the C++ side reads them with
-//! `nf::read<T>` from the place where the first part is. Numbers other than `f32` travel by their
+//! `nf::read<T>` from the place where the first part is. Numbers other than `f32` are passed as
 //! bits: a float holds the 32 bits of a `u32`, and nothing computes with it on the way.
 
 use super::{

@@ -17,28 +17,28 @@ const MAX_REST: u32 = 1024;
 
 /// The faults of a GPU.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Faults {
-    now: Option<Fault>,
+pub(crate) struct FaultRecord {
+    now: Option<Outage>,
     so_far: u32,
     last: Option<String>,
 }
 
 /// The fault that keeps the GPU from working.
 #[derive(Debug, Clone)]
-struct Fault {
+struct Outage {
     lost: bool,
     /// Jobs until it is tried again.
     rest: u32,
 }
 
-impl Faults {
+impl FaultRecord {
     /// The GPU has failed; `lost` says that it cannot work again in this process.
     pub(crate) fn note(&mut self, error: String, lost: bool) {
         let rest = FIRST_REST
             .checked_shl(self.so_far)
             .map_or(MAX_REST, |rest| rest.clamp(FIRST_REST, MAX_REST));
         self.so_far = self.so_far.saturating_add(1);
-        self.now = Some(Fault { lost, rest });
+        self.now = Some(Outage { lost, rest });
         self.last = Some(error);
     }
 
@@ -49,7 +49,7 @@ impl Faults {
     pub(crate) fn may_try(&mut self) -> bool {
         match &mut self.now {
             None => true,
-            Some(Fault { lost: true, .. }) => false,
+            Some(Outage { lost: true, .. }) => false,
             Some(fault) if fault.rest > 0 => {
                 fault.rest -= 1;
                 false
@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     /// Jobs that do without the GPU until it is tried again.
-    fn rest(faults: &mut Faults) -> u32 {
+    fn rest(faults: &mut FaultRecord) -> u32 {
         (0..10_000).take_while(|_| !faults.may_try()).count() as u32
     }
 
     #[test]
     fn a_gpu_without_memory_rests_ever_longer_and_is_tried_again() {
-        let mut faults = Faults::default();
+        let mut faults = FaultRecord::default();
         assert!(faults.may_try() && !faults.stand() && faults.reason().is_none());
         for expected in [8, 16, 32, 64, 128, 256, 512, 1024, 1024] {
             faults.note("out of memory".to_owned(), false);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_is_lost_is_never_tried_again() {
-        let mut faults = Faults::default();
+        let mut faults = FaultRecord::default();
         faults.note("illegal address".to_owned(), true);
         assert_eq!(rest(&mut faults), 10_000);
         assert!(faults.are_final());

@@ -12,11 +12,11 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::state::{State, Trouble};
+use super::state::{GpuJobError, GpuState};
 use crate::{
     backend::{
         Job, StepInput,
-        accelerator::{JointRoom, Part, Placed},
+        accelerator::{DevicePart, JointRoom, OnPlaced},
         split::{GpuDone, Piece},
     },
     balance::Strategy,
@@ -27,14 +27,14 @@ use nearfield_grid::HostLists;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
 
-impl State {
+impl GpuState {
     /// Writes the lists of a pair of sets.
     pub(super) fn find(
         &mut self,
         input: &StepInput<'_>,
         job: Job,
         lists: &mut NeighborLists,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
@@ -42,7 +42,7 @@ impl State {
         let written = self.write(input, job, strategy, &mut storage, lists);
         self.lists = storage;
         // An error of the host says nothing of the device's time.
-        if !matches!(written, Err(Trouble::Gpu(_))) {
+        if !matches!(written, Err(GpuJobError::Gpu(_))) {
             self.book(job, begin, None)?;
         }
         written
@@ -56,7 +56,7 @@ impl State {
         strategy: Strategy,
         storage: &mut DeviceLists,
         lists: &mut NeighborLists,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GpuJobError> {
         let (pair, backend) = (self.pair(job)?, &self.backend);
         let pairs = backend.measure_lists(pair, input.options.lists, strategy, storage)?;
         tracing::Span::current().record("pairs", pairs);
@@ -85,7 +85,7 @@ impl State {
         lists: &'l mut NeighborLists,
         targets: usize,
         room: JointRoom,
-    ) -> Result<JointLists<'l>, Trouble> {
+    ) -> Result<JointLists<'l>, GpuJobError> {
         let lender = Lender(&self.backend);
         lists.begin_joint(targets, room.device, room.cpu, &lender)
     }
@@ -94,9 +94,9 @@ impl State {
     pub(super) fn find_part<'a>(
         &mut self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, gpu::Error> {
         let _span = tracing::debug_span!("gpu.search").entered();
         let asked = part.began.elapsed();
@@ -152,14 +152,14 @@ impl State {
 struct Lender<'a>(&'a GpuBackend);
 
 impl BufferProvider for Lender<'_> {
-    type Error = Trouble;
+    type Error = GpuJobError;
 
-    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Trouble> {
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, GpuJobError> {
         let buffer = self.0.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }
 
-    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Trouble> {
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, GpuJobError> {
         let buffer = self.0.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }

@@ -10,20 +10,20 @@
 
 use super::{
     sort::cells,
-    state::{KEPT_PLANS, Shares, State},
+    state::{GpuState, KEPT_PLANS, Shares},
 };
 use crate::{
-    backend::{StepInput, accelerator::Part},
+    backend::{StepInput, accelerator::DevicePart},
     balance::Strategy,
 };
 use nearfield_gpu::{self as gpu, DeviceShare, PairOfPoints};
 
-impl State {
+impl GpuState {
     /// Sorts, and gathers the targets of a part. The result must be given back.
     pub(super) fn gather(
         &mut self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
     ) -> Result<(Shares, Strategy), gpu::Error> {
         let strategy = input.options.strategy.of_share();
         self.begin_sort_by(input, cells(input, &input.bounds))?;
@@ -44,7 +44,7 @@ impl State {
     fn gather_into(
         &self,
         shares: &mut Shares,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         strategy: Strategy,
     ) -> Result<(), gpu::Error> {
         let (Some(lattice), Some(targets)) = (&self.lattice, self.sets.get(part.job.targets))
@@ -76,7 +76,7 @@ impl State {
     /// each target has all of its neighbours.
     pub(super) fn pair_of_share<'a>(
         &'a self,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         share: &'a DeviceShare,
     ) -> Result<PairOfPoints<'a>, gpu::Error> {
         let pair = self.pair(part.job)?;

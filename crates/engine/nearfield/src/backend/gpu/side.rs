@@ -1,14 +1,14 @@
 //! The GPU of an engine, as one thread at a time uses it.
 //!
 //! For an engine's jobs [`GpuSide`] alone decides between a fault and an error of the host
-//! (`attempt`). Each call of a job takes the [turn](super::super::turn), looks whether the GPU has
-//! failed, works, and on an error of the driver makes the GPU step aside: it gives back what it
-//! can, and its faults are noted.
+//! (`attempt`). Each call of a job takes the [turn](super::super::turn), checks whether the GPU has
+//! failed, and does its work. After an error of the driver the GPU steps aside: it gives memory
+//! back, and the fault is recorded.
 //!
 //! A question about the GPU may come while a job has the turn, even from that job's own thread,
 //! which may do other work of the pool while it waits. `failed`, `lost` and `holds` are therefore
-//! answered from atomics and from a lock that is held for a look only. `report` answers with the
-//! last report if it cannot have the turn.
+//! answered from atomics and from a lock that is never held while a job runs. `report` answers with
+//! the last report if it cannot have the turn.
 //!
 //! In a forked child of the process that started the GPU no call of the driver is made, not even to
 //! free memory: [`Accelerator::usable`] refuses before any job, and dropping leaks.
@@ -16,17 +16,19 @@
 use super::{
     super::{
         DeviceError, Fault, HostMemory, Job, StepInput,
-        accelerator::{Accelerator, JointRoom, KernelWork, Part, Placed, Receive, ValueWork},
+        accelerator::{
+            Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork,
+        },
         gpu_report::GpuReport,
         split::GpuDone,
         support::Backend,
-        transfer::{Seen, StagedUpload, numbers_of},
+        transfer::{RunningBounds, StagedUpload, numbers_of},
         turn::Turn,
     },
-    faults::Faults,
+    faults::FaultRecord,
     fields::StagedFields,
     sort::cells,
-    state::{OnGpu, Order, Shares, State, Trouble},
+    state::{GpuJobError, GpuSet, GpuState, Order, Shares},
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
@@ -53,7 +55,7 @@ struct GpuSide {
     strategy: Strategy,
     /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may
     /// wait.
-    state: ManuallyDrop<Turn<State>>,
+    state: ManuallyDrop<Turn<GpuState>>,
     /// The process that started the GPU.
     process: u32,
     /// Whether the state says that it has failed, and that for good, for those who cannot look at
@@ -88,7 +90,7 @@ impl GpuSide {
             lost: AtomicBool::new(false),
             complete: Mutex::default(),
             reported: Mutex::default(),
-            state: ManuallyDrop::new(Turn::new(State {
+            state: ManuallyDrop::new(Turn::new(GpuState {
                 backend,
                 sets: Vec::new(),
                 times: Times::default(),
@@ -101,7 +103,7 @@ impl GpuSide {
                 refused: HashMap::new(),
                 sorting: None,
                 host_buffers: 0,
-                faults: Faults::default(),
+                faults: FaultRecord::default(),
             })),
         })
     }
@@ -120,7 +122,7 @@ impl GpuSide {
         complete[set] = to;
     }
 
-    fn report_of(&self, state: &State) -> GpuReport {
+    fn report_of(&self, state: &GpuState) -> GpuReport {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
             name: self.name.clone(),
@@ -143,7 +145,7 @@ impl GpuSide {
     /// is in use and this thread must not wait for it.
     fn attempt<T>(
         &self,
-        work: impl FnOnce(&mut State) -> Result<T, Trouble>,
+        work: impl FnOnce(&mut GpuState) -> Result<T, GpuJobError>,
     ) -> Result<T, DeviceError> {
         let mut state = self.state.take_for_job().ok_or(Fault::Busy)?;
         if let Some(reason) = state.faults.reason() {
@@ -151,9 +153,9 @@ impl GpuSide {
         }
         match work(&mut state) {
             Ok(done) => Ok(done),
-            Err(Trouble::Host(error)) => Err(error.into()),
-            // The text of a kernel is no fault of the GPU.
-            Err(Trouble::Gpu(error))
+            Err(GpuJobError::Host(error)) => Err(error.into()),
+            // A kernel that does not compile is not a fault of the GPU.
+            Err(GpuJobError::Gpu(error))
                 if matches!(
                     error.kind(),
                     gpu::ErrorKind::Compile { .. } | gpu::ErrorKind::Translation { .. }
@@ -161,7 +163,7 @@ impl GpuSide {
             {
                 Err(Error::from(ErrorKind::Gpu(error)).into())
             }
-            Err(Trouble::Gpu(error)) => {
+            Err(GpuJobError::Gpu(error)) => {
                 state.step_aside(&error);
                 self.lost.store(state.faults.are_final(), Ordering::Relaxed);
                 self.failed.store(true, Ordering::Relaxed);
@@ -170,10 +172,10 @@ impl GpuSide {
         }
     }
 
-    /// The same where the host has nothing to do that can go wrong.
+    /// As [`attempt`](Self::attempt), for work in which the host cannot fail.
     fn attempt_on_gpu<T>(
         &self,
-        work: impl FnOnce(&mut State) -> Result<T, gpu::Error>,
+        work: impl FnOnce(&mut GpuState) -> Result<T, gpu::Error>,
     ) -> Result<T, Fault> {
         match self.attempt(|state| Ok(work(state)?)) {
             Ok(done) => Ok(done),
@@ -199,7 +201,7 @@ impl Accelerator for GpuSide {
         let Some(mut state) = state.filter(|state| !state.faults.stand()) else {
             return Ok(());
         };
-        let State {
+        let GpuState {
             backend, refused, ..
         } = &mut *state;
         let known = refused.entry(kernel.name).or_insert_with(|| {
@@ -294,14 +296,14 @@ impl Accelerator for GpuSide {
             while state.sets.len() <= set {
                 let points = state.backend.points();
                 let order = Order::AsGiven;
-                state.sets.push(OnGpu { points, order });
+                state.sets.push(GpuSet { points, order });
             }
-            let State { backend, sets, .. } = state;
+            let GpuState { backend, sets, .. } = state;
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             self.set_complete(set, false);
             backend.expect(&mut target.points, numbers / 3)?;
-            let seen = Seen::default();
+            let seen = RunningBounds::default();
             let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
             upload.send(cpu, |first, piece| {
                 backend.receive(&mut target.points, first, piece)
@@ -314,7 +316,7 @@ impl Accelerator for GpuSide {
     fn place_again(&self, set: usize, before: Option<&[f32]>) {
         // A GPU that fails now gets the positions at the next update.
         let _ = self.attempt_on_gpu(|state| {
-            let State { backend, sets, .. } = state;
+            let GpuState { backend, sets, .. } = state;
             let Some(target) = sets.get_mut(set) else {
                 return Ok(());
             };
@@ -361,7 +363,7 @@ impl Accelerator for GpuSide {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError> {
         self.attempt(|state| Ok(state.values(input, job, work, receive)?))
     }
@@ -378,9 +380,9 @@ impl Accelerator for GpuSide {
     fn find_part<'a>(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError> {
         self.attempt(|state| Ok(state.find_part(input, part, to, placed)?))
     }
@@ -402,11 +404,11 @@ impl Accelerator for GpuSide {
     fn values_part(
         &self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         work: &ValueWork<'_>,
         prepared: u64,
     ) -> Result<(HostMemory, GpuDone), DeviceError> {
-        let values = |state: &mut State| Ok(state.values_part(input, part, work, prepared)?);
+        let values = |state: &mut GpuState| Ok(state.values_part(input, part, work, prepared)?);
         let (results, done) = self.attempt(values)?;
         Ok((HostMemory::PageLocked(results), done))
     }

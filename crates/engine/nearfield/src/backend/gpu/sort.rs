@@ -14,7 +14,7 @@
 //! With the strategy `auto` a configuration, strategy and cells, is chosen when a sort begins and
 //! stays for all jobs until the next sort: another one would need other cells.
 
-use super::state::{Order, State};
+use super::state::{GpuState, Order};
 use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
 use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
@@ -37,7 +37,7 @@ const MAX_ALONG_X: u32 = 4;
 /// Cells per point that the table of finer cells may have.
 const MAX_CELLS: f64 = 20.0;
 
-impl State {
+impl GpuState {
     /// The configuration to run: that of the engine's settings, or what the times so far speak for.
     fn configuration(&mut self, input: &StepInput<'_>) -> Configuration {
         let (strategy, all) = (input.options.strategy, input.bounds);
@@ -244,7 +244,7 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// That of a number of points in a box, with `edges` those of a cell.
+    /// The occupancy of a number of points in a box; `edges` are those of a cell.
     pub(crate) fn new(points: usize, extent: [f64; 3], edges: [f64; 3]) -> Self {
         Self {
             points: points.max(1) as f64,

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** after a fault no set counts as sorted, and the lattice is made anew.
 
-use super::{faults::Faults, fields::StagedFields, times::Times};
+use super::{faults::FaultRecord, fields::StagedFields, times::Times};
 use crate::{Error, backend::Job};
 use nearfield_gpu::{
     self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend,
@@ -28,10 +28,10 @@ pub(super) struct Shares {
 
 /// The GPU and its memory.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct GpuState {
     pub(super) backend: GpuBackend,
     /// Positions on the device are current; sorting waits for the first search.
-    pub(super) sets: Vec<OnGpu>,
+    pub(super) sets: Vec<GpuSet>,
     pub(super) times: Times,
     pub(super) lattice: Option<DeviceLattice>,
     pub(super) lists: DeviceLists,
@@ -46,12 +46,12 @@ pub(super) struct State {
     pub(super) sorting: Option<[CudaEvent; 2]>,
     /// Page-locked buffers there were when that was last asked.
     pub(super) host_buffers: u64,
-    pub(super) faults: Faults,
+    pub(super) faults: FaultRecord,
 }
 
 /// A point set of the engine on the GPU.
 #[derive(Debug)]
-pub(super) struct OnGpu {
+pub(super) struct GpuSet {
     pub(super) points: DevicePoints,
     pub(super) order: Order,
 }
@@ -69,24 +69,24 @@ pub(super) enum Order {
 
 /// Why a job ended before its results were there.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum GpuJobError {
     Gpu(gpu::Error),
     Host(Error),
 }
 
-impl From<gpu::Error> for Trouble {
+impl From<gpu::Error> for GpuJobError {
     fn from(error: gpu::Error) -> Self {
         Self::Gpu(error)
     }
 }
 
-impl From<nearfield_cpu::Error> for Trouble {
+impl From<nearfield_cpu::Error> for GpuJobError {
     fn from(error: nearfield_cpu::Error) -> Self {
         Self::Host(error.into())
     }
 }
 
-impl State {
+impl GpuState {
     /// The GPU has failed: it gives back what memory it does not need to go on later.
     ///
     /// Positions stay on the device, so a GPU that is tried again needs no update for sets that

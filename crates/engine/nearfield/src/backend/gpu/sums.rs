@@ -3,7 +3,7 @@
 //! It holds nothing between sums but memory, so it needs none of an engine's sets, and a sum that
 //! fails is done by the CPU backend as a whole.
 
-use super::faults::Faults;
+use super::faults::FaultRecord;
 use crate::{
     Error, ErrorKind,
     all_pairs::Real,
@@ -22,7 +22,7 @@ pub(crate) struct PairSums {
     /// Neither used nor dropped in a forked child.
     scratch: OfProcess<AllPairsScratch>,
     backend: OfProcess<GpuBackend>,
-    faults: Faults,
+    faults: FaultRecord,
 }
 
 impl PairSums {
@@ -36,7 +36,7 @@ impl PairSums {
             number,
             backend: OfProcess::new(backend),
             scratch: OfProcess::new(AllPairsScratch::default()),
-            faults: Faults::default(),
+            faults: FaultRecord::default(),
         })
     }
 

@@ -15,13 +15,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct Times {
     chooser: Chooser,
-    step: Option<Step>,
+    step: Option<TimedStep>,
 }
 
 /// All that is done between two sorts, timed together, because the cells are the same for all of
 /// it.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct TimedStep {
     class: Class,
     config: Configuration,
     milliseconds: f32,
@@ -50,7 +50,7 @@ impl Times {
         let config = self
             .chooser
             .choose(class, expected, &class.candidates(finest));
-        self.step = Some(Step {
+        self.step = Some(TimedStep {
             class,
             config,
             milliseconds: 0.0,

@@ -2,21 +2,21 @@
 //!
 //! Fields are sent while positions are sorted. Results come back in pieces into page-locked memory,
 //! and workers write one piece to the caller's array while the next is on its way. Counts are `u32`
-//! and travel as the bits of `f32`, so that both kinds take the same way.
+//! and travel as the bits of `f32`, so that one code path serves both.
 //!
-//! A part of a job comes back as one piece, not in several: its numbers are put beside those of the
-//! CPU backend only when both have ended, so there is nothing to overlap them with.
+//! A part of a job comes back as one piece, not in several: its numbers are merged with those of
+//! the CPU backend only when both have ended, so there is nothing to overlap them with.
 //!
 //! An error of the driver inside `receive` cannot pass through the code that scatters results,
-//! which knows no drivers. It is kept in [`Coming`] and taken out at the end; the scattering code
-//! sees [`Lost`].
+//! which knows no drivers. It is kept in [`GpuArrivals`] and taken out at the end; the scattering
+//! code sees [`DeviceLost`].
 
-use super::{fields::StagedFields, state::State, types::Program};
+use super::{fields::StagedFields, state::GpuState, types::Program};
 use crate::backend::{
     Job, StepInput,
-    accelerator::{KernelWork, Part, Receive, ValueWork},
+    accelerator::{DevicePart, KernelWork, OnResults, ValueWork},
     split::{GpuDone, Piece},
-    transfer::{Arriving, Lost, numbers_of_piece},
+    transfer::{DeviceLost, ResultStream, numbers_of_piece},
 };
 use bytemuck::NoUninit;
 use nearfield_balance::Strategy;
@@ -25,14 +25,14 @@ use nearfield_gpu::{
 };
 use nearfield_pairs::ListKind;
 
-impl State {
+impl GpuState {
     /// Computes values of all targets and gives them to `receive` as they arrive.
     pub(super) fn values(
         &mut self,
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), gpu::Error> {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
@@ -56,7 +56,7 @@ impl State {
         let span = span.entered();
         let backend = &self.backend;
         let computed = self.pair(job).and_then(|of| {
-            let on = OnGpu {
+            let on = PairWalk {
                 backend,
                 of,
                 strategy,
@@ -80,7 +80,7 @@ impl State {
     pub(super) fn values_part(
         &mut self,
         input: &StepInput<'_>,
-        part: Part<'_>,
+        part: DevicePart<'_>,
         work: &ValueWork<'_>,
         prepared: u64,
     ) -> Result<(HostBuffer<f32>, GpuDone), gpu::Error> {
@@ -105,7 +105,7 @@ impl State {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut staged = std::mem::take(&mut self.staged);
         let computed = self.pair_of_share(part, &shares.share).and_then(|of| {
-            let on = OnGpu {
+            let on = PairWalk {
                 backend: &self.backend,
                 of,
                 strategy,
@@ -138,14 +138,14 @@ fn program_of<'w>(work: &ValueWork<'w>) -> Option<&'w Program> {
 }
 
 /// Sorted sets and what it takes to walk them.
-struct OnGpu<'a> {
+struct PairWalk<'a> {
     backend: &'a GpuBackend,
     of: PairOfPoints<'a>,
     strategy: Strategy,
     scratch: &'a mut PairScratch,
 }
 
-impl OnGpu<'_> {
+impl PairWalk<'_> {
     /// Computes values into `results`, which `receive` gets as they arrive.
     fn compute(
         self,
@@ -200,32 +200,32 @@ impl<'r, T: NoUninit> Results<'r> for Arrivals<'r, T> {
 
 impl<'r> dyn Results<'r> + '_ {
     /// Gives results to `receive`, which learns no more than that the GPU has failed.
-    fn give_to(&mut self, receive: &mut Receive<'_>) -> Result<(), gpu::Error> {
-        let mut coming = Coming {
+    fn give_to(&mut self, receive: &mut OnResults<'_>) -> Result<(), gpu::Error> {
+        let mut coming = GpuArrivals {
             results: self,
             error: None,
         };
         let received = receive(&mut coming);
         match (received, coming.error) {
             (Ok(()), _) => Ok(()),
-            (Err(Lost), Some(error)) => Err(error),
+            (Err(DeviceLost), Some(error)) => Err(error),
             // It never says so by itself.
-            (Err(Lost), None) => Err(gpu::ErrorKind::Unsorted.into()),
+            (Err(DeviceLost), None) => Err(gpu::ErrorKind::Unsorted.into()),
         }
     }
 }
 
 /// Results that keep the error of the GPU.
-struct Coming<'c, 'r> {
+struct GpuArrivals<'c, 'r> {
     results: &'c mut (dyn Results<'r> + 'c),
     error: Option<gpu::Error>,
 }
 
-impl<'r> Arriving<'r> for Coming<'_, 'r> {
-    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, Lost> {
+impl<'r> ResultStream<'r> for GpuArrivals<'_, 'r> {
+    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, DeviceLost> {
         self.results.next().map_err(|error| {
             self.error = Some(error);
-            Lost
+            DeviceLost
         })
     }
 }

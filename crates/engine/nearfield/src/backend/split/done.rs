@@ -1,4 +1,4 @@
-//! A device's account of its part of a job: how much it was, and when it worked on it.
+//! Report of a device on its part of a job: how much it was, and when the device worked on it.
 //!
 //! Times are on the device's own clock. [`place`]
 //! puts them on the host's: between asking and having the last result there is some slack, and the
@@ -34,7 +34,7 @@ pub(crate) struct GpuDone {
     /// may be in nanoseconds.
     pub(crate) origin_ms: f64,
     pub(crate) clock_error: u64,
-    /// Cost of a cell beside its pairs, in pairs tested.
+    /// Cost of a cell without its pairs, in pairs tested.
     pub(crate) per_cell: f64,
     /// Entries of its lists.
     pub(crate) pairs: u64,

@@ -14,14 +14,14 @@
 use super::{
     super::{
         DeviceError, Job, StepInput,
-        accelerator::{Accelerator, JointRoom, Part},
+        accelerator::{Accelerator, DevicePart, JointRoom},
     },
     done::GpuDone,
     part::{PARTS_OF_CPU, share},
-    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
+    protocol::{Backends, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob, run},
     shared::Split,
     sorted::sets_of_share,
-    step::{Divided, EngineStep},
+    step::{DividedStep, EngineStep},
 };
 use crate::{Error, NeighborLists};
 use nearfield_balance::run::hand_over;
@@ -79,7 +79,7 @@ impl SplitJob for ListsStep<'_> {
             input, device, job, ..
         } = self.on;
         let targets = input.points_of(job)[0];
-        let Divided {
+        let DividedStep {
             planned,
             expected: [of_cpu, of_device],
             taken,
@@ -106,7 +106,7 @@ impl SplitJob for ListsStep<'_> {
         let (give, places) = hand_over();
         let done = &mut self.done;
         let drive = move |began: Instant| {
-            let part = Part {
+            let part = DevicePart {
                 job,
                 planned,
                 began,
@@ -119,9 +119,9 @@ impl SplitJob for ListsStep<'_> {
             };
             *done = device.find_part(input, part, to, placed)?;
             Ok(if done.fitted {
-                Driven::Done
+                DriveEnd::Done
             } else {
-                Driven::NoRoom
+                DriveEnd::NoRoom
             })
         };
         let compute = move || {
@@ -140,7 +140,7 @@ impl SplitJob for ListsStep<'_> {
             if let Some((start, count)) = handed {
                 ours.put(start, count, taken, of_device);
             }
-            Ok(Computed { waited })
+            Ok(ComputeEnd { waited })
         };
         Ok(Halves { drive, compute })
     }

@@ -1,7 +1,7 @@
 //! Two backends on one step: the CPU pool and a device share the targets of a job.
 //!
 //! Every job, the lists or counts of a pair of sets or one kernel over it, has a controller and a
-//! [plan](Planned) of its own, because backends compare differently on each. The plan says which
+//! [plan](BrickPlan) of its own, because backends compare differently on each. The plan says which
 //! bricks are whose; [`protocol`] says what happens in a step, whatever the job is. Each backend
 //! sorts for itself. The CPU backend marks the targets that it takes, and the results of all others
 //! are the device's.
@@ -11,11 +11,11 @@
 //!
 //! # A step
 //!
-//! The [protocol](protocol) is one drawing for all jobs; its page has it. In words: the plan names
-//! the backends with work. If it names one, the step is what it would be without the other backend,
-//! and nothing is divided, marked or joined. If it names both, the calling thread drives the device
-//! while the pool's workers compute the CPU backend's targets. Then results are joined by target,
-//! and the times of both are handed to the controller.
+//! The [protocol](protocol) is the same for all jobs. The plan names the backends with work. If it
+//! names one, the step is what it would be without the other backend, and nothing is divided,
+//! marked or joined. If it names both, the calling thread drives the device while the pool's
+//! workers compute the CPU backend's targets. Then results are joined by target, and the times of
+//! both are handed to the controller.
 //!
 //! # Plans, and when they change
 //!
@@ -26,9 +26,9 @@
 //! | parts: one byte per brick | layout and cuts |
 //!
 //! The layout is made at the first step, after a change of the lattice, when a tenth of the points
-//! have come or gone, and when making it costs little beside the steps since the last time. Cuts
-//! are decided anew after most steps at first, and after every sixteenth once nothing changes. The
-//! parts follow either.
+//! have come or gone, and when making it costs little compared with the steps since the last time.
+//! Cuts are decided anew after most steps at first, and after every sixteenth once nothing changes.
+//! The parts follow either.
 //!
 //! A change of the cuts takes no sort, so a controller may move bricks at every step. A change of
 //! the layout takes a sort of both sets on the host. Where the device does all of the work nothing
@@ -65,12 +65,12 @@ pub(crate) use done::{GpuDone, Piece};
 pub(crate) use lists::find;
 pub(crate) use part::{PARTS_OF_CPU, is_taken, share};
 pub(crate) use plan::JobState;
-pub(crate) use planned::{OF_CPU, Planned};
+pub(crate) use planned::{BrickPlan, OF_CPU};
 pub(crate) use protocol::{
-    Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run,
+    Backends, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob, run,
 };
 pub use report::{BackendReport, JobReport, SplitReport};
 pub(crate) use settings::{BRICK_EDGE, Settings, ties_for};
 pub(crate) use shared::{Shared, Split, locked};
-pub(crate) use step::{Clock, Seen, Timed, learn};
+pub(crate) use step::{StepClock, StepObservations, StepTiming, learn};
 pub(crate) use values::evaluate;

@@ -1,4 +1,4 @@
-//! Targets in bricks of some parts.
+//! The targets of a backend, by the parts of their bricks.
 //!
 //! A part is a byte: the number of a subregion, and [`OF_CPU`] for bricks of the CPU backend. So
 //! the parts of a backend are a range, which loops over cells test by two comparisons.
@@ -6,7 +6,7 @@
 //! A map of a million bricks takes a mebibyte. There are at most 64 subregions, so their numbers
 //! leave the bit of the CPU backend free.
 
-use super::planned::{OF_CPU, Planned};
+use super::planned::{BrickPlan, OF_CPU};
 use nearfield_cpu::{Share, Spent};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// `taken` is by target in the caller's order and is set for every target that was searched for;
 /// `spent` gathers their time by part, for the controller.
 pub(crate) fn share<'a>(
-    planned: &'a Planned,
+    planned: &'a BrickPlan,
     taken: &'a [AtomicBool],
     spent: &'a Spent,
     parts: (u8, u8),

@@ -20,11 +20,11 @@
 //! steps that both had work in. A step of one backend alone cannot tell its setup from its work.
 
 use super::{
-    planned::{Planned, layout, needed, next_version, parts_of, usual_theta},
+    planned::{BrickPlan, layout, needed, next_version, parts_of, usual_theta},
     protocol::Backends,
     report::SplitReport,
     settings::Settings,
-    times::Measured,
+    times::StepMeasurement,
     trace,
 };
 use crate::Error;
@@ -117,7 +117,7 @@ impl Calm {
 pub(crate) struct JobState {
     controller: Controller,
     /// None before the first step, and after the lattice has changed.
-    planned: Option<Planned>,
+    planned: Option<BrickPlan>,
     /// The last decision of the controller, also while there is no plan.
     decision: Option<Decision>,
     /// Points of targets and sources when the layout was made.
@@ -138,7 +138,7 @@ pub(crate) struct JobState {
     /// Whether the last step was one aside.
     aside: bool,
     /// The last step in numbers.
-    last: Measured,
+    last: StepMeasurement,
 }
 
 impl JobState {
@@ -160,12 +160,12 @@ impl JobState {
             setups: VecDeque::new(),
             steps: 0,
             aside: false,
-            last: Measured::default(),
+            last: StepMeasurement::default(),
         })
     }
 
     /// The plan there is.
-    pub(crate) fn planned(&self) -> Option<&Planned> {
+    pub(crate) fn planned(&self) -> Option<&BrickPlan> {
         self.planned.as_ref()
     }
 
@@ -304,7 +304,7 @@ impl JobState {
         let needed = needed(&parts, (&layout, &plan), lattice)?;
         // Nothing fails from here on: the points and the plan belong together.
         (self.points, self.age, self.calm) = (points, 0, Calm::default());
-        self.planned = Some(Planned {
+        self.planned = Some(BrickPlan {
             needed,
             parts,
             layout,
@@ -340,7 +340,7 @@ impl JobState {
     }
 
     /// A step was done.
-    pub(crate) fn note(&mut self, measured: Measured) {
+    pub(crate) fn note(&mut self, measured: StepMeasurement) {
         self.steps += 1;
         self.age += 1;
         let decided = self.decision.as_ref().map(|decision| decision.action);
@@ -366,7 +366,7 @@ impl JobState {
 
     /// Takes the times of a step in, and moves bricks for the next one if that is worth it.
     ///
-    /// Too little memory for a new map is no error: the step has its results, and the old plan
+    /// Too little memory for a new map is not an error: the step has its results, and the old plan
     /// serves on.
     pub(crate) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
         let Some(planned) = &mut self.planned else {
@@ -396,7 +396,7 @@ impl JobState {
         SplitReport {
             policy: self.controller.policy(),
             steps: self.steps,
-            theta: self.planned.as_ref().map_or(0.0, Planned::theta),
+            theta: self.planned.as_ref().map_or(0.0, BrickPlan::theta),
             share: self.last.share,
             aside: self.aside,
             backends: self.last.backends(),
@@ -441,7 +441,7 @@ mod tests {
         let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
         let radius = Radius::new(1.0).unwrap();
         let mut state = JobState::new(Policy::Model).unwrap();
-        state.planned = Some(Planned {
+        state.planned = Some(BrickPlan {
             plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
             layout,
             parts: BrickParts::everywhere(OF_CPU),

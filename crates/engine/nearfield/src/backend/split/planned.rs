@@ -13,11 +13,11 @@
 //! Bricks are the unit, not cells, because the map is looked up per cell and its size is that of
 //! the box: bricks of 2³ cells make it an eighth. Larger bricks would mix cells of different
 //! occupancy, and the threshold tells bricks apart by occupancy. Points that lie far apart make the
-//! box large beside its contents; edges are doubled until the map has at most 65,536 bricks, or 64
-//! for each that holds points.
+//! box large for its contents; edges are doubled until the map has at most 65,536 bricks, or 64 for
+//! each that holds points.
 //!
 //! On an open domain, where the points were not sorted on the host anyway, the CPU backend sorts
-//! only the points of its own bricks and those within reach ([`needed`](Planned::needed)). In a
+//! only the points of its own bricks and those within reach ([`needed`](BrickPlan::needed)). In a
 //! periodic one, where its bricks are most of the work, or where their surroundings hold most of
 //! the points, it sorts all: leaving out the few others would cost more than it saves.
 
@@ -56,7 +56,7 @@ pub(super) fn next_version() -> u64 {
 
 /// Division of the bricks between the backends.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct BrickPlan {
     /// The bricks, in subregions and in the order in which they go over.
     pub(super) layout: Layout,
     /// The bricks of either backend by the last cuts.
@@ -72,7 +72,7 @@ pub(crate) struct Planned {
     pub(super) version: u64,
 }
 
-impl Planned {
+impl BrickPlan {
     /// The bricks, cut into subregions.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout

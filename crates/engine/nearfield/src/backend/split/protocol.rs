@@ -104,26 +104,26 @@ pub(crate) struct Halves<D, C> {
 }
 
 /// Drives the device through its part; both began then.
-pub(crate) trait Drive: FnOnce(Instant) -> Result<Driven, DeviceError> {}
+pub(crate) trait Drive: FnOnce(Instant) -> Result<DriveEnd, DeviceError> {}
 
-impl<F: FnOnce(Instant) -> Result<Driven, DeviceError>> Drive for F {}
+impl<F: FnOnce(Instant) -> Result<DriveEnd, DeviceError>> Drive for F {}
 
 /// Computes the CPU backend's part.
-pub(crate) trait Compute: FnOnce() -> Result<Computed, Error> + Send {}
+pub(crate) trait Compute: FnOnce() -> Result<ComputeEnd, Error> + Send {}
 
-impl<F: FnOnce() -> Result<Computed, Error> + Send> Compute for F {}
+impl<F: FnOnce() -> Result<ComputeEnd, Error> + Send> Compute for F {}
 
 /// How the device's part went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Driven {
+pub(crate) enum DriveEnd {
     Done,
-    /// There was too little room for its results. That is no fault of the device's.
+    /// There was too little room for its results, which is not a fault of the device.
     NoRoom,
 }
 
 /// How the CPU backend's part went.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Computed {
+pub(crate) struct ComputeEnd {
     /// How long it waited for the device. A backend that waits could have done more.
     pub(crate) waited: Duration,
 }
@@ -180,7 +180,7 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 /// Does a job by the protocol.
 ///
 /// # Errors
-/// Those of the host; the caller's results are then of no use.
+/// Those of the host; the caller's results are then invalid.
 pub(crate) fn run(cpu: &CpuBackend, job: &mut impl SplitJob) -> Result<Outcome, Error> {
     let mut outcome = Outcome::new(job.plan()?);
     match outcome.backends {
@@ -230,8 +230,8 @@ fn run_both(cpu: &CpuBackend, job: &mut impl SplitJob, outcome: &mut Outcome) ->
         Err(DeviceError::Host(error)) => return Err(error),
     };
     match driven {
-        Ok(Driven::Done) => return job.join(),
-        Ok(Driven::NoRoom) => outcome.no_room = true,
+        Ok(DriveEnd::Done) => return job.join(),
+        Ok(DriveEnd::NoRoom) => outcome.no_room = true,
         Err(DeviceError::Fault(fault)) => outcome.fault = Some(fault),
         Err(DeviceError::Host(error)) => return Err(error),
     }

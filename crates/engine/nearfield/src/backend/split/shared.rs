@@ -6,9 +6,9 @@
 //! Marks, times and list memory are one set for all jobs, since they serve one step only. Plans and
 //! controllers are kept per job for the life of the engine.
 //!
-//! **Invariant:** `taken` has no mark set when a step of both backends begins. A join takes its
-//! marks away as it reads them; a step that ended otherwise leaves `unmarked` false, and the next
-//! one makes the marks anew.
+//! **Invariant:** `taken` has no mark set when a step of both backends begins. A join clears each
+//! mark as it reads it; a step that ended otherwise leaves `unmarked` false, and the next one
+//! clears all marks.
 
 use super::{
     super::Job, plan::JobState, report::SplitReport, settings::Settings, sorted::PartOfSet,

@@ -11,7 +11,7 @@
 
 use super::{
     super::{Job, StepInput},
-    planned::Planned,
+    planned::BrickPlan,
 };
 use crate::{Error, ErrorKind};
 use nearfield_cpu::{PairOfSets, SetRadii};
@@ -35,7 +35,7 @@ pub(super) struct PartOfSet {
 pub(super) fn sets_of_share<'a>(
     input: &'a StepInput<'_>,
     sorted: &'a mut HashMap<usize, PartOfSet>,
-    planned: &Planned,
+    planned: &BrickPlan,
     job: Job,
 ) -> Result<PairOfSets<'a>, Error> {
     let Some(needed) = planned.needed() else {

@@ -1,4 +1,4 @@
-//! A step of an engine's job: the backends that have work in it, and the lesson from its times.
+//! A step of an engine's job: which backends have work in it, and what is learnt from its times.
 //!
 //! [`EngineStep`] is the part that lists and values have in common. It asks the device whether it
 //! is ready, makes a plan if there is none, and checks that the device has all positions. If any of
@@ -32,15 +32,15 @@ use super::{
     },
     done::GpuDone,
     plan::JobState,
-    planned::Planned,
+    planned::BrickPlan,
     protocol::{Backends, Outcome, milliseconds},
     shared::{Shared, Split},
     sorted::{PartOfSet, have_grown},
-    times::{BackendTimes, Measured, step_times},
+    times::{BackendTimes, StepMeasurement, step_times},
     trace::{self, Origin},
 };
 use crate::Error;
-use nearfield_balance::{Backend, Fault as DeviceFault, StepTimes};
+use nearfield_balance::{Backend, DeviceFault, StepTimes};
 use nearfield_cpu::{ShareOfLists, Spent};
 use std::{
     collections::HashMap,
@@ -56,14 +56,14 @@ pub(super) struct EngineStep<'s> {
     split: &'s Split,
     /// None if the device cannot take part.
     pub(super) shared: Option<MutexGuard<'s, Shared>>,
-    timed: Timed,
+    timed: StepTiming,
     /// Why the device does not take part, though it might have been planned to.
     fault: Option<Fault>,
 }
 
 /// Input of both parts of a step.
-pub(super) struct Divided<'a> {
-    pub(super) planned: &'a Planned,
+pub(super) struct DividedStep<'a> {
+    pub(super) planned: &'a BrickPlan,
     /// Neighbours that the CPU backend and the device are expected to find.
     pub(super) expected: [usize; 2],
     pub(super) taken: &'a [AtomicBool],
@@ -92,8 +92,8 @@ impl<'s> EngineStep<'s> {
             job,
             split,
             shared,
-            timed: Timed {
-                clock: Clock::start(Some(split)),
+            timed: StepTiming {
+                clock: StepClock::start(Some(split)),
                 planning_ms: 0.0,
                 virtual_times: None,
             },
@@ -140,7 +140,7 @@ impl<'s> EngineStep<'s> {
     /// Begins a step of both backends; no target is taken yet.
     ///
     /// Cost: clears one mark per target, unless the last step has left none.
-    pub(super) fn divide(&mut self, targets: usize) -> Result<Divided<'_>, DeviceError> {
+    pub(super) fn divide(&mut self, targets: usize) -> Result<DividedStep<'_>, DeviceError> {
         let job = self.job;
         if let Some(shared) = self.shared.as_deref_mut() {
             shared.clear(targets).map_err(Error::from)?;
@@ -150,12 +150,12 @@ impl<'s> EngineStep<'s> {
     }
 
     /// A step of both backends that was begun.
-    pub(super) fn begun(&mut self) -> Option<Divided<'_>> {
+    pub(super) fn begun(&mut self) -> Option<DividedStep<'_>> {
         self.divided(self.job)
     }
 
     /// The plan of a job, with the memory that a step of both backends uses.
-    fn divided(&mut self, job: Job) -> Option<Divided<'_>> {
+    fn divided(&mut self, job: Job) -> Option<DividedStep<'_>> {
         let Shared {
             jobs,
             taken,
@@ -165,7 +165,7 @@ impl<'s> EngineStep<'s> {
             ..
         } = self.shared.as_deref_mut()?;
         let state = jobs.get(&job)?;
-        Some(Divided {
+        Some(DividedStep {
             planned: state.planned()?,
             expected: state.expected_pairs(),
             taken,
@@ -198,7 +198,7 @@ impl<'s> EngineStep<'s> {
         let Some(state) = shared.jobs.get_mut(&job) else {
             return Ok(());
         };
-        let seen = Seen {
+        let seen = StepObservations {
             targets: input.points_of(job)[0],
             spent: &shared.spent,
             threads: input.cpu.threads_beside(),
@@ -222,12 +222,12 @@ impl<'s> EngineStep<'s> {
 
 /// A clock that begins with the positions' placing.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct StepClock {
     begin: Instant,
     before: Duration,
 }
 
-impl Clock {
+impl StepClock {
     pub(crate) fn start(split: Option<&Split>) -> Self {
         Self {
             begin: Instant::now(),
@@ -246,18 +246,18 @@ impl Clock {
     }
 }
 
-/// The times of a step beside those of its backends.
+/// The clock of a step, and times that are not those of its backends.
 #[derive(Debug)]
-pub(crate) struct Timed {
-    pub(crate) clock: Clock,
+pub(crate) struct StepTiming {
+    pub(crate) clock: StepClock,
     /// Milliseconds that planning took before both backends began.
     pub(crate) planning_ms: f64,
     /// Times of the step on the virtual clock of an emulated device.
     pub(crate) virtual_times: Option<StepTimes>,
 }
 
-/// Observations of a step beside its outcome.
-pub(crate) struct Seen<'a> {
+/// What was observed of a step, in addition to its outcome.
+pub(crate) struct StepObservations<'a> {
     /// All targets.
     pub(crate) targets: usize,
     /// Time that workers spent on the CPU backend's part, and their number.
@@ -274,14 +274,14 @@ pub(crate) struct Seen<'a> {
 /// Lets the controller of a job learn from a step.
 pub(crate) fn learn(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: Seen<'_>,
+    seen: StepObservations<'_>,
 ) -> Result<(), Error> {
     let done_again = outcome.no_room || (outcome.failed() && outcome.backends != Backends::Both);
     if done_again && timed.virtual_times.is_none() {
         // A step that had to be done twice says little.
-        state.note(Measured::by_cpu(seen.targets, timed.clock.ms()));
+        state.note(StepMeasurement::by_cpu(seen.targets, timed.clock.ms()));
         return Ok(());
     }
     if outcome.backends == Backends::Both {
@@ -295,9 +295,9 @@ pub(crate) fn learn(
 /// noted and not learnt from.
 fn learn_of_both(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
@@ -313,7 +313,7 @@ fn learn_of_both(
     let told = real.then_some((seen.done, outcome.device_ms));
     trace::subregions(planned, &times, origin, told);
     let setups = times.setup.map(|setup| setup.ms());
-    let measured = Measured {
+    let measured = StepMeasurement {
         share: planned.plan().share(),
         points: if outcome.failed() {
             [all, 0]
@@ -338,9 +338,9 @@ fn learn_of_both(
 /// Times of a step of both backends on a real clock, for the controller.
 fn times_of_both(
     state: &JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
     total_ms: f64,
 ) -> StepTimes {
     let Some(planned) = state.planned() else {
@@ -372,9 +372,9 @@ fn times_of_both(
 /// The same for a step that one backend did alone.
 fn learn_of_one(
     state: &mut JobState,
-    timed: &Timed,
+    timed: &StepTiming,
     outcome: &Outcome,
-    seen: &Seen<'_>,
+    seen: &StepObservations<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
@@ -394,7 +394,7 @@ fn learn_of_one(
         Backend::Cpu
     } as usize;
     let worked = if outcome.failed() { 0 } else { backend };
-    let mut measured = Measured {
+    let mut measured = StepMeasurement {
         share: planned.plan().share(),
         points: [0; 2],
         backend_ms: [0.0; 2],
@@ -421,8 +421,8 @@ fn learn_of_one(
         (None, Some(planned)) => {
             let mut backends = [BackendTimes::default(), BackendTimes::default()];
             backends[backend] = BackendTimes::whole(took_ms);
-            // All of it goes with the work: what comes before the subregions of a backend alone is
-            // not what does beside the other one.
+            // All of it goes with the work: a backend alone prepares other things before its
+            // subregions than one that shares the step.
             step_times(planned, (&backends[0], &backends[1]), [0.0; 2], 0.0, None)
         }
         (None, None) => return Ok(()),

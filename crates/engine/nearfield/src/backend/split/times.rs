@@ -14,15 +14,15 @@
 
 use super::{
     done::Piece,
-    planned::{OF_CPU, Planned},
+    planned::{BrickPlan, OF_CPU},
     report::BackendReport,
 };
-use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
+use nearfield_balance::{DeviceFault, GpuSpans, Load, Span, Stage, StepTimes};
 use nearfield_cpu::Spent;
 
 /// A step in numbers, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Measured {
+pub(crate) struct StepMeasurement {
     /// The CPU backend's share of the pairs tested, 0 to 1.
     pub(super) share: f64,
     /// Targets of the CPU backend and of the device.
@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     pub(super) planning_ms: f64,
 }
 
-impl Measured {
+impl StepMeasurement {
     /// A step that the CPU backend did alone.
     pub(super) fn by_cpu(targets: usize, total_ms: f64) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl BackendTimes {
     }
 
     /// The same, by subregion also where the device did not tell them apart: then the work decides,
-    /// and what a cell of a brick takes beside it, `per_cell`, in pairs tested. `cells` is the
+    /// and what a cell of a brick takes on top of it, `per_cell`, in pairs tested. `cells` is the
     /// maximum number of occupied cells per brick.
     pub(super) fn told_apart(mut self, loads: &[Load], per_cell: f64, cells: u64) -> Self {
         if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
@@ -173,11 +173,11 @@ impl BackendTimes {
 /// Downloads are not told apart from computing here: a controller asks how long a subregion keeps
 /// its backend, and the trace has the rest.
 pub(super) fn step_times(
-    planned: &Planned,
+    planned: &BrickPlan,
     (cpu, gpu): (&BackendTimes, &BackendTimes),
     usual: [f64; 2],
     recovery_ms: f64,
-    fault: Option<Fault>,
+    fault: Option<DeviceFault>,
 ) -> StepTimes {
     let loads =
         |of: fn(&Stage) -> Load| -> Vec<Load> { planned.plan().stages().iter().map(of).collect() };

@@ -10,7 +10,7 @@
 //! all subregions.
 
 use super::done::GpuDone;
-use super::planned::Planned;
+use super::planned::BrickPlan;
 use nearfield_balance::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -119,7 +119,7 @@ impl Line<'_> {
 /// A step, as it was timed; `gpu` is a real GPU's account of it and how long its backend took,
 /// milliseconds.
 pub(super) fn subregions(
-    planned: &Planned,
+    planned: &BrickPlan,
     times: &StepTimes,
     origin: Origin,
     gpu: Option<(&GpuDone, f64)>,
@@ -194,7 +194,7 @@ pub(super) fn subregions(
 
 /// A step that one backend did alone, as it does without a plan: what was whose, but no times,
 /// which stand in the spans of what the backend did.
-pub(super) fn alone(planned: &Planned) {
+pub(super) fn alone(planned: &BrickPlan) {
     if !is_on() {
         return;
     }
@@ -219,7 +219,7 @@ pub(super) fn alone(planned: &Planned) {
 }
 
 /// A decision, also one to leave things as they are; `before` are θ and the CPU backend's share.
-pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, decision: &Decision) {
+pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &BrickPlan, decision: &Decision) {
     if !is_on() {
         return;
     }
@@ -236,7 +236,7 @@ pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, deci
 }
 
 /// How many points bricks hold.
-pub(super) fn occupancy(planned: &Planned) {
+pub(super) fn occupancy(planned: &BrickPlan) {
     if !is_on() {
         return;
     }

@@ -2,7 +2,7 @@
 //!
 //! The CPU backend writes its values where the caller wants them and marks their targets. The
 //! device gives the numbers of all targets, in the caller's order, in memory of its own; those of
-//! targets without a mark are put beside the others at the end. So neither waits for the other.
+//! targets without a mark are put among the others at the end. So neither waits for the other.
 //!
 //! **Invariant:** values that are combined with what is there are touched once per target; those of
 //! a device only when all of its numbers have arrived.
@@ -15,15 +15,15 @@
 use super::{
     super::{
         DeviceError, HostMemory, Job, StepInput,
-        accelerator::{Accelerator, Part},
+        accelerator::{Accelerator, DevicePart},
         values::{self, Values},
     },
     done::GpuDone,
     part::{PARTS_OF_CPU, PARTS_OF_DEVICE, share},
-    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
+    protocol::{Backends, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob, run},
     shared::Split,
     sorted::sets_of_share,
-    step::{Divided, EngineStep},
+    step::{DividedStep, EngineStep},
 };
 use crate::Error;
 use nearfield_cpu::PairOfSets;
@@ -90,7 +90,7 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
         let EngineStep {
             input, device, job, ..
         } = self.on;
-        let Divided {
+        let DividedStep {
             planned,
             taken,
             spent,
@@ -102,14 +102,14 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
         let work = values::work(of);
         let prepared = device.prepare_part(input, &work);
         let drive = move |began: Instant| {
-            let part = Part {
+            let part = DevicePart {
                 job,
                 planned,
                 began,
             };
             let (found, of_device) = device.values_part(input, part, &work, prepared)?;
             (*numbers, *done) = (Some(found), of_device);
-            Ok(Driven::Done)
+            Ok(DriveEnd::Done)
         };
         let compute = move || {
             let pair = PairOfSets {
@@ -117,7 +117,7 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
                 ..sets_of_share(input, sorted, planned, job)?
             };
             of.evaluate(input.cpu, pair, results)?;
-            Ok(Computed::default())
+            Ok(ComputeEnd::default())
         };
         Ok(Halves { drive, compute })
     }

@@ -21,7 +21,7 @@ use crate::{
     backend::{
         DeviceError, Fault,
         gpu::{self, PairSums},
-        split::{self, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob},
+        split::{self, Compute, ComputeEnd, Drive, DriveEnd, Halves, Outcome, SplitJob},
         sums::{SumWork, Targets},
         support::{Feature, choose, in_build},
     },
@@ -49,7 +49,7 @@ type SumKind = (PairSum, Arithmetic, usize, bool);
 
 /// Both backends.
 #[derive(Debug)]
-pub(super) struct Backends {
+pub(super) struct SumBackends {
     requested: Device,
     reason: String,
     cpu: CpuBackend,
@@ -59,12 +59,12 @@ pub(super) struct Backends {
     later: Option<u64>,
     /// The CPU backend's share of the targets, by kind of sum.
     shares: HashMap<SumKind, f64>,
-    last: Last,
+    last: LastSum,
 }
 
 /// Size and outcome of the last sum.
 #[derive(Debug, Clone, Copy, Default)]
-struct Last {
+struct LastSum {
     /// Whether the GPU had any part that counts.
     on_gpu: bool,
     /// Targets times sources.
@@ -74,7 +74,7 @@ struct Last {
     time: Duration,
 }
 
-impl Backends {
+impl SumBackends {
     /// `Gpu` starts its GPU now and leaves every sum to it, `Hybrid` divides every sum, and `Auto`
     /// waits until enough has been summed.
     ///
@@ -119,7 +119,7 @@ impl Backends {
             gpu,
             later,
             shares: HashMap::new(),
-            last: Last::default(),
+            last: LastSum::default(),
         })
     }
 
@@ -160,7 +160,7 @@ impl Backends {
             split::Backends::Device => 0.0,
             split::Backends::Both => step.border as f64 / units as f64,
         };
-        self.last = Last {
+        self.last = LastSum {
             on_gpu: cpu_share < 1.0,
             pairs,
             cpu_share,
@@ -272,11 +272,11 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
         let drive = move |_: Instant| {
             let gpu = gpu.ok_or(DeviceError::Fault(Fault::Behind))?;
             gpu.run(of_gpu, to_gpu)?;
-            Ok(Driven::Done)
+            Ok(DriveEnd::Done)
         };
         let compute = move || {
             of_cpu.on_cpu(cpu, to_cpu)?;
-            Ok(Computed::default())
+            Ok(ComputeEnd::default())
         };
         Ok(Halves { drive, compute })
     }

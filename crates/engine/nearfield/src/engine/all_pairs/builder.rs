@@ -4,7 +4,7 @@
 //! **Invariant:** nothing is started before [`AllPairsBuilder::build`], so settings cost nothing
 //! and may be dropped.
 
-use super::{backends::Backends, sums::AllPairs};
+use super::{backends::SumBackends, sums::AllPairs};
 use crate::{Device, Engine, Error, all_pairs::Arithmetic, report::SimdLevel};
 
 /// Settings of sums over all pairs, made by [`Engine::all_pairs`].
@@ -73,7 +73,7 @@ impl AllPairsBuilder {
     pub fn build(self) -> Result<AllPairs, Error> {
         Ok(AllPairs {
             arithmetic: self.arithmetic,
-            backends: Backends::new(self.device, self.threads, self.simd)?,
+            backends: SumBackends::new(self.device, self.threads, self.simd)?,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! What sums over all pairs refuse.
 //!
 //! Every check looks at all of its input before anything is summed, in one pass over the array on
-//! the calling thread. That is nothing beside sums over all pairs, which pass over it once per
-//! target. Errors of coordinates and weights name the first that is wrong.
+//! the calling thread. That is negligible compared with sums over all pairs, which pass over it
+//! once per target. Errors of coordinates and weights name the first that is wrong.
 
 use crate::{
     Error, ErrorKind,

@@ -4,7 +4,7 @@
 //! before a backend sees it. So backends check nothing, and a sum that is refused has written
 //! nothing.
 
-use super::{backends::Backends, check, report::AllPairsReport};
+use super::{backends::SumBackends, check, report::AllPairsReport};
 use crate::{
     Error,
     all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
@@ -40,10 +40,9 @@ use std::ops::Range;
 /// [`PairSum`] has the sums; coordinates are `f32` or `f64`, and so is the arithmetic. Sums are
 /// compensated, so in `f32` every result is within 1e-5 of the sum of its terms' absolute values,
 /// and usually within 1e-6. [`Arithmetic::Exact`] takes correctly rounded roots and gives the same
-/// bits on every device. **A source at the very place of a target adds nothing** when there is no
-/// softening (with [`Arithmetic::Fast`], also one so near that the square of the distance is no
-/// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no
-/// pull.
+/// bits on every device. **A source exactly at a target adds nothing** if there is no softening
+/// (with [`Arithmetic::Fast`], also one so near that the square of the distance is no normal
+/// number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no pull.
 ///
 /// # Errors
 /// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
@@ -53,7 +52,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct AllPairs {
     pub(super) arithmetic: Arithmetic,
-    pub(super) backends: Backends,
+    pub(super) backends: SumBackends,
 }
 
 impl AllPairs {
@@ -275,7 +274,7 @@ impl AllPairs {
 
     /// Checks everything that is left to check, and sums.
     ///
-    /// Of a grid, which is finite and regular, the first and the last point stand for all in the
+    /// The first and the last point of a grid, which is finite and regular, stand for all in the
     /// check of the extent.
     fn run<T: Real>(&mut self, work: SumWork<'_, T>, results: &mut [T]) -> Result<(), Error> {
         let SumWork {

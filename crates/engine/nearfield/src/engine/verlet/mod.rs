@@ -16,8 +16,8 @@
 //!
 //! In double precision the displacements are rounded by as much as the contract is, and the image
 //! vectors of a tilted box are sums of terms. Each may be 2¹⁰ times as long as the box is wide, so
-//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing beside a
-//! skin.
+//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still negligible
+//! compared with a skin.
 //!
 //! # Cost
 //!
@@ -47,7 +47,7 @@ use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use sets::Sets;
 use std::fmt;
-use tracked::Tracked;
+use tracked::TrackedSet;
 
 /// Share of E + R kept free for rounding (see the module's comment).
 fn margin(precision: Precision) -> f64 {
@@ -232,7 +232,7 @@ impl VerletLists {
     /// change.
     ///
     /// # Errors
-    /// What [`Engine::update`] and [`Engine::find_neighbors`] say; the lists then still need to be
+    /// Those of [`Engine::update`] and [`Engine::find_neighbors`]; the lists then still need to be
     /// rebuilt.
     pub fn refresh(&mut self) -> Result<Refresh, Error> {
         if !self.needs_rebuild() {
@@ -418,10 +418,10 @@ impl VerletLists {
         &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<Stored<'_>, Error> {
+    ) -> Result<AnyStoredPairs<'_>, Error> {
         Ok(match &self.sets {
-            Sets::Single(sets) => Stored::Single(self.pairs(sets, targets, sources)?),
-            Sets::Double(sets) => Stored::Double(self.pairs(sets, targets, sources)?),
+            Sets::Single(sets) => AnyStoredPairs::Single(self.pairs(sets, targets, sources)?),
+            Sets::Double(sets) => AnyStoredPairs::Double(self.pairs(sets, targets, sources)?),
         })
     }
 
@@ -429,7 +429,7 @@ impl VerletLists {
     /// pair.
     fn pairs<'a, T: Coordinate>(
         &'a self,
-        sets: &'a [Tracked<T>],
+        sets: &'a [TrackedSet<T>],
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<StoredPairs<'a, T>, Error> {
@@ -491,12 +491,12 @@ impl VerletLists {
 }
 
 /// Stored pairs in either precision.
-pub(crate) enum Stored<'a> {
+pub(crate) enum AnyStoredPairs<'a> {
     Single(StoredPairs<'a, f32>),
     Double(StoredPairs<'a, f64>),
 }
 
-impl Stored<'_> {
+impl AnyStoredPairs<'_> {
     fn for_each_neighbor(&self, target: usize, visit: impl FnMut(u32, Pair)) -> Result<(), Error> {
         match self {
             Self::Single(pairs) => Ok(pairs.for_each_neighbor(target, visit)?),

@@ -6,15 +6,15 @@
 //! **Invariant:** entry `k` is the set in slot `k` of the engine; a free slot has a set without
 //! points.
 
-use super::tracked::{Path, Tracked};
+use super::tracked::{Path, TrackedSet};
 use crate::{Error, Positions, Precision};
 use nearfield_grid::{Bounds, Domain};
 
 /// Every set by number; numbers handed in are those of sets.
 #[derive(Debug)]
 pub(super) enum Sets {
-    Single(Vec<Tracked<f32>>),
-    Double(Vec<Tracked<f64>>),
+    Single(Vec<TrackedSet<f32>>),
+    Double(Vec<TrackedSet<f64>>),
 }
 
 impl Sets {
@@ -56,7 +56,7 @@ impl Sets {
         }
     }
 
-    /// See [`Tracked::take`].
+    /// See [`TrackedSet::take`].
     pub(super) fn take(
         &mut self,
         set: usize,
@@ -70,7 +70,7 @@ impl Sets {
         }
     }
 
-    /// See [`Tracked::was_built`].
+    /// See [`TrackedSet::was_built`].
     pub(super) fn was_built(&mut self, set: usize) -> Result<(), Error> {
         match self {
             Self::Single(sets) => sets[set].was_built(),
@@ -99,8 +99,8 @@ impl Sets {
     /// Both copies of every set.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Single(sets) => sets.iter().map(Tracked::bytes).sum(),
-            Self::Double(sets) => sets.iter().map(Tracked::bytes).sum(),
+            Self::Single(sets) => sets.iter().map(TrackedSet::bytes).sum(),
+            Self::Double(sets) => sets.iter().map(TrackedSet::bytes).sum(),
         }
     }
 }

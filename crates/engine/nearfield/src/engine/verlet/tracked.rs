@@ -24,7 +24,7 @@ const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 40) as f64;
 
 /// Positions of a set now and when its lists were built, in the caller's order.
 #[derive(Debug)]
-pub(super) struct Tracked<T> {
+pub(super) struct TrackedSet<T> {
     now: Vec<[T; 3]>,
     built: Vec<[T; 3]>,
     path: Path,
@@ -43,7 +43,7 @@ pub(super) struct Path {
     changed: bool,
 }
 
-impl<T> Default for Tracked<T> {
+impl<T> Default for TrackedSet<T> {
     fn default() -> Self {
         Self {
             now: Vec::new(),
@@ -64,7 +64,7 @@ impl Default for Path {
     }
 }
 
-impl<T: Coordinate> Tracked<T> {
+impl<T: Coordinate> TrackedSet<T> {
     /// Takes the positions of now, whose checked bounds are `bounds`, and measures the
     /// displacements.
     ///
@@ -246,8 +246,8 @@ mod tests {
     #[test]
     fn a_set_knows_whether_it_moved_and_how_far() {
         let domain = Domain::OPEN;
-        let mut set = Tracked::default();
-        let take = |set: &mut Tracked<f32>, points: &Vec<[f32; 3]>| {
+        let mut set = TrackedSet::default();
+        let take = |set: &mut TrackedSet<f32>, points: &Vec<[f32; 3]>| {
             let bounds = Bounds::of(points.into(), &domain).unwrap();
             set.take(points.into(), bounds, &domain).unwrap();
         };

@@ -5,7 +5,7 @@
 //! in, and its operands to the left are kept in variables first: the order of evaluation is Rust's.
 //!
 //! Integers are of the types of `kernels/cuda/pairs/subset.cuh`, whose operators are Rust's in a
-//! release build. A plain number of C++ stands where the other operand or a declaration gives it
+//! release build. A plain C++ number is written where the other operand or a declaration gives it
 //! its type.
 
 mod choices;

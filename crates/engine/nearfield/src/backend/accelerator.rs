@@ -166,7 +166,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError>;
 
     /// Room for lists of both backends, in memory that the device writes to.
@@ -191,7 +191,7 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         input: &StepInput<'_>,
         part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError>;
 
     /// Sends what a part of values needs, before both backends begin; gives the number under which
@@ -243,12 +243,12 @@ pub(crate) struct JointRoom {
     pub(crate) cpu: usize,
 }
 
-/// Is given results as they arrive.
-pub(crate) type Receive<'f> =
+/// Callback that takes results as they arrive.
+pub(crate) type OnResults<'f> =
     dyn for<'r> FnMut(&mut dyn ResultStream<'r>) -> Result<(), DeviceLost> + 'f;
 
-/// Is given starts and lengths of lists, once.
-pub(crate) type Placed<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;
+/// Callback that takes starts and lengths of lists, once.
+pub(crate) type OnPlaced<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;
 
 /// Values that the code of the CPU backend can compute for a device that has no other.
 pub(crate) trait Numbers: Sync {

@@ -20,7 +20,7 @@
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
-    accelerator::{Accelerator, DevicePart, JointRoom, KernelWork, Placed, Receive, ValueWork},
+    accelerator::{Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork},
     split::{BrickPlan, GpuDone, OF_CPU},
     support::Backend,
     transfer::{
@@ -348,7 +348,7 @@ impl Accelerator for EmulatedDevice {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError> {
         let state = &mut *self.take()?;
         let fault = self.begin()?;
@@ -388,7 +388,7 @@ impl Accelerator for EmulatedDevice {
         input: &StepInput<'_>,
         part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError> {
         let state = &mut *self.take()?;
         let fault = self.begin()?;
@@ -455,7 +455,7 @@ fn deliver<'a>(
     found: &NeighborLists,
     taken: impl Fn(usize) -> bool,
     to: HostLists<'a>,
-    placed: &mut Placed<'_, 'a>,
+    placed: &mut OnPlaced<'_, 'a>,
     fault: Option<Fault>,
 ) -> Result<(), Fault> {
     let HostLists {

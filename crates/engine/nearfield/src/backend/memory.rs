@@ -16,9 +16,9 @@ use std::ops::{Deref, DerefMut};
 /// It may be longer than what was asked for: callers cut it to the length they use.
 #[derive(Debug)]
 pub(crate) enum HostMemory {
-    /// Of a driver.
+    /// Page-locked by a driver.
     PageLocked(PageLocked),
-    /// Of the host, for a device that is emulated.
+    /// Ordinary memory, for an emulated device.
     Own(Vec<f32>),
 }
 

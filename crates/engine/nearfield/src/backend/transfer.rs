@@ -171,7 +171,7 @@ pub(crate) struct ScatterResults<'v, V> {
 }
 
 impl<'v, V: Copy + Send> ScatterResults<'v, V> {
-    /// Of results that have `width` numbers for each of the values.
+    /// For results that have `width` numbers for each of the values.
     pub(crate) fn new(values: &'v mut [V], width: usize) -> Self {
         Self {
             len: values.len(),

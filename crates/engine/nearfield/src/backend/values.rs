@@ -13,7 +13,7 @@ use nearfield_cpu::{CpuBackend, PairOfSets};
 
 /// A quantity that is evaluated for every target.
 pub(crate) trait Values: Numbers {
-    /// Of a target.
+    /// The value of a target.
     type Value: Copy + Send + Sync;
 
     /// Numbers of a value.

@@ -146,7 +146,7 @@ impl BrickSelection<'_> {
         }
     }
 
-    /// Whose bricks are whose, and how many of the parts are gathered.
+    /// The map of bricks, and how many of its parts are gathered.
     fn parts(&self) -> Result<(Cow<'_, BrickParts>, usize), Shortage> {
         let everywhere = || Cow::Owned(BrickParts::everywhere(0));
         Ok(match self {

@@ -131,7 +131,7 @@ impl<K: PairKernel> CpuKernel for K {
 /// The CPU backend's results before they are sent, by the caller's index.
 #[derive(Debug, Default)]
 struct CpuResults {
-    /// Of all points of the halo.
+    /// Results of all points of the halo.
     numbers: Vec<f32>,
     targets: Vec<u32>,
     values: Vec<f32>,

@@ -152,7 +152,7 @@ impl<'a> DeviceTraversal<'a> {
         }
     }
 
-    /// The same where the CPU backend takes a part.
+    /// A traversal by the GPU and the CPU backend.
     pub(super) fn with_cpu(
         WithCpu { engine, helper }: WithCpu<'a>,
         kernel: &'a dyn CpuKernel,

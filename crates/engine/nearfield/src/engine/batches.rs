@@ -45,11 +45,11 @@ pub struct PairBatch<'a> {
     pub targets: &'a [u32],
     /// First pair of each target, and the number of pairs behind the last.
     pub offsets: &'a [u32],
-    /// Of every pair the source, by its index in its set; once per periodic image.
+    /// The source of every pair, by its index in its set; once per periodic image.
     pub sources: &'a [u32],
-    /// Of every pair x_j − x_i, periodic image included, axis by axis.
+    /// x_j − x_i of every pair, periodic image included, axis by axis.
     pub d: [&'a [f32]; 3],
-    /// Of every pair the squared distance.
+    /// The squared distance of every pair.
     pub d2: &'a [f32],
 }
 

@@ -232,9 +232,9 @@ impl Builder {
         self
     }
 
-    /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the
-    /// engine's for all points, by default. By any other rule points have radii of their own, which
-    /// [`Engine::set_radii`](crate::Engine::set_radii) takes, and the engine's radius is the
+    /// Chooses the radius that decides whether two points are neighbours: [`RadiusRule::Uniform`],
+    /// the engine's for all points, by default. By any other rule points have radii of their own,
+    /// which [`Engine::set_radii`](crate::Engine::set_radii) takes, and the engine's radius is the
     /// largest they may have.
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given

@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// That of no points.
+    /// The extent of no points.
     const EMPTY: Self = Self {
         bounds: Bounds::EMPTY,
         points: 0,

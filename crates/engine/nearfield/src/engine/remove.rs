@@ -69,8 +69,8 @@ impl Engine {
     /// point that stays.
     ///
     /// # Errors
-    /// What [`update`](Self::update) says, and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when
-    /// memory is short; the set then keeps all its points and their radii.
+    /// Those of [`update`](Self::update), and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when memory
+    /// is short; the set then keeps all its points and their radii.
     pub fn retain_points(
         &mut self,
         set: PointSetId,

@@ -12,11 +12,11 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::state::{GpuState, Trouble};
+use super::state::{GpuJobError, GpuState};
 use crate::{
     backend::{
         Job, StepInput,
-        accelerator::{DevicePart, JointRoom, Placed},
+        accelerator::{DevicePart, JointRoom, OnPlaced},
         split::{GpuDone, Piece},
     },
     balance::Strategy,
@@ -34,7 +34,7 @@ impl GpuState {
         input: &StepInput<'_>,
         job: Job,
         lists: &mut NeighborLists,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
@@ -42,7 +42,7 @@ impl GpuState {
         let written = self.write(input, job, strategy, &mut storage, lists);
         self.lists = storage;
         // An error of the host says nothing of the device's time.
-        if !matches!(written, Err(Trouble::Gpu(_))) {
+        if !matches!(written, Err(GpuJobError::Gpu(_))) {
             self.book(job, begin, None)?;
         }
         written
@@ -56,7 +56,7 @@ impl GpuState {
         strategy: Strategy,
         storage: &mut DeviceLists,
         lists: &mut NeighborLists,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GpuJobError> {
         let (pair, backend) = (self.pair(job)?, &self.backend);
         let pairs = backend.measure_lists(pair, input.options.lists, strategy, storage)?;
         tracing::Span::current().record("pairs", pairs);
@@ -85,7 +85,7 @@ impl GpuState {
         lists: &'l mut NeighborLists,
         targets: usize,
         room: JointRoom,
-    ) -> Result<JointLists<'l>, Trouble> {
+    ) -> Result<JointLists<'l>, GpuJobError> {
         let lender = Lender(&self.backend);
         lists.begin_joint(targets, room.device, room.cpu, &lender)
     }
@@ -96,7 +96,7 @@ impl GpuState {
         input: &StepInput<'_>,
         part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, gpu::Error> {
         let _span = tracing::debug_span!("gpu.search").entered();
         let asked = part.began.elapsed();
@@ -152,14 +152,14 @@ impl GpuState {
 struct Lender<'a>(&'a GpuBackend);
 
 impl BufferProvider for Lender<'_> {
-    type Error = Trouble;
+    type Error = GpuJobError;
 
-    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Trouble> {
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, GpuJobError> {
         let buffer = self.0.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }
 
-    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Trouble> {
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, GpuJobError> {
         let buffer = self.0.host_buffer(len)?;
         Ok(Box::new(PageLockedBuffer(buffer)))
     }

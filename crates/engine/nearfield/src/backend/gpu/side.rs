@@ -16,7 +16,9 @@
 use super::{
     super::{
         DeviceError, Fault, HostMemory, Job, StepInput,
-        accelerator::{Accelerator, DevicePart, JointRoom, KernelWork, Placed, Receive, ValueWork},
+        accelerator::{
+            Accelerator, DevicePart, JointRoom, KernelWork, OnPlaced, OnResults, ValueWork,
+        },
         gpu_report::GpuReport,
         split::GpuDone,
         support::Backend,
@@ -26,7 +28,7 @@ use super::{
     faults::FaultRecord,
     fields::StagedFields,
     sort::cells,
-    state::{GpuSet, GpuState, Order, Shares, Trouble},
+    state::{GpuJobError, GpuSet, GpuState, Order, Shares},
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
@@ -143,7 +145,7 @@ impl GpuSide {
     /// is in use and this thread must not wait for it.
     fn attempt<T>(
         &self,
-        work: impl FnOnce(&mut GpuState) -> Result<T, Trouble>,
+        work: impl FnOnce(&mut GpuState) -> Result<T, GpuJobError>,
     ) -> Result<T, DeviceError> {
         let mut state = self.state.take_for_job().ok_or(Fault::Busy)?;
         if let Some(reason) = state.faults.reason() {
@@ -151,9 +153,9 @@ impl GpuSide {
         }
         match work(&mut state) {
             Ok(done) => Ok(done),
-            Err(Trouble::Host(error)) => Err(error.into()),
+            Err(GpuJobError::Host(error)) => Err(error.into()),
             // A kernel that does not compile is not a fault of the GPU.
-            Err(Trouble::Gpu(error))
+            Err(GpuJobError::Gpu(error))
                 if matches!(
                     error.kind(),
                     gpu::ErrorKind::Compile { .. } | gpu::ErrorKind::Translation { .. }
@@ -161,7 +163,7 @@ impl GpuSide {
             {
                 Err(Error::from(ErrorKind::Gpu(error)).into())
             }
-            Err(Trouble::Gpu(error)) => {
+            Err(GpuJobError::Gpu(error)) => {
                 state.step_aside(&error);
                 self.lost.store(state.faults.are_final(), Ordering::Relaxed);
                 self.failed.store(true, Ordering::Relaxed);
@@ -170,7 +172,7 @@ impl GpuSide {
         }
     }
 
-    /// The same where the host has nothing to do that can go wrong.
+    /// As [`attempt`](Self::attempt), for work in which the host cannot fail.
     fn attempt_on_gpu<T>(
         &self,
         work: impl FnOnce(&mut GpuState) -> Result<T, gpu::Error>,
@@ -361,7 +363,7 @@ impl Accelerator for GpuSide {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError> {
         self.attempt(|state| Ok(state.values(input, job, work, receive)?))
     }
@@ -380,7 +382,7 @@ impl Accelerator for GpuSide {
         input: &StepInput<'_>,
         part: DevicePart<'_>,
         to: HostLists<'a>,
-        placed: &mut Placed<'_, 'a>,
+        placed: &mut OnPlaced<'_, 'a>,
     ) -> Result<GpuDone, DeviceError> {
         self.attempt(|state| Ok(state.find_part(input, part, to, placed)?))
     }

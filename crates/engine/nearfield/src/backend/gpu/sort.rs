@@ -244,7 +244,7 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// That of a number of points in a box, with `edges` those of a cell.
+    /// The occupancy of a number of points in a box; `edges` are those of a cell.
     pub(crate) fn new(points: usize, extent: [f64; 3], edges: [f64; 3]) -> Self {
         Self {
             points: points.max(1) as f64,

@@ -69,18 +69,18 @@ pub(super) enum Order {
 
 /// Why a job ended before its results were there.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum GpuJobError {
     Gpu(gpu::Error),
     Host(Error),
 }
 
-impl From<gpu::Error> for Trouble {
+impl From<gpu::Error> for GpuJobError {
     fn from(error: gpu::Error) -> Self {
         Self::Gpu(error)
     }
 }
 
-impl From<nearfield_cpu::Error> for Trouble {
+impl From<nearfield_cpu::Error> for GpuJobError {
     fn from(error: nearfield_cpu::Error) -> Self {
         Self::Host(error.into())
     }

@@ -14,7 +14,7 @@
 use super::{fields::StagedFields, state::GpuState, types::Program};
 use crate::backend::{
     Job, StepInput,
-    accelerator::{DevicePart, KernelWork, Receive, ValueWork},
+    accelerator::{DevicePart, KernelWork, OnResults, ValueWork},
     split::{GpuDone, Piece},
     transfer::{DeviceLost, ResultStream, numbers_of_piece},
 };
@@ -32,7 +32,7 @@ impl GpuState {
         input: &StepInput<'_>,
         job: Job,
         work: &ValueWork<'_>,
-        receive: &mut Receive<'_>,
+        receive: &mut OnResults<'_>,
     ) -> Result<(), gpu::Error> {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
@@ -200,7 +200,7 @@ impl<'r, T: NoUninit> Results<'r> for Arrivals<'r, T> {
 
 impl<'r> dyn Results<'r> + '_ {
     /// Gives results to `receive`, which learns no more than that the GPU has failed.
-    fn give_to(&mut self, receive: &mut Receive<'_>) -> Result<(), gpu::Error> {
+    fn give_to(&mut self, receive: &mut OnResults<'_>) -> Result<(), gpu::Error> {
         let mut coming = GpuArrivals {
             results: self,
             error: None,

@@ -180,7 +180,7 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 /// Does a job by the protocol.
 ///
 /// # Errors
-/// Those of the host; the caller's results are then of no use.
+/// Those of the host; the caller's results are then invalid.
 pub(crate) fn run(cpu: &CpuBackend, job: &mut impl SplitJob) -> Result<Outcome, Error> {
     let mut outcome = Outcome::new(job.plan()?);
     match outcome.backends {

@@ -45,7 +45,7 @@ pub struct SplitReport {
     pub backends: [BackendReport; 2],
     /// Milliseconds of the whole step, placing the positions included.
     pub milliseconds: f64,
-    /// Of these, what planning took.
+    /// Milliseconds of these that planning took.
     pub planning: f64,
     /// Why the threshold is what it is, faults included.
     pub reason: String,

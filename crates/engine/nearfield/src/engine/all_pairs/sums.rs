@@ -274,7 +274,7 @@ impl AllPairs {
 
     /// Checks everything that is left to check, and sums.
     ///
-    /// Of a grid, which is finite and regular, the first and the last point stand for all in the
+    /// The first and the last point of a grid, which is finite and regular, stand for all in the
     /// check of the extent.
     fn run<T: Real>(&mut self, work: SumWork<'_, T>, results: &mut [T]) -> Result<(), Error> {
         let SumWork {

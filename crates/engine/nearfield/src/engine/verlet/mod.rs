@@ -232,7 +232,7 @@ impl VerletLists {
     /// change.
     ///
     /// # Errors
-    /// What [`Engine::update`] and [`Engine::find_neighbors`] say; the lists then still need to be
+    /// Those of [`Engine::update`] and [`Engine::find_neighbors`]; the lists then still need to be
     /// rebuilt.
     pub fn refresh(&mut self) -> Result<Refresh, Error> {
         if !self.needs_rebuild() {

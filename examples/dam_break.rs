@@ -11,6 +11,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use nearfield_dam_break::{Args, execute};
+use nearfield_files::ReserveAllocator;
+
+/// Libraries that draw pictures end the process where memory is refused.
+#[global_allocator]
+static MEMORY: ReserveAllocator = ReserveAllocator;
 
 #[derive(Parser)]
 #[command(name = "dam_break", about)]

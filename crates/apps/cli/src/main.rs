@@ -35,12 +35,20 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 use nearfield_dam_break as dam_break;
 use nearfield_files::Plan;
+#[cfg(not(test))]
+use nearfield_files::ReserveAllocator;
 use nearfield_trace::{Options, Recording};
 use std::{
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
 };
+
+/// Libraries that draw pictures end the process where memory is refused; see
+/// [`nearfield_files::Reserve`].
+#[cfg(not(test))]
+#[global_allocator]
+static MEMORY: ReserveAllocator = ReserveAllocator;
 
 /// Fixed-radius neighbours of particles, fast and exact.
 #[derive(Debug, Parser)]

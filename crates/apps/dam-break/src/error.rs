@@ -82,6 +82,9 @@ pub enum ErrorKind {
         /// The energy at the start, joules.
         first: f64,
     },
+    /// Memory is short for drawing.
+    #[error(transparent)]
+    Memory(std::io::Error),
     /// A flag is out of range.
     #[error("{name} is {}, but must be {wanted}", Value::from(*.value))]
     Setting {

@@ -22,8 +22,7 @@ use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
 use rayon::ThreadPool;
 
-use nearfield_files::RunFolder;
-use nearfield_grid::memory::{Shortage, with_room};
+use nearfield_files::{Reserve, RunFolder};
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
 
 use crate::names::stem;
@@ -68,11 +67,9 @@ const DRAWING: usize = 45 << 20;
 /// Bytes of the scenery, which the first frame draws for all.
 const SCENERY: usize = 24 << 20;
 
-/// Memory to draw in, kept by those who draw while they do not: what draws and encodes pictures
-/// would end the process where it is refused.
-fn room(bytes: usize) -> Result<Vec<u8>, Shortage> {
-    with_room(bytes, "drawing a frame (--pieces draws none)")
-}
+/// What memory is set aside for: libraries that draw and encode pictures end the process where
+/// memory is refused.
+const TO_DRAW: &str = "drawing frames (--pieces draws none)";
 
 /// Writes frames of one run into a directory, on threads of its own beside the solver.
 ///
@@ -103,12 +100,14 @@ impl Frames {
         threads: usize,
         first: usize,
     ) -> Result<Self, Error> {
-        let rooms = (0..threads.min(MAX_DRAWN)).map(|_| room(DRAWING));
-        let rooms: Vec<Vec<u8>> = rooms.collect::<Result<_, _>>()?;
+        let drawers = threads.min(MAX_DRAWN);
+        let reserve =
+            Reserve::of(drawers * DRAWING + SCENERY, TO_DRAW).map_err(ErrorKind::Memory)?;
         let refused = |reason| ErrorKind::Threads { threads, reason };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("frames-{index}"))
+            .start_handler(|_| Reserve::serve_this_thread())
             .build()
             .map_err(|error| refused(error.to_string()))?;
         let writer = Writer {
@@ -117,7 +116,7 @@ impl Frames {
             scene: scene.clone(),
             strip: Mutex::default(),
             drawn: AtomicUsize::new(0),
-            scenery: Mutex::new(Some(room(SCENERY)?)),
+            reserve,
         };
         for index in 0..first {
             let path = writer.path(index, "png");
@@ -135,12 +134,12 @@ impl Frames {
         let (waiting, frames) = crossbeam_channel::unbounded();
         let (done, results) = crossbeam_channel::unbounded();
         let brush = Brush::default();
-        for (index, kept) in rooms.into_iter().enumerate() {
+        for index in 0..drawers {
             let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.beside());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
-            let begun = thread.spawn(move || writer.write_all(brush, kept, &frames, &done, &pool));
+            let begun = thread.spawn(move || writer.write_all(brush, &frames, &done, &pool));
             begun.map_err(|error| refused(error.to_string()))?;
         }
         Ok(Self {
@@ -227,8 +226,8 @@ struct Writer {
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
     drawn: AtomicUsize,
-    /// Memory of the scenery, until it is drawn.
-    scenery: Mutex<Option<Vec<u8>>>,
+    /// Memory to draw in where the system refuses any.
+    reserve: Reserve,
 }
 
 impl Writer {
@@ -256,15 +255,14 @@ impl Writer {
     fn write_all(
         &self,
         mut brush: Brush,
-        kept: Vec<u8>,
         frames: &Receiver<(usize, PendingMoment)>,
         done: &Sender<Outcome>,
         pool: &ThreadPool,
     ) {
+        Reserve::serve_this_thread();
         // Its only thread is this one, so loops outside of `pool` run here.
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
         let alone = alone.use_current_thread().build();
-        let mut kept = Some(kept);
         for (index, moment) in frames {
             let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
             let few = 2 * (frames.len() + drawn) <= pool.current_num_threads();
@@ -274,14 +272,11 @@ impl Writer {
                     return Err(ErrorKind::Threads { threads, reason }.into());
                 }
                 let moment = moment.wait()?;
-                let drawing = || room(DRAWING.saturating_sub(brush.bytes()));
-                drop(kept.take().map_or_else(drawing, Ok)?);
-                drop((self.scenery.lock().unwrap_or_else(PoisonError::into_inner)).take());
                 let mut write = || self.write(index, &moment, &mut brush);
-                if few { pool.install(write) } else { write() }
+                if few { pool.install(write) } else { write() }?;
+                self.check_memory()
             }));
             self.drawn.fetch_sub(1, Ordering::Relaxed);
-            kept = room(DRAWING.saturating_sub(brush.bytes())).ok();
             let outcome = written.unwrap_or_else(|_| {
                 let path = self.path(index, "*");
                 Err(Error::output(&path, "the thread that wrote it panicked"))
@@ -289,6 +284,17 @@ impl Writer {
             // A run that has ended takes it no more.
             let _ = done.send(outcome);
         }
+    }
+
+    /// Ends the run where a frame was drawn in memory that was set aside: for the next there may be
+    /// none.
+    fn check_memory(&self) -> Result<(), Error> {
+        if !self.reserve.was_used() {
+            return Ok(());
+        }
+        let message = format!("out of memory for {TO_DRAW}; raise the limit (ulimit -v)");
+        let error = std::io::Error::new(std::io::ErrorKind::OutOfMemory, message);
+        Err(ErrorKind::Memory(error).into())
     }
 
     /// Writes one frame and adds it to the animation.

@@ -54,13 +54,16 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// [`io::ErrorKind::OutOfMemory`] with the bytes, where the system does not grant as many at once.
 pub fn ask_for_memory(bytes: usize, what: &str) -> io::Result<()> {
     let mut room: Vec<u8> = Vec::new();
-    room.try_reserve_exact(bytes).map_err(|_| {
-        let message = format!(
-            "out of memory: {bytes} bytes are needed for {what}; raise the limit (ulimit -v, or \
-             that of a container)"
-        );
-        io::Error::new(io::ErrorKind::OutOfMemory, message)
-    })
+    (room.try_reserve_exact(bytes)).map_err(|_| out_of_memory(bytes, what))
+}
+
+/// The error for `bytes` that the system refuses to `what`.
+pub(crate) fn out_of_memory(bytes: usize, what: &str) -> io::Error {
+    let message = format!(
+        "out of memory: {bytes} bytes are needed for {what}; raise the limit (ulimit -v, or that \
+         of a container)"
+    );
+    io::Error::new(io::ErrorKind::OutOfMemory, message)
 }
 
 /// The contents of a text file, without the mark that some editors put before UTF-8.

@@ -23,6 +23,7 @@ mod leftovers;
 mod new_file;
 mod place;
 mod plan;
+mod reserve;
 mod run;
 mod run_folder;
 
@@ -33,5 +34,6 @@ pub use growing::{GrowingFile, Grown};
 pub use input::{ask_for_memory, make_folder, not_text, of_a_file, read, read_text};
 pub use new_file::{NewFile, write, write_with};
 pub use plan::Plan;
+pub use reserve::{Reserve, ReserveAllocator};
 pub use run::Run;
 pub use run_folder::{MARKER, RunFolder};

@@ -175,3 +175,24 @@ fn a_box_200_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_lis
         assert!(found["pairs"].as_u64().unwrap() > 33_500_000, "{found}");
     }
 }
+
+/// Libraries that draw and encode cannot bear a refusal: they draw on memory that was set aside.
+#[test]
+fn dam_breaks_are_drawn_or_refused_in_any_address_space() {
+    let place = Workplace::new();
+    let args = words("dam-break --quick --dim 2 --end 0.1 --frames 4 --threads 2 --output water");
+    let mut done = [0; 2];
+    for megabytes in (120..460).step_by(20) {
+        let output = within(&place, megabytes, &args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let code = output.status.code();
+        let refused = code == Some(1) && errors.contains("nearfield: ");
+        assert!(
+            code == Some(0) || refused,
+            "{megabytes} MB: {}: {errors}",
+            output.status
+        );
+        done[usize::from(refused)] += 1;
+    }
+    assert!(done[0] > 2 && done[1] > 2, "{done:?}");
+}

@@ -29,13 +29,6 @@ pub(super) struct Storage {
     spheres: Vec<u32>,
 }
 
-impl Storage {
-    /// Bytes that it holds.
-    pub(super) fn bytes(&self) -> usize {
-        size_of::<f32>() * self.depths.capacity() + size_of::<u32>() * self.spheres.capacity()
-    }
-}
-
 /// A picture-sized array of hits, row by row.
 pub(super) struct Hits {
     pub(super) width: usize,

@@ -25,11 +25,6 @@ pub struct Brush {
 }
 
 impl Brush {
-    /// Bytes that it keeps for itself.
-    pub fn bytes(&self) -> usize {
-        self.storage.bytes()
-    }
-
     /// Another one that shares the scenery, for another thread.
     pub fn beside(&self) -> Self {
         Self {

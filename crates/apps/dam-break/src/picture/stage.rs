@@ -36,13 +36,6 @@ pub(super) struct StageStorage {
     light: Storage,
 }
 
-impl StageStorage {
-    /// Bytes that it holds.
-    pub(super) fn bytes(&self) -> usize {
-        self.camera.bytes() + self.light.bytes()
-    }
-}
-
 /// Everything a pixel's colour depends on.
 pub(super) struct Stage<'a> {
     frame: &'a Frame<'a>,

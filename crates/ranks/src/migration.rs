@@ -15,7 +15,7 @@ use crate::{
 };
 use nearfield_grid::{
     Bounds,
-    memory::{Shortage, make_room, make_room_for_one, with_room},
+    memory::{Shortage, collected, make_room_for_one, with_room},
 };
 use std::ops::Range;
 
@@ -52,28 +52,18 @@ enum Piece {
 /// The purpose of the memory, for messages.
 const WHAT: &str = "the order after a migration";
 
-/// The points with `ids` without those that leave, merged with those that arrive, by ascending id.
+/// The points with `ids` without those at the places `gone`, merged with those that arrive, by
+/// ascending id.
 fn merged(
     ids: &[u64],
     ascending: bool,
-    destinations: &Destinations,
+    gone: &[u32],
     came: &[u64],
 ) -> Result<Vec<Piece>, Shortage> {
-    let left = destinations
-        .leaving
-        .iter()
-        .map(|send| send.indices.len())
-        .sum();
-    let mut gone: Vec<u32> = with_room(left, WHAT)?;
-    destinations
-        .leaving
-        .iter()
-        .for_each(|send| gone.extend_from_slice(&send.indices));
-    gone.sort_unstable();
     let mut pieces = Pieces(Vec::new());
     let order = order_by_id(came)?;
     if ascending {
-        let (mut at, mut gone) = (0, gone.into_iter().peekable());
+        let (mut at, mut gone) = (0, gone.iter().copied().peekable());
         let mut stay = |pieces: &mut Pieces, end: u32| {
             while let Some(hole) = gone.next_if(|hole| *hole < end) {
                 pieces.stay(at..hole)?;
@@ -269,16 +259,10 @@ impl<T: Scalar> RankedEngine<T> {
             points, sources, ..
         } = came;
         let (home, ascending) = (&self.sets[at].home, self.sets[at].ascending);
-        let pieces = merged(&home.ids, ascending, &destinations, &points.ids)?;
-        let left: usize = destinations
-            .leaving
-            .iter()
-            .map(|send| send.indices.len())
-            .sum();
-        let now = home.len() - left + points.len();
-        let mut places = Vec::new();
-        make_room(&mut places, points.len(), WHAT)?;
-        places.extend(0..points.len() as u32);
+        let gone = destinations.gone()?;
+        let pieces = merged(&home.ids, ascending, &gone, &points.ids)?;
+        let now = home.len() - gone.len() + points.len();
+        let places = collected(0..points.len() as u32, WHAT)?;
         let route = Route {
             sends: destinations.leaving,
             sources,

@@ -166,18 +166,27 @@ impl Destinations {
         ranks
     }
 
-    /// The send lists to the owners: the points that leave, and for this rank the rest of `points`
-    /// points, which stay.
+    /// The points that other ranks own, ascending.
     ///
     /// # Errors
     /// [`Shortage`].
-    pub(crate) fn with_own(&self, points: usize, rank: usize) -> Result<Vec<SendList>, Shortage> {
+    pub(crate) fn gone(&self) -> Result<Vec<u32>, Shortage> {
         let left = self.leaving.iter().map(|send| send.indices.len()).sum();
         let mut gone: Vec<u32> = with_room(left, WHAT)?;
         for send in &self.leaving {
             gone.extend_from_slice(&send.indices);
         }
         gone.sort_unstable();
+        Ok(gone)
+    }
+
+    /// The send lists to the owners: the points that leave, and for this rank the rest of `points`
+    /// points, which stay.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn with_own(&self, points: usize, rank: usize) -> Result<Vec<SendList>, Shortage> {
+        let gone = self.gone()?;
         let mut indices = with_room(points - gone.len(), WHAT)?;
         let mut first = 0;
         for end in gone.into_iter().chain([points as u32]) {

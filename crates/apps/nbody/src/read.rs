@@ -14,7 +14,7 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 
 /// Reads bodies in double precision.
 ///
-/// `.vtk`, `.vtp` and `.vtu` files have the quantities `mass` and `velocity` beside the points.
+/// `.vtk`, `.vtp` and `.vtu` files have the quantities `mass` and `velocity` of the points.
 /// Everything else is read as a table of numbers ([`read_table`]): with names it has the columns
 /// mass (or m), x, y, z, vx, vy and vz, in any order; without, it has those seven in this order, or
 /// eight, whose first, an identifier, is left out (the files of nbabel.org).
@@ -83,7 +83,7 @@ fn of_points(path: &Path) -> Result<BodiesFile, Error> {
     let bodies = Bodies {
         masses: collected(masses.doubles(), BODIES)?,
         velocities: triples(velocities)?,
-        // Columns of a snapshot of a run in f64 beside its points.
+        // Columns of an f64 snapshot with full digits.
         positions: match (wanted("position", 3), &cloud.positions_f64) {
             (Ok(positions), _) => triples(positions)?,
             (Err(_), Some(positions)) => copied(positions, BODIES)?,

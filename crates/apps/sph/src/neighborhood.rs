@@ -52,12 +52,12 @@ impl Column<'_> {
     }
 }
 
-/// The particles of a set: their positions, metres, and all arrays beside them.
+/// The particles of a set: their positions, metres, and all other arrays.
 #[derive(Debug)]
 pub struct Arrays<'a> {
     /// Where the particles are.
     pub positions: &'a mut Vec<Vec3>,
-    /// The arrays beside the positions.
+    /// The arrays other than the positions.
     pub columns: Vec<Column<'a>>,
 }
 

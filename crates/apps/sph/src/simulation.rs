@@ -341,7 +341,7 @@ impl Simulation {
 
     /// Copies the fluid as it is now, for another thread to write or draw while this one steps.
     ///
-    /// With the particles on a GPU, the copy runs beside the steps that follow.
+    /// With the particles on a GPU, the copy runs concurrently with the steps that follow.
     ///
     /// # Errors
     /// When there is no memory for the copy, or the GPU fails.

@@ -73,9 +73,7 @@ pub fn run<T: Transport + 'static>(
         build::<ExactSum, T>(setup, builder, transport)
     } else if on_gpus(&mut transport, device)? {
         setup.run(|scene| {
-            let engine = DeviceRankedEngine::start(builder, transport);
-            let engine = engine.map_err(nearfield_sph::Error::elsewhere)?;
-            scene.build_on_gpus(OnGpus::new(engine))
+            scene.build_on_gpus(OnGpus::new(DeviceRankedEngine::start(builder, transport)?))
         })
     } else {
         build::<f64, T>(setup, builder, transport)
@@ -200,10 +198,5 @@ fn build<S: RankSum, T: Transport + 'static>(
     engine: RankedBuilder,
     transport: T,
 ) -> Result<Summary, Error> {
-    setup.run(|builder| {
-        let engine: RankedEngine = engine
-            .build(transport)
-            .map_err(nearfield_sph::Error::elsewhere)?;
-        builder.build_on(Ranked::<S>::new(engine))
-    })
+    setup.run(|builder| builder.build_on(Ranked::<S>::new(engine.build(transport)?)))
 }

@@ -117,8 +117,7 @@ impl<S: RankSum> Ranked<S> {
     /// Moves the particles of a set to their owners, with all arrays.
     fn migrate(&mut self, set: RankedSet, arrays: Arrays<'_>) -> Result<(), Error> {
         let engine = self.unlocked();
-        let migration = engine.migrate(set, bytemuck::cast_slice(arrays.positions));
-        let migration = migration.map_err(Error::elsewhere)?;
+        let migration = engine.migrate(set, bytemuck::cast_slice(arrays.positions))?;
         let Arrays {
             positions,
             mut columns,
@@ -144,7 +143,7 @@ impl<S: RankSum> Ranked<S> {
                 },
             };
         }
-        following.run(engine).map_err(Error::elsewhere)?;
+        following.run(engine)?;
         let mut flat = flat.into_iter();
         for column in columns {
             if let Column::Pairs(values) = column {
@@ -171,14 +170,12 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     fn place(&mut self, set: Set, ids: &[u64], arrays: Arrays<'_>) -> Result<(), Error> {
         let engine = self.unlocked();
         let positions = bytemuck::cast_slice(arrays.positions);
-        let id = engine.add_point_set(positions, Some(ids));
-        let id = id.map_err(Error::elsewhere)?;
+        let id = engine.add_point_set(positions, Some(ids))?;
         match set {
             Set::Fluid => self.fluid = Some(id),
             Set::Walls => {
                 // No sum goes over pairs of walls, so none needs their lists.
-                let off = engine.set_active(id, id, false);
-                off.map_err(Error::elsewhere)?;
+                engine.set_active(id, id, false)?;
                 self.walls = Some(id);
             }
         }
@@ -189,10 +186,10 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         let due = std::mem::take(&mut self.due);
         let engine = self.unlocked();
         let divided = if !S::REPRODUCIBLE {
-            engine.balance().map_err(Error::elsewhere)?
+            engine.balance()?
         } else {
             if due {
-                engine.rebalance().map_err(Error::elsewhere)?;
+                engine.rebalance()?;
             }
             due
         };
@@ -220,20 +217,17 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let traversal = self.unlocked().traverse(kernel, of, from);
-        let found = traversal.targets(targets).sources(sources).run();
-        *results = found.map_err(Error::elsewhere)?;
+        *results = traversal.targets(targets).sources(sources).run()?;
         Ok(())
     }
 
     fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
         let fluid = self.set(Set::Fluid)?;
-        let counts = self.lock().count_neighbors(fluid, fluid);
-        counts.map_err(Error::elsewhere)
+        Ok(self.lock().count_neighbors(fluid, fluid)?)
     }
 
     fn totals<const N: usize>(&self, mut sums: [S; N]) -> Result<[f64; N], Error> {
-        let totals = S::over_ranks(&mut self.lock(), &mut sums, &mut []);
-        let totals = totals.map_err(Error::elsewhere)?;
+        let totals = S::over_ranks(&mut self.lock(), &mut sums, &mut [])?;
         Ok(std::array::from_fn(|at| totals[at]))
     }
 
@@ -248,8 +242,7 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         let own = lost.as_ref().map_or(f64::INFINITY, |lost| lost.id as f64);
         let mut minima = vec![own];
         minima.extend(maxima.map(|value| -value));
-        let totals = S::over_ranks(&mut self.lock(), &mut both, &mut minima);
-        let totals = totals.map_err(Error::elsewhere)?;
+        let totals = S::over_ranks(&mut self.lock(), &mut both, &mut minima)?;
         let first = minima[0];
         Ok(Whole {
             sums: (
@@ -267,8 +260,7 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     fn count_together(&self, counts: &mut [u64]) -> Result<(), Error> {
         // Whole numbers far below 2⁵³ are exact.
         let mut numbers: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
-        let added = self.lock().sum(&mut numbers);
-        added.map_err(Error::elsewhere)?;
+        self.lock().sum(&mut numbers)?;
         (counts.iter_mut().zip(numbers)).for_each(|(count, number)| *count = number as u64);
         Ok(())
     }
@@ -278,7 +270,7 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
         let own = match ids {
             Some(_) => Vec::new(),
             None => {
-                let own = engine.ids(self.set(set)?).map_err(Error::elsewhere)?;
+                let own = engine.ids(self.set(set)?)?;
                 copied(own, GATHERED)?
             }
         };
@@ -288,8 +280,7 @@ impl<S: RankSum> Neighborhood for Ranked<S> {
     fn spread(&self) -> Result<Option<Spread>, Error> {
         let (fluid, walls) = (self.set(Set::Fluid)?, self.set(Set::Walls)?);
         let mut engine = self.lock();
-        let points = |set| engine.points(set).map_err(Error::elsewhere);
-        let ([owned, halo], [_, of_walls]) = (points(fluid)?, points(walls)?);
+        let ([owned, halo], [_, of_walls]) = (engine.points(fluid)?, engine.points(walls)?);
         let device = match engine.engine.report().device {
             device @ Device::Gpu(_) => format!("{device}, arrays on the host"),
             device => device.to_string(),

@@ -14,7 +14,7 @@ use nearfield::{
 };
 use nearfield_sph::{Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Set, Spread};
 
-use super::whole::{GATHERED, gather, lost_of_all, lost_rank, spread};
+use super::whole::{GATHERED, gather, lost_of_all, spread};
 use crate::{
     RankedSet,
     device::{DeviceMigration, DeviceRankedEngine},
@@ -60,7 +60,7 @@ impl OnGpus {
     /// Agrees on the result of local work.
     fn agree<R>(&mut self, result: Result<R, Error>) -> Result<R, Error> {
         let comm = &mut self.engine.comm;
-        (comm.agree(result.map_err(Refusal::new), &mut [])).map_err(Error::elsewhere)
+        Ok(comm.agree(result.map_err(Refusal::new), &mut [])?)
     }
 
     /// Brings arrays into the order after a migration of a set.
@@ -76,14 +76,12 @@ impl OnGpus {
         let before = *arrays.count;
         for (values, channels) in arrays.columns {
             let from = values.slice(0..channels * before);
-            let brought = moved.bring(&mut self.engine, &from, channels);
-            *values = brought.map_err(Error::elsewhere)?;
+            *values = moved.bring(&mut self.engine, &from, channels)?;
         }
         // The engine has brought the positions.
-        let copy = || {
-            let positions = self.engine.positions(set).map_err(Error::elsewhere)?;
-            let copied = self.engine.zeros(positions.len().max(1));
-            let mut copied = copied.map_err(Error::elsewhere)?;
+        let copy = || -> Result<_, Error> {
+            let positions = self.engine.positions(set)?;
+            let mut copied = self.engine.zeros(positions.len().max(1))?;
             let queue = self.engine.engine().queue();
             let mut to = copied.slice_mut(0..positions.len());
             let made = queue.copy_on_device("positions of particles", &positions, &mut to);
@@ -107,19 +105,17 @@ impl OnGpus {
         } = arrays;
         let mut travelling = vec![(positions, 3)];
         travelling.extend(columns);
-        let moved = self.engine.migrate_with(set, &mut travelling);
-        let moved = moved.map_err(Error::elsewhere)?;
+        let moved = self.engine.migrate_with(set, &mut travelling)?;
         *count = moved.points();
         Ok(moved.has_moved())
     }
 
     /// Sorts a set and its arrays into the order of the cells; it has to migrate afterwards.
     fn sort(&mut self, set: RankedSet, arrays: &mut DeviceArrays<'_>) -> Result<(), Error> {
-        self.engine.sort(set).map_err(Error::elsewhere)?;
+        self.engine.sort(set)?;
         let queue = self.engine.engine().queue().clone();
         let sorted = arrays.reorder(&queue, |channels, from, mut to| {
-            let sorted = self.engine.reorder(set, channels, &from, &mut to);
-            sorted.map_err(Error::elsewhere)
+            Ok(self.engine.reorder(set, channels, &from, &mut to)?)
         });
         self.agree(sorted)
     }
@@ -127,12 +123,11 @@ impl OnGpus {
     /// Divides space anew if a rank has too many particles.
     fn balance(&mut self, own: usize) -> Result<(), Error> {
         let (mut sum, mut largest) = ([own as f64], [-(own as f64)]);
-        let both = self.engine.comm.sum_and_min(&mut sum, &mut largest);
-        both.map_err(lost_rank)?;
+        self.engine.comm.sum_and_min(&mut sum, &mut largest)?;
         let mean = sum[0] / self.engine.ranks() as f64;
         if -largest[0] > UNEVEN * mean {
             let fluid = self.set(Set::Fluid)?;
-            self.engine.divide_evenly(fluid).map_err(Error::elsewhere)?;
+            self.engine.divide_evenly(fluid)?;
         }
         Ok(())
     }
@@ -160,16 +155,13 @@ impl DeviceNeighborhood for OnGpus {
         let mut sets = Vec::new();
         let mut both = [fluid, walls];
         for (arrays, ids) in both.iter_mut().zip(ids) {
-            let added = self.engine.add_point_set(&arrays.place(), Some(ids));
-            let (set, moved) = added.map_err(Error::elsewhere)?;
+            let (set, moved) = self.engine.add_point_set(&arrays.place(), Some(ids))?;
             self.bring(set, &moved, arrays.again())?;
             sets.push(set);
         }
         self.sets = Some([sets[0], sets[1]]);
         // Walls may have divided space by their number too.
-        self.engine
-            .divide_evenly(sets[0])
-            .map_err(Error::elsewhere)?;
+        self.engine.divide_evenly(sets[0])?;
         for (set, mut arrays) in sets.into_iter().zip(both) {
             self.sort(set, &mut arrays)?;
             self.migrate(set, arrays)?;
@@ -189,7 +181,7 @@ impl DeviceNeighborhood for OnGpus {
             self.sort(of_fluid, &mut fluid)?;
         }
         let mut moved = self.migrate(of_fluid, fluid)?;
-        if !self.engine.is_placed(of_walls).map_err(Error::elsewhere)? {
+        if !self.engine.is_placed(of_walls)? {
             moved |= self.migrate(of_walls, walls)?;
         }
         Ok(moved | sorted)
@@ -211,13 +203,12 @@ impl DeviceNeighborhood for OnGpus {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let traversal = self.engine.traverse(kernel, of, from);
         let traversal = traversal.targets(targets).sources(sources);
-        traversal.run_into(results).map_err(Error::elsewhere)
+        Ok(traversal.run_into(results)?)
     }
 
     fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
         let fluid = self.set(Set::Fluid)?;
-        let counted = self.engine.count_neighbors(fluid, fluid, counts);
-        counted.map_err(Error::elsewhere)
+        Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
     }
 
     fn wait(&mut self) -> Result<Progress, Error> {
@@ -231,24 +222,23 @@ impl DeviceNeighborhood for OnGpus {
         minima: &mut [f64],
     ) -> Result<Progress, Error> {
         let waited = waited.map_err(Refusal::new);
-        let finished = self.engine.finish_with(waited, sums, minima);
-        finished.map_err(Error::elsewhere)
+        Ok(self.engine.finish_with(waited, sums, minima)?)
     }
 
     fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
         let fluid = self.set(Set::Fluid)?;
-        self.engine.id_words(fluid).map_err(Error::elsewhere)
+        Ok(self.engine.id_words(fluid)?)
     }
 
     fn together(&mut self, sums: &mut [f64], minima: &mut [f64]) -> Result<(), Error> {
-        (self.engine.comm.sum_and_min(sums, minima)).map_err(lost_rank)
+        Ok(self.engine.comm.sum_and_min(sums, minima)?)
     }
 
     fn first_lost(&mut self, lost: Option<LostParticle>) -> Result<Option<LostParticle>, Error> {
         let own = lost.as_ref().map_or(f64::INFINITY, |lost| lost.id as f64);
         let mut first = [own];
         let comm = &mut self.engine.comm;
-        comm.min(&mut first).map_err(lost_rank)?;
+        comm.min(&mut first)?;
         if first[0] == f64::INFINITY {
             return Ok(None);
         }
@@ -258,16 +248,16 @@ impl DeviceNeighborhood for OnGpus {
     fn gather(&mut self, set: Set, ids: Option<&[u64]>, arrays: Arrays<'_>) -> Result<(), Error> {
         let ids = match ids {
             Some(ids) => Ok(copied(ids, GATHERED)?),
-            None => self.engine.ids(self.set(set)?).map_err(Error::elsewhere),
+            None => self.engine.ids(self.set(set)?).map_err(Error::from),
         };
         let ids = self.agree(ids)?;
         gather(&mut self.engine.comm, &ids, arrays)
     }
 
     fn spread(&mut self) -> Result<Option<Spread>, Error> {
-        let points = |set| self.engine.points(set).map_err(Error::elsewhere);
         let [fluid, walls] = self.sets()?;
-        let ([owned, halo], [_, of_walls]) = (points(fluid)?, points(walls)?);
+        let [owned, halo] = self.engine.points(fluid)?;
+        let [_, of_walls] = self.engine.points(walls)?;
         let device = format!("gpu:{}", self.engine.engine().device().index);
         let comm = &mut self.engine.comm;
         Ok(Some(spread(comm, owned, halo + of_walls, &device)?))

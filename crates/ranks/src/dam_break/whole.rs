@@ -4,13 +4,20 @@
 use bytemuck::{Pod, Zeroable};
 use glam::Vec3;
 use nearfield_grid::memory::{copied, make_room, with_room, zeroed};
-use nearfield_sph::{Arrays, Column, Error, Loss, LostParticle, Spread};
+use nearfield_sph::{Arrays, Column, Error, ErrorKind, Loss, LostParticle, Spread};
 
 use crate::{communicator::Communicator, transport::Fault};
 
-/// The error of a lost rank.
-pub(super) fn lost_rank(fault: Fault) -> Error {
-    Error::elsewhere(crate::Error::from(fault))
+impl From<crate::Error> for ErrorKind {
+    fn from(error: crate::Error) -> Self {
+        Self::Elsewhere(error.into())
+    }
+}
+
+impl From<Fault> for ErrorKind {
+    fn from(fault: Fault) -> Self {
+        crate::Error::from(fault).into()
+    }
 }
 
 /// Makes a new array of an old one.
@@ -57,7 +64,7 @@ impl<'a> Gather<'a> {
     /// Gathers the particles with these ids on this rank.
     fn new(comm: &'a mut Communicator, ids: &[u64]) -> Result<Self, Error> {
         // No rank sends before rank 0 is ready, so rank 0 never holds more than this.
-        comm.min(&mut [0.0]).map_err(lost_rank)?;
+        comm.min(&mut [0.0])?;
         let mut gather = Self {
             comm,
             order: Vec::new(),
@@ -72,8 +79,7 @@ impl<'a> Gather<'a> {
     /// The concatenated arrays of all ranks on rank 0, and an empty array on the others.
     fn whole<V: Pod>(&mut self, values: &[V]) -> Result<Vec<V>, Error> {
         let message = copied(bytemuck::cast_slice(values), GATHERED)?;
-        let parts = self.comm.bring_to_first(message);
-        let parts = parts.map_err(lost_rank)?;
+        let parts = self.comm.bring_to_first(message)?;
         let number = |part: &Vec<u8>| part.len() / size_of::<V>();
         let mut whole = zeroed(parts.iter().map(number).sum(), GATHERED)?;
         let mut rest = &mut whole[..];
@@ -134,7 +140,7 @@ pub(super) fn lost_of_all(
         }
     }
     let sum = bytemuck::cast_slice_mut(std::slice::from_mut(&mut numbers));
-    comm.sum(sum).map_err(lost_rank)?;
+    comm.sum(sum)?;
     Ok(LostParticle {
         id: first as u64,
         reason: if numbers.left > 0.0 {
@@ -162,10 +168,10 @@ pub(super) fn spread(
     let ranks = comm.ranks();
     let mut numbers = vec![0.0; ranks + 1];
     (numbers[comm.rank()], numbers[ranks]) = (owned as f64, halo as f64);
-    comm.sum(&mut numbers).map_err(lost_rank)?;
+    comm.sum(&mut numbers)?;
     let halo_points = numbers[ranks] as u64;
     numbers.truncate(ranks);
-    let devices = comm.gather(device.as_bytes()).map_err(lost_rank)?;
+    let devices = comm.gather(device.as_bytes())?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Spread {
         particles_per_rank: numbers.into_iter().map(|number| number as u64).collect(),

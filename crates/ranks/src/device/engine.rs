@@ -221,7 +221,7 @@ impl DeviceRankedEngine {
             queue.copy_to_device("values", values, &mut made.as_view_mut())?;
             Ok(made)
         });
-        made.map_err(|refusal| refusal.by(self.rank()))
+        self.local(made)
     }
 
     /// A new array of the device with this number of zeros.
@@ -233,8 +233,7 @@ impl DeviceRankedEngine {
         len: usize,
     ) -> Result<CudaSlice<T>, Error> {
         let usable = self.engine.usable().map_err(Refusal::from);
-        let made = usable.and_then(|()| exactly(&self.engine, len));
-        made.map_err(|refusal| refusal.by(self.rank()))
+        self.local(usable.and_then(|()| exactly(&self.engine, len)))
     }
 
     /// A set of points with these ids, without positions.
@@ -276,8 +275,7 @@ impl DeviceRankedEngine {
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
     pub fn ids(&self, set: RankedSet) -> Result<Vec<u64>, Error> {
-        let ids = self.known(set).and_then(|_| self.ids_on_host(set.0));
-        ids.map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.known(set).and_then(|_| self.ids_on_host(set.0)))
     }
 
     /// The same on the device: two words per point, the low one first. Not collective.
@@ -285,8 +283,7 @@ impl DeviceRankedEngine {
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn id_words(&self, set: RankedSet) -> Result<CudaView<'_, u32>, Error> {
-        let set = self.known(set).map(DeviceSet::id_words);
-        set.map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.known(set).map(DeviceSet::id_words))
     }
 
     /// Returns true if the points of a set are on the ranks that own them. After space was divided
@@ -296,8 +293,7 @@ impl DeviceRankedEngine {
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn is_placed(&self, set: RankedSet) -> Result<bool, Error> {
-        let placed = self.known(set).map(|set| set.domains == self.divided);
-        placed.map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.known(set).map(|set| set.domains == self.divided))
     }
 
     /// Sorts the points of a set that this rank owns into the order of the cells after the last
@@ -345,7 +341,7 @@ impl DeviceRankedEngine {
             let owned = own.names.owned;
             Ok(self.engine.reorder(owned, channels, from, to)?)
         });
-        sorted.map_err(|refusal| refusal.by(self.rank()))
+        self.local(sorted)
     }
 
     /// The positions of the points of a set that this rank owns. Not collective.
@@ -353,8 +349,7 @@ impl DeviceRankedEngine {
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn positions(&self, set: RankedSet) -> Result<CudaView<'_, f32>, Error> {
-        let set = self.known(set).map(DeviceSet::view);
-        set.map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.known(set).map(DeviceSet::view))
     }
 
     /// Number of points of a set that this rank owns, and number of its halo points as of the last
@@ -363,8 +358,7 @@ impl DeviceRankedEngine {
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn points(&self, set: RankedSet) -> Result<[usize; 2], Error> {
-        let points = self.known(set).map(|set| [set.points, set.halo_points]);
-        points.map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.known(set).map(|set| [set.points, set.halo_points]))
     }
 
     /// Divides space anew, so that ranks have equal predicted work. Copies all positions to the
@@ -531,6 +525,11 @@ impl DeviceRankedEngine {
     /// [`finish`](Self::finish). Not collective.
     pub fn halo_times(&self) -> HaloTimes {
         self.device.staging.clock.times()
+    }
+
+    /// The result of a call that is not collective.
+    pub(super) fn local<R>(&self, result: Result<R, Refusal>) -> Result<R, Error> {
+        result.map_err(|refusal| refusal.by(self.rank()))
     }
 
     /// A set by its id.

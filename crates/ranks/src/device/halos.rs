@@ -3,7 +3,6 @@
 use super::{
     destinations::Destinations,
     engine::DeviceRankedEngine,
-    kernels::Rows,
     places::SendLists,
     set::POSITION,
     staging::{Packed, behind, words_in},
@@ -127,12 +126,7 @@ impl DeviceRankedEngine {
         border.follow(&ready)?;
         let places = &set.sends.places;
         let mut packed = staging.room(&border.engine, POSITION * places.count)?;
-        let rows = Rows {
-            to: &mut packed,
-            first: 0,
-            stride: POSITION,
-        };
-        (border.kernels).gather(&set.view(), [POSITION; 2], &places.view(), rows)?;
+        (border.kernels).gather_whole(&set.view(), POSITION, &places.view(), &mut packed)?;
         let packed = staging.leave(&border.engine, "positions of halos", packed)?;
         staging.clock.left(&border.engine)?;
         if !sorted {

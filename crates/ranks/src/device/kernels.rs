@@ -495,6 +495,22 @@ impl Kernels {
         }?)
     }
 
+    /// Gathers all `words` words that `from` has of each point, for the points at `indices`.
+    pub(super) fn gather_whole<T: DeviceRepr>(
+        &self,
+        from: &CudaView<'_, T>,
+        words: usize,
+        indices: &CudaView<'_, u32>,
+        to: &mut CudaSlice<u32>,
+    ) -> Result<(), Refusal> {
+        let rows = Rows {
+            to,
+            first: 0,
+            stride: words,
+        };
+        self.gather(from, [words; 2], indices, rows)
+    }
+
     /// Combines results of points at the border with the results of all points.
     pub(super) fn combine(
         &self,

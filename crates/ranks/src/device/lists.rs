@@ -6,7 +6,6 @@
 
 use super::{
     engine::DeviceRankedEngine,
-    kernels::Rows,
     set::{ID, id_of},
     staging::{Outgoing, download},
 };
@@ -104,8 +103,7 @@ impl DeviceRankedEngine {
         targets: RankedSet,
         sources: RankedSet,
     ) -> Result<DeviceRankedLists<'_>, Error> {
-        self.lists(targets, sources)
-            .map_err(|refusal| refusal.by(self.rank()))
+        self.local(self.lists(targets, sources))
     }
 
     fn lists(
@@ -174,12 +172,7 @@ impl DeviceRankedEngine {
         }
         let places = &among.sends.places;
         let mut packed = device.staging.room(&self.engine, ID * places.count)?;
-        let rows = Rows {
-            to: &mut packed,
-            first: 0,
-            stride: ID,
-        };
-        (device.kernels).gather(&among.id_words(), [ID; 2], &places.view(), rows)?;
+        (device.kernels).gather_whole(&among.id_words(), ID, &places.view(), &mut packed)?;
         let what = "ids of halos";
         Ok(Some(device.staging.leave(&self.engine, what, packed)?))
     }

@@ -10,7 +10,7 @@ use super::{
     destinations::Destinations,
     engine::DeviceRankedEngine,
     halos::{Copied, message_to},
-    kernels::{Refill, Rows},
+    kernels::Refill,
     places::{Places, SendLists},
     pool::keep_freed_memory,
     rows::Words,
@@ -33,7 +33,7 @@ use std::{mem, sync::Arc, time::Instant};
 
 /// How the points of a set have moved between ranks, from [`DeviceRankedEngine::migrate`] and
 /// [`DeviceRankedEngine::add_point_set`].
-#[must_use = "arrays beside the positions are in their old order until they are brought along"]
+#[must_use = "other arrays than the positions stay in the old order until they are brought along"]
 pub struct DeviceMigration {
     /// Number of points before.
     before: usize,
@@ -161,12 +161,7 @@ impl DeviceMigration {
         let device = &mut *engine.device;
         let places = &remap.leaving.places;
         let mut packed = device.staging.room(&engine.engine, words * places.count)?;
-        let rows = Rows {
-            to: &mut packed,
-            first: 0,
-            stride: words,
-        };
-        (device.kernels).gather(values, [words; 2], &places.view(), rows)?;
+        (device.kernels).gather_whole(values, words, &places.view(), &mut packed)?;
         let packed = device.staging.leave(&engine.engine, WHAT, packed)?;
         Ok(Some((remap, packed.wait()?)))
     }

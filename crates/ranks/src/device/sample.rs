@@ -2,7 +2,6 @@
 
 use super::{
     engine::DeviceRankedEngine,
-    kernels::Rows,
     places::Places,
     set::POSITION,
     staging::{download, zeros},
@@ -55,13 +54,8 @@ impl DeviceRankedEngine {
         };
         let places = Places::of(&self.engine, &collected((0..taken).map(any), SAMPLED)?)?;
         let mut words = zeros(&self.engine, POSITION * taken)?;
-        let rows = Rows {
-            to: &mut words,
-            first: 0,
-            stride: POSITION,
-        };
         let kernels = &self.device.kernels;
-        kernels.gather(positions, [POSITION; 2], &places.view(), rows)?;
+        kernels.gather_whole(positions, POSITION, &places.view(), &mut words)?;
         let numbers = kernels.as_numbers(&words, POSITION * taken)?;
         sample.numbers = download(&self.engine, SAMPLED, &numbers)?;
         Ok(sample)

@@ -7,7 +7,6 @@
 use super::{
     border::Border,
     destinations::{Destinations, Table},
-    kernels::Rows,
     places::{Places, SendLists},
     staging::zeros,
 };
@@ -170,12 +169,7 @@ impl DeviceSet {
             kernels,
             rows,
         } = border;
-        let to = Rows {
-            to: rows,
-            first: 0,
-            stride: POSITION,
-        };
-        kernels.gather(&self.view(), [POSITION; 2], &self.border.view(), to)?;
+        kernels.gather_whole(&self.view(), POSITION, &self.border.view(), rows)?;
         let parts = [
             (self.names.halo, halo, points),
             (self.names.border, &*rows, count),

@@ -11,7 +11,7 @@ use super::{
     classes::{ClassTable, SEVERAL},
     destinations::{Destinations, ListTable, Table},
     engine::DeviceRankedEngine,
-    kernels::{DeviceClasses, FOUND, NOT_FINITE, Refill, Rows, SPECIAL, UNKNOWN},
+    kernels::{DeviceClasses, FOUND, NOT_FINITE, Refill, SPECIAL, UNKNOWN},
     places::Places,
     set::{ID, POSITION, id_of},
     staging::{behind, download, zeros},
@@ -374,12 +374,7 @@ impl DeviceRankedEngine {
         indices.extend(unknown().map(|point| point.index));
         let places = Places::of(&self.engine, &indices)?;
         let mut words = zeros(&self.engine, POSITION * places.count)?;
-        let rows = Rows {
-            to: &mut words,
-            first: 0,
-            stride: POSITION,
-        };
-        (self.device.kernels).gather(positions, [POSITION; 2], &places.view(), rows)?;
+        (self.device.kernels).gather_whole(positions, POSITION, &places.view(), &mut words)?;
         let words = download(
             &self.engine,
             NUMBERS,

@@ -30,16 +30,16 @@ use std::{mem, sync::Arc};
 
 /// Name of copies in messages and traces.
 const ATOMS: &str = "atoms";
-/// Displacements that are kept before their places are used again.
+/// Number of displacements before their places are reused.
 const MOMENTS: usize = 64;
-/// Builds of lists after which atoms are brought into the order of the cells.
+/// Atoms are sorted into the order of the cells at every build of this number.
 const REORDER: u64 = 16;
 
 /// Atoms on a GPU, and the engine that finds their pairs.
 pub(crate) struct DeviceBody {
     engine: DeviceEngine,
     set: PointSetId,
-    /// As what the engine holds: neither used nor dropped in a forked child.
+    /// As the engine: neither used nor dropped in a forked child.
     kernels: OfProcess<Kernels>,
     arrays: OfProcess<Arrays>,
     /// The system as it was last downloaded: its box, masses and number of atoms never change.
@@ -54,14 +54,14 @@ pub(crate) struct DeviceBody {
     moment: usize,
     /// When the last displacement was there.
     measured: OfProcess<Option<CudaEvent>>,
-    /// Kick that the last step owes.
+    /// The second half kick of the last step, still to be made.
     owed: f64,
     builds: u64,
 }
 
 /// Arrays of the device; numbers per atom in brackets.
 struct Arrays {
-    /// As atoms move on, [3].
+    /// Unwrapped, [3].
     position: CudaSlice<f64>,
     /// [3]
     velocity: CudaSlice<f64>,
@@ -69,14 +69,14 @@ struct Arrays {
     force: CudaSlice<f32>,
     types: CudaSlice<u32>,
     ids: CudaSlice<u32>,
-    /// One number where there are none.
+    /// Has one number if atoms have no charges.
     charges: CudaSlice<f32>,
-    /// Whole boxes between an atom and its image in the box, [3].
+    /// Number of boxes between an atom and its image in the box, [3].
     boxes: CudaSlice<i32>,
     /// That image and the type, now and when lists were built, [4].
     at: CudaSlice<f32>,
     built: CudaSlice<f32>,
-    /// As the engine takes it, [3].
+    /// The positions for the engine, [3].
     placed: CudaSlice<f32>,
     /// Room for sorting, [3] and [1].
     spare: CudaSlice<f64>,
@@ -230,7 +230,7 @@ impl DeviceBody {
         Ok((system, vectors(&self.download(&self.arrays.force)?)))
     }
 
-    /// Computes the forces `times` over and waits for them.
+    /// Computes the forces `times` times and waits for them.
     pub(crate) fn time_forces(&mut self, times: usize) -> Result<(), Error> {
         (0..times).try_for_each(|_| self.evaluate())?;
         self.engine.queue().synchronize().map_err(Error::from)
@@ -256,7 +256,7 @@ impl DeviceBody {
         format!("gpu:{}", self.engine.device().index)
     }
 
-    /// Gives the atoms the kick that the last step owes.
+    /// Makes the second half kick of the last step.
     fn settle(&mut self) -> Result<(), Error> {
         self.engine.usable()?;
         if self.owed > 0.0 {
@@ -266,7 +266,7 @@ impl DeviceBody {
         Ok(())
     }
 
-    /// Kicks and drifts; returns where the displacement will be.
+    /// Kicks and drifts; returns the place of the displacement.
     fn move_atoms(&mut self, kick: f64, drift: f64) -> Result<usize, Error> {
         if self.moment == MOMENTS {
             self.forget_displacements()?;
@@ -319,7 +319,7 @@ impl DeviceBody {
         })
     }
 
-    /// Whether no atom has moved too far, read while forces are being computed.
+    /// Returns true if no atom has moved too far; reads that while forces are computed.
     fn still_near(&self, moment: usize) -> Result<bool, Error> {
         let mut bits = [0];
         let place = self.arrays.moved.slice(moment..moment + 1);
@@ -360,7 +360,7 @@ impl DeviceBody {
         }
     }
 
-    /// Tells the engine where the atoms are.
+    /// Gives the engine the positions of the atoms.
     fn enter(&mut self) -> Result<(), Error> {
         self.kernels.enter(self.arrays.entering())?;
         Ok(self
@@ -368,7 +368,7 @@ impl DeviceBody {
             .update(self.set, &self.arrays.placed.as_view())?)
     }
 
-    /// Brings the atoms into the order of the cells.
+    /// Sorts the atoms into the order of the cells.
     fn reorder(&mut self) -> Result<(), Error> {
         let Self {
             engine,
@@ -377,7 +377,7 @@ impl DeviceBody {
             ..
         } = self;
         let arrays = &mut **arrays;
-        // The order must be that of a sort that went well.
+        // The order must be that of a successful sort.
         while engine.finish()? == Progress::Repeat {}
         for values in [&mut arrays.position, &mut arrays.velocity] {
             engine.reorder(*set, 3, &values.as_view(), &mut arrays.spare.as_view_mut())?;

@@ -15,7 +15,7 @@ pub(super) const KEPT: &str = "velocities before a step";
 pub(super) const PARTICLES: &str = "particles";
 pub(super) const STEP: &str = "totals of a step";
 
-/// Arrays of the device for sums beside those of a step.
+/// Arrays of the device for sums outside a step.
 pub(super) struct Notes {
     pub(super) neighbors: CudaSlice<u32>,
     /// Particles by bin of the front.
@@ -42,7 +42,7 @@ pub(super) struct Arrays {
     pub(super) wall_position: CudaSlice<f32>,
     pub(super) still: CudaSlice<f32>,
     pub(super) extrapolated: CudaSlice<f32>,
-    /// `moving` before the compression, should that have to be repeated; and room for sorting.
+    /// `moving` before the compression, in case that has to be repeated; also room for sorting.
     pub(super) kept: CudaSlice<f32>,
     pub(super) wall_spare: CudaSlice<f32>,
     pub(super) partials: CudaSlice<f64>,
@@ -87,8 +87,8 @@ impl Arrays {
         Ok(arrays)
     }
 
-    /// Makes room for this many fluid and wall particles. Arrays that have none lose their values,
-    /// which are those of no particle.
+    /// Makes room for this many fluid and wall particles. Arrays that are too short lose their
+    /// values.
     pub(super) fn fit(&mut self, queue: &Queue, [fluid, walls]: [usize; 2]) -> Result<(), Error> {
         for (values, len) in [
             (&mut self.rates, 2 * fluid),
@@ -106,7 +106,7 @@ impl Arrays {
             (&mut self.still, 1),
         ] {
             if values.len() < len {
-                // Particles come and go; the first number is often the last one.
+                // The number of particles changes; the first one often stays.
                 let more = if values.len() > 4 { len / 8 } else { 0 };
                 *values = zeros(queue, len + more)?;
             }
@@ -126,7 +126,7 @@ impl Notes {
     }
 }
 
-/// An array of `len` zeros, or of one: there may be no walls, but arrays cannot be empty.
+/// An array of `len` zeros, at least one: there may be no walls, but arrays cannot be empty.
 pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     queue: &Queue,
     len: usize,

@@ -14,11 +14,11 @@ use nearfield_shared::{Header, Source, shared_structs};
 use crate::constants::{self, THREADS, TOTAL_THREADS};
 use crate::{Config, Dimensions, Error, FrontRule, state::MAX_STRETCHED};
 
-/// Maximum number of blocks that give sums.
+/// Maximum number of blocks that write sums.
 pub(super) const MAX_BLOCKS: usize = constants::MAX_BLOCKS as usize;
 /// Sums of a kick.
 pub(super) const KICK_SLOTS: usize = constants::KICK_SLOTS as usize;
-/// The bits of those that are maxima.
+/// Bits of the sums that are maxima.
 const KICK_MAXIMA: u32 = 1 << constants::SPEED | 1 << constants::ACCELERATION;
 /// Sums of a compression.
 pub(super) const COMPRESSION_SLOTS: usize = constants::COMPRESSION_SLOTS as usize;
@@ -28,9 +28,9 @@ pub(super) const MEASURE_SLOTS: usize = constants::MEASURE_SLOTS as usize;
 pub(super) const PROBE_SLOTS: usize = constants::PROBE_SLOTS as usize;
 /// Sums of a step: of the first kick, the compression and the second kick.
 pub(super) const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
-/// Slots of the second kick begin here.
+/// First slot of the second kick.
 pub(super) const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
-/// Which sums of a step are maxima.
+/// Bits of the sums of a step that are maxima.
 pub(super) const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
 
 shared_structs! {
@@ -83,7 +83,7 @@ pub fn programs() -> Vec<Program> {
 }
 
 impl Meter {
-    /// Of probes that begin with `points` points.
+    /// For probes that begin with `points` points.
     pub(super) fn of(config: &Config, points: usize) -> Self {
         let kernel = config.kernel();
         Self {
@@ -95,12 +95,12 @@ impl Meter {
     }
 }
 
-/// A fluid as probes read it.
+/// The arrays that probes read.
 pub(super) struct Probed<'a> {
     pub(super) position: &'a CudaSlice<f32>,
     pub(super) moving: &'a CudaSlice<f32>,
     pub(super) count: usize,
-    /// Four numbers a probe, as ProbeArrays makes them.
+    /// Four numbers per probe, as ProbeArrays makes them.
     pub(super) places: &'a CudaSlice<f32>,
     pub(super) probes: usize,
     pub(super) meter: Meter,
@@ -110,8 +110,9 @@ pub(super) struct Probed<'a> {
 pub(super) struct Kernels {
     queue: Queue,
     settings: Settings,
-    /// Blocks that give sums, as many for any number of particles of a rank: sums of a kick are
-    /// read when particles have moved between ranks since.
+    /// Number of blocks that write sums. It does not depend on the number of particles of this
+    /// rank, because particles move between ranks between the first kick and the reading of its
+    /// sums.
     blocks: u32,
     kick: UserKernel,
     compress: UserKernel,
@@ -122,7 +123,7 @@ pub(super) struct Kernels {
     total: UserKernel,
 }
 
-/// The fluid as a kick changes it.
+/// The arrays that a kick changes.
 pub(super) struct Kicked<'a> {
     pub(super) position: &'a mut CudaSlice<f32>,
     pub(super) moving: &'a mut CudaSlice<f32>,
@@ -131,19 +132,19 @@ pub(super) struct Kicked<'a> {
     pub(super) count: usize,
 }
 
-/// The fluid as a compression changes it.
+/// The arrays that a compression changes.
 pub(super) struct Compressed<'a> {
     pub(super) moving: &'a mut CudaSlice<f32>,
-    /// For what `moving` was before.
+    /// Gets the old `moving`.
     pub(super) before: &'a mut CudaSlice<f32>,
-    /// As forces see it.
+    /// The quantities that forces read.
     pub(super) pressed: &'a mut CudaSlice<f32>,
     pub(super) rates: &'a CudaSlice<f32>,
     pub(super) wall_rates: &'a CudaSlice<f32>,
     pub(super) count: usize,
 }
 
-/// Where the blocks of a kernel put their sums.
+/// The place for the sums of a kernel's blocks.
 pub(super) struct Partials<'a> {
     pub(super) values: &'a mut CudaSlice<f64>,
     /// The first sum of the kernel.

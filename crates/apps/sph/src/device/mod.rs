@@ -54,28 +54,28 @@ use probes::ProbeArrays;
 pub(crate) struct DeviceBody<N> {
     /// Behind a lock because sums over ranks are asked of a body that does not change.
     near: Mutex<N>,
-    /// As what the engine holds: neither used nor dropped in a forked child.
+    /// As the engine: neither used nor dropped in a forked child.
     kernels: OfProcess<Kernels>,
     arrays: OfProcess<Arrays>,
     count: usize,
     walls: usize,
     /// Fluid and wall particles of all ranks.
     all: [usize; 2],
-    /// The particles as they were downloaded since the last step.
+    /// The particles, if they were downloaded since the last step.
     seen: OnceLock<Matter>,
-    /// As they were downloaded before.
+    /// The particles as of the download before.
     last: Matter,
     /// Why a download failed; the next step reports it.
     fault: Mutex<Option<Error>>,
-    /// How copies for frames leave, made with the first of them.
+    /// The stream and memory of copies for frames, made with the first of them.
     flights: OfProcess<OnceLock<Flights>>,
-    /// Arrays for sums beside those of a step, made at the first such sum.
+    /// Arrays for sums outside a step, allocated for the first one.
     notes: OfProcess<Mutex<Option<Notes>>>,
     /// Arrays for probes, made when they are first read.
     probes: OfProcess<Mutex<Option<ProbeArrays>>>,
 }
 
-/// Fluid and walls as a neighbourhood takes them.
+/// Fluid and walls, as a neighbourhood takes them.
 macro_rules! arrays {
     ($body:expr) => {{
         let arrays = &mut *$body.arrays;
@@ -157,12 +157,12 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         self.near.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells other ranks of an error that is one of this rank alone.
+    /// Tells other ranks of an error of this rank.
     fn own<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
         result.inspect_err(|error| self.near().give_up(&error.to_string()))
     }
 
-    /// Makes room for the particles that there are.
+    /// Makes room for all particles of this rank.
     fn fit(&mut self) -> Result<(), Error> {
         let counts = [self.count, self.walls];
         let fitted = self.arrays.fit(self.kernels.queue(), counts);
@@ -188,7 +188,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             let kicked = self.kick(half, 0.0, SECOND_KICK);
             let asked = kicked.and_then(|()| self.ask_totals());
             self.own(asked)?;
-            // The engine's wait is that for the totals too.
+            // The engine's wait covers the totals too.
             let waited = unlocked(&mut self.near).wait();
             let (totals, finished) =
                 self.totals_found(|near, sums, minima| near.finish(waited, sums, minima))?;
@@ -216,7 +216,8 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         }
     }
 
-    /// Tells the neighbourhood where the particles are; some may have come from other ranks then.
+    /// Tells the neighbourhood where the particles are; particles may then have arrived from other
+    /// ranks.
     fn follow(&mut self, watch: Watch) -> Result<(), Error> {
         let (fluid, walls) = arrays!(self);
         let followed = unlocked(&mut self.near).follow(fluid, walls);
@@ -276,7 +277,8 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         self.own(applied)
     }
 
-    /// Changes the compressions by their rates over `dt`; over 0, finds what follows from them.
+    /// Changes the compressions by their rates over `dt`, and computes the quantities that depend
+    /// on them; with `dt` = 0 only the latter.
     fn apply_rates(&mut self, dt: f64) -> Result<(), Error> {
         let arrays = &mut *self.arrays;
         let fluid = Compressed {
@@ -317,7 +319,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         near.traverse(&passes.wall_forces(), of, [pressed(), still], results)
     }
 
-    /// Adds up the step's sums and starts to bring them to the host.
+    /// Adds up the sums of the step and starts to copy them to the host.
     fn ask_totals(&mut self) -> Result<(), Error> {
         let arrays = &mut *self.arrays;
         let totals = &mut arrays.totals.as_view_mut();
@@ -328,7 +330,8 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
             .map_err(Error::from)
     }
 
-    /// The totals that were asked for, of all ranks, and the result of `add`, which makes them so.
+    /// The totals of all ranks, which `add` computes from those of this rank, and the result of
+    /// `add`.
     fn totals_found<R>(
         &mut self,
         add: impl FnOnce(&mut N, &mut [f64], &mut [f64]) -> Result<R, Error>,
@@ -352,7 +355,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {
         let lost = |kick: usize| totals[kick + KICK_SLOTS - 1] > 0.0;
         if lost(0) {
-            // Before it did anything to its neighbours.
+            // Before it has changed its neighbours.
             let arrays = &mut *self.arrays;
             mem::swap(&mut arrays.moving, &mut arrays.kept);
         } else if !lost(SECOND_KICK) {
@@ -368,7 +371,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         Ok(lost.map(|lost| ErrorKind::Lost(Box::new(lost)).into()))
     }
 
-    /// Brings the particles into the order of the cells.
+    /// Sorts the particles into the order of the cells.
     fn sort(&mut self) -> Result<(), Error> {
         self.usable()?;
         let arrays = &mut *self.arrays;
@@ -456,7 +459,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     /// Sums of probes over the fluid.
     fn read_probes(&self, config: &Config, probes: &Probes) -> Result<Vec<ProbeSums>, Error> {
         self.usable()?;
-        // As the notes: written anew before they are read.
+        // Arrays that a panic leaves behind are overwritten before they are read.
         let mut kept = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         let fluid = (&*self.arrays, self.count);
         let sums = ProbeArrays::sums(&mut kept, &self.kernels, fluid, config, probes);
@@ -468,7 +471,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     /// Runs `ask` with the arrays for sums.
     fn with_notes<T>(&self, ask: impl FnOnce(&mut Notes) -> Result<T, Error>) -> Result<T, Error> {
         self.usable()?;
-        // Arrays that a panic leaves behind are written anew before they are read.
+        // Arrays that a panic leaves behind are overwritten before they are read.
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let notes = match &mut *notes {
             Some(notes) => notes,
@@ -477,7 +480,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         ask(notes)
     }
 
-    /// Starts to copy the fluid of this rank as it is now; none if it has none.
+    /// Starts to copy the fluid of this rank as it is now; `None` if it has none.
     fn depart(&self) -> Result<Option<Flight>, Error> {
         self.usable()?;
         let near = self.near();
@@ -512,7 +515,7 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
     }
 }
 
-/// The neighbourhood, where nothing else can have it.
+/// The neighbourhood, through an exclusive reference.
 fn unlocked<N>(near: &mut Mutex<N>) -> &mut N {
     near.get_mut().unwrap_or_else(PoisonError::into_inner)
 }

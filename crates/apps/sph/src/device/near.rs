@@ -30,9 +30,9 @@ use crate::{
 pub struct DeviceArrays<'a> {
     /// Number of particles.
     pub count: &'a mut usize,
-    /// Three numbers a particle, metres.
+    /// Three numbers per particle, metres.
     pub positions: &'a mut CudaSlice<f32>,
-    /// The arrays beside the positions, and their numbers a particle.
+    /// The arrays other than the positions, and their numbers per particle.
     pub columns: Vec<(&'a mut CudaSlice<f32>, usize)>,
     /// Room for sorting.
     pub spare: &'a mut CudaSlice<f32>,
@@ -57,8 +57,8 @@ impl DeviceArrays<'_> {
         }
     }
 
-    /// Brings all arrays into another order by `reorder`, which gets the numbers a particle, an
-    /// array, and room for the sorted one.
+    /// Sorts all arrays with `reorder`, which gets the numbers per particle, an array, and room for
+    /// the sorted one.
     ///
     /// # Errors
     /// Those of `reorder`, and when the GPU fails.
@@ -87,7 +87,7 @@ impl DeviceArrays<'_> {
     }
 }
 
-/// The surroundings of the solver on a GPU.
+/// The neighbour engine of the solver on a GPU.
 ///
 /// All methods are collective but for [`engine`](Self::engine), [`rank`](Self::rank),
 /// [`ranks`](Self::ranks), [`wait`](Self::wait), [`ids`](Self::ids) and [`give_up`](Self::give_up):
@@ -107,8 +107,8 @@ pub trait DeviceNeighborhood: Send {
         1
     }
 
-    /// Takes fluid and walls in, once. Each rank gives any share of them and has those that are its
-    /// own afterwards. `ids` are their numbers among all of the set.
+    /// Takes fluid and walls, once. Each rank gives any share of them and afterwards has the
+    /// particles that it owns. `ids` are their numbers among all particles of the set.
     ///
     /// # Errors
     /// When the engine refuses.
@@ -120,7 +120,7 @@ pub trait DeviceNeighborhood: Send {
     ) -> Result<(), Error>;
 
     /// Follows the fluid to its new positions. Walls may change their rank too. Returns whether
-    /// arrays have changed: values beside them belong to no particle then.
+    /// arrays have changed: the remaining values then belong to no particle.
     ///
     /// # Errors
     /// When the engine refuses; arrays are as before if that is because of positions.
@@ -216,7 +216,7 @@ pub trait DeviceNeighborhood: Send {
         Ok(None)
     }
 
-    /// Tells all other ranks that this one cannot go on, and why: their calls return errors from
+    /// Tells all other ranks that this one cannot continue, and why: their calls return errors from
     /// now on.
     fn give_up(&mut self, reason: &str) {
         let _ = reason;

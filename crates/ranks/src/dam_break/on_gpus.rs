@@ -7,10 +7,7 @@
 
 use nearfield::{
     PairKernel,
-    device::{
-        DeviceEngine, Progress,
-        cudarc::driver::{CudaView, CudaViewMut},
-    },
+    device::{DeviceEngine, DeviceView, DeviceViewMut, Progress},
     kernels::Channels,
 };
 use nearfield_sph::{
@@ -210,7 +207,7 @@ impl DeviceNeighborhood for OnGpus {
         kernel: &K,
         [of, from]: [Set; 2],
         [targets, sources]: [Option<Records<'_>>; 2],
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let mut traversal = self.engine.traverse(kernel, of, from);
@@ -223,7 +220,7 @@ impl DeviceNeighborhood for OnGpus {
         traversal.run_into(results).map_err(Error::elsewhere)
     }
 
-    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+    fn count_neighbors(&mut self, counts: &mut DeviceViewMut<'_, u32>) -> Result<(), Error> {
         let fluid = self.set(Set::Fluid)?;
         let counted = self.engine.count_neighbors(fluid, fluid, counts);
         counted.map_err(Error::elsewhere)
@@ -244,7 +241,7 @@ impl DeviceNeighborhood for OnGpus {
         finished.map_err(Error::elsewhere)
     }
 
-    fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
+    fn ids(&self) -> Result<DeviceView<'_, u32>, Error> {
         let fluid = self.set(Set::Fluid)?;
         self.engine.id_words(fluid).map_err(Error::elsewhere)
     }

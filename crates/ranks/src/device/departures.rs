@@ -14,7 +14,7 @@ use crate::{
     routes::{List, Parcel},
     seen::Seen,
 };
-use nearfield::device::{DeviceEngine, cudarc::driver::CudaSlice};
+use nearfield::device::{DeviceBuffer, DeviceEngine};
 use nearfield_grid::memory::filled;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -111,7 +111,7 @@ impl Departures {
     }
 
     /// The lists of an array, which begin at these places; behind the last is the end of all.
-    pub(super) fn new(table: &ListTable, indices: &Arc<CudaSlice<u32>>, begins: &[u32]) -> Self {
+    pub(super) fn new(table: &ListTable, indices: &Arc<DeviceBuffer<u32>>, begins: &[u32]) -> Self {
         let begin = |list: usize| begins[list] as usize;
         let places = |lists: std::ops::Range<usize>| Places {
             indices: indices.clone(),

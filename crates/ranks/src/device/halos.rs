@@ -14,7 +14,7 @@ use crate::{
     routes::Parcel,
     transport::{Fault, Handed, Tag},
 };
-use nearfield::device::cudarc::driver::{CudaEvent, CudaSlice};
+use nearfield::device::{DeviceBuffer, Event};
 use nearfield_grid::memory::make_room_for_one;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) enum Copied {
     /// The engine does not have them yet.
     Unsorted,
     /// It has, and this is behind the positions and the lists of places, if that is known.
-    Sorted(Option<Arc<CudaEvent>>),
+    Sorted(Option<Arc<Event>>),
 }
 
 /// The message of the points that go to a rank; of none, where nothing was packed.
@@ -169,7 +169,7 @@ impl DeviceRankedEngine {
         words: usize,
         for_border: bool,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Result<Arc<DeviceBuffer<u32>>, Refusal>, Fault> {
         let device = &mut *self.device;
         let staging = &mut device.staging;
         let engine = match for_border {

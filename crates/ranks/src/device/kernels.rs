@@ -14,15 +14,11 @@ use crate::error::Refusal;
 use nearfield::{
     Reduce,
     device::{
-        DeviceEngine, KernelLattice, Program, Queue,
-        cudarc::driver::{
-            CudaFunction, CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, LaunchArgs,
-            PushKernelArg, SyncOnDrop, result,
-            sys::{self, CUdevice_attribute, CUmemPool_attribute},
-        },
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, Function, InUse,
+        KernelLattice, Launch, Program, Queue,
     },
 };
-use std::{ffi::c_int, sync::Arc};
+use std::sync::Arc;
 
 /// Bytes of freed memory that a device keeps for the next arrays.
 const KEPT_BYTES: u64 = 1 << 30;
@@ -41,7 +37,7 @@ pub(super) const SPECIAL: usize = constants::SPECIAL as usize;
 /// A table of classes on the device.
 pub(super) struct DeviceClasses {
     classes: Classes,
-    table: CudaSlice<u32>,
+    table: DeviceBuffer<u32>,
     lattice: KernelLattice,
 }
 
@@ -65,7 +61,7 @@ impl DeviceClasses {
     }
 
     /// As the kernels take them; the table is held for a queue.
-    fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, SyncOnDrop<'a>) {
+    fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, InUse<'a>) {
         let (table, held) = self.table.device_ptr(queue);
         let classes = Classes {
             table,
@@ -77,7 +73,7 @@ impl DeviceClasses {
 
 /// The lists that classes are in, on the device: a bit for each, in `words` words a class.
 pub(super) struct Masks {
-    pub(super) masks: CudaSlice<u32>,
+    pub(super) masks: DeviceBuffer<u32>,
     pub(super) classes: usize,
     pub(super) words: usize,
     pub(super) lists: usize,
@@ -86,20 +82,20 @@ pub(super) struct Masks {
 /// Arrays of a survey, kept for the next one.
 pub(super) struct Survey {
     /// The class of every point of the last survey.
-    of_points: CudaSlice<u32>,
+    of_points: DeviceBuffer<u32>,
     /// The set whose points these were, and their number.
     pub(super) of: Option<(usize, usize)>,
-    tiles: CudaSlice<u32>,
+    tiles: DeviceBuffer<u32>,
     /// The [`FOUND`] numbers, where each list begins, and the end of the last.
-    pub(super) found: CudaSlice<u32>,
+    pub(super) found: DeviceBuffer<u32>,
     /// Index and class of points, twice as many numbers as there is room for points.
-    pub(super) special: CudaSlice<u32>,
+    pub(super) special: DeviceBuffer<u32>,
     /// Numbers of special points in tiles and lists.
-    of_lists: CudaSlice<u32>,
+    of_lists: DeviceBuffer<u32>,
     /// The places of all lists, and room for more; another array at every survey.
-    pub(super) places: Arc<CudaSlice<u32>>,
+    pub(super) places: Arc<DeviceBuffer<u32>>,
     /// Those of some surveys, for the next ones: sets let go of theirs when they migrate.
-    kept: Vec<Arc<CudaSlice<u32>>>,
+    kept: Vec<Arc<DeviceBuffer<u32>>>,
     /// Surveys in a row that needed less than a quarter of the room.
     spared: u32,
 }
@@ -165,10 +161,10 @@ impl Survey {
     }
 
     /// An array for the places of a survey, as long as those of the last one.
-    fn take_places(&mut self, engine: &DeviceEngine) -> Result<CudaSlice<u32>, Refusal> {
+    fn take_places(&mut self, engine: &DeviceEngine) -> Result<DeviceBuffer<u32>, Refusal> {
         let len = self.places.len();
         self.kept.retain(|places| places.len() == len);
-        let free = |places: &Arc<CudaSlice<u32>>| Arc::strong_count(places) == 1;
+        let free = |places: &Arc<DeviceBuffer<u32>>| Arc::strong_count(places) == 1;
         let free = self.kept.iter().position(free);
         match free.map(|at| Arc::try_unwrap(self.kept.swap_remove(at))) {
             Some(Ok(places)) => Ok(places),
@@ -177,7 +173,7 @@ impl Survey {
     }
 
     /// Takes the places that a survey has found.
-    fn put_places(&mut self, places: CudaSlice<u32>) {
+    fn put_places(&mut self, places: DeviceBuffer<u32>) {
         self.places = Arc::new(places);
         if self.kept.len() == KEPT_PLACES {
             self.kept.remove(0);
@@ -221,62 +217,15 @@ fn tiles(points: usize) -> usize {
 /// wait takes longer for these than for the rest of an exchange. To be called again when more is in
 /// use: what a pool may hold counts that too.
 pub(super) fn keep_freed_memory(engine: &DeviceEngine) -> Result<(), Refusal> {
-    let context = engine.stream().context();
-    let has_pools =
-        context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    if !has_pools.is_ok_and(|has| has != 0) {
-        return Ok(());
-    }
-    let held = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    let in_use = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-    let (mut holds, mut used) = (0u64, 0u64);
-    // SAFETY: the context has its device, and the attributes are numbers of 64 bits.
-    let set = unsafe {
-        result::device::get_mem_pool(context.cu_device()).and_then(|pool| {
-            result::mem_pool::get_attribute(pool, held, (&raw mut holds).cast())?;
-            result::mem_pool::get_attribute(pool, in_use, (&raw mut used).cast())?;
-            let kept = KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE);
-            if holds >= used + kept {
-                return Ok(());
-            }
-            holds = used + used / 8 + kept;
-            result::mem_pool::set_attribute(pool, held, (&raw mut holds).cast())
-        })
-    };
+    let kept = KEPT_BYTES.min(engine.device().memory as u64 / KEPT_SHARE);
+    let set = engine.stream().context().keep_freed_memory(kept);
     set.map_err(|error| super::staging::driver("keeping freed memory", error))
 }
 
 /// Lets other GPUs read the memory of this one; returns false if one of them cannot.
 pub(super) fn open_to_peers(engine: &DeviceEngine, gpus: &[u64]) -> Result<bool, Refusal> {
-    let failed = |error| super::staging::driver("opening memory to other GPUs", error);
-    let own = engine.stream().context().cu_device();
-    for gpu in gpus.iter().map(|gpu| *gpu as c_int) {
-        let peer = result::device::get(gpu).map_err(failed)?;
-        if peer == own {
-            continue;
-        }
-        let mut can = 0;
-        // SAFETY: both are devices of the driver.
-        let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer, own) };
-        asked.result().map_err(failed)?;
-        if can == 0 {
-            return Ok(false);
-        }
-        let access = sys::CUmemAccessDesc {
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: gpu,
-            },
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: the pool is that of a device of the driver, and there is one description.
-        let opened = unsafe {
-            let pool = result::device::get_mem_pool(own).map_err(failed)?;
-            sys::cuMemPoolSetAccess(pool, &access, 1)
-        };
-        opened.result().map_err(failed)?;
-    }
-    Ok(true)
+    let opened = engine.stream().context().open_memory_to(gpus);
+    opened.map_err(|error| super::staging::driver("opening memory to other GPUs", error))
 }
 
 /// Refuses an array that is too short for what a kernel reads or writes.
@@ -292,7 +241,7 @@ pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refu
 
 /// Words of points side by side, with a stride.
 pub(super) struct Rows<'a> {
-    pub(super) to: &'a mut CudaSlice<u32>,
+    pub(super) to: &'a mut DeviceBuffer<u32>,
     /// The first word that is written.
     pub(super) first: usize,
     pub(super) stride: usize,
@@ -301,7 +250,7 @@ pub(super) struct Rows<'a> {
 /// The order of points after a migration.
 pub(super) struct Refilled<'a> {
     /// Places of points that have left, ascending.
-    pub(super) left: CudaView<'a, u32>,
+    pub(super) left: DeviceView<'a, u32>,
     /// Points before, and those that came.
     pub(super) before: usize,
     pub(super) arrivals: usize,
@@ -310,18 +259,18 @@ pub(super) struct Refilled<'a> {
 /// The kernels, loaded.
 pub(super) struct Kernels {
     pub(super) queue: Queue,
-    survey: CudaFunction,
-    survey_changed: CudaFunction,
-    survey_count: CudaFunction,
-    survey_scan: CudaFunction,
-    survey_write: CudaFunction,
-    split_count: CudaFunction,
-    split_write: CudaFunction,
-    gather: CudaFunction,
-    pub(super) gather_rows: CudaFunction,
-    pub(super) refill: CudaFunction,
-    combine: CudaFunction,
-    add_counts: CudaFunction,
+    survey: Function,
+    survey_changed: Function,
+    survey_count: Function,
+    survey_scan: Function,
+    survey_write: Function,
+    split_count: Function,
+    split_write: Function,
+    gather: Function,
+    pub(super) gather_rows: Function,
+    pub(super) refill: Function,
+    combine: Function,
+    add_counts: Function,
 }
 
 impl Kernels {
@@ -348,9 +297,9 @@ impl Kernels {
     /// The words of an array as numbers.
     pub(super) fn as_numbers<'a>(
         &self,
-        words: &'a CudaSlice<u32>,
+        words: &'a DeviceBuffer<u32>,
         numbers: usize,
-    ) -> Result<CudaView<'a, f32>, Refusal> {
+    ) -> Result<DeviceView<'a, f32>, Refusal> {
         fits("numbers from other ranks", words.len(), numbers)?;
         // SAFETY: all bits of a word are those of a number, of the same size.
         let view = unsafe { words.transmute::<f32>(numbers) };
@@ -361,7 +310,7 @@ impl Kernels {
     pub(super) fn survey(
         &self,
         engine: &DeviceEngine,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         classes: &DeviceClasses,
         survey: &mut Survey,
     ) -> Result<(), Refusal> {
@@ -386,7 +335,7 @@ impl Kernels {
     /// at other places are looked at. The extent stays that of before.
     pub(super) fn survey_again(
         &self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: &Refilled<'_>,
         classes: &DeviceClasses,
         survey: &mut Survey,
@@ -418,9 +367,9 @@ impl Kernels {
     /// Turns the counts of tiles into those before them, and writes the sum of all.
     fn scan(
         &self,
-        tiles: &mut CudaSlice<u32>,
+        tiles: &mut DeviceBuffer<u32>,
         count: u32,
-        total: &mut CudaViewMut<'_, u32>,
+        total: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Refusal> {
         fits("counts of tiles", tiles.len(), count as usize)?;
         fits("the sum of tiles", total.len(), 1)?;
@@ -499,11 +448,11 @@ impl Kernels {
 
     /// Puts the first `words` of the `stride` words of each of the points at `indices`, which
     /// `from` has, side by side.
-    pub(super) fn gather<T: DeviceRepr>(
+    pub(super) fn gather<T: DeviceValue>(
         &self,
-        from: &CudaView<'_, T>,
+        from: &DeviceView<'_, T>,
         [stride, words]: [usize; 2],
-        indices: &CudaView<'_, u32>,
+        indices: &DeviceView<'_, u32>,
         rows: Rows<'_>,
     ) -> Result<(), Refusal> {
         let count = indices.len();
@@ -527,10 +476,10 @@ impl Kernels {
     /// Combines results of points at the border with those of all.
     pub(super) fn combine(
         &self,
-        border: &CudaView<'_, u32>,
-        found: &CudaSlice<f32>,
+        border: &DeviceView<'_, u32>,
+        found: &DeviceBuffer<f32>,
         (outputs, reduce): (usize, Reduce),
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
         let count = border.len();
         if count == 0 {
@@ -554,9 +503,9 @@ impl Kernels {
     /// The same for counts.
     pub(super) fn add_counts(
         &self,
-        border: &CudaView<'_, u32>,
-        found: &CudaSlice<u32>,
-        counts: &mut CudaViewMut<'_, u32>,
+        border: &DeviceView<'_, u32>,
+        found: &DeviceBuffer<u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Refusal> {
         let count = border.len();
         if count == 0 {
@@ -577,7 +526,7 @@ impl Kernels {
     pub(super) unsafe fn each(
         &self,
         kernel: &str,
-        launch: &mut LaunchArgs<'_>,
+        launch: &mut Launch<'_>,
         items: usize,
     ) -> Result<(), Refusal> {
         let blocks = items.div_ceil(THREADS as usize) as u32;
@@ -590,7 +539,7 @@ impl Kernels {
     unsafe fn start(
         &self,
         kernel: &str,
-        launch: &mut LaunchArgs<'_>,
+        launch: &mut Launch<'_>,
         blocks: u32,
         threads: u32,
     ) -> Result<(), Refusal> {

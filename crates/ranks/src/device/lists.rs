@@ -10,7 +10,7 @@ use super::{
     staging::{Leaving, download},
 };
 use crate::{Error, IdLists, RankedSet, communicator::FIELDS, error::Refusal, lists::Spans};
-use nearfield::device::{DeviceEngine, DeviceListsView, cudarc::driver::CudaView};
+use nearfield::device::{DeviceEngine, DeviceListsView, DeviceView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
 /// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
@@ -23,7 +23,7 @@ pub struct DeviceRankedLists<'a> {
     /// such points, or no halo.
     pub halo: Option<DeviceListsView<'a>>,
     /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
-    pub border: CudaView<'a, u32>,
+    pub border: DeviceView<'a, u32>,
 }
 
 /// Lists on the host.

@@ -25,7 +25,7 @@ use crate::{
     plan::{How, ends, extent_of},
     routes::Parcel,
 };
-use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
+use nearfield::device::{DeviceBuffer, DeviceValue, DeviceView};
 use nearfield_grid::{Bounds, OfProcess};
 use std::{mem, sync::Arc, time::Instant};
 
@@ -62,7 +62,7 @@ struct Looked {
 struct Merged {
     moved: Moved,
     /// The words of points that came.
-    came: Arc<CudaSlice<u32>>,
+    came: Arc<DeviceBuffer<u32>>,
     departures: Departures,
 }
 
@@ -94,12 +94,12 @@ impl DeviceMigration {
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an array has another length, values are
     /// no whole number of 32-bit words, or memory is short.
-    pub fn bring<T: DeviceRepr + ValidAsZeroBits>(
+    pub fn bring<T: DeviceValue>(
         &self,
         engine: &mut DeviceRankedEngine,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
         channels: usize,
-    ) -> Result<CudaSlice<T>, Error> {
+    ) -> Result<DeviceBuffer<T>, Error> {
         let on = (MIGRATE, engine.comm.begin());
         let brought = match self.begin(engine, values, channels) {
             Err(refusal) => {
@@ -136,10 +136,10 @@ impl DeviceMigration {
     }
 
     /// Checks an array, and gathers what leaves.
-    fn begin<T: DeviceRepr>(
+    fn begin<T: DeviceValue>(
         &self,
         engine: &mut DeviceRankedEngine,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
         channels: usize,
     ) -> Result<Option<(&Moved, Packed)>, Refusal> {
         engine.engine.usable()?;
@@ -194,7 +194,7 @@ impl DeviceRankedEngine {
     /// cannot be used, or an id that was given twice; nothing is added then.
     pub fn add_point_set(
         &mut self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<(RankedSet, DeviceMigration), Error> {
         let points = positions.len() / POSITION;
@@ -235,7 +235,7 @@ impl DeviceRankedEngine {
     pub fn migrate(
         &mut self,
         set: RankedSet,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<DeviceMigration, Error> {
         let checked = self.whole(positions).and_then(|()| {
             let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
@@ -263,7 +263,7 @@ impl DeviceRankedEngine {
     pub fn migrate_with(
         &mut self,
         set: RankedSet,
-        arrays: &mut [(&mut CudaSlice<f32>, usize)],
+        arrays: &mut [(&mut DeviceBuffer<f32>, usize)],
     ) -> Result<DeviceMigration, Error> {
         let expected = self.known(set).map(|set| set.points);
         let checked = expected.and_then(|expected| {
@@ -489,7 +489,7 @@ impl DeviceRankedEngine {
         at: usize,
         moved: &Moved,
         columns: &mut [Column<'_>],
-    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         if moved.now >= u32::MAX as usize {
             let many = nearfield_grid::ErrorKind::TooManyPoints(moved.now);
             return Err(Refusal::new(many));
@@ -552,7 +552,7 @@ impl DeviceRankedEngine {
     fn bring_arrays(
         &mut self,
         at: usize,
-        (moved, came, words): (&Moved, &CudaSlice<u32>, usize),
+        (moved, came, words): (&Moved, &DeviceBuffer<u32>, usize),
         given: Given<'_>,
         columns: &mut [Column<'_>],
     ) -> Result<(), Refusal> {

@@ -7,16 +7,13 @@ use crate::{
     routes::Parcel,
     transport::{Fault, Tag},
 };
-use nearfield::device::{
-    DeviceEngine,
-    cudarc::driver::{CudaSlice, CudaView},
-};
+use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceView};
 use std::sync::Arc;
 
 /// Places of some points, on the device: a part of an array.
 #[derive(Clone)]
 pub(super) struct Places {
-    pub(super) indices: Arc<CudaSlice<u32>>,
+    pub(super) indices: Arc<DeviceBuffer<u32>>,
     pub(super) first: usize,
     pub(super) count: usize,
 }
@@ -35,7 +32,7 @@ impl Places {
     }
 
     /// As the kernels take them.
-    pub(super) fn view(&self) -> CudaView<'_, u32> {
+    pub(super) fn view(&self) -> DeviceView<'_, u32> {
         self.indices.slice(self.first..self.first + self.count)
     }
 }

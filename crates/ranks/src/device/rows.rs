@@ -5,12 +5,7 @@ use super::{
     source::{COLUMNS, Columns},
 };
 use crate::error::Refusal;
-use nearfield::device::{
-    Queue,
-    cudarc::driver::{
-        CudaSlice, CudaView, DevicePtr, DeviceRepr, PushKernelArg, SyncOnDrop, sys::CUdeviceptr,
-    },
-};
+use nearfield::device::{DeviceArray, DeviceBuffer, DeviceValue, DeviceView, InUse, Queue};
 
 /// An array, and where the words of a point are in a row.
 pub(super) struct Words<'a> {
@@ -25,17 +20,17 @@ pub(super) struct Words<'a> {
 
 /// Where an array is, and its words.
 struct Place<'a> {
-    address: CUdeviceptr,
+    address: u64,
     words: usize,
-    _held: SyncOnDrop<'a>,
+    _held: InUse<'a>,
 }
 
 impl<'a> Place<'a> {
-    fn of<T: DeviceRepr>(array: &'a impl DevicePtr<T>, queue: &'a Queue) -> Self {
+    fn of<T: DeviceValue>(array: &'a impl DeviceArray<T>, queue: &'a Queue) -> Self {
         let (address, held) = array.device_ptr(queue);
         Self {
             address,
-            words: array.len() * size_of::<T>() / 4,
+            words: array.view().len() * size_of::<T>() / 4,
             _held: held,
         }
     }
@@ -43,8 +38,8 @@ impl<'a> Place<'a> {
 
 impl<'a> Words<'a> {
     /// `each` words a point, which are in a row from `first` on.
-    pub(super) fn of<T: DeviceRepr>(
-        array: &'a CudaView<'_, T>,
+    pub(super) fn of<T: DeviceValue>(
+        array: &'a DeviceView<'_, T>,
         [each, first]: [usize; 2],
         queue: &'a Queue,
     ) -> Self {
@@ -57,8 +52,8 @@ impl<'a> Words<'a> {
     }
 
     /// The same of an array that points come to.
-    pub(super) fn in_place<T: DeviceRepr>(
-        array: &'a mut CudaSlice<T>,
+    pub(super) fn in_place<T: DeviceValue>(
+        array: &'a mut DeviceBuffer<T>,
         [each, first]: [usize; 2],
         queue: &'a Queue,
     ) -> Self {
@@ -71,7 +66,11 @@ impl<'a> Words<'a> {
     }
 
     /// The same of an array that has the points before, and one that they come to.
-    pub(super) fn to<T: DeviceRepr>(self, array: &'a mut CudaSlice<T>, queue: &'a Queue) -> Self {
+    pub(super) fn to<T: DeviceValue>(
+        self,
+        array: &'a mut DeviceBuffer<T>,
+        queue: &'a Queue,
+    ) -> Self {
         let to = Some(Place::of(&*array, queue));
         Self { to, ..self }
     }
@@ -108,8 +107,8 @@ impl Kernels {
     pub(super) fn gather_rows(
         &self,
         arrays: &[Words<'_>],
-        indices: &CudaView<'_, u32>,
-        rows: &mut CudaSlice<u32>,
+        indices: &DeviceView<'_, u32>,
+        rows: &mut DeviceBuffer<u32>,
         stride: usize,
     ) -> Result<(), Refusal> {
         let count = indices.len();
@@ -142,7 +141,7 @@ impl Kernels {
         &self,
         order: &Refilled<'_>,
         arrays: &[Words<'_>],
-        came: &CudaSlice<u32>,
+        came: &DeviceBuffer<u32>,
         stride: usize,
     ) -> Result<(), Refusal> {
         let Refilled {

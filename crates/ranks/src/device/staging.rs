@@ -23,10 +23,8 @@ use crate::{
     transport::{Announced, Fault, Handed},
 };
 use nearfield::device::{
-    Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
-    cudarc::driver::{
-        CudaEvent, CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, ValidAsZeroBits,
-    },
+    Arriving, DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DriverError, Event, GpuError,
+    HostBuffer, Queue, Stream,
 };
 use nearfield_grid::memory::filled;
 use std::{
@@ -41,26 +39,26 @@ pub(super) fn driver(what: &str, error: DriverError) -> Refusal {
 }
 
 /// An event behind what was started on an engine's stream.
-pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
-    let event = engine.stream().record_event(None);
+pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<Event>, Refusal> {
+    let event = engine.stream().record_event();
     let event = event.map_err(|error| driver("marking a stream", error));
     event.map(Arc::new)
 }
 
 /// An array of `len` zeros, or of one: arrays cannot be empty.
-pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+pub(super) fn zeros<T: DeviceValue>(
     engine: &DeviceEngine,
     len: usize,
-) -> Result<CudaSlice<T>, Refusal> {
+) -> Result<DeviceBuffer<T>, Refusal> {
     let made = engine.stream().alloc_zeros(len.max(1));
     made.map_err(|error| driver("allocating arrays of a rank", error))
 }
 
 /// An array of exactly `len` zeros, for the caller.
-pub(super) fn exactly<T: DeviceRepr + ValidAsZeroBits>(
+pub(super) fn exactly<T: DeviceValue>(
     engine: &DeviceEngine,
     len: usize,
-) -> Result<CudaSlice<T>, Refusal> {
+) -> Result<DeviceBuffer<T>, Refusal> {
     if len != 0 {
         return zeros(engine, len);
     }
@@ -69,10 +67,10 @@ pub(super) fn exactly<T: DeviceRepr + ValidAsZeroBits>(
 }
 
 /// Values of the device on the host. Waits.
-pub(super) fn download<T: DeviceRepr + Copy + Default>(
+pub(super) fn download<T: DeviceValue + Copy + Default>(
     engine: &DeviceEngine,
     what: &'static str,
-    from: &CudaView<'_, T>,
+    from: &DeviceView<'_, T>,
 ) -> Result<Vec<T>, Refusal> {
     let mut values = filled(from.len(), T::default(), what)?;
     engine.queue().copy_to_host(what, from, &mut values)?;
@@ -83,19 +81,19 @@ pub(super) fn download<T: DeviceRepr + Copy + Default>(
 pub(super) struct Shared {
     /// Dropped before the array.
     readers: Readers,
-    words: CudaSlice<u32>,
+    words: DeviceBuffer<u32>,
     /// Behind what wrote the words.
-    ready: Arc<CudaEvent>,
+    ready: Arc<Event>,
 }
 
 /// Events behind the copies of those who read an array, and the stream of its owner.
 struct Readers {
-    owner: Arc<CudaStream>,
-    done: Mutex<Vec<Arc<CudaEvent>>>,
+    owner: Stream,
+    done: Mutex<Vec<Arc<Event>>>,
 }
 
 impl Readers {
-    fn note(&self, done: Arc<CudaEvent>) {
+    fn note(&self, done: Arc<Event>) {
         let mut events = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         events.push(done);
     }
@@ -196,7 +194,7 @@ impl Packed {
 }
 
 /// An array that MPI reads or writes.
-fn in_direct(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+fn in_direct(stream: &Stream, len: usize) -> Result<DeviceBuffer<u32>, Refusal> {
     direct::array(stream, len).map_err(|error| driver("allocating arrays for messages", error))
 }
 
@@ -220,7 +218,7 @@ enum Way {
 
 /// An array that values have come to.
 struct Came {
-    array: Arc<CudaSlice<u32>>,
+    array: Arc<DeviceBuffer<u32>>,
     /// Which engine's stream reads it, and the number of marks there at that time.
     reader: usize,
     marks: u64,
@@ -229,7 +227,7 @@ struct Came {
 /// How far an engine's stream is.
 #[derive(Default)]
 struct Marks {
-    last: Option<Arc<CudaEvent>>,
+    last: Option<Arc<Event>>,
     count: u64,
 }
 
@@ -237,8 +235,8 @@ struct Marks {
 pub(super) struct Staging {
     beside: Queue,
     /// The streams of owned points and of the border.
-    interior: Arc<CudaStream>,
-    border: Arc<CudaStream>,
+    interior: Stream,
+    border: Stream,
     way: Way,
     /// Arrays that others read, to be used again.
     shared: Vec<Arc<Shared>>,
@@ -251,7 +249,7 @@ pub(super) struct Staging {
     announced: Vec<Announced>,
     landed: usize,
     /// The array that announced words have come to.
-    fetched: Option<Arc<CudaSlice<u32>>>,
+    fetched: Option<Arc<DeviceBuffer<u32>>>,
     /// Arrays of the device that values have come to. A new one would be filled with zeros first,
     /// by a kernel that waits for those of the engine.
     arrays: Vec<Came>,
@@ -310,11 +308,11 @@ impl Staging {
 
     /// Which of both engines this is.
     fn side(&self, engine: &DeviceEngine) -> usize {
-        usize::from(Arc::ptr_eq(engine.stream(), &self.border))
+        usize::from(engine.stream() == &self.border)
     }
 
     /// Marks where an engine's stream is: what it was to read before the mark is read before it.
-    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
+    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<Event>, Refusal> {
         let mark = behind(engine)?;
         let side = self.side(engine);
         let marks = &mut self.marks[side];
@@ -324,7 +322,7 @@ impl Staging {
     }
 
     /// The last mark on an engine's stream.
-    pub(super) fn last_mark(&self, engine: &DeviceEngine) -> Option<&Arc<CudaEvent>> {
+    pub(super) fn last_mark(&self, engine: &DeviceEngine) -> Option<&Arc<Event>> {
         self.marks[self.side(engine)].last.as_ref()
     }
 
@@ -334,14 +332,14 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         len: usize,
-    ) -> Result<CudaSlice<u32>, Refusal> {
+    ) -> Result<DeviceBuffer<u32>, Refusal> {
         if self.way == Way::Host {
             return zeros(engine, len);
         }
         let free = |shared: &Arc<Shared>| {
             Arc::strong_count(shared) == 1
                 && shared.words.len() >= len
-                && Arc::ptr_eq(&shared.readers.owner, engine.stream())
+                && shared.readers.owner == *engine.stream()
         };
         if let Some(at) = self.shared.iter().position(free) {
             match Arc::try_unwrap(self.shared.swap_remove(at)) {
@@ -357,7 +355,7 @@ impl Staging {
     }
 
     /// A new array of zeros that others can read or write.
-    fn array(&self, engine: &DeviceEngine, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+    fn array(&self, engine: &DeviceEngine, len: usize) -> Result<DeviceBuffer<u32>, Refusal> {
         match self.way {
             Way::Direct => in_direct(engine.stream(), len),
             _ => zeros(engine, len),
@@ -369,7 +367,7 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
-        words: CudaSlice<u32>,
+        words: DeviceBuffer<u32>,
     ) -> Result<Leaving, Refusal> {
         if self.way != Way::Host {
             let ready = self.mark(engine)?;
@@ -455,7 +453,7 @@ impl Staging {
     }
 
     /// An array of the device for what comes, which nothing reads any more.
-    fn free_array(&mut self) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    fn free_array(&mut self) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         let (len, marks, arrays) = (self.landed, &self.marks, &mut self.arrays);
         let fits = |came: &Came| {
             came.marks < marks[came.reader].count
@@ -525,7 +523,7 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
-    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         let _span = tracing::debug_span!("ranks.upload").entered();
         if let Some(array) = self.fetched.take() {
             self.clock.came(what, &self.beside)?;
@@ -541,7 +539,7 @@ impl Staging {
                 (self.beside).copy_to_device(what, &self.landing[..self.landed], &mut to)?;
             } else {
                 let copied = self.copy_parts(what, &parts, array);
-                let done = self.beside.record_event(None);
+                let done = self.beside.record_event();
                 let done = done.map_err(|error| driver("marking a stream", error))?;
                 let done = Arc::new(done);
                 // Those that were copied before a failure too.
@@ -559,7 +557,7 @@ impl Staging {
     }
 
     /// Keeps an array that an engine's stream reads.
-    fn keep(&mut self, engine: &DeviceEngine, array: &Arc<CudaSlice<u32>>) {
+    fn keep(&mut self, engine: &DeviceEngine, array: &Arc<DeviceBuffer<u32>>) {
         let reader = self.side(engine);
         self.arrays.push(Came {
             array: array.clone(),
@@ -573,7 +571,7 @@ impl Staging {
         &self,
         what: &'static str,
         parts: &[Part],
-        array: &mut CudaSlice<u32>,
+        array: &mut DeviceBuffer<u32>,
     ) -> Result<(), Refusal> {
         let mut first = 0;
         for Part { of, words } in parts {

@@ -16,7 +16,7 @@ use super::{
     staging::{behind, download, zeros},
 };
 use crate::{error::Refusal, placing, plan::How, scalar::Scalar, seen::Special};
-use nearfield::device::cudarc::driver::CudaView;
+use nearfield::device::DeviceView;
 use nearfield_grid::{
     Bounds, Lattice,
     memory::{collected, filled, make_room_for_one, with_room},
@@ -63,7 +63,7 @@ impl DeviceRankedEngine {
     pub(super) fn survey(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<Surveyed, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
@@ -105,7 +105,7 @@ impl DeviceRankedEngine {
     pub(super) fn survey_again(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: &Refilled<'_>,
     ) -> Result<Departures, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
@@ -129,7 +129,7 @@ impl DeviceRankedEngine {
     pub(super) fn sort_surveyed(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<(), Refusal> {
         let device = &mut *self.device;
         device.surveyed = Some(behind(&self.engine)?);
@@ -138,7 +138,7 @@ impl DeviceRankedEngine {
 
     /// One pass of the device over positions: what it finds, and the extent. It has split the
     /// special points if there is a table, as far as there was room.
-    fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+    fn look(&mut self, at: usize, positions: &DeviceView<'_, f32>) -> Result<Bounds, Refusal> {
         let begun = self.start_look(at, positions, None)?;
         self.look_done(begun)
     }
@@ -157,7 +157,7 @@ impl DeviceRankedEngine {
     fn start_look(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: Option<&Refilled<'_>>,
     ) -> Result<bool, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
@@ -221,7 +221,7 @@ impl DeviceRankedEngine {
     fn departures(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<Departures, Refusal> {
         let mut classified = false;
         loop {
@@ -259,7 +259,7 @@ impl DeviceRankedEngine {
     fn extent_on_host(
         &self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<Bounds, Refusal> {
         let numbers = download(&self.engine, NUMBERS, positions)?;
@@ -314,7 +314,7 @@ impl DeviceRankedEngine {
     fn classify(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         special: usize,
     ) -> Result<(), Refusal> {
         let written = self.device.survey.special.slice(0..2 * special);
@@ -344,7 +344,7 @@ impl DeviceRankedEngine {
     /// The special points with the classes that the host finds for those without one.
     fn classified(
         &mut self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         special: Vec<Special>,
     ) -> Result<Vec<Special>, Refusal> {
         let Some(domains) = &self.domains else {

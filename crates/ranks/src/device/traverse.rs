@@ -18,17 +18,14 @@ use crate::{
 };
 use nearfield::{
     PairKernel,
-    device::{
-        DeviceField,
-        cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
-    },
+    device::{DeviceBuffer, DeviceField, DeviceView, DeviceViewMut},
     kernels::Channels,
 };
 use std::sync::Arc;
 
 /// Numbers of points, in records of `stride` numbers. The first `channels` of each are read.
 struct Numbers<'a> {
-    values: CudaView<'a, f32>,
+    values: DeviceView<'a, f32>,
     stride: usize,
     channels: usize,
 }
@@ -80,7 +77,7 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-        counts: &mut CudaViewMut<'_, u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let owned = self.count_owned(targets, sources, counts);
         let settled = self.settle()?;
@@ -113,8 +110,8 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-        counts: &mut CudaViewMut<'_, u32>,
-    ) -> Result<CudaSlice<u32>, Refusal> {
+        counts: &mut DeviceViewMut<'_, u32>,
+    ) -> Result<DeviceBuffer<u32>, Refusal> {
         let [of, among] = self.both(targets, sources)?;
         let names = (of.names.owned, among.names.owned);
         let found = zeros(&self.engine, of.border.count)?;
@@ -172,7 +169,7 @@ impl DeviceRankedEngine {
         at: usize,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Result<Arc<CudaSlice<u32>>, Refusal>, Fault> {
+    ) -> Result<Result<Arc<DeviceBuffer<u32>>, Refusal>, Fault> {
         self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
         let came = self.collect(&sources, words, true, on);
@@ -191,7 +188,7 @@ fn gather(
     kernels: &Kernels,
     fields: &[Numbers<'_>],
     places: &Places,
-    to: &mut CudaSlice<u32>,
+    to: &mut DeviceBuffer<u32>,
 ) -> Result<(), Refusal> {
     let (stride, mut first) = (width_of(fields), 0);
     for field in fields {
@@ -249,12 +246,12 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// Adds a field that the kernel reads of every target: `channels` numbers for each point of the
     /// targets that this rank owns, in the order of its points. Fields are given in the order of
     /// the kernel's channels.
-    pub fn targets(self, values: CudaView<'a, f32>, channels: usize) -> Self {
+    pub fn targets(self, values: DeviceView<'a, f32>, channels: usize) -> Self {
         self.target_records(values, channels, channels)
     }
 
     /// Adds a field that the kernel reads of every source, as [`targets`](Self::targets).
-    pub fn sources(self, values: CudaView<'a, f32>, channels: usize) -> Self {
+    pub fn sources(self, values: DeviceView<'a, f32>, channels: usize) -> Self {
         self.source_records(values, channels, channels)
     }
 
@@ -262,7 +259,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// first `channels` of each, from the first of `values` on.
     pub fn target_records(
         mut self,
-        values: CudaView<'a, f32>,
+        values: DeviceView<'a, f32>,
         stride: usize,
         channels: usize,
     ) -> Self {
@@ -277,7 +274,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// The same of sources.
     pub fn source_records(
         mut self,
-        values: CudaView<'a, f32>,
+        values: DeviceView<'a, f32>,
         stride: usize,
         channels: usize,
     ) -> Self {
@@ -297,7 +294,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if arrays do not fit on some rank, the
     /// kernel reaches beyond the radius or does not compile, memory is short, or a set is not on
     /// its ranks.
-    pub fn run_into(mut self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+    pub fn run_into(mut self, results: &mut DeviceViewMut<'_, f32>) -> Result<(), Error> {
         let on = (FIELDS, self.engine.comm.begin());
         let evaluated = match self.begin(results) {
             Ok((packed, found)) => self.end(packed, found, results, on)?,
@@ -313,8 +310,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// results of the border too.
     fn begin(
         &mut self,
-        results: &mut CudaViewMut<'_, f32>,
-    ) -> Result<(Option<Leaving>, CudaSlice<f32>), Refusal> {
+        results: &mut DeviceViewMut<'_, f32>,
+    ) -> Result<(Option<Leaving>, DeviceBuffer<f32>), Refusal> {
         let _span = tracing::debug_span!("ranks.interior").entered();
         let engine = &mut *self.engine;
         let [of, among] = engine.both(self.of[0], self.of[1])?;
@@ -349,8 +346,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     fn end(
         &mut self,
         packed: Option<Leaving>,
-        mut found: CudaSlice<f32>,
-        results: &mut CudaViewMut<'_, f32>,
+        mut found: DeviceBuffer<f32>,
+        results: &mut DeviceViewMut<'_, f32>,
         on: (Tag, Exchange),
     ) -> Result<Result<(), Refusal>, Fault> {
         let (sources, width) = (self.of[1].0, width_of(&self.sources));
@@ -377,8 +374,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// Combines what the border has found with its results.
     fn combine(
         &self,
-        found: &CudaSlice<f32>,
-        results: &mut CudaViewMut<'_, f32>,
+        found: &DeviceBuffer<f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
         let [of, among] = self.engine.both(self.of[0], self.of[1])?;
         if !of.meets(among) {
@@ -391,8 +388,8 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// Starts the kernel for points at the border and those of the halo.
     fn evaluate_border(
         &mut self,
-        halo: &CudaSlice<u32>,
-        found: &mut CudaSlice<f32>,
+        halo: &DeviceBuffer<u32>,
+        found: &mut DeviceBuffer<f32>,
     ) -> Result<(), Refusal> {
         let _span = tracing::debug_span!("ranks.border").entered();
         let engine = &mut *self.engine;

@@ -7,10 +7,8 @@
 use crate::{Cell, Error, ForceField, System, constants};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceListsView, GpuErrorKind, Program, Queue,
-        cudarc::driver::{
-            CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
-        },
+        DeviceBuffer, DeviceEngine, DeviceListsView, DeviceViewMut, Function, GpuErrorKind,
+        KernelArgument, Launch, Program, Queue,
     },
     kernels::{
         Coefficients, Cuda, CudaParts, CutoffCoulomb, LennardJones, Mixing, PairPotential,
@@ -59,11 +57,11 @@ const MAX_TYPES: usize = constants::MAX_TYPES as usize;
 const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
 
 // SAFETY: plain numbers, as dynamics.cu declares them: its programs assert it.
-unsafe impl DeviceRepr for DeviceBox {}
+unsafe impl KernelArgument for DeviceBox {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Masses {}
+unsafe impl KernelArgument for Masses {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Uniforms {}
+unsafe impl KernelArgument for Uniforms {}
 
 /// Atoms on the device (crate `nearfield-md`): forces over lists, kicks and drifts. `NF_POTENTIAL`,
 /// `NF_CHANNELS`, `NF_TILTED` and a potential's text make a program of it.
@@ -92,43 +90,43 @@ pub(super) struct Kernels {
     settings: DeviceBox,
     masses: Masses,
     uniforms: Uniforms,
-    forces: CudaFunction,
-    interactions: CudaFunction,
-    motion: CudaFunction,
-    total: CudaFunction,
-    advance: CudaFunction,
-    enter: CudaFunction,
+    forces: Function,
+    interactions: Function,
+    motion: Function,
+    total: Function,
+    advance: Function,
+    enter: Function,
 }
 
 /// Arrays that a force kernel reads and writes.
 pub(super) struct Pairs<'a> {
-    pub(super) at: &'a CudaSlice<f32>,
-    pub(super) charges: &'a CudaSlice<f32>,
+    pub(super) at: &'a DeviceBuffer<f32>,
+    pub(super) charges: &'a DeviceBuffer<f32>,
     pub(super) lists: DeviceListsView<'a>,
-    pub(super) force: &'a mut CudaSlice<f32>,
+    pub(super) force: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
 /// Arrays that the kernel `advance` reads and writes.
 pub(super) struct Moving<'a> {
-    pub(super) position: &'a mut CudaSlice<f64>,
-    pub(super) velocity: &'a mut CudaSlice<f64>,
-    pub(super) force: &'a CudaSlice<f32>,
-    pub(super) types: &'a CudaSlice<u32>,
-    pub(super) boxes: &'a CudaSlice<i32>,
-    pub(super) built: &'a CudaSlice<f32>,
-    pub(super) at: &'a mut CudaSlice<f32>,
+    pub(super) position: &'a mut DeviceBuffer<f64>,
+    pub(super) velocity: &'a mut DeviceBuffer<f64>,
+    pub(super) force: &'a DeviceBuffer<f32>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a DeviceBuffer<i32>,
+    pub(super) built: &'a DeviceBuffer<f32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
 /// Where atoms are brought into the box.
 pub(super) struct Entering<'a> {
-    pub(super) position: &'a CudaSlice<f64>,
-    pub(super) types: &'a CudaSlice<u32>,
-    pub(super) boxes: &'a mut CudaSlice<i32>,
-    pub(super) at: &'a mut CudaSlice<f32>,
-    pub(super) built: &'a mut CudaSlice<f32>,
-    pub(super) placed: &'a mut CudaSlice<f32>,
+    pub(super) position: &'a DeviceBuffer<f64>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a mut DeviceBuffer<i32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
+    pub(super) built: &'a mut DeviceBuffer<f32>,
+    pub(super) placed: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
@@ -256,8 +254,8 @@ impl Kernels {
     pub(super) fn interactions(
         &self,
         pairs: Pairs<'_>,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
         let mut launch = self.queue.launch_builder(&self.interactions);
@@ -280,11 +278,11 @@ impl Kernels {
     /// Kinetic energy and momentum.
     pub(super) fn motion(
         &self,
-        velocity: &CudaSlice<f64>,
-        types: &CudaSlice<u32>,
+        velocity: &DeviceBuffer<f64>,
+        types: &DeviceBuffer<u32>,
         atoms: usize,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (count, blocks) = (atoms as u32, blocks(atoms));
         let mut launch = self.queue.launch_builder(&self.motion);
@@ -306,7 +304,7 @@ impl Kernels {
         moving: Moving<'_>,
         kick: f64,
         drift: f64,
-        moved: &mut CudaViewMut<'_, u32>,
+        moved: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
         let mut launch = self.queue.launch_builder(&self.advance);
@@ -352,7 +350,7 @@ impl Kernels {
     unsafe fn start(
         &self,
         kernel: &str,
-        launch: &mut LaunchArgs<'_>,
+        launch: &mut Launch<'_>,
         blocks: usize,
     ) -> Result<(), Error> {
         let (blocks, threads) = (blocks as u32, THREADS as u32);
@@ -363,10 +361,10 @@ impl Kernels {
 
     fn total(
         &self,
-        partials: &CudaSlice<f64>,
+        partials: &DeviceBuffer<f64>,
         blocks: usize,
         slots: usize,
-        totals: &mut CudaViewMut<'_, f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let blocks = blocks as u32;
         let mut launch = self.queue.launch_builder(&self.total);

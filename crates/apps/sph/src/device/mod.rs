@@ -19,10 +19,7 @@ use std::{
 };
 
 use glam::{DVec3, Vec3};
-use nearfield::device::{
-    GpuErrorKind, Progress,
-    cudarc::driver::{CudaView, DeviceRepr},
-};
+use nearfield::device::{DeviceValue, DeviceView, GpuErrorKind, Progress};
 
 use nearfield_grid::{
     OfProcess,
@@ -496,10 +493,10 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         })
     }
 
-    fn copy<T: DeviceRepr + Clone + Default>(
+    fn copy<T: DeviceValue + Clone + Default>(
         &self,
         what: &'static str,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
     ) -> Result<Vec<T>, Error> {
         self.usable()?;
         let mut copy = filled(values.len(), T::default(), what)?;
@@ -522,7 +519,7 @@ fn unlocked<N>(near: &mut Mutex<N>) -> &mut N {
 }
 
 /// Records as a traversal takes them.
-fn records(values: CudaView<'_, f32>, stride: usize) -> Option<Records<'_>> {
+fn records(values: DeviceView<'_, f32>, stride: usize) -> Option<Records<'_>> {
     Some(Records { values, stride })
 }
 

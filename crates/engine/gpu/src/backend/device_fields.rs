@@ -21,18 +21,18 @@
 use super::{gpu::GpuBackend, walk::PairOfPoints};
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DeviceView, InUse, Stream},
     launch::StridedChannels,
     memory::Buffer,
     traversal::PairProgram,
 };
-use cudarc::driver::{CudaStream, CudaView, DevicePtr, DeviceSlice, SyncOnDrop};
 
 /// Values on the device, a fixed number per point, in the caller's order; or the indices of the
 /// points, which need no array.
 #[derive(Debug)]
 pub struct DeviceField<'a> {
     /// From the first channel of the first point on; None for indices.
-    values: Option<CudaView<'a, f32>>,
+    values: Option<DeviceView<'a, f32>>,
     /// Numbers from one point's channels to the next point's.
     stride: usize,
     /// Channels that a kernel reads, where the field says so.
@@ -44,7 +44,7 @@ impl<'a> DeviceField<'a> {
     /// as many of them, from the first on, as it has channels; to read others, let `values` begin
     /// there. A field among several has `stride` channels, unless [`channels`](Self::channels) says
     /// fewer.
-    pub fn new(values: CudaView<'a, f32>, stride: usize) -> Self {
+    pub fn new(values: DeviceView<'a, f32>, stride: usize) -> Self {
         Self {
             values: Some(values),
             stride,
@@ -97,7 +97,7 @@ impl<'a> DeviceField<'a> {
         let Some(values) = &self.values else {
             return Ok(());
         };
-        backend.holds(what, values.stream().context().ordinal())?;
+        backend.holds(what, values.ordinal())?;
         let needed = match points {
             0 => 0,
             points => ((points - 1).saturating_mul(self.stride)).saturating_add(channels),
@@ -115,8 +115,8 @@ impl<'a> DeviceField<'a> {
     /// [`ErrorKind::FieldLength`] when the stride has more than 32 bits.
     fn place<'s>(
         &'s self,
-        stream: &'s CudaStream,
-    ) -> Result<Option<(StridedChannels, SyncOnDrop<'s>)>, Error> {
+        stream: &'s Stream,
+    ) -> Result<Option<(StridedChannels, InUse<'s>)>, Error> {
         let stride = u32::try_from(self.stride).map_err(|_| {
             Error::from(ErrorKind::FieldLength {
                 what: "numbers of a point",
@@ -231,7 +231,7 @@ impl<'a> SideOfFields<'a> {
 pub(super) struct Placed<'a> {
     /// In the kernel's order.
     pub(super) parts: Vec<Part>,
-    _held: Vec<SyncOnDrop<'a>>,
+    _held: Vec<InUse<'a>>,
 }
 
 /// Some channels of every point.

@@ -17,7 +17,7 @@
 use super::state::{Order, State};
 use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
-use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
+use nearfield_gpu::{self as gpu, Event};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use std::hash::Hash;
 
@@ -63,7 +63,7 @@ impl State {
     pub(super) fn booked<T>(
         &mut self,
         name: impl Hash,
-        work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
+        work: impl FnOnce(&mut Self, &mut Option<Event>) -> Result<T, gpu::Error>,
     ) -> Result<T, gpu::Error> {
         let timed = self.times.configuration().is_some();
         let begin = timed.then(|| self.backend.mark()).transpose()?;

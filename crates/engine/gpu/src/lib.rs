@@ -47,7 +47,8 @@
 //!
 //! | room | holds |
 //! | --- | --- |
-//! | `version`, `error` | numbers of CUDA, causes of failure |
+//! | `constants`, `version`, `error` | numbers of kernels and of CUDA, causes of failure |
+//! | `handles` | streams, events, arrays and kernels, as programs hold them |
 //! | `driver` | calls of the driver that find devices and load code |
 //! | `toolkit` | compiler, linker and device runtime on this machine |
 //! | `program` | from CUDA text to loaded kernels, with a cache on disk |
@@ -59,8 +60,9 @@
 //! # What others rely on
 //!
 //! Everything here can be called on a machine without a driver: an [`Error`] says what is missing
-//! and how to get it. cudarc, which panics there, is reached only through the driver module, after
-//! the library was seen to load. Contexts come from [`open`].
+//! and how to get it. cudarc, which panics there, is called only after the library was seen
+//! to load. Contexts come from [`open`]. No type of cudarc stands in a public signature, so a new
+//! version of it changes this crate alone.
 //!
 //! The libraries are looked for on Linux. Elsewhere, where only the driver is found, caches that
 //! were filled on Linux serve.
@@ -71,6 +73,7 @@ mod backend;
 pub mod constants;
 mod driver;
 mod error;
+mod handles;
 mod launch;
 mod memory;
 mod program;
@@ -84,9 +87,13 @@ pub use backend::{
     HaloResults, HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
     PointsPerThread, Settled, SideOfFields, StagedField, StagedFields, StagedSides, programs,
 };
-pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
+pub use handles::{
+    Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView,
+    DeviceViewMut, DriverError, Event, Function, InUse, KernelArgument, Launch, LaunchArgument,
+    MemoryKind, Stream, memory_at,
+};
 pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]
 pub use memory::poison_new_memory;

@@ -26,12 +26,12 @@ use super::gpu::GpuBackend;
 use crate::constants::ALL_PAIRS_THREADS;
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::Event,
     launch::{AllPairsKernels, RowsOfGrid, Summing},
     memory::Buffer,
     program::Program,
 };
 use bytemuck::cast_slice;
-use cudarc::driver::CudaEvent;
 use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
@@ -462,7 +462,7 @@ impl<T: Real> Sums<'_, T> {
     }
 
     /// Waits for the kernels since `begin` and fetches what they have written.
-    fn fetch(&mut self, begin: &CudaEvent, results: &mut [T]) -> Result<(), Error> {
+    fn fetch(&mut self, begin: &Event, results: &mut [T]) -> Result<(), Error> {
         self.scratch.milliseconds += self.backend.since(begin)?;
         let bytes = bytemuck::cast_slice_mut(results);
         self.scratch

@@ -33,11 +33,12 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DriverError, Event, Stream},
     launch::{Outlet, Traverse},
     memory::Queue,
     traversal::Strategy,
 };
-use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
+use cudarc::driver::sys::CUevent_flags;
 use nearfield_grid::HostLists;
 use nearfield_pairs::ListKind;
 use std::ops::Range;
@@ -68,9 +69,10 @@ struct Observed<'a> {
 
 impl Observed<'_> {
     /// An event behind what was started on a stream.
-    fn mark(self, stream: &CudaStream) -> Result<CudaEvent, Error> {
+    fn mark(self, stream: &Stream) -> Result<Event, Error> {
         let flags = self.timed.then_some(CUevent_flags::CU_EVENT_DEFAULT);
-        stream.record_event(flags).map_err(failed)
+        let event = stream.0.record_event(flags);
+        event.map(Event).map_err(|error| failed(DriverError(error)))
     }
 }
 
@@ -128,7 +130,7 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         lists: &mut DeviceLists,
         to: HostLists<'a>,
-        since: Option<&CudaEvent>,
+        since: Option<&Event>,
         placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
     ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
@@ -189,7 +191,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
         observed: Observed<'_>,
-    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+    ) -> Result<(Event, Vec<Stage>), Error> {
         let kernels = self.traversal(lists.traversal(&of)?)?;
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
@@ -255,7 +257,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
         observed: Observed<'_>,
-    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+    ) -> Result<(Event, Vec<Stage>), Error> {
         let (pairs, copies) = (to.entries.len(), observed.copies);
         lists.entries.reserve(&self.stream, pairs)?;
         let before = observed.mark(&self.stream)?;
@@ -332,9 +334,9 @@ struct Stage {
     /// Ranks of its targets.
     slots: Range<usize>,
     /// Before and after its lists were written, on the backend's stream.
-    compute: [CudaEvent; 2],
+    compute: [Event; 2],
     /// Behind its copy, on the stream of copies.
-    copied: CudaEvent,
+    copied: Event,
 }
 
 impl DeviceLists {
@@ -344,16 +346,16 @@ impl DeviceLists {
         copies: &Queue,
         start: &mut [u64],
         count: &mut [u32],
-    ) -> Result<CudaEvent, Error> {
+    ) -> Result<Event, Error> {
         self.list_starts.copy_to(copies, 0, start)?;
         self.list_counts.copy_to(copies, 0, count)?;
-        copies.record_event(None).map_err(failed)
+        copies.record_event().map_err(failed)
     }
 }
 
 impl Stage {
     /// Times of the stage, in milliseconds since a mark; waits for the stage.
-    fn times(&self, since: &CudaEvent) -> Result<Delivered, Error> {
+    fn times(&self, since: &Event) -> Result<Delivered, Error> {
         let [before, written] = &self.compute;
         let compute = [elapsed(since, before)?, elapsed(since, written)?];
         Ok(Delivered {
@@ -366,6 +368,6 @@ impl Stage {
 }
 
 /// A failed call of the driver while lists are delivered.
-fn failed(error: cudarc::driver::DriverError) -> Error {
-    Error::driver("copying lists to the host", error)
+fn failed(error: DriverError) -> Error {
+    Error::of_call("copying lists to the host", error)
 }

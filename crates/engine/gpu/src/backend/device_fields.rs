@@ -21,18 +21,18 @@
 use super::{gpu::GpuBackend, walk::PairOfPoints};
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DeviceView, InUse, Stream},
     launch::StridedChannels,
     memory::Buffer,
     traversal::PairProgram,
 };
-use cudarc::driver::{CudaStream, CudaView, DevicePtr, DeviceSlice, SyncOnDrop};
 
 /// Values on the device, a fixed number per point, in the caller's order; or the indices of the
 /// points, which need no array.
 #[derive(Debug)]
 pub struct DeviceField<'a> {
     /// From the first channel of the first point on; None for indices.
-    values: Option<CudaView<'a, f32>>,
+    values: Option<DeviceView<'a, f32>>,
     /// Numbers from one point's channels to the next point's.
     stride: usize,
     /// Channels that a kernel reads, where the field says so.
@@ -44,7 +44,7 @@ impl<'a> DeviceField<'a> {
     /// as many of them, from the first on, as it has channels; to read others, let `values` begin
     /// there. A field among several has `stride` channels, unless [`channels`](Self::channels) says
     /// fewer.
-    pub fn new(values: CudaView<'a, f32>, stride: usize) -> Self {
+    pub fn new(values: DeviceView<'a, f32>, stride: usize) -> Self {
         Self {
             values: Some(values),
             stride,
@@ -129,14 +129,14 @@ fn length(what: &'static str, found: usize, expected: usize) -> Error {
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedField<'a> {
     /// None for indices.
-    values: Option<&'a CudaView<'a, f32>>,
+    values: Option<&'a DeviceView<'a, f32>>,
     stride: usize,
     channels: usize,
 }
 
 impl<'a> CheckedField<'a> {
     /// From the first channel of the first point on; `None` for the indices of points.
-    pub fn values(&self) -> Option<&'a CudaView<'a, f32>> {
+    pub fn values(&self) -> Option<&'a DeviceView<'a, f32>> {
         self.values
     }
 
@@ -152,7 +152,7 @@ impl<'a> CheckedField<'a> {
 
     /// Where the channels are, and a guard that tells the array's stream that it is in use until
     /// the guard is dropped.
-    fn place<'s>(&self, stream: &'s CudaStream) -> (StridedChannels, Option<SyncOnDrop<'s>>)
+    fn place<'s>(&self, stream: &'s Stream) -> (StridedChannels, Option<InUse<'s>>)
     where
         'a: 's,
     {
@@ -270,7 +270,7 @@ impl<'a> SideOfFields<'a> {
         };
         for field in self.check()? {
             if let Some(values) = field.values {
-                backend.holds(self.what, values.stream().context().ordinal())?;
+                backend.holds(self.what, values.ordinal())?;
             }
             let (place, held) = field.place(&backend.stream);
             placed.fields.push(place);
@@ -284,7 +284,7 @@ impl<'a> SideOfFields<'a> {
 pub(super) struct Placed<'a> {
     /// In the kernel's order.
     pub(super) fields: Vec<StridedChannels>,
-    _held: Vec<SyncOnDrop<'a>>,
+    _held: Vec<InUse<'a>>,
 }
 
 impl GpuBackend {

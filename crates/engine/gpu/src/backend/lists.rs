@@ -32,11 +32,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    handles::DeviceView,
     launch::{Flat, ListArrays, Outlet, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
-use cudarc::driver::CudaView;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -212,7 +212,7 @@ impl DeviceLists {
         }
         let (total, status) = match &mut self.answer {
             Some(answer) => answer,
-            none => none.insert((backend.host_copy(1)?, backend.host_copy(1)?)),
+            none => none.insert((backend.host_copy_of(1)?, backend.host_copy_of(1)?)),
         };
         let (queue, last) = (&backend.stream, self.scanned);
         self.starts.start_host_copy(queue, last, total, 1)?;
@@ -234,12 +234,18 @@ impl DeviceLists {
 
     /// Start and length of every list in the caller's order, and the storage of the entries; None
     /// before the first search.
-    pub fn views(&self) -> Option<(CudaView<'_, u64>, CudaView<'_, u32>, CudaView<'_, u32>)> {
+    pub fn views(
+        &self,
+    ) -> Option<(
+        DeviceView<'_, u64>,
+        DeviceView<'_, u32>,
+        DeviceView<'_, u32>,
+    )> {
         let entries = self.entries.view(self.entries.capacity())?;
         Some((
-            self.list_starts.view(self.targets)?,
-            self.list_counts.view(self.targets)?,
-            entries,
+            DeviceView(self.list_starts.view(self.targets)?),
+            DeviceView(self.list_counts.view(self.targets)?),
+            DeviceView(entries),
         ))
     }
 

@@ -346,7 +346,7 @@ impl DevicePoints {
         }
         let answer = match &mut self.answer {
             Some(answer) => answer,
-            none => none.insert(backend.host_copy(1)?),
+            none => none.insert(backend.host_copy_of(1)?),
         };
         self.status.start_host_copy(&backend.stream, 0, answer, 1)?;
         self.asked = true;

@@ -48,10 +48,10 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    handles::DeviceView,
     launch::{Sorting, Status, scan_tiles},
     memory::Buffer,
 };
-use cudarc::driver::{CudaView, DeviceSlice};
 use nearfield_grid::Bounds;
 
 /// Bounds and validity of positions on the device, found by one pass over them.
@@ -159,7 +159,7 @@ impl GpuBackend {
     ///
     /// ```no_run
     /// use nearfield_gpu::{
-    ///     DeviceLattice, DevicePoints, Error, GpuBackend, Settled, cudarc::driver::CudaView,
+    ///     DeviceLattice, DevicePoints, Error, GpuBackend, Settled, DeviceView,
     /// };
     /// use nearfield_grid::Bounds;
     ///
@@ -169,7 +169,7 @@ impl GpuBackend {
     ///     points: &mut DevicePoints,
     ///     lattice: &DeviceLattice,
     ///     bounds: &Bounds,
-    ///     positions: &CudaView<'_, f32>,
+    ///     positions: &DeviceView<'_, f32>,
     /// ) -> Result<Settled, Error> {
     ///     backend.place(points, positions)?;
     ///     backend.sort_again(points, lattice)?;
@@ -191,9 +191,9 @@ impl GpuBackend {
     pub fn place(
         &self,
         points: &mut DevicePoints,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<(), Error> {
-        self.holds("positions", positions.stream().context().ordinal())?;
+        self.holds("positions", positions.ordinal())?;
         if !positions.len().is_multiple_of(3) {
             return Err(Error::from(ErrorKind::FieldLength {
                 what: "positions",
@@ -206,9 +206,9 @@ impl GpuBackend {
         points.tiles.reserve(&self.stream, 1)?;
         if points.provisional {
             // Nothing is known to be good about those there are.
-            points.positions.copy_from(&self.stream, positions)?;
+            points.positions.copy_from(&self.stream, &positions.0)?;
         } else {
-            points.before.copy_from(&self.stream, positions)?;
+            points.before.copy_from(&self.stream, &positions.0)?;
             std::mem::swap(&mut points.positions, &mut points.before);
             (points.count_before, points.provisional) = (points.count, true);
         }

@@ -289,11 +289,12 @@ impl GpuBackend {
     /// [`ErrorKind::Driver`].
     fn allow_pending(&self, grids: usize) -> Result<(), Error> {
         let limit = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
-        let failed = |error| Error::driver("setting the limit of pending launches", error);
-        let allowed = self.shared.context.get_limit(limit).map_err(failed)?;
+        let failed = |error| Error::of_call("setting the limit of pending launches", error);
+        let allowed = self.shared.context.0.get_limit(limit).map_err(failed)?;
         if allowed < grids {
             self.shared
                 .context
+                .0
                 .set_limit(limit, grids.next_power_of_two())
                 .map_err(failed)?;
         }

@@ -1,9 +1,15 @@
 //! Contexts, and the one that is current on a thread.
 
-use super::stream::{DriverError, Stream};
-use cudarc::driver::{
-    CudaContext, result,
-    sys::{self, CUcontext, CUdevice_attribute, CUmemPool_attribute},
+use super::{
+    launch::Function,
+    stream::{DriverError, Stream},
+};
+use cudarc::{
+    driver::{
+        CudaContext, result,
+        sys::{self, CUcontext, CUdevice_attribute, CUmemPool_attribute},
+    },
+    nvrtc::Ptx,
 };
 use std::{
     ffi::{c_int, c_void},
@@ -60,12 +66,35 @@ impl Context {
         Stream(unsafe { self.0.wrap_borrowed_stream(stream.cast()) })
     }
 
+    /// Loads machine code and looks up a kernel, past caches and checks of a
+    /// [`Program`](crate::Program).
+    #[doc(hidden)]
+    pub fn load_function(&self, code: Vec<u8>, name: &str) -> Result<Function, DriverError> {
+        let module = self.0.load_module(Ptx::from_binary(code));
+        let function = module.and_then(|module| module.load_function(name));
+        function.map(Function).map_err(DriverError)
+    }
+
     /// Makes this the current context of the calling thread.
     ///
     /// # Errors
     /// Those of the driver.
     pub fn bind_to_thread(&self) -> Result<(), DriverError> {
         self.0.bind_to_thread().map_err(DriverError)
+    }
+
+    /// Makes this the current context of the calling thread unless it is already, without the
+    /// bookkeeping of [`bind_to_thread`](Self::bind_to_thread): for calls of other libraries.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub fn make_current(&self) -> Result<(), DriverError> {
+        let own = self.0.cu_ctx();
+        if result::ctx::get_current() == Ok(Some(own)) {
+            return Ok(());
+        }
+        // SAFETY: the context is alive.
+        unsafe { result::ctx::set_current(own) }.map_err(DriverError)
     }
 
     /// Waits for everything that was started in the context.
@@ -149,6 +178,13 @@ impl Context {
             opened.result().map_err(DriverError)?;
         }
         Ok(true)
+    }
+}
+
+impl Stream {
+    /// Its context.
+    pub fn context(&self) -> Context {
+        Context(self.0.context().clone())
     }
 }
 

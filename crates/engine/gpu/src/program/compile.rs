@@ -10,14 +10,14 @@
 //! Both stages are reported to `tracing`, as `gpu.compile` and `gpu.link` with their milliseconds.
 
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
+use crate::handles::Context;
 use crate::{
     driver,
     error::{Error, ErrorKind},
     toolkit::{Found, Libraries, Part, Search},
     version::{Arch, Version},
 };
-use cudarc::driver::CudaContext;
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, time::Instant};
 
 /// The compiler and what it needs besides.
 ///
@@ -51,7 +51,7 @@ pub enum Linker {
     /// NVIDIA's library, which needs neither a driver nor a device.
     NvJitLink(Found),
     /// The driver, in this context.
-    Driver(Arc<CudaContext>),
+    Driver(Context),
 }
 
 impl Linker {
@@ -122,7 +122,7 @@ impl Compiler {
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Vec<u8>, Error> {
         let object = self.compile(program, arch)?;
         if !program.launches_children() {
@@ -183,7 +183,7 @@ impl Compiler {
         let start = Instant::now();
         let linked = match linker {
             Linker::NvJitLink(found) => NvJitLink::open(&found.path)?.link(arch, object, runtime),
-            Linker::Driver(context) => driver::link(context, object, runtime),
+            Linker::Driver(context) => driver::link(&context.0, object, runtime),
         };
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(program = program.name(), %arch, milliseconds, linker = linker.name(), "gpu.link");

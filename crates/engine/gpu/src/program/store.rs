@@ -14,13 +14,13 @@ use super::{
     text::Program,
     trust::UnsafeFolder,
 };
+use crate::handles::Context;
 use crate::{
     driver::Driver,
     error::{Error, ErrorKind},
     toolkit::Search,
     version::{Arch, Version},
 };
-use cudarc::driver::CudaContext;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where machine code comes from.
@@ -130,7 +130,7 @@ impl CodeStore {
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Code, Error> {
         let key = program.key(arch);
         let cached = self
@@ -156,7 +156,7 @@ impl CodeStore {
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Code, Error> {
         let cache = self.trusted_cache()?;
         let compiler = self.compiler()?;

@@ -1,4 +1,4 @@
-//! PoolLoops on the workers of the pool that the calling thread belongs to, and on no others.
+//! Parallel loops that run on the calling thread's own pool and start no other.
 //!
 //! Rayon's own loops start the process's global pool when they are begun on a thread of no pool.
 //! That pool has as many threads as the machine has cores, whatever the caller asked for, and a

@@ -1,5 +1,4 @@
-//! Fields that are on the device already: where their channels are, and how several of them become
-//! one.
+//! Fields that live on the device: where their channels are, and how several fields are joined.
 //!
 //! A traversal reads the channels of a point side by side. One field is read where it is. Several
 //! fields, and the indices of points, are brought together first, by a pass for each over memory
@@ -144,13 +143,13 @@ impl DeviceFields<'_> {
     /// Where the fields of both sides of a traversal are.
     ///
     /// # Errors
-    /// Those of [`SideOfFields::place`].
+    /// The errors of [`SideOfFields::place`].
     pub(super) fn place<'s>(
         &'s self,
         backend: &'s GpuBackend,
         of: PairOfPoints<'_>,
         program: &PairProgram,
-    ) -> Result<[Placed<'s>; 2], Error> {
+    ) -> Result<[PlacedFields<'s>; 2], Error> {
         let targets = SideOfFields {
             what: "fields of targets",
             fields: &self.targets,
@@ -195,14 +194,14 @@ impl<'a> SideOfFields<'a> {
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the fields do not fit the points and the kernel, and
     /// [`ErrorKind::OtherDevice`].
-    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<Placed<'a>, Error> {
+    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<PlacedFields<'a>, Error> {
         let Self {
             what,
             fields,
             points,
             channels,
         } = self;
-        let mut placed = Placed {
+        let mut placed = PlacedFields {
             parts: Vec::new(),
             _held: Vec::new(),
         };
@@ -220,7 +219,7 @@ impl<'a> SideOfFields<'a> {
             let channels = of(field);
             field.check(backend, what, points, channels)?;
             let (from, held) = field.place(&backend.stream)?.unzip();
-            placed.parts.push(Part { from, channels });
+            placed.parts.push(FieldPart { from, channels });
             placed._held.extend(held);
         }
         Ok(placed)
@@ -228,15 +227,15 @@ impl<'a> SideOfFields<'a> {
 }
 
 /// Where the fields of one side are, with the guards of their arrays.
-pub(super) struct Placed<'a> {
+pub(super) struct PlacedFields<'a> {
     /// In the kernel's order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FieldPart>,
     _held: Vec<InUse<'a>>,
 }
 
 /// Some channels of every point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FieldPart {
     /// Where they are; None for the index of the point.
     pub(super) from: Option<StridedChannels>,
     /// How many.
@@ -252,7 +251,7 @@ impl GpuBackend {
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub(super) fn side_by_side(
         &self,
-        [targets, sources]: &[Placed<'_>; 2],
+        [targets, sources]: &[PlacedFields<'_>; 2],
         of: PairOfPoints<'_>,
         to: [&mut Buffer<f32>; 2],
     ) -> Result<Channels, Error> {
@@ -277,12 +276,12 @@ impl GpuBackend {
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub(super) fn join(
         &self,
-        parts: &[Part],
+        parts: &[FieldPart],
         points: usize,
         to: &mut Buffer<f32>,
     ) -> Result<StridedChannels, Error> {
         if let [
-            Part {
+            FieldPart {
                 from: Some(one), ..
             },
         ] = parts

@@ -1,5 +1,5 @@
-//! Fields on their way to the device: each comes once and as the caller has it, while the backend
-//! does other things, and the device puts those of a point side by side.
+//! Upload of fields: the caller's arrays are copied once, as they are, while the backend does other
+//! work, and the device puts the values of a point side by side.
 //!
 //! # Protocol
 //!
@@ -15,7 +15,7 @@
 //! A field that targets and sources both read arrives once.
 
 use super::{
-    device_fields::{Channels, Part},
+    device_fields::{Channels, FieldPart},
     gpu::GpuBackend,
     pairs::{PairCall, PairScratch},
     walk::PairOfPoints,
@@ -190,14 +190,14 @@ impl GpuBackend {
         side: Side<'_>,
         to: &mut Buffer<f32>,
     ) -> Result<StridedChannels, Error> {
-        let part = |field: &StagedField| Part {
+        let part = |field: &StagedField| FieldPart {
             from: Some(StridedChannels {
                 address: arrived.address() + (field.first * size_of::<f32>()) as u64,
                 stride: field.channels as u32,
             }),
             channels: field.channels,
         };
-        let parts: Vec<Part> = side.fields.iter().map(part).collect();
+        let parts: Vec<FieldPart> = side.fields.iter().map(part).collect();
         self.join(&parts, side.points, to)
     }
 }

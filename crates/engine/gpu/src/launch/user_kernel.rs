@@ -15,8 +15,10 @@ use crate::{
 /// A kernel of a caller's program, with the queue that it runs on.
 #[derive(Debug, Clone)]
 pub struct UserKernel {
+    /// For messages and traces.
     name: &'static str,
     function: Function,
+    /// Has the stream of every launch.
     queue: Queue,
 }
 

@@ -10,10 +10,7 @@ use common::{
 };
 use nearfield::{
     Engine, ListOrder,
-    device::{
-        DeviceField, Progress,
-        cudarc::driver::{CudaSlice, result::mem_get_info},
-    },
+    device::{DeviceBuffer, DeviceField, Progress},
     kernels::SphDensity,
 };
 use nearfield_ranks::{
@@ -333,7 +330,7 @@ fn memory_that_is_short_is_the_same_error_on_all() {
     }
     within(240, || {
         let case = cases().swap_remove(0);
-        let (barrier, taken) = (Barrier::new(2), Mutex::new(Vec::<CudaSlice<u8>>::new()));
+        let (barrier, taken) = (Barrier::new(2), Mutex::new(Vec::<DeviceBuffer<u8>>::new()));
         let found = on_ranks(2, |transport| {
             let mut engine = start(Messages::HandedOver, &case, transport)?;
             let mut own = Own::give(&mut engine, &case.points)?;
@@ -345,7 +342,7 @@ fn memory_that_is_short_is_the_same_error_on_all() {
                 let stream = engine.engine().stream();
                 for _ in 0..64 {
                     stream.synchronize().unwrap();
-                    let free = mem_get_info().unwrap().0;
+                    let [free, _] = stream.context().memory().unwrap();
                     let Some(more) = free.checked_sub(96 << 20).filter(|more| *more > 1 << 20)
                     else {
                         break;

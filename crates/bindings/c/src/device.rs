@@ -10,10 +10,7 @@ use crate::{
 };
 use nearfield::{
     ListKind, Reduce,
-    device::{
-        DeviceEngine, DeviceField, DeviceKernel, DeviceTraversal, Lent, Progress,
-        cudarc::driver::DevicePtr,
-    },
+    device::{DeviceEngine, DeviceField, DeviceKernel, DeviceTraversal, Lent, Progress},
     kernels::{Cuda, SphDensity},
 };
 use std::{
@@ -62,7 +59,7 @@ pub struct NfDeviceOptions {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceField {
-    /// CUdeviceptr to floats; 0 where a kernel reads nothing.
+    /// u64 to floats; 0 where a kernel reads nothing.
     pub values: u64,
     /// Number of floats there.
     pub len: usize,
@@ -70,7 +67,7 @@ pub struct NfDeviceField {
     pub stride: usize,
 }
 
-/// Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
+/// Lists on the device: as nf_lists, by u64. Valid until the engine is next changed.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceLists {
@@ -243,13 +240,13 @@ pub unsafe extern "C" fn nf_device_engine_stream(
     stream: *mut *mut c_void,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        let found = engine.stream().cu_stream().cast();
+        let found = engine.stream().as_raw().cast();
         // SAFETY: the caller guarantees that `stream` is null or points to a writable value.
         unsafe { args::put(stream, "the place for the stream", found) }
     })
 }
 
-/// Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
+/// Adds a point set: u64 to three floats a point, which are copied. Waits for the device.
 ///
 /// # Safety
 /// `positions` points to 3 * points floats on the engine's GPU, `set` to a number.

@@ -9,9 +9,9 @@
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, DeviceResults,
-    Error, GpuBackend, Measured, PairCall, PairOfPoints, PairProgram, PairScratch, Strategy,
-    cudarc::driver::{CudaSlice, DriverError},
+    Deliver, DeviceBuffer, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints,
+    DeviceResults, DriverError, Error, GpuBackend, PairCall, PairOfPoints, PairProgram,
+    PairScratch, PositionBounds, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
@@ -169,8 +169,10 @@ fn placed(
 ) -> Result<(DeviceLattice, DevicePoints), Error> {
     let mut set = backend.points();
     let bounds = match backend.upload(&mut set, &subject.points)? {
-        Measured::Bounds(bounds) => bounds,
-        Measured::NotFinite { first, .. } => unreachable!("point {first} of a cloud is not finite"),
+        PositionBounds::Bounds(bounds) => bounds,
+        PositionBounds::NotFinite { first, .. } => {
+            unreachable!("point {first} of a cloud is not finite")
+        }
     };
     let radius = Radius::new(subject.radius).expect("a radius");
     let subdivision = [cells * along_x, cells, cells];
@@ -255,11 +257,11 @@ struct Sums {
     program: PairProgram,
     uniforms: Vec<f32>,
     /// Channels of every point.
-    fields: CudaSlice<f32>,
+    fields: DeviceBuffer<f32>,
     channels: usize,
     /// Whether the kernel reads those of a target too.
     of_targets: bool,
-    results: CudaSlice<f32>,
+    results: DeviceBuffer<f32>,
     scratch: PairScratch,
 }
 

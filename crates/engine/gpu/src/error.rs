@@ -14,10 +14,11 @@
 //! An error is one pointer, so a `Result` of a call that is made thousands of times stays small.
 
 use crate::{
+    handles::{DriverError, FailedCall},
     program::UnsafeFolder,
     version::{Arch, Version},
 };
-use cudarc::driver::result::DriverError;
+use cudarc::driver::result::DriverError as RawError;
 use std::{ffi::CStr, path::PathBuf};
 
 /// Why the GPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
@@ -378,7 +379,13 @@ impl Error {
     /// A failed call to the driver, which must be there to have failed: its names and sentences for
     /// errors are asked of the library.
     pub fn driver(call: impl Into<String>, error: DriverError) -> Self {
-        let text = |text: Result<&CStr, DriverError>| match text {
+        Self::of_call(call, error.0)
+    }
+
+    /// As [`driver`](Self::driver), for calls that are made past the handles.
+    pub(crate) fn of_call(call: impl Into<String>, error: impl FailedCall) -> Self {
+        let error = error.raw();
+        let text = |text: Result<&CStr, RawError>| match text {
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => "the driver has no word for it".to_owned(),
         };

@@ -1,10 +1,10 @@
-//! The GPU backend's foundation: what devices there are, and programs compiled and loaded for them.
+//! The GPU backend: devices, programs compiled and loaded for them, and neighbour searches there.
 //!
 //! # From text to a kernel
 //!
-//! A [`Program`] is CUDA C++ text. [`Modules::load`] gives it as a [`Module`] of one context, whose
-//! kernels [`Module::function`] hands out. Underneath, a [`CodeStore`] takes machine code from the
-//! [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
+//! A [`Program`] is CUDA C++ text. [`Modules::load`] loads it into a context as a [`Module`], and
+//! [`Module::function`] looks up its kernels. Underneath, a [`CodeStore`] takes machine code from
+//! the [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
 //! launch kernels are linked with CUDA's device runtime, by nvJitLink or by the driver. No toolkit
 //! is needed to build this crate, and none to run where the cache was filled elsewhere.
 //!
@@ -13,7 +13,7 @@
 //! The facade `nearfield` is what programs use. Below it, a search takes these steps:
 //!
 //! ```no_run
-//! use nearfield_gpu::{DeviceLists, GpuBackend, Measured, PairOfPoints, Strategy};
+//! use nearfield_gpu::{DeviceLists, GpuBackend, PositionBounds, PairOfPoints, Strategy};
 //! use nearfield_grid::{Domain, Lattice, Radius};
 //! use nearfield_pairs::ListKind;
 //!
@@ -22,7 +22,7 @@
 //! fn pairs_within(radius: f32, positions: &[[f32; 3]]) -> Result<u64, Failure> {
 //!     let backend = GpuBackend::new(0)?;
 //!     let mut points = backend.points();
-//!     let Measured::Bounds(bounds) = backend.upload(&mut points, positions)? else {
+//!     let PositionBounds::Bounds(bounds) = backend.upload(&mut points, positions)? else {
 //!         return Err("a coordinate is not finite".into());
 //!     };
 //!     let lattice = Lattice::new(Radius::new(radius)?, Domain::OPEN, 1, &bounds)?;
@@ -47,7 +47,8 @@
 //!
 //! | room | holds |
 //! | --- | --- |
-//! | `version`, `error` | numbers of CUDA, causes of failure |
+//! | `constants`, `version`, `error` | numbers of kernels and of CUDA, causes of failure |
+//! | `handles` | streams, events, arrays and kernels, as programs hold them |
 //! | `driver` | calls of the driver that find devices and load code |
 //! | `toolkit` | compiler, linker and device runtime on this machine |
 //! | `program` | from CUDA text to loaded kernels, with a cache on disk |
@@ -59,8 +60,9 @@
 //! # What others rely on
 //!
 //! Everything here can be called on a machine without a driver: an [`Error`] says what is missing
-//! and how to get it. cudarc, which panics there, is reached only through the driver module, after
-//! the library was seen to load. Contexts come from [`open`].
+//! and how to get it. cudarc, which panics there, is called only after the library was seen
+//! to load. Contexts come from [`open`]. No type of cudarc stands in a public signature, so a new
+//! version of it changes this crate alone.
 //!
 //! The libraries are looked for on Linux. Elsewhere, where only the driver is found, caches that
 //! were filled on Linux serve.
@@ -71,6 +73,7 @@ mod backend;
 pub mod constants;
 mod driver;
 mod error;
+mod handles;
 mod launch;
 mod memory;
 mod program;
@@ -81,12 +84,17 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
-    HaloResults, HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
-    PointsPerThread, Settled, SideOfFields, StagedField, StagedFields, StagedSides, programs,
+    HaloResults, HaloScratch, MAX_PARTS, PairCall, PairFields, PairOfPoints, PairScratch,
+    PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField, StagedFields,
+    StagedSides, programs,
 };
-pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
+pub use handles::{
+    Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView,
+    DeviceViewMut, DriverError, Event, Function, InUse, KernelArgument, Launch, LaunchArgument,
+    MemoryKind, Stream, memory_at,
+};
 pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
@@ -96,6 +104,6 @@ pub use program::{
     Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
     Origin, Program, Tool, USER_HEADER, UnsafeFolder,
 };
-pub use toolkit::{Found, Libraries, Search};
+pub use toolkit::{Libraries, LibraryFile, Search};
 pub use traversal::{PairProgram, Strategy};
 pub use version::{Arch, NotAnArch, Version};

@@ -7,10 +7,7 @@
 
 use nearfield::{
     PairKernel,
-    device::{
-        DeviceEngine, DeviceField, Progress,
-        cudarc::driver::{CudaView, CudaViewMut},
-    },
+    device::{DeviceEngine, DeviceField, DeviceView, DeviceViewMut, Progress},
 };
 use nearfield_sph::{Arrays, DeviceArrays, DeviceNeighborhood, Error, LostParticle, Set, Spread};
 
@@ -198,7 +195,7 @@ impl DeviceNeighborhood for OnGpus {
         kernel: &K,
         [of, from]: [Set; 2],
         [targets, sources]: [Option<DeviceField<'_>>; 2],
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let traversal = self.engine.traverse(kernel, of, from);
@@ -206,7 +203,7 @@ impl DeviceNeighborhood for OnGpus {
         Ok(traversal.run_into(results)?)
     }
 
-    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+    fn count_neighbors(&mut self, counts: &mut DeviceViewMut<'_, u32>) -> Result<(), Error> {
         let fluid = self.set(Set::Fluid)?;
         Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
     }
@@ -225,7 +222,7 @@ impl DeviceNeighborhood for OnGpus {
         Ok(self.engine.finish_with(waited, sums, minima)?)
     }
 
-    fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
+    fn ids(&self) -> Result<DeviceView<'_, u32>, Error> {
         let fluid = self.set(Set::Fluid)?;
         Ok(self.engine.id_words(fluid)?)
     }

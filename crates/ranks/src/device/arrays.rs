@@ -5,10 +5,7 @@ use super::{
     staging::zeros,
 };
 use crate::error::Refusal;
-use nearfield::device::{
-    DeviceEngine,
-    cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits},
-};
+use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceValue, DeviceView};
 
 /// The first words of a point that travels: its position and its id.
 pub(super) const POINT: usize = POSITION + ID;
@@ -16,12 +13,12 @@ pub(super) const POINT: usize = POSITION + ID;
 pub(super) const WHAT: &str = "points that change their rank";
 
 /// An array of the caller, and its values per point.
-pub(super) type Column<'a> = (&'a mut CudaSlice<f32>, usize);
+pub(super) type Column<'a> = (&'a mut DeviceBuffer<f32>, usize);
 
 /// New positions of a set.
 #[derive(Clone, Copy)]
 pub(super) enum NewPositions<'a> {
-    Positions(&'a CudaView<'a, f32>),
+    Positions(&'a DeviceView<'a, f32>),
     /// The positions of this many points, in the first of the arrays that follow.
     First(usize),
 }
@@ -43,7 +40,7 @@ impl NewPositions<'_> {
     }
 
     /// The positions, in the old order.
-    pub(super) fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> CudaView<'a, f32> {
+    pub(super) fn view<'a>(&'a self, columns: &'a [Column<'_>]) -> DeviceView<'a, f32> {
         match self {
             Self::Positions(positions) => positions.slice(..),
             Self::First(points) => columns[0].0.slice(0..POSITION * points),
@@ -52,9 +49,9 @@ impl NewPositions<'_> {
 }
 
 /// Replaces an array that is shorter than `len` by a longer one with the same first `kept` values.
-pub(super) fn extend<T: DeviceRepr + ValidAsZeroBits>(
+pub(super) fn extend<T: DeviceValue>(
     engine: &DeviceEngine,
-    array: &mut CudaSlice<T>,
+    array: &mut DeviceBuffer<T>,
     kept: usize,
     len: usize,
 ) -> Result<(), Refusal> {

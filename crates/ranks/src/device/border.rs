@@ -12,17 +12,14 @@ use super::{
     staging::{driver, zeros},
 };
 use crate::error::Refusal;
-use nearfield::device::{
-    DeviceEngine, DeviceEngineBuilder,
-    cudarc::driver::{CudaEvent, CudaSlice, result},
-};
+use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceEngineBuilder, Event};
 
 /// The engine of the border, and its kernels and memory.
 pub(super) struct Border {
     pub(super) engine: DeviceEngine,
     pub(super) kernels: Kernels,
     /// Values of points at the border.
-    pub(super) rows: CudaSlice<u32>,
+    pub(super) rows: DeviceBuffer<u32>,
 }
 
 impl Border {
@@ -33,9 +30,7 @@ impl Border {
     ) -> Result<Self, Refusal> {
         let context = beside.stream().context();
         let failed = |error| driver("making a stream", error);
-        context.bind_to_thread().map_err(failed)?;
-        let (_, highest) = result::stream::get_priority_range().map_err(failed)?;
-        let stream = context.new_stream_with_priority(highest);
+        let stream = context.new_urgent_stream();
         let engine = settings.on(&stream.map_err(failed)?)?;
         Ok(Self {
             kernels: Kernels::load(&engine)?,
@@ -45,7 +40,7 @@ impl Border {
     }
 
     /// Makes later work on the border's stream wait for an event of another stream.
-    pub(super) fn follow(&self, event: &CudaEvent) -> Result<(), Refusal> {
+    pub(super) fn follow(&self, event: &Event) -> Result<(), Refusal> {
         let waits = self.engine.stream().wait(event);
         waits.map_err(|error| driver("joining streams", error))
     }

@@ -14,7 +14,7 @@ use crate::{
     error::Refusal,
     routes::{List, Peer},
 };
-use nearfield::device::{DeviceEngine, cudarc::driver::CudaSlice};
+use nearfield::device::{DeviceBuffer, DeviceEngine};
 use nearfield_grid::memory::filled;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -114,7 +114,7 @@ impl Destinations {
     }
 
     /// The lists in an array, which begin at these places; the last place is the end of all lists.
-    pub(super) fn new(table: &ListTable, indices: &Arc<CudaSlice<u32>>, begins: &[u32]) -> Self {
+    pub(super) fn new(table: &ListTable, indices: &Arc<DeviceBuffer<u32>>, begins: &[u32]) -> Self {
         let begin = |list: usize| begins[list] as usize;
         let places = |lists: std::ops::Range<usize>| Places {
             indices: indices.clone(),

@@ -4,21 +4,13 @@
 //! would copy it through the host.
 
 use crate::transport::DeviceMemory;
-use nearfield::device::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
-use std::{any::Any, ops::Range, sync::Arc};
+use nearfield::device::{DeviceBuffer, DriverError, Stream};
+use std::{any::Any, ops::Range};
 
 /// An array of `len` zeros (at least one) for messages. It is cleared and freed in the order of a
 /// stream, which the host must wait for before MPI writes to the array.
-pub(super) fn array(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, DriverError> {
-    let len = len.max(1);
-    stream.context().bind_to_thread()?;
-    // SAFETY: the memory is filled with zeros before anything reads it.
-    let address = unsafe { result::malloc_sync(size_of::<u32>() * len) }?;
-    // SAFETY: the memory has as many words, and nothing else frees it. The driver frees memory
-    // of its own in the order of a stream as it does memory of a pool.
-    let mut array = unsafe { stream.upgrade_device_ptr::<u32>(address, len) };
-    stream.memset_zeros(&mut array)?;
-    Ok(array)
+pub(super) fn array(stream: &Stream, len: usize) -> Result<DeviceBuffer<u32>, DriverError> {
+    stream.alloc_unpooled(len.max(1))
 }
 
 /// Some words of an array that `owner` keeps alive, for messages.
@@ -27,8 +19,8 @@ pub(super) fn array(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u3
 /// owner. Words that arrive are read after they have been received, and no stream of the device
 /// touches the array before that.
 pub(super) fn memory_of(
-    array: &CudaSlice<u32>,
-    stream: &Arc<CudaStream>,
+    array: &DeviceBuffer<u32>,
+    stream: &Stream,
     words: Range<usize>,
     owner: impl Any + Send,
 ) -> DeviceMemory {

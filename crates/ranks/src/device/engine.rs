@@ -22,10 +22,8 @@ use crate::{
 use nearfield::{
     Device, ListKind, RadiusRule,
     device::{
-        DeviceEngine, HostCopy, Progress,
-        cudarc::driver::{
-            CudaEvent, CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits,
-        },
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, Event, HostCopy,
+        Progress,
     },
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
@@ -66,7 +64,7 @@ pub(super) struct OnDevice {
     pub(super) found: Vec<u32>,
     pub(super) copy: HostCopy<u32>,
     /// An event behind the last survey, if nothing was written since.
-    pub(super) surveyed: Option<Arc<CudaEvent>>,
+    pub(super) surveyed: Option<Arc<Event>>,
     pub(super) sets: Vec<DeviceSet>,
 }
 
@@ -143,7 +141,7 @@ impl DeviceRankedEngine {
             let engine = builder.clone().on_gpu(gpu)?;
             let border = Border::start(&engine, builder)?;
             if settings.gpu_messages {
-                contexts::hold(engine.stream().context());
+                contexts::hold(&engine.stream().context());
             }
             keep_freed_memory(&engine)?;
             let device = OnDevice {
@@ -210,10 +208,7 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
-    pub fn upload<T: DeviceRepr + ValidAsZeroBits>(
-        &self,
-        values: &[T],
-    ) -> Result<CudaSlice<T>, Error> {
+    pub fn upload<T: DeviceValue>(&self, values: &[T]) -> Result<DeviceBuffer<T>, Error> {
         let usable = self.engine.usable().map_err(Refusal::from);
         let made = usable.and_then(|()| {
             let mut made = exactly(&self.engine, values.len())?;
@@ -228,10 +223,7 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) on this rank.
-    pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-        &self,
-        len: usize,
-    ) -> Result<CudaSlice<T>, Error> {
+    pub fn zeros<T: DeviceValue>(&self, len: usize) -> Result<DeviceBuffer<T>, Error> {
         let usable = self.engine.usable().map_err(Refusal::from);
         self.local(usable.and_then(|()| exactly(&self.engine, len)))
     }
@@ -258,7 +250,7 @@ impl DeviceRankedEngine {
     }
 
     /// Refuses positions that are not three numbers per point, and any in a forked child.
-    pub(super) fn whole(&self, positions: &CudaView<'_, f32>) -> Result<(), Refusal> {
+    pub(super) fn whole(&self, positions: &DeviceView<'_, f32>) -> Result<(), Refusal> {
         self.engine.usable()?;
         if positions.len().is_multiple_of(POSITION) {
             return Ok(());
@@ -282,7 +274,7 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
-    pub fn id_words(&self, set: RankedSet) -> Result<CudaView<'_, u32>, Error> {
+    pub fn id_words(&self, set: RankedSet) -> Result<DeviceView<'_, u32>, Error> {
         self.local(self.known(set).map(DeviceSet::id_words))
     }
 
@@ -330,12 +322,12 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// As [`ids`](Self::ids), and when an array has another length.
-    pub fn reorder<T: DeviceRepr>(
+    pub fn reorder<T: DeviceValue>(
         &self,
         set: RankedSet,
         channels: usize,
-        from: &CudaView<'_, T>,
-        to: &mut CudaViewMut<'_, T>,
+        from: &DeviceView<'_, T>,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         let sorted = self.known(set).and_then(|own| {
             let owned = own.names.owned;
@@ -348,7 +340,7 @@ impl DeviceRankedEngine {
     ///
     /// # Errors
     /// As [`ids`](Self::ids).
-    pub fn positions(&self, set: RankedSet) -> Result<CudaView<'_, f32>, Error> {
+    pub fn positions(&self, set: RankedSet) -> Result<DeviceView<'_, f32>, Error> {
         self.local(self.known(set).map(DeviceSet::view))
     }
 

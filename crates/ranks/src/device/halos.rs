@@ -13,7 +13,7 @@ use crate::{
     routes::Peer,
     transport::{Fault, Handed, Tag},
 };
-use nearfield::device::cudarc::driver::{CudaEvent, CudaSlice};
+use nearfield::device::{DeviceBuffer, Event};
 use nearfield_grid::memory::make_room_for_one;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) enum Copied {
     /// The engine does not have them yet.
     Unsorted,
     /// It has them, and this event is behind the positions and the send lists, if one was recorded.
-    Sorted(Option<Arc<CudaEvent>>),
+    Sorted(Option<Arc<Event>>),
 }
 
 /// The message with the points for a rank, an empty one if nothing was packed.
@@ -154,7 +154,7 @@ impl DeviceRankedEngine {
         words: usize,
         for_border: bool,
         on: (Tag, Exchange),
-    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Failure> {
         let device = &mut *self.device;
         let staging = &mut device.staging;
         let engine = match for_border {

@@ -14,8 +14,8 @@ use crate::error::Refusal;
 use nearfield::{
     Reduce,
     device::{
-        DeviceEngine, KernelLattice, LaunchShape, Program, Queue, UserKernel,
-        cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr, SyncOnDrop},
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, InUse, KernelLattice,
+        LaunchShape, Program, Queue, UserKernel,
     },
 };
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) const SPECIAL: usize = constants::SPECIAL as usize;
 /// A table of classes on the device.
 pub(super) struct DeviceClasses {
     classes: Classes,
-    table: CudaSlice<u32>,
+    table: DeviceBuffer<u32>,
     lattice: KernelLattice,
 }
 
@@ -56,7 +56,7 @@ impl DeviceClasses {
     }
 
     /// The struct that kernels take, and a guard that keeps the table in use on a queue.
-    fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, SyncOnDrop<'a>) {
+    fn on<'a>(&'a self, queue: &'a Queue) -> (Classes, InUse<'a>) {
         let (table, held) = self.table.device_ptr(queue);
         let classes = Classes {
             table,
@@ -68,7 +68,7 @@ impl DeviceClasses {
 
 /// The lists of every class, on the device: a bit per list, in `words` words per class.
 pub(super) struct Masks {
-    pub(super) masks: CudaSlice<u32>,
+    pub(super) masks: DeviceBuffer<u32>,
     pub(super) classes: usize,
     pub(super) words: usize,
     pub(super) lists: usize,
@@ -77,20 +77,20 @@ pub(super) struct Masks {
 /// The arrays of surveys, kept from one to the next.
 pub(super) struct Survey {
     /// The class of every point of the last survey.
-    of_points: CudaSlice<u32>,
+    of_points: DeviceBuffer<u32>,
     /// The set that was surveyed last, and the number of its points.
     pub(super) of: Option<(usize, usize)>,
-    tiles: CudaSlice<u32>,
+    tiles: DeviceBuffer<u32>,
     /// The [`FOUND`] numbers, the beginning of each list, and the end of the last.
-    pub(super) found: CudaSlice<u32>,
+    pub(super) found: DeviceBuffer<u32>,
     /// Index and class of special points: two numbers for each point that there is room for.
-    pub(super) special: CudaSlice<u32>,
+    pub(super) special: DeviceBuffer<u32>,
     /// Number of special points by list and tile.
-    of_lists: CudaSlice<u32>,
+    of_lists: DeviceBuffer<u32>,
     /// The places of all lists, with room for more. Every survey writes another array.
-    pub(super) places: Arc<CudaSlice<u32>>,
+    pub(super) places: Arc<DeviceBuffer<u32>>,
     /// Arrays of earlier surveys, for the next ones: a set releases its array when it migrates.
-    kept: Vec<Arc<CudaSlice<u32>>>,
+    kept: Vec<Arc<DeviceBuffer<u32>>>,
     /// Consecutive surveys that needed less than a quarter of the room.
     spared: u32,
 }
@@ -156,10 +156,10 @@ impl Survey {
     }
 
     /// An array for the places of a survey, as long as the last one.
-    fn take_places(&mut self, engine: &DeviceEngine) -> Result<CudaSlice<u32>, Refusal> {
+    fn take_places(&mut self, engine: &DeviceEngine) -> Result<DeviceBuffer<u32>, Refusal> {
         let len = self.places.len();
         self.kept.retain(|places| places.len() == len);
-        let free = |places: &Arc<CudaSlice<u32>>| Arc::strong_count(places) == 1;
+        let free = |places: &Arc<DeviceBuffer<u32>>| Arc::strong_count(places) == 1;
         let free = self.kept.iter().position(free);
         match free.map(|at| Arc::try_unwrap(self.kept.swap_remove(at))) {
             Some(Ok(places)) => Ok(places),
@@ -168,7 +168,7 @@ impl Survey {
     }
 
     /// Takes the places that a survey has written.
-    fn put_places(&mut self, places: CudaSlice<u32>) {
+    fn put_places(&mut self, places: DeviceBuffer<u32>) {
         self.places = Arc::new(places);
         if self.kept.len() == KEPT_PLACES {
             self.kept.remove(0);
@@ -220,7 +220,7 @@ pub(super) fn fits(what: &str, found: usize, expected: usize) -> Result<(), Refu
 
 /// An array in which the words of each point have a row with a stride.
 pub(super) struct Rows<'a> {
-    pub(super) to: &'a mut CudaSlice<u32>,
+    pub(super) to: &'a mut DeviceBuffer<u32>,
     /// The first word that is written.
     pub(super) first: usize,
     pub(super) stride: usize,
@@ -229,7 +229,7 @@ pub(super) struct Rows<'a> {
 /// The order of points after a migration: arriving points fill the places of those that left.
 pub(super) struct Refill<'a> {
     /// Places of points that have left, ascending.
-    pub(super) left: CudaView<'a, u32>,
+    pub(super) left: DeviceView<'a, u32>,
     /// Number of points before, and of those that arrived.
     pub(super) before: usize,
     pub(super) arrivals: usize,
@@ -276,9 +276,9 @@ impl Kernels {
     /// The words of an array as `f32` numbers.
     pub(super) fn as_numbers<'a>(
         &self,
-        words: &'a CudaSlice<u32>,
+        words: &'a DeviceBuffer<u32>,
         numbers: usize,
-    ) -> Result<CudaView<'a, f32>, Refusal> {
+    ) -> Result<DeviceView<'a, f32>, Refusal> {
         fits("numbers from other ranks", words.len(), numbers)?;
         // SAFETY: all bits of a word are those of a number, of the same size.
         let view = unsafe { words.transmute::<f32>(numbers) };
@@ -289,7 +289,7 @@ impl Kernels {
     pub(super) fn survey(
         &self,
         engine: &DeviceEngine,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         classes: &DeviceClasses,
         survey: &mut Survey,
     ) -> Result<(), Refusal> {
@@ -322,7 +322,7 @@ impl Kernels {
     /// changed places are classified, and the extent is not updated.
     pub(super) fn survey_again(
         &self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: &Refill<'_>,
         classes: &DeviceClasses,
         survey: &mut Survey,
@@ -370,9 +370,9 @@ impl Kernels {
     /// Replaces the counts of tiles by their exclusive prefix sums, and writes the total.
     fn scan(
         &self,
-        tiles: &mut CudaSlice<u32>,
+        tiles: &mut DeviceBuffer<u32>,
         count: u32,
-        total: &mut CudaViewMut<'_, u32>,
+        total: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Refusal> {
         fits("counts of tiles", tiles.len(), count as usize)?;
         fits("the sum of tiles", total.len(), 1)?;
@@ -469,11 +469,11 @@ impl Kernels {
 
     /// Gathers the first `words` of the `stride` words that `from` has of each point, for the
     /// points at `indices`.
-    pub(super) fn gather<T: DeviceRepr>(
+    pub(super) fn gather<T: DeviceValue>(
         &self,
-        from: &CudaView<'_, T>,
+        from: &DeviceView<'_, T>,
         [stride, words]: [usize; 2],
-        indices: &CudaView<'_, u32>,
+        indices: &DeviceView<'_, u32>,
         rows: Rows<'_>,
     ) -> Result<(), Refusal> {
         let count = indices.len();
@@ -496,12 +496,12 @@ impl Kernels {
     }
 
     /// Gathers all `words` words that `from` has of each point, for the points at `indices`.
-    pub(super) fn gather_whole<T: DeviceRepr>(
+    pub(super) fn gather_whole<T: DeviceValue>(
         &self,
-        from: &CudaView<'_, T>,
+        from: &DeviceView<'_, T>,
         words: usize,
-        indices: &CudaView<'_, u32>,
-        to: &mut CudaSlice<u32>,
+        indices: &DeviceView<'_, u32>,
+        to: &mut DeviceBuffer<u32>,
     ) -> Result<(), Refusal> {
         let rows = Rows {
             to,
@@ -514,10 +514,10 @@ impl Kernels {
     /// Combines results of points at the border with the results of all points.
     pub(super) fn combine(
         &self,
-        border: &CudaView<'_, u32>,
-        found: &CudaSlice<f32>,
+        border: &DeviceView<'_, u32>,
+        found: &DeviceBuffer<f32>,
         (outputs, reduce): (usize, Reduce),
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
         let count = border.len();
         if count == 0 {
@@ -542,9 +542,9 @@ impl Kernels {
     /// Adds counts of points at the border to the counts of all points.
     pub(super) fn add_counts(
         &self,
-        border: &CudaView<'_, u32>,
-        found: &CudaSlice<u32>,
-        counts: &mut CudaViewMut<'_, u32>,
+        border: &DeviceView<'_, u32>,
+        found: &DeviceBuffer<u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Refusal> {
         let count = border.len();
         if count == 0 {

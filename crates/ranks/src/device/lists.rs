@@ -15,7 +15,7 @@ use crate::{
     error::{Failure, Refusal},
     lists::Spans,
 };
-use nearfield::device::{DeviceEngine, DeviceListsView, cudarc::driver::CudaView};
+use nearfield::device::{DeviceEngine, DeviceListsView, DeviceView};
 use nearfield_grid::memory::{collected, make_room, with_room};
 
 /// Lists of the points that a rank owns, from [`DeviceRankedEngine::neighbors`]; provisional until
@@ -28,7 +28,7 @@ pub struct DeviceRankedLists<'a> {
     /// halo.
     pub halo: Option<DeviceListsView<'a>>,
     /// The points at the border, ascending: list k of `halo` is that of point `border[k]`.
-    pub border: CudaView<'a, u32>,
+    pub border: DeviceView<'a, u32>,
 }
 
 /// Lists on the host.

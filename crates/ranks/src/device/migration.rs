@@ -27,7 +27,7 @@ use crate::{
     plan::{Placement, ends, extent_of},
     routes::Peer,
 };
-use nearfield::device::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, ValidAsZeroBits};
+use nearfield::device::{DeviceBuffer, DeviceValue, DeviceView};
 use nearfield_grid::{Bounds, OfProcess};
 use std::{mem, sync::Arc, time::Instant};
 
@@ -65,7 +65,7 @@ struct PackedSurvey {
 struct Merged {
     remap: Remap,
     /// The words of points that have arrived.
-    came: Arc<CudaSlice<u32>>,
+    came: Arc<DeviceBuffer<u32>>,
     destinations: Destinations,
 }
 
@@ -97,12 +97,12 @@ impl DeviceMigration {
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an array does not have this length, a
     /// value is not a whole number of 32-bit words, or memory is short.
-    pub fn bring<T: DeviceRepr + ValidAsZeroBits>(
+    pub fn bring<T: DeviceValue>(
         &self,
         engine: &mut DeviceRankedEngine,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
         channels: usize,
-    ) -> Result<CudaSlice<T>, Error> {
+    ) -> Result<DeviceBuffer<T>, Error> {
         let on = (MIGRATE, engine.comm.begin());
         let brought = match self.begin(engine, values, channels) {
             Err(refusal) => Err(engine.comm.refuse(on, refusal)),
@@ -138,10 +138,10 @@ impl DeviceMigration {
     }
 
     /// Checks an array, and gathers the values that leave.
-    fn begin<T: DeviceRepr>(
+    fn begin<T: DeviceValue>(
         &self,
         engine: &mut DeviceRankedEngine,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
         channels: usize,
     ) -> Result<Option<(&Remap, Packed)>, Refusal> {
         engine.engine.usable()?;
@@ -191,7 +191,7 @@ impl DeviceRankedEngine {
     /// cannot be used, or an id that was given twice; nothing is added then.
     pub fn add_point_set(
         &mut self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<(RankedSet, DeviceMigration), Error> {
         let points = positions.len() / POSITION;
@@ -238,7 +238,7 @@ impl DeviceRankedEngine {
     pub fn migrate(
         &mut self,
         set: RankedSet,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<DeviceMigration, Error> {
         let checked = self.whole(positions).and_then(|()| {
             let (found, expected) = (positions.len() / POSITION, self.known(set)?.points);
@@ -266,7 +266,7 @@ impl DeviceRankedEngine {
     pub fn migrate_with(
         &mut self,
         set: RankedSet,
-        arrays: &mut [(&mut CudaSlice<f32>, usize)],
+        arrays: &mut [(&mut DeviceBuffer<f32>, usize)],
     ) -> Result<DeviceMigration, Error> {
         let expected = self.known(set).map(|set| set.points);
         let checked = expected.and_then(|expected| {
@@ -491,7 +491,7 @@ impl DeviceRankedEngine {
         at: usize,
         remap: &Remap,
         columns: &mut [Column<'_>],
-    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         if remap.now >= u32::MAX as usize {
             let many = nearfield_grid::ErrorKind::TooManyPoints(remap.now);
             return Err(Refusal::new(many));
@@ -554,7 +554,7 @@ impl DeviceRankedEngine {
     fn bring_arrays(
         &mut self,
         at: usize,
-        (remap, came, words): (&Remap, &CudaSlice<u32>, usize),
+        (remap, came, words): (&Remap, &DeviceBuffer<u32>, usize),
         given: NewPositions<'_>,
         columns: &mut [Column<'_>],
     ) -> Result<(), Refusal> {

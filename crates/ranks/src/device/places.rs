@@ -7,16 +7,13 @@ use crate::{
     routes::Peer,
     transport::Tag,
 };
-use nearfield::device::{
-    DeviceEngine,
-    cudarc::driver::{CudaSlice, CudaView},
-};
+use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceView};
 use std::sync::Arc;
 
 /// Places of some points, in a part of an array of the device.
 #[derive(Clone)]
 pub(super) struct Places {
-    pub(super) indices: Arc<CudaSlice<u32>>,
+    pub(super) indices: Arc<DeviceBuffer<u32>>,
     pub(super) first: usize,
     pub(super) count: usize,
 }
@@ -35,7 +32,7 @@ impl Places {
     }
 
     /// The places, as kernels take them.
-    pub(super) fn view(&self) -> CudaView<'_, u32> {
+    pub(super) fn view(&self) -> DeviceView<'_, u32> {
         self.indices.slice(self.first..self.first + self.count)
     }
 }

@@ -7,8 +7,7 @@ use super::{
 };
 use crate::error::Refusal;
 use nearfield::device::{
-    LaunchShape, Queue,
-    cudarc::driver::{CudaSlice, CudaView, DevicePtr, DeviceRepr, SyncOnDrop, sys::CUdeviceptr},
+    DeviceArray, DeviceBuffer, DeviceValue, DeviceView, InUse, LaunchShape, Queue,
 };
 
 /// An array, and the place of its words in the row of a point.
@@ -24,17 +23,17 @@ pub(super) struct Words<'a> {
 
 /// The address of an array, and its number of words.
 struct Place<'a> {
-    address: CUdeviceptr,
+    address: u64,
     words: usize,
-    _held: SyncOnDrop<'a>,
+    _held: InUse<'a>,
 }
 
 impl<'a> Place<'a> {
-    fn of<T: DeviceRepr>(array: &'a impl DevicePtr<T>, queue: &'a Queue) -> Self {
+    fn of<T: DeviceValue>(array: &'a impl DeviceArray<T>, queue: &'a Queue) -> Self {
         let (address, held) = array.device_ptr(queue);
         Self {
             address,
-            words: array.len() * size_of::<T>() / 4,
+            words: array.view().len() * size_of::<T>() / 4,
             _held: held,
         }
     }
@@ -42,8 +41,8 @@ impl<'a> Place<'a> {
 
 impl<'a> Words<'a> {
     /// An array with `each` words per point, at `first` in the row.
-    pub(super) fn of<T: DeviceRepr>(
-        array: &'a CudaView<'_, T>,
+    pub(super) fn of<T: DeviceValue>(
+        array: &'a DeviceView<'_, T>,
         [each, first]: [usize; 2],
         queue: &'a Queue,
     ) -> Self {
@@ -56,8 +55,8 @@ impl<'a> Words<'a> {
     }
 
     /// The same for an array that is changed in place.
-    pub(super) fn in_place<T: DeviceRepr>(
-        array: &'a mut CudaSlice<T>,
+    pub(super) fn in_place<T: DeviceValue>(
+        array: &'a mut DeviceBuffer<T>,
         [each, first]: [usize; 2],
         queue: &'a Queue,
     ) -> Self {
@@ -70,7 +69,11 @@ impl<'a> Words<'a> {
     }
 
     /// The same with another array for the points after a migration.
-    pub(super) fn to<T: DeviceRepr>(self, array: &'a mut CudaSlice<T>, queue: &'a Queue) -> Self {
+    pub(super) fn to<T: DeviceValue>(
+        self,
+        array: &'a mut DeviceBuffer<T>,
+        queue: &'a Queue,
+    ) -> Self {
         let to = Some(Place::of(&*array, queue));
         Self { to, ..self }
     }
@@ -107,8 +110,8 @@ impl Kernels {
     pub(super) fn gather_rows(
         &self,
         arrays: &[Words<'_>],
-        indices: &CudaView<'_, u32>,
-        rows: &mut CudaSlice<u32>,
+        indices: &DeviceView<'_, u32>,
+        rows: &mut DeviceBuffer<u32>,
         stride: usize,
     ) -> Result<(), Refusal> {
         let count = indices.len();
@@ -144,7 +147,7 @@ impl Kernels {
         &self,
         order: &Refill<'_>,
         arrays: &[Words<'_>],
-        came: &CudaSlice<u32>,
+        came: &DeviceBuffer<u32>,
         stride: usize,
     ) -> Result<(), Refusal> {
         let Refill {

@@ -7,7 +7,7 @@ use super::{
     staging::{download, zeros},
 };
 use crate::{cut::Work, domains::Domains, error::Refusal};
-use nearfield::device::cudarc::driver::CudaView;
+use nearfield::device::DeviceView;
 use nearfield_grid::memory::{collected, with_room};
 
 /// Maximum number of points in the sample of a rank. A cut is then wrong by about 1/500 of a rank's
@@ -34,7 +34,7 @@ impl Sample {
 
 impl DeviceRankedEngine {
     /// A sample of positions of this rank, spread over all of them.
-    pub(super) fn sample(&self, positions: &CudaView<'_, f32>) -> Result<Sample, Refusal> {
+    pub(super) fn sample(&self, positions: &DeviceView<'_, f32>) -> Result<Sample, Refusal> {
         let points = positions.len() / POSITION;
         let taken = points.min(SAMPLE);
         let mut sample = Sample {
@@ -66,7 +66,7 @@ impl DeviceRankedEngine {
     pub(super) fn work_of_points(
         &self,
         domains: &Domains,
-        new: (usize, &CudaView<'_, f32>),
+        new: (usize, &DeviceView<'_, f32>),
     ) -> Result<Work, Refusal> {
         self.engine.usable()?;
         let mut samples = with_room(self.device.sets.len(), SAMPLED)?;

@@ -17,10 +17,7 @@ use crate::{
 };
 use nearfield::{
     PointSetId,
-    device::{
-        DeviceEngine,
-        cudarc::driver::{CudaSlice, CudaView},
-    },
+    device::{DeviceBuffer, DeviceEngine, DeviceView},
 };
 use nearfield_grid::Bounds;
 
@@ -87,10 +84,10 @@ pub(super) struct DeviceSet {
     pub(super) bounds: Bounds,
     /// Number of points that this rank owns.
     pub(super) points: usize,
-    pub(super) positions: CudaSlice<f32>,
+    pub(super) positions: DeviceBuffer<f32>,
     /// Room for the positions after the next migration.
-    pub(super) next: CudaSlice<f32>,
-    pub(super) ids: CudaSlice<u32>,
+    pub(super) next: DeviceBuffer<f32>,
+    pub(super) ids: DeviceBuffer<u32>,
     /// The points in the halos of other ranks, rank by rank.
     pub(super) sends: SendLists,
     /// The ranks that the points of the halo come from, in any order.
@@ -134,12 +131,12 @@ impl DeviceSet {
     }
 
     /// The positions of owned points.
-    pub(super) fn view(&self) -> CudaView<'_, f32> {
+    pub(super) fn view(&self) -> DeviceView<'_, f32> {
         self.positions.slice(0..POSITION * self.points)
     }
 
     /// The ids of owned points, as words.
-    pub(super) fn id_words(&self) -> CudaView<'_, u32> {
+    pub(super) fn id_words(&self) -> DeviceView<'_, u32> {
         self.ids.slice(0..ID * self.points)
     }
 
@@ -158,7 +155,7 @@ impl DeviceSet {
     pub(super) fn take_halo(
         &mut self,
         border: &mut Border,
-        halo: &CudaSlice<u32>,
+        halo: &DeviceBuffer<u32>,
         sources: Vec<Peer>,
     ) -> Result<(), Refusal> {
         let points = sources.iter().map(|source| source.points).sum();

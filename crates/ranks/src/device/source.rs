@@ -1,7 +1,7 @@
 //! The source of the kernels for points of ranks, and the structs that they take.
 
 use super::constants::{self, MAX_COLUMNS};
-use nearfield::device::{KernelLattice, Program, cudarc::driver::DeviceRepr};
+use nearfield::device::{KernelArgument, KernelLattice, Program};
 use nearfield_shared::{Header, Source, shared_structs};
 
 pub(super) const COLUMNS: usize = MAX_COLUMNS as usize;
@@ -37,11 +37,11 @@ shared_structs! {
 }
 
 // SAFETY: plain numbers, as places.cu declares them: its program asserts it.
-unsafe impl DeviceRepr for Classes {}
+unsafe impl KernelArgument for Classes {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Lists {}
+unsafe impl KernelArgument for Lists {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Columns {}
+unsafe impl KernelArgument for Columns {}
 
 /// The points of a rank (crate `nearfield-ranks`): which of them others need, and arrays of some.
 pub const PLACES: Source = Source {

@@ -22,10 +22,8 @@ use crate::{
     transport::{Announced, Handed},
 };
 use nearfield::device::{
-    Arriving, DeviceEngine, GpuError, HostBuffer, Queue,
-    cudarc::driver::{
-        CudaEvent, CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, ValidAsZeroBits,
-    },
+    Arriving, DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DriverError, Event, GpuError,
+    HostBuffer, Queue, Stream,
 };
 use nearfield_grid::memory::filled;
 use std::{
@@ -40,26 +38,26 @@ pub(super) fn driver(what: &str, error: DriverError) -> Refusal {
 }
 
 /// An event behind all work so far on an engine's stream.
-pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
-    let event = engine.stream().record_event(None);
+pub(super) fn behind(engine: &DeviceEngine) -> Result<Arc<Event>, Refusal> {
+    let event = engine.stream().record_event();
     let event = event.map_err(|error| driver("marking a stream", error));
     event.map(Arc::new)
 }
 
 /// An array of `len` zeros, or of one if `len` is 0: arrays cannot be empty.
-pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+pub(super) fn zeros<T: DeviceValue>(
     engine: &DeviceEngine,
     len: usize,
-) -> Result<CudaSlice<T>, Refusal> {
+) -> Result<DeviceBuffer<T>, Refusal> {
     let made = engine.stream().alloc_zeros(len.max(1));
     made.map_err(|error| driver("allocating arrays of a rank", error))
 }
 
 /// An array of exactly `len` zeros, for the caller.
-pub(super) fn exactly<T: DeviceRepr + ValidAsZeroBits>(
+pub(super) fn exactly<T: DeviceValue>(
     engine: &DeviceEngine,
     len: usize,
-) -> Result<CudaSlice<T>, Refusal> {
+) -> Result<DeviceBuffer<T>, Refusal> {
     if len != 0 {
         return zeros(engine, len);
     }
@@ -68,10 +66,10 @@ pub(super) fn exactly<T: DeviceRepr + ValidAsZeroBits>(
 }
 
 /// Copies values of the device to the host, and waits.
-pub(super) fn download<T: DeviceRepr + Copy + Default>(
+pub(super) fn download<T: DeviceValue + Copy + Default>(
     engine: &DeviceEngine,
     what: &'static str,
-    from: &CudaView<'_, T>,
+    from: &DeviceView<'_, T>,
 ) -> Result<Vec<T>, Refusal> {
     let mut values = filled(from.len(), T::default(), what)?;
     engine.queue().copy_to_host(what, from, &mut values)?;
@@ -82,19 +80,19 @@ pub(super) fn download<T: DeviceRepr + Copy + Default>(
 pub(super) struct Shared {
     /// Dropped before the array.
     readers: Readers,
-    words: CudaSlice<u32>,
+    words: DeviceBuffer<u32>,
     /// An event behind the work that wrote the words.
-    ready: Arc<CudaEvent>,
+    ready: Arc<Event>,
 }
 
 /// Events behind the copies of all readers of an array, and the stream of its owner.
 struct Readers {
-    owner: Arc<CudaStream>,
-    done: Mutex<Vec<Arc<CudaEvent>>>,
+    owner: Stream,
+    done: Mutex<Vec<Arc<Event>>>,
 }
 
 impl Readers {
-    fn note(&self, done: Arc<CudaEvent>) {
+    fn note(&self, done: Arc<Event>) {
         let mut events = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         events.push(done);
     }
@@ -195,7 +193,7 @@ impl Packed {
 }
 
 /// An array that MPI reads or writes.
-fn in_direct(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+fn in_direct(stream: &Stream, len: usize) -> Result<DeviceBuffer<u32>, Refusal> {
     direct::array(stream, len).map_err(|error| driver("allocating arrays for messages", error))
 }
 
@@ -219,7 +217,7 @@ enum MessagePath {
 
 /// An array that has received values.
 struct Received {
-    array: Arc<CudaSlice<u32>>,
+    array: Arc<DeviceBuffer<u32>>,
     /// The engine whose stream reads it, and the number of marks on that stream at that time.
     reader: usize,
     marks: u64,
@@ -228,7 +226,7 @@ struct Received {
 /// Marks of the progress of an engine's stream.
 #[derive(Default)]
 struct Marks {
-    last: Option<Arc<CudaEvent>>,
+    last: Option<Arc<Event>>,
     count: u64,
 }
 
@@ -236,8 +234,8 @@ struct Marks {
 pub(super) struct Staging {
     beside: Queue,
     /// The streams of owned points and of the border.
-    interior: Arc<CudaStream>,
-    border: Arc<CudaStream>,
+    interior: Stream,
+    border: Stream,
     path: MessagePath,
     /// Arrays that others read, for reuse.
     shared: Vec<Arc<Shared>>,
@@ -250,7 +248,7 @@ pub(super) struct Staging {
     announced: Vec<Announced>,
     landed: usize,
     /// The array that has received announced words.
-    fetched: Option<Arc<CudaSlice<u32>>>,
+    fetched: Option<Arc<DeviceBuffer<u32>>>,
     /// Arrays of the device that have received values, for reuse. A new one would be zeroed first,
     /// by a kernel that waits for those of the engine.
     arrays: Vec<Received>,
@@ -313,11 +311,11 @@ impl Staging {
 
     /// 0 for the engine of owned points, 1 for that of the border.
     fn side(&self, engine: &DeviceEngine) -> usize {
-        usize::from(Arc::ptr_eq(engine.stream(), &self.border))
+        usize::from(engine.stream() == &self.border)
     }
 
     /// Records a mark on an engine's stream: everything that was started before is behind it.
-    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<CudaEvent>, Refusal> {
+    pub(super) fn mark(&mut self, engine: &DeviceEngine) -> Result<Arc<Event>, Refusal> {
         let mark = behind(engine)?;
         let side = self.side(engine);
         let marks = &mut self.marks[side];
@@ -327,7 +325,7 @@ impl Staging {
     }
 
     /// The last mark on an engine's stream.
-    pub(super) fn last_mark(&self, engine: &DeviceEngine) -> Option<&Arc<CudaEvent>> {
+    pub(super) fn last_mark(&self, engine: &DeviceEngine) -> Option<&Arc<Event>> {
         self.marks[self.side(engine)].last.as_ref()
     }
 
@@ -336,14 +334,14 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         len: usize,
-    ) -> Result<CudaSlice<u32>, Refusal> {
+    ) -> Result<DeviceBuffer<u32>, Refusal> {
         if self.path == MessagePath::Host {
             return zeros(engine, len);
         }
         let free = |shared: &Arc<Shared>| {
             Arc::strong_count(shared) == 1
                 && shared.words.len() >= len
-                && Arc::ptr_eq(&shared.readers.owner, engine.stream())
+                && shared.readers.owner == *engine.stream()
         };
         if let Some(at) = self.shared.iter().position(free) {
             match Arc::try_unwrap(self.shared.swap_remove(at)) {
@@ -359,7 +357,7 @@ impl Staging {
     }
 
     /// A new array of zeros that others can read or write.
-    fn array(&self, engine: &DeviceEngine, len: usize) -> Result<CudaSlice<u32>, Refusal> {
+    fn array(&self, engine: &DeviceEngine, len: usize) -> Result<DeviceBuffer<u32>, Refusal> {
         match self.path {
             MessagePath::Direct => in_direct(engine.stream(), len),
             _ => zeros(engine, len),
@@ -371,7 +369,7 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
-        words: CudaSlice<u32>,
+        words: DeviceBuffer<u32>,
     ) -> Result<Outgoing, Refusal> {
         if self.path != MessagePath::Host {
             let ready = self.mark(engine)?;
@@ -458,7 +456,7 @@ impl Staging {
     }
 
     /// An array of the device for words that arrive, which nothing reads any more.
-    fn free_array(&mut self) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    fn free_array(&mut self) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         let (len, marks, arrays) = (self.landed, &self.marks, &mut self.arrays);
         let fits = |came: &Received| {
             came.marks < marks[came.reader].count
@@ -520,7 +518,7 @@ impl Staging {
         &mut self,
         engine: &DeviceEngine,
         what: &'static str,
-    ) -> Result<Arc<CudaSlice<u32>>, Refusal> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Refusal> {
         let _span = tracing::debug_span!("ranks.upload").entered();
         if let Some(array) = self.fetched.take() {
             self.clock.came(what, &self.beside)?;
@@ -536,7 +534,7 @@ impl Staging {
                 (self.beside).copy_to_device(what, &self.landing[..self.landed], &mut to)?;
             } else {
                 let copied = self.copy_parts(what, &parts, array);
-                let done = self.beside.record_event(None);
+                let done = self.beside.record_event();
                 let done = done.map_err(|error| driver("marking a stream", error))?;
                 let done = Arc::new(done);
                 // Also for parts that were copied before a failure.
@@ -554,7 +552,7 @@ impl Staging {
     }
 
     /// Keeps an array that an engine's stream reads.
-    fn keep(&mut self, engine: &DeviceEngine, array: &Arc<CudaSlice<u32>>) {
+    fn keep(&mut self, engine: &DeviceEngine, array: &Arc<DeviceBuffer<u32>>) {
         let reader = self.side(engine);
         self.arrays.push(Received {
             array: array.clone(),
@@ -568,7 +566,7 @@ impl Staging {
         &self,
         what: &'static str,
         parts: &[SharedWords],
-        array: &mut CudaSlice<u32>,
+        array: &mut DeviceBuffer<u32>,
     ) -> Result<(), Refusal> {
         let mut first = 0;
         for SharedWords { of, words } in parts {

@@ -17,7 +17,7 @@ use super::{
     staging::{behind, download, zeros},
 };
 use crate::{cell_classes::Special, error::Refusal, placing, plan::Placement, scalar::Scalar};
-use nearfield::device::cudarc::driver::CudaView;
+use nearfield::device::DeviceView;
 use nearfield_grid::{
     Bounds, Lattice,
     memory::{collected, filled, make_room_for_one, with_room},
@@ -64,7 +64,7 @@ impl DeviceRankedEngine {
     pub(super) fn survey(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<Surveyed, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
@@ -101,7 +101,7 @@ impl DeviceRankedEngine {
     pub(super) fn survey_again(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: &Refill<'_>,
     ) -> Result<Destinations, Refusal> {
         let _span = tracing::debug_span!("ranks.survey").entered();
@@ -125,7 +125,7 @@ impl DeviceRankedEngine {
     pub(super) fn sort_surveyed(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<(), Refusal> {
         let device = &mut *self.device;
         device.surveyed = Some(behind(&self.engine)?);
@@ -134,7 +134,7 @@ impl DeviceRankedEngine {
 
     /// One pass of the device over positions; returns the extent. It also splits the special points
     /// if there is a table, up to the room for them.
-    fn look(&mut self, at: usize, positions: &CudaView<'_, f32>) -> Result<Bounds, Refusal> {
+    fn look(&mut self, at: usize, positions: &DeviceView<'_, f32>) -> Result<Bounds, Refusal> {
         let begun = self.start_look(at, positions, None)?;
         self.look_done(begun)
     }
@@ -153,7 +153,7 @@ impl DeviceRankedEngine {
     fn start_look(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         order: Option<&Refill<'_>>,
     ) -> Result<bool, Refusal> {
         let (device, points) = (&mut *self.device, positions.len() / POSITION);
@@ -226,7 +226,7 @@ impl DeviceRankedEngine {
     fn destinations(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
     ) -> Result<Destinations, Refusal> {
         let mut classified = false;
         loop {
@@ -264,7 +264,7 @@ impl DeviceRankedEngine {
     fn extent_on_host(
         &self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         ids: Option<&[u64]>,
     ) -> Result<Bounds, Refusal> {
         let numbers = download(&self.engine, NUMBERS, positions)?;
@@ -331,7 +331,7 @@ impl DeviceRankedEngine {
     fn classify(
         &mut self,
         at: usize,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         special: usize,
     ) -> Result<(), Refusal> {
         let written = self.device.survey.special.slice(0..2 * special);
@@ -362,7 +362,7 @@ impl DeviceRankedEngine {
     /// The special points, with classes computed on the host for those without one.
     fn classified(
         &mut self,
-        positions: &CudaView<'_, f32>,
+        positions: &DeviceView<'_, f32>,
         special: Vec<Special>,
     ) -> Result<Vec<Special>, Refusal> {
         let Some(domains) = &self.division.domains else {

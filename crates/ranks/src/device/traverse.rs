@@ -20,8 +20,7 @@ use crate::{
 use nearfield::{
     PairKernel,
     device::{
-        CheckedField, DeviceField, DeviceFieldsOf, SideOfFields,
-        cudarc::driver::{CudaSlice, CudaViewMut},
+        CheckedField, DeviceBuffer, DeviceField, DeviceFieldsOf, DeviceViewMut, SideOfFields,
     },
     kernels::Channels,
 };
@@ -74,7 +73,7 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-        counts: &mut CudaViewMut<'_, u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let owned = self.count_owned(targets, sources, counts);
         let settled = self.settle();
@@ -107,8 +106,8 @@ impl DeviceRankedEngine {
         &mut self,
         targets: RankedSet,
         sources: RankedSet,
-        counts: &mut CudaViewMut<'_, u32>,
-    ) -> Result<CudaSlice<u32>, Refusal> {
+        counts: &mut DeviceViewMut<'_, u32>,
+    ) -> Result<DeviceBuffer<u32>, Refusal> {
         let [of, among] = self.both(targets, sources)?;
         let names = (of.names.owned, among.names.owned);
         let found = zeros(&self.engine, of.border.count)?;
@@ -160,7 +159,7 @@ impl DeviceRankedEngine {
         at: usize,
         words: usize,
         on: (Tag, Exchange),
-    ) -> Result<Arc<CudaSlice<u32>>, Failure> {
+    ) -> Result<Arc<DeviceBuffer<u32>>, Failure> {
         self.device.staging.clock.comes(on.1);
         let sources = std::mem::take(&mut self.device.sets[at].sources);
         let came = self.collect(&sources, words, true, on);
@@ -176,7 +175,7 @@ fn gather(
     fields: &[CheckedField<'_>],
     stride: usize,
     places: &Places,
-    to: &mut CudaSlice<u32>,
+    to: &mut DeviceBuffer<u32>,
 ) -> Result<(), Refusal> {
     let mut first = 0;
     for field in fields {
@@ -236,7 +235,7 @@ impl<'a, K: PairKernel> DeviceRankedTraversal<'a, K> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if arrays do not fit on some rank, the
     /// kernel reaches beyond the radius or does not compile, memory is short, or a set is not on
     /// its ranks.
-    pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+    pub fn run_into(self, results: &mut DeviceViewMut<'_, f32>) -> Result<(), Error> {
         let Self {
             engine,
             kernel,
@@ -268,7 +267,7 @@ struct Begun<'a> {
     /// The fields of the targets.
     fields: Vec<CheckedField<'a>>,
     /// Room for the results of the border.
-    found: CudaSlice<f32>,
+    found: DeviceBuffer<f32>,
 }
 
 impl<K: PairKernel> Running<'_, K> {
@@ -276,7 +275,7 @@ impl<K: PairKernel> Running<'_, K> {
     fn begin<'f>(
         &mut self,
         [targets, sources]: [&'f [DeviceField<'_>]; 2],
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<Begun<'f>, Refusal> {
         let _span = tracing::debug_span!("ranks.interior").entered();
         let engine = &mut *self.engine;
@@ -318,7 +317,7 @@ impl<K: PairKernel> Running<'_, K> {
     fn end(
         &mut self,
         begun: Begun<'_>,
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
         on: (Tag, Exchange),
     ) -> Result<(), Failure> {
         let Begun {
@@ -344,8 +343,8 @@ impl<K: PairKernel> Running<'_, K> {
     /// Combines the results of the border with those of owned points.
     fn combine(
         &self,
-        found: &CudaSlice<f32>,
-        results: &mut CudaViewMut<'_, f32>,
+        found: &DeviceBuffer<f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Refusal> {
         let [of, among] = self.engine.both(self.of[0], self.of[1])?;
         if !of.meets(among) {
@@ -359,9 +358,9 @@ impl<K: PairKernel> Running<'_, K> {
     /// targets.
     fn evaluate_border(
         &mut self,
-        halo: &CudaSlice<u32>,
+        halo: &DeviceBuffer<u32>,
         fields: &[CheckedField<'_>],
-        found: &mut CudaSlice<f32>,
+        found: &mut DeviceBuffer<f32>,
     ) -> Result<(), Refusal> {
         let _span = tracing::debug_span!("ranks.border").entered();
         let engine = &mut *self.engine;

@@ -10,18 +10,18 @@
 //!
 //! **Invariant:** a context that was [held](hold) lives until the process ends.
 
-use nearfield::device::cudarc::driver::CudaContext;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use nearfield::device::Context;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One for each GPU; the last is that of the newest engine.
-static HELD: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
+static HELD: Mutex<Vec<Context>> = Mutex::new(Vec::new());
 
-fn held() -> MutexGuard<'static, Vec<Arc<CudaContext>>> {
+fn held() -> MutexGuard<'static, Vec<Context>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Holds a context until the process ends.
-pub(crate) fn hold(context: &Arc<CudaContext>) {
+pub(crate) fn hold(context: &Context) {
     let mut held = held();
     held.retain(|other| other != context);
     held.push(context.clone());
@@ -31,13 +31,9 @@ pub(crate) fn hold(context: &Arc<CudaContext>) {
 /// none.
 #[cfg(feature = "mpi")]
 pub(super) fn make_current() {
-    use nearfield::device::cudarc::driver::result::ctx;
-
-    if let Some(context) = held().last()
-        && ctx::get_current() != Ok(Some(context.cu_ctx()))
-    {
-        // SAFETY: the context is alive. A driver that refuses it refuses what the library does with
-        // memory of the GPU, too, and the library reports that.
-        unsafe { ctx::set_current(context.cu_ctx()) }.ok();
+    if let Some(context) = held().last() {
+        // A driver that refuses it refuses what the library does with memory of the GPU, too, and
+        // the library reports that.
+        context.make_current().ok();
     }
 }

@@ -1,6 +1,6 @@
 //! Ranks as threads that hand memory of a GPU over by its address, as an MPI does that knows GPUs.
 
-use nearfield::device::cudarc::driver::result;
+use nearfield::device::{Context, Lent};
 use nearfield_ranks::transport::{
     Announced, DeviceMemory, Fault, Handed, Tag, Transport, threads::ThreadTransport,
 };
@@ -57,12 +57,13 @@ impl Transport for ByAddress {
         for (announced, to) in parts {
             assert_eq!(announced.bytes(), to.bytes());
             let from = announced.by().downcast::<DeviceMemory>().unwrap();
+            let stream = Context::open(0).unwrap().default_stream();
             // SAFETY: both are memory of the GPU with as many bytes, which their owners keep; the
             // copy is waited for.
-            unsafe {
-                result::memcpy_dtod_sync(to.address(), from.address(), to.bytes()).unwrap();
-                result::stream::synchronize(std::ptr::null_mut()).unwrap();
-            }
+            let lent = |address| unsafe { Lent::<u8>::new(&stream, address, to.bytes()) };
+            let (from, mut to) = (lent(from.address()), lent(to.address()));
+            let copied = stream.memcpy_dtod(&*from, &mut to.as_view_mut());
+            copied.and_then(|()| stream.synchronize()).unwrap();
         }
         Ok(())
     }

@@ -3,10 +3,7 @@
 use super::dealt;
 use nearfield::{
     Engine, ListOrder,
-    device::{
-        DeviceEngine, DeviceField, Progress,
-        cudarc::driver::{CudaSlice, DeviceRepr},
-    },
+    device::{DeviceBuffer, DeviceEngine, DeviceField, DeviceValue, Progress},
     kernels::SphDensity,
 };
 use nearfield_ranks::{
@@ -94,9 +91,9 @@ pub(crate) fn expected(case: &Case) -> (Vec<Vec<u64>>, Vec<f32>) {
     (lists, sums.unwrap())
 }
 
-pub(crate) fn download<T: Copy + Default + DeviceRepr>(
+pub(crate) fn download<T: Copy + Default + DeviceValue>(
     engine: &DeviceRankedEngine,
-    array: &CudaSlice<T>,
+    array: &DeviceBuffer<T>,
 ) -> Vec<T> {
     let mut values = vec![T::default(); array.len()];
     let queue = engine.engine().queue();
@@ -109,8 +106,8 @@ pub(crate) fn download<T: Copy + Default + DeviceRepr>(
 /// The points of a rank, with their positions and masses on the device.
 pub(crate) struct Own {
     pub(crate) set: RankedSet,
-    pub(crate) positions: CudaSlice<f32>,
-    pub(crate) masses: CudaSlice<f32>,
+    pub(crate) positions: DeviceBuffer<f32>,
+    pub(crate) masses: DeviceBuffer<f32>,
 }
 
 impl Own {

@@ -7,8 +7,8 @@
 use crate::{Cell, Error, ForceField, System, constants};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceListsView, GpuErrorKind, LaunchShape, Program, UserKernel,
-        cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
+        DeviceBuffer, DeviceEngine, DeviceListsView, DeviceViewMut, GpuErrorKind, KernelArgument,
+        LaunchShape, Program, UserKernel,
     },
     kernels::{
         Coefficients, Cuda, CudaParts, CutoffCoulomb, LennardJones, Mixing, PairPotential,
@@ -57,11 +57,11 @@ const MAX_TYPES: usize = constants::MAX_TYPES as usize;
 const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
 
 // SAFETY: plain numbers, as dynamics.cu declares them: its programs assert it.
-unsafe impl DeviceRepr for DeviceBox {}
+unsafe impl KernelArgument for DeviceBox {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Masses {}
+unsafe impl KernelArgument for Masses {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Uniforms {}
+unsafe impl KernelArgument for Uniforms {}
 
 /// Atoms on the device (crate `nearfield-md`): forces over lists, kicks and drifts. `NF_POTENTIAL`,
 /// `NF_CHANNELS`, `NF_TILTED` and a potential's text make a program of it.
@@ -99,33 +99,33 @@ pub(super) struct Kernels {
 
 /// Arrays that a force kernel reads and writes.
 pub(super) struct Pairs<'a> {
-    pub(super) at: &'a CudaSlice<f32>,
-    pub(super) charges: &'a CudaSlice<f32>,
+    pub(super) at: &'a DeviceBuffer<f32>,
+    pub(super) charges: &'a DeviceBuffer<f32>,
     pub(super) lists: DeviceListsView<'a>,
-    pub(super) force: &'a mut CudaSlice<f32>,
+    pub(super) force: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
 /// Arrays that the kernel `advance` reads and writes.
 pub(super) struct Moving<'a> {
-    pub(super) position: &'a mut CudaSlice<f64>,
-    pub(super) velocity: &'a mut CudaSlice<f64>,
-    pub(super) force: &'a CudaSlice<f32>,
-    pub(super) types: &'a CudaSlice<u32>,
-    pub(super) boxes: &'a CudaSlice<i32>,
-    pub(super) built: &'a CudaSlice<f32>,
-    pub(super) at: &'a mut CudaSlice<f32>,
+    pub(super) position: &'a mut DeviceBuffer<f64>,
+    pub(super) velocity: &'a mut DeviceBuffer<f64>,
+    pub(super) force: &'a DeviceBuffer<f32>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a DeviceBuffer<i32>,
+    pub(super) built: &'a DeviceBuffer<f32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
 /// Where atoms are brought into the box.
 pub(super) struct Entering<'a> {
-    pub(super) position: &'a CudaSlice<f64>,
-    pub(super) types: &'a CudaSlice<u32>,
-    pub(super) boxes: &'a mut CudaSlice<i32>,
-    pub(super) at: &'a mut CudaSlice<f32>,
-    pub(super) built: &'a mut CudaSlice<f32>,
-    pub(super) placed: &'a mut CudaSlice<f32>,
+    pub(super) position: &'a DeviceBuffer<f64>,
+    pub(super) types: &'a DeviceBuffer<u32>,
+    pub(super) boxes: &'a mut DeviceBuffer<i32>,
+    pub(super) at: &'a mut DeviceBuffer<f32>,
+    pub(super) built: &'a mut DeviceBuffer<f32>,
+    pub(super) placed: &'a mut DeviceBuffer<f32>,
     pub(super) atoms: usize,
 }
 
@@ -251,8 +251,8 @@ impl Kernels {
     pub(super) fn interactions(
         &self,
         pairs: Pairs<'_>,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
         let arguments = (
@@ -275,11 +275,11 @@ impl Kernels {
     /// Kinetic energy and momentum.
     pub(super) fn motion(
         &self,
-        velocity: &CudaSlice<f64>,
-        types: &CudaSlice<u32>,
+        velocity: &DeviceBuffer<f64>,
+        types: &DeviceBuffer<u32>,
         atoms: usize,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (count, blocks) = (atoms as u32, blocks(atoms));
         let arguments = (velocity, types, &count, &self.masses, &mut *partials);
@@ -295,7 +295,7 @@ impl Kernels {
         moving: Moving<'_>,
         kick: f64,
         drift: f64,
-        moved: &mut CudaViewMut<'_, u32>,
+        moved: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
         let arguments = (
@@ -342,10 +342,10 @@ impl Kernels {
 
     fn total(
         &self,
-        partials: &CudaSlice<f64>,
+        partials: &DeviceBuffer<f64>,
         blocks: usize,
         slots: usize,
-        totals: &mut CudaViewMut<'_, f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let blocks = blocks as u32;
         let arguments = (partials, &blocks, totals);

@@ -15,10 +15,8 @@ use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
     PointSetId, Precision,
     device::{
-        DeviceEngine, GpuError, Progress, Queue, Transfers,
-        cudarc::driver::{
-            CudaEvent, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits,
-        },
+        DeviceBuffer, DeviceEngine, DeviceValue, DriverError, Event, GpuError, Progress, Queue,
+        Stream, Transfers,
     },
     lists::VerletLists,
 };
@@ -26,7 +24,7 @@ use nearfield_grid::{
     OfProcess,
     memory::{collected, filled},
 };
-use std::{mem, sync::Arc};
+use std::mem;
 
 /// Name of copies in messages and traces.
 const ATOMS: &str = "atoms";
@@ -53,7 +51,7 @@ pub(crate) struct DeviceBody {
     /// The next place of a displacement.
     moment: usize,
     /// When the last displacement was there.
-    measured: OfProcess<Option<CudaEvent>>,
+    measured: OfProcess<Option<Event>>,
     /// The second half kick of the last step, still to be made.
     owed: f64,
     builds: u64,
@@ -62,28 +60,28 @@ pub(crate) struct DeviceBody {
 /// Arrays of the device; numbers per atom in brackets.
 struct Arrays {
     /// Unwrapped, [3].
-    position: CudaSlice<f64>,
+    position: DeviceBuffer<f64>,
     /// [3]
-    velocity: CudaSlice<f64>,
+    velocity: DeviceBuffer<f64>,
     /// [3]
-    force: CudaSlice<f32>,
-    types: CudaSlice<u32>,
-    ids: CudaSlice<u32>,
+    force: DeviceBuffer<f32>,
+    types: DeviceBuffer<u32>,
+    ids: DeviceBuffer<u32>,
     /// Has one number if atoms have no charges.
-    charges: CudaSlice<f32>,
+    charges: DeviceBuffer<f32>,
     /// Number of boxes between an atom and its image in the box, [3].
-    boxes: CudaSlice<i32>,
+    boxes: DeviceBuffer<i32>,
     /// That image and the type, now and when lists were built, [4].
-    at: CudaSlice<f32>,
-    built: CudaSlice<f32>,
+    at: DeviceBuffer<f32>,
+    built: DeviceBuffer<f32>,
     /// The positions for the engine, [3].
-    placed: CudaSlice<f32>,
+    placed: DeviceBuffer<f32>,
     /// Room for sorting, [3] and [1].
-    spare: CudaSlice<f64>,
-    spare_words: CudaSlice<u32>,
-    moved: CudaSlice<u32>,
-    partials: CudaSlice<f64>,
-    totals: CudaSlice<f64>,
+    spare: DeviceBuffer<f64>,
+    spare_words: DeviceBuffer<u32>,
+    moved: DeviceBuffer<u32>,
+    partials: DeviceBuffer<f64>,
+    totals: DeviceBuffer<f64>,
 }
 
 impl DeviceBody {
@@ -296,12 +294,7 @@ impl DeviceBody {
         };
         let mut moved = moved.slice_mut(moment..moment + 1);
         self.kernels.advance(moving, kick, drift, &mut moved)?;
-        *self.measured = Some(
-            self.engine
-                .stream()
-                .record_event(None)
-                .map_err(self::moving)?,
-        );
+        *self.measured = Some(self.engine.stream().record_event().map_err(self::moving)?);
         Ok(moment)
     }
 
@@ -411,9 +404,9 @@ impl DeviceBody {
         Ok(())
     }
 
-    fn download<T: DeviceRepr + Clone + Default>(
+    fn download<T: DeviceValue + Clone + Default>(
         &self,
-        values: &CudaSlice<T>,
+        values: &DeviceBuffer<T>,
     ) -> Result<Vec<T>, Error> {
         self.engine.usable()?;
         let mut copy = filled(values.len(), T::default(), ATOMS)?;
@@ -425,16 +418,10 @@ impl DeviceBody {
 
 impl Arrays {
     fn of(engine: &DeviceEngine, system: &System) -> Result<Self, Error> {
-        fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-            stream: &Arc<CudaStream>,
-            len: usize,
-        ) -> Result<CudaSlice<T>, Error> {
+        fn zeros<T: DeviceValue>(stream: &Stream, len: usize) -> Result<DeviceBuffer<T>, Error> {
             stream.alloc_zeros(len).map_err(moving)
         }
-        fn array<T: DeviceRepr + ValidAsZeroBits>(
-            queue: &Queue,
-            values: &[T],
-        ) -> Result<CudaSlice<T>, Error> {
+        fn array<T: DeviceValue>(queue: &Queue, values: &[T]) -> Result<DeviceBuffer<T>, Error> {
             queue.array(ATOMS, values).map_err(Error::from)
         }
         let (queue, stream, atoms) = (engine.queue(), engine.stream(), system.len());

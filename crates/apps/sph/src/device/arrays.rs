@@ -2,8 +2,7 @@
 
 use crate::constants::FRONT_BINS;
 use nearfield::device::{
-    DeviceEngine, GpuError, HostCopy, Queue,
-    cudarc::driver::{CudaSlice, DeviceRepr, DriverError, ValidAsZeroBits},
+    DeviceBuffer, DeviceEngine, DeviceValue, DriverError, GpuError, HostCopy, Queue,
 };
 use nearfield_grid::memory::collected;
 
@@ -17,36 +16,36 @@ pub(super) const STEP: &str = "totals of a step";
 
 /// Arrays of the device for sums outside a step.
 pub(super) struct Notes {
-    pub(super) neighbors: CudaSlice<u32>,
+    pub(super) neighbors: DeviceBuffer<u32>,
     /// Particles by bin of the front.
-    pub(super) bins: CudaSlice<u32>,
-    pub(super) partials: CudaSlice<f64>,
-    pub(super) totals: CudaSlice<f64>,
+    pub(super) bins: DeviceBuffer<u32>,
+    pub(super) partials: DeviceBuffer<f64>,
+    pub(super) totals: DeviceBuffer<f64>,
 }
 
 /// Arrays of the device; numbers per particle in brackets.
 pub(super) struct Arrays {
     /// [3]
-    pub(super) position: CudaSlice<f32>,
+    pub(super) position: DeviceBuffer<f32>,
     /// Velocity and compression [4].
-    pub(super) moving: CudaSlice<f32>,
+    pub(super) moving: DeviceBuffer<f32>,
     /// [2] and [1]
-    pub(super) rates: CudaSlice<f32>,
-    pub(super) wall_rates: CudaSlice<f32>,
+    pub(super) rates: DeviceBuffer<f32>,
+    pub(super) wall_rates: DeviceBuffer<f32>,
     /// Acceleration and heating [4].
-    pub(super) forces: CudaSlice<f32>,
-    pub(super) wall_forces: CudaSlice<f32>,
+    pub(super) forces: DeviceBuffer<f32>,
+    pub(super) wall_forces: DeviceBuffer<f32>,
     /// Velocity, relative volume and specific pressure [5].
-    pub(super) pressed: CudaSlice<f32>,
+    pub(super) pressed: DeviceBuffer<f32>,
     /// Of wall particles: [3]; relative volume, specific pressure and roughness [3]; [2].
-    pub(super) wall_position: CudaSlice<f32>,
-    pub(super) still: CudaSlice<f32>,
-    pub(super) extrapolated: CudaSlice<f32>,
+    pub(super) wall_position: DeviceBuffer<f32>,
+    pub(super) still: DeviceBuffer<f32>,
+    pub(super) extrapolated: DeviceBuffer<f32>,
     /// `moving` before the compression, in case that has to be repeated; also room for sorting.
-    pub(super) kept: CudaSlice<f32>,
-    pub(super) wall_spare: CudaSlice<f32>,
-    pub(super) partials: CudaSlice<f64>,
-    pub(super) totals: CudaSlice<f64>,
+    pub(super) kept: DeviceBuffer<f32>,
+    pub(super) wall_spare: DeviceBuffer<f32>,
+    pub(super) partials: DeviceBuffer<f64>,
+    pub(super) totals: DeviceBuffer<f64>,
     /// The totals on the host.
     pub(super) found: HostCopy<f64>,
 }
@@ -127,10 +126,7 @@ impl Notes {
 }
 
 /// An array of `len` zeros, at least one: there may be no walls, but arrays cannot be empty.
-pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-    queue: &Queue,
-    len: usize,
-) -> Result<CudaSlice<T>, Error> {
+pub(super) fn zeros<T: DeviceValue>(queue: &Queue, len: usize) -> Result<DeviceBuffer<T>, Error> {
     queue.alloc_zeros(len.max(1)).map_err(unallocated)
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
 use nearfield::device::{
-    Arriving, DeviceEngine, GpuError, GpuErrorKind, HostBuffer, Queue, cudarc::driver::CudaView,
+    Arriving, DeviceEngine, DeviceView, GpuError, GpuErrorKind, HostBuffer, Queue,
 };
 use nearfield_grid::{OfProcess, memory::collected};
 
@@ -51,11 +51,11 @@ impl Flights {
         &self,
         engine: &DeviceEngine,
         arrays: &Arrays,
-        ids: &CudaView<'_, u32>,
+        ids: &DeviceView<'_, u32>,
         count: usize,
     ) -> Result<Flight, Error> {
         let stream = engine.stream();
-        let floats = |values: CudaView<'_, f32>| stream.clone_dtod(&values).map_err(unallocated);
+        let floats = |values: DeviceView<'_, f32>| stream.clone_dtod(&values).map_err(unallocated);
         let position = Arc::new(floats(arrays.position.slice(0..3 * count))?);
         let moving = Arc::new(floats(arrays.moving.slice(0..4 * count))?);
         let id = Arc::new(

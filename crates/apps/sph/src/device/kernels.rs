@@ -5,8 +5,8 @@
 //! work is on the engine's stream.
 
 use nearfield::device::{
-    DeviceEngine, LaunchShape, Program, Queue, UserKernel,
-    cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr},
+    DeviceBuffer, DeviceEngine, DeviceViewMut, KernelArgument, LaunchShape, Program, Queue,
+    UserKernel,
 };
 
 use nearfield_shared::{Header, Source, shared_structs};
@@ -55,9 +55,9 @@ shared_structs! {
 }
 
 // SAFETY: plain numbers, as integrate.cu declares them: its program asserts it.
-unsafe impl DeviceRepr for Settings {}
+unsafe impl KernelArgument for Settings {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for Meter {}
+unsafe impl KernelArgument for Meter {}
 
 /// A fluid between the traversals of a step (crate `nearfield-sph`): kicks, compression, walls.
 pub const FLUID: Source = Source {
@@ -97,11 +97,11 @@ impl Meter {
 
 /// The arrays that probes read.
 pub(super) struct Probed<'a> {
-    pub(super) position: &'a CudaSlice<f32>,
-    pub(super) moving: &'a CudaSlice<f32>,
+    pub(super) position: &'a DeviceBuffer<f32>,
+    pub(super) moving: &'a DeviceBuffer<f32>,
     pub(super) count: usize,
     /// Four numbers per probe, as ProbeArrays makes them.
-    pub(super) places: &'a CudaSlice<f32>,
+    pub(super) places: &'a DeviceBuffer<f32>,
     pub(super) probes: usize,
     pub(super) meter: Meter,
 }
@@ -125,28 +125,28 @@ pub(super) struct Kernels {
 
 /// The arrays that a kick changes.
 pub(super) struct Kicked<'a> {
-    pub(super) position: &'a mut CudaSlice<f32>,
-    pub(super) moving: &'a mut CudaSlice<f32>,
-    pub(super) forces: &'a CudaSlice<f32>,
-    pub(super) wall_forces: &'a CudaSlice<f32>,
+    pub(super) position: &'a mut DeviceBuffer<f32>,
+    pub(super) moving: &'a mut DeviceBuffer<f32>,
+    pub(super) forces: &'a DeviceBuffer<f32>,
+    pub(super) wall_forces: &'a DeviceBuffer<f32>,
     pub(super) count: usize,
 }
 
 /// The arrays that a compression changes.
 pub(super) struct Compressed<'a> {
-    pub(super) moving: &'a mut CudaSlice<f32>,
+    pub(super) moving: &'a mut DeviceBuffer<f32>,
     /// Gets the old `moving`.
-    pub(super) before: &'a mut CudaSlice<f32>,
+    pub(super) before: &'a mut DeviceBuffer<f32>,
     /// The quantities that forces read.
-    pub(super) pressed: &'a mut CudaSlice<f32>,
-    pub(super) rates: &'a CudaSlice<f32>,
-    pub(super) wall_rates: &'a CudaSlice<f32>,
+    pub(super) pressed: &'a mut DeviceBuffer<f32>,
+    pub(super) rates: &'a DeviceBuffer<f32>,
+    pub(super) wall_rates: &'a DeviceBuffer<f32>,
     pub(super) count: usize,
 }
 
 /// The place for the sums of a kernel's blocks.
 pub(super) struct Partials<'a> {
-    pub(super) values: &'a mut CudaSlice<f64>,
+    pub(super) values: &'a mut DeviceBuffer<f64>,
     /// The first sum of the kernel.
     pub(super) slot: usize,
 }
@@ -244,16 +244,16 @@ impl Kernels {
     /// Adds up all sums of a step.
     pub(super) fn step_totals(
         &self,
-        partials: &CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         self.total(self.blocks, TOTALS, STEP_MAXIMA, partials, totals)
     }
 
     pub(super) fn press_walls(
         &self,
-        still: &mut CudaSlice<f32>,
-        extrapolated: &CudaSlice<f32>,
+        still: &mut DeviceBuffer<f32>,
+        extrapolated: &DeviceBuffer<f32>,
         count: usize,
     ) -> Result<(), Error> {
         if count == 0 {
@@ -271,11 +271,11 @@ impl Kernels {
     /// Sums Σv², Σg·x, internal energies over the mass, and Σv.
     pub(super) fn measure(
         &self,
-        position: &CudaSlice<f32>,
-        moving: &CudaSlice<f32>,
+        position: &DeviceBuffer<f32>,
+        moving: &DeviceBuffer<f32>,
         count: usize,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let fluid = count as u32;
         let arguments = (position, moving, &fluid, &self.settings, &mut *partials);
@@ -290,10 +290,10 @@ impl Kernels {
     /// Counts the particles by the bins of `rule`, into zeros.
     pub(super) fn tally(
         &self,
-        position: &CudaSlice<f32>,
+        position: &DeviceBuffer<f32>,
         count: usize,
         rule: &FrontRule,
-        counts: &mut CudaSlice<u32>,
+        counts: &mut DeviceBuffer<u32>,
     ) -> Result<(), Error> {
         if count == 0 {
             return Ok(());
@@ -313,8 +313,8 @@ impl Kernels {
     pub(super) fn probe(
         &self,
         fluid: Probed<'_>,
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &mut DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (count, blocks) = (fluid.count as u32, constants::PROBE_BLOCKS);
         let probes = fluid.probes as u32;
@@ -340,8 +340,8 @@ impl Kernels {
         blocks: u32,
         slots: usize,
         maxima: u32,
-        partials: &CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        partials: &DeviceBuffer<f64>,
+        totals: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let arguments = (partials, &blocks, &maxima, totals);
         // SAFETY: as above.

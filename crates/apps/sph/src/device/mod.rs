@@ -19,10 +19,7 @@ use std::{
 };
 
 use glam::{DVec3, Vec3};
-use nearfield::device::{
-    DeviceField, GpuError, GpuErrorKind, Progress,
-    cudarc::driver::{CudaView, DeviceRepr},
-};
+use nearfield::device::{DeviceField, DeviceValue, DeviceView, GpuError, GpuErrorKind, Progress};
 
 use nearfield_grid::{
     OfProcess,
@@ -497,10 +494,10 @@ impl<N: DeviceNeighborhood> DeviceBody<N> {
         })
     }
 
-    fn copy<T: DeviceRepr + Clone + Default>(
+    fn copy<T: DeviceValue + Clone + Default>(
         &self,
         what: &'static str,
-        values: &CudaView<'_, T>,
+        values: &DeviceView<'_, T>,
     ) -> Result<Vec<T>, Error> {
         self.usable()?;
         let mut copy = filled(values.len(), T::default(), what)?;
@@ -521,7 +518,7 @@ fn unlocked<N>(near: &mut Mutex<N>) -> &mut N {
 }
 
 /// Numbers of particles, `stride` of each, as a traversal takes them.
-fn field(values: CudaView<'_, f32>, stride: usize) -> Option<DeviceField<'_>> {
+fn field(values: DeviceView<'_, f32>, stride: usize) -> Option<DeviceField<'_>> {
     Some(DeviceField::new(values, stride))
 }
 

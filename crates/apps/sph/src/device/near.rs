@@ -10,10 +10,7 @@
 
 use nearfield::{
     PairKernel,
-    device::{
-        DeviceEngine, DeviceField, Progress, Queue,
-        cudarc::driver::{CudaSlice, CudaView, CudaViewMut},
-    },
+    device::{DeviceBuffer, DeviceEngine, DeviceField, DeviceView, DeviceViewMut, Progress, Queue},
     prelude::PointSetId,
 };
 use nearfield_grid::{OfProcess, memory::collected};
@@ -31,16 +28,16 @@ pub struct DeviceArrays<'a> {
     /// Number of particles.
     pub count: &'a mut usize,
     /// Three numbers per particle, metres.
-    pub positions: &'a mut CudaSlice<f32>,
+    pub positions: &'a mut DeviceBuffer<f32>,
     /// The arrays other than the positions, and their numbers per particle.
-    pub columns: Vec<(&'a mut CudaSlice<f32>, usize)>,
+    pub columns: Vec<(&'a mut DeviceBuffer<f32>, usize)>,
     /// Room for sorting.
-    pub spare: &'a mut CudaSlice<f32>,
+    pub spare: &'a mut DeviceBuffer<f32>,
 }
 
 impl DeviceArrays<'_> {
     /// The positions.
-    pub fn place(&self) -> CudaView<'_, f32> {
+    pub fn place(&self) -> DeviceView<'_, f32> {
         self.positions.slice(0..3 * *self.count)
     }
 
@@ -65,7 +62,7 @@ impl DeviceArrays<'_> {
     pub fn reorder(
         &mut self,
         queue: &Queue,
-        reorder: impl Fn(usize, CudaView<'_, f32>, CudaViewMut<'_, f32>) -> Result<(), Error>,
+        reorder: impl Fn(usize, DeviceView<'_, f32>, DeviceViewMut<'_, f32>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (count, spare) = (*self.count, &mut *self.spare);
         let columns = self.columns.iter_mut();
@@ -142,14 +139,14 @@ pub trait DeviceNeighborhood: Send {
         kernel: &K,
         of: [Set; 2],
         fields: [Option<DeviceField<'_>>; 2],
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Error>;
 
     /// Number of fluid neighbours of every fluid particle.
     ///
     /// # Errors
     /// When the engine refuses.
-    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error>;
+    fn count_neighbors(&mut self, counts: &mut DeviceViewMut<'_, u32>) -> Result<(), Error>;
 
     /// Waits for the device, and says whether what was computed since the last call counts on this
     /// rank. Not collective: [`finish`](Self::finish) is told.
@@ -178,7 +175,7 @@ pub trait DeviceNeighborhood: Send {
     ///
     /// # Errors
     /// Before the particles are placed.
-    fn ids(&self) -> Result<CudaView<'_, u32>, Error>;
+    fn ids(&self) -> Result<DeviceView<'_, u32>, Error>;
 
     /// Adds up numbers over all ranks, and finds the smallest of others.
     ///
@@ -229,7 +226,7 @@ pub(crate) struct OneGpu {
     /// Fluid and walls, once they are placed.
     sets: Option<[PointSetId; 2]>,
     /// Ids of the fluid, and room for sorting.
-    ids: OfProcess<Vec<CudaSlice<u32>>>,
+    ids: OfProcess<Vec<DeviceBuffer<u32>>>,
 }
 
 impl OneGpu {
@@ -314,7 +311,7 @@ impl DeviceNeighborhood for OneGpu {
         kernel: &K,
         [of, from]: [Set; 2],
         [targets, sources]: [Option<DeviceField<'_>>; 2],
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
     ) -> Result<(), Error> {
         let (of, from) = (self.set(of)?, self.set(from)?);
         let traversal = self.engine.traverse(kernel, of, from);
@@ -322,7 +319,7 @@ impl DeviceNeighborhood for OneGpu {
         Ok(traversal.run_into(results)?)
     }
 
-    fn count_neighbors(&mut self, counts: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+    fn count_neighbors(&mut self, counts: &mut DeviceViewMut<'_, u32>) -> Result<(), Error> {
         let fluid = self.set(Set::Fluid)?;
         Ok(self.engine.count_neighbors(fluid, fluid, counts)?)
     }
@@ -331,11 +328,11 @@ impl DeviceNeighborhood for OneGpu {
         Ok(self.engine.finish()?)
     }
 
-    fn ids(&self) -> Result<CudaView<'_, u32>, Error> {
+    fn ids(&self) -> Result<DeviceView<'_, u32>, Error> {
         self.engine.usable()?;
         self.ids
             .first()
-            .map(CudaSlice::as_view)
+            .map(DeviceBuffer::as_view)
             .ok_or_else(unplaced)
     }
 }

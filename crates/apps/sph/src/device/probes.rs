@@ -1,6 +1,6 @@
 //! Probes of a fluid on a GPU: their places on the device, and their sums over the particles.
 
-use nearfield::device::{Queue, cudarc::driver::CudaSlice};
+use nearfield::device::{DeviceBuffer, Queue};
 use nearfield_grid::memory::{collected, filled};
 
 use super::{
@@ -17,9 +17,9 @@ pub(super) struct ProbeArrays {
     /// Whose places are there.
     of: Probes,
     /// Four numbers a probe: a point and 0, or the middle of a column, 0 and its reach.
-    places: CudaSlice<f32>,
-    partials: CudaSlice<f64>,
-    totals: CudaSlice<f64>,
+    places: DeviceBuffer<f32>,
+    partials: DeviceBuffer<f64>,
+    totals: DeviceBuffer<f64>,
 }
 
 impl ProbeArrays {

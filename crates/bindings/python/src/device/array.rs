@@ -5,13 +5,10 @@ use super::{
     fate::Fate,
     layout::{CUDA, DLDevice, Dtype, MAJOR},
     shared::Shared,
-    stream::{Current, Order, Stream, StreamNumber, failed},
+    stream::{Current, KeptStream, Order, StreamNumber, failed},
 };
 use crate::call::guarded;
-use nearfield::device::{
-    Lent,
-    cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr},
-};
+use nearfield::device::{DeviceBuffer, DeviceValue, Lent, Stream};
 use numpy::{Element, IntoPyArray};
 use pyo3::{
     exceptions::{PyBufferError, PyMemoryError},
@@ -35,13 +32,13 @@ pub(crate) enum Memory {
 
 /// Memory of an array alone.
 pub(crate) struct Owned {
-    bytes: ManuallyDrop<CudaSlice<u8>>,
+    bytes: ManuallyDrop<DeviceBuffer<u8>>,
     /// Others may work on it on other streams than the one it is freed on.
     elsewhere: AtomicBool,
 }
 
 impl Owned {
-    pub(crate) fn new(bytes: CudaSlice<u8>) -> Self {
+    pub(crate) fn new(bytes: DeviceBuffer<u8>) -> Self {
         Self {
             bytes: ManuallyDrop::new(bytes),
             elsewhere: AtomicBool::new(false),
@@ -51,7 +48,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        let _current = Current::enter(self.bytes.stream().context());
+        let _current = Current::enter(&self.bytes.stream().context());
         if *self.elsewhere.get_mut() {
             // Only the device knows when they are done. A failure here has been reported before.
             let _ = self.bytes.stream().context().synchronize();
@@ -75,7 +72,7 @@ pub(crate) struct PyDeviceArray {
     pub(crate) shape: Vec<usize>,
     pub(crate) dtype: Dtype,
     pub(crate) fate: Arc<Fate>,
-    pub(crate) stream: Stream,
+    pub(crate) stream: KeptStream,
 }
 
 #[pymethods]
@@ -155,7 +152,7 @@ impl PyDeviceArray {
                 if consumer != StreamNumber::of(&self.stream) {
                     self.leaves();
                 }
-                let _current = Current::enter(self.stream.context());
+                let _current = Current::enter(&self.stream.context());
                 Order::OtherAfter.keep(&self.stream, consumer)?;
             }
         }
@@ -187,7 +184,7 @@ impl PyDeviceArray {
 impl PyDeviceArray {
     /// Zeros on the device.
     pub(super) fn zeros(
-        stream: &Arc<CudaStream>,
+        stream: &Stream,
         shape: Vec<usize>,
         dtype: Dtype,
         fate: Arc<Fate>,
@@ -203,7 +200,7 @@ impl PyDeviceArray {
             shape,
             dtype,
             fate,
-            stream: Stream::new(stream),
+            stream: KeptStream::new(stream),
         })
     }
 
@@ -218,7 +215,7 @@ impl PyDeviceArray {
         }
     }
 
-    fn values<T: DeviceRepr + Element + Default + Copy>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
+    fn values<T: DeviceValue + Element + Default>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
         let len = self.shape.iter().product();
         let copy = || {
             // An engine that is locked does not write its memory again meanwhile.
@@ -233,7 +230,7 @@ impl PyDeviceArray {
             })?;
             values.resize(len, T::default());
             if len > 0 {
-                let _current = Current::enter(self.stream.context());
+                let _current = Current::enter(&self.stream.context());
                 // SAFETY: the elements are there as long as `memory`, and lists that are not
                 // out of date as long as the engine is locked.
                 let lent = unsafe { Lent::<T>::new(&self.stream, self.pointer, len) };

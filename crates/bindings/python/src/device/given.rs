@@ -5,19 +5,12 @@ use super::{
     layout::{CPU, CUDA, Layout, MAJOR, Refused},
     stream::StreamNumber,
 };
-use nearfield::device::{
-    Lent,
-    cudarc::driver::{
-        CudaStream,
-        sys::{self, CUpointer_attribute as Attribute, CUresult},
-    },
-};
+use nearfield::device::{DeviceValue, Lent, MemoryKind, Stream, memory_at};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::PyDict,
 };
-use std::sync::Arc;
 
 /// An array on a GPU, kept for as long as this is.
 pub(crate) struct Given {
@@ -224,43 +217,28 @@ impl Given {
             return Ok(());
         }
         let what = self.what;
-        let kind = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
-        let managed = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED);
-        match (kind, managed) {
+        match memory_at(self.pointer) {
             // On every GPU.
-            (Some(_), Some(managed)) if managed & 0xff != 0 => return Ok(()),
-            (Some(kind), _) if kind == sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 => {}
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "{what}: address {:#x} is not in the memory of a GPU; for arrays of the CPU use \
-                     nearfield.Engine",
-                    self.pointer
-                )));
+            Some(MemoryKind::Managed) => Ok(()),
+            Some(MemoryKind::Gpu(Some(found))) if found != gpu => {
+                Err(elsewhere(what, found.into(), gpu))
             }
-        }
-        let found = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
-        match found {
-            Some(found) if found != gpu => Err(elsewhere(what, found.into(), gpu)),
-            _ => Ok(()),
+            Some(MemoryKind::Gpu(_)) => Ok(()),
+            Some(MemoryKind::Host) | None => Err(PyValueError::new_err(format!(
+                "{what}: address {:#x} is not in the memory of a GPU; for arrays of the CPU use \
+                 nearfield.Engine",
+                self.pointer
+            ))),
         }
     }
 
     /// The values, all of them; the type was checked by [`points`](Self::points) or its like.
-    pub(crate) fn lend<T>(&self, stream: &Arc<CudaStream>) -> Lent<T> {
+    pub(crate) fn lend<T: DeviceValue>(&self, stream: &Stream) -> Lent<T> {
         let len = self.shape.iter().product();
         // SAFETY: so its owner says, and the driver says that it is memory of this GPU; the engine
         // keeps what it was given until the stream has been waited for.
         unsafe { Lent::new(stream, self.pointer, len) }
     }
-}
-
-/// An attribute of an address by the driver; `None` if the driver does not know the address.
-fn attribute(pointer: u64, attribute: Attribute) -> Option<u32> {
-    let mut value = 0u64;
-    // SAFETY: these attributes are numbers of at most 32 bits, and an engine has started the
-    // driver.
-    let asked = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, pointer) };
-    (asked == CUresult::CUDA_SUCCESS).then_some(value as u32)
 }
 
 /// Asks an object where it is before anything is exported.

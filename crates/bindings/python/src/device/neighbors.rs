@@ -5,10 +5,10 @@ use super::{
     fate::Fate,
     layout::Dtype,
     shared::{Shared, State},
-    stream::Stream,
+    stream::KeptStream,
 };
 use crate::errors::raise;
-use nearfield::{ErrorKind, device::cudarc::driver::DevicePtr};
+use nearfield::ErrorKind;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl State {
             shape: vec![len],
             dtype,
             fate: fate.clone(),
-            stream: Stream::new(stream),
+            stream: KeptStream::new(stream),
         };
         let start = found.start.device_ptr(stream).0;
         let count = found.count.device_ptr(stream).0;

@@ -4,10 +4,9 @@ use super::{array::PyDeviceArray, given::Given, layout::Dtype, shared::Shared};
 use crate::errors::raise;
 use nearfield::{
     Error,
-    device::{DeviceEngine, DeviceTraversal, Lent, cudarc::driver::CudaStream},
+    device::{DeviceEngine, DeviceTraversal, Lent, Stream},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
-use std::sync::Arc;
 
 /// Where results of a call go.
 pub(super) struct Outlet<'a, 'py> {
@@ -49,7 +48,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    pub(super) fn lend<T>(&self, stream: &Arc<CudaStream>) -> Lent<T> {
+    pub(super) fn lend<T>(&self, stream: &Stream) -> Lent<T> {
         // SAFETY: a new array of that length, or one given of that shape and type, kept until the
         // stream has been waited for.
         unsafe { Lent::new(stream, self.pointer, self.len) }

@@ -47,7 +47,7 @@ impl Shared {
         gpu: u32,
         stream: StreamNumber,
     ) -> PyResult<Self> {
-        let _current = Current::as_it_is();
+        let _current = Current::keep();
         // SAFETY: the caller has promised, as far as Python can, that the number is a stream which
         // stays for as long as the engine; there is no way to ask the driver.
         let engine = unsafe { builder.on_borrowed(gpu, stream.handle()) }.map_err(raise)?;
@@ -82,7 +82,7 @@ impl Shared {
         let detached = || -> PyResult<_> {
             let mut state = self.lock()?;
             let stream = state.engine.stream().clone();
-            let _current = Current::enter(stream.context());
+            let _current = Current::enter(&stream.context());
             for given in &given {
                 given.located(self.gpu)?;
                 if let Some(other) = given.stream {
@@ -134,7 +134,7 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        let _current = Current::enter(self.engine.stream().context());
+        let _current = Current::enter(&self.engine.stream().context());
         // The held arrays may be freed then. A GPU that has failed uses nothing any longer.
         let _ = self.engine.stream().synchronize();
         // SAFETY: dropped once, here, where the context is current, which freeing needs.

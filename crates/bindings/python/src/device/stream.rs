@@ -1,11 +1,10 @@
 //! Streams by their numbers in Python, and the current context.
 
-use nearfield::device::cudarc::driver::{
-    CudaContext, CudaStream, DriverError, result,
-    sys::{CUcontext, CUstream},
-};
+/// The context that is current, as other libraries choose it.
+pub(crate) use nearfield::device::CurrentContext as Current;
+use nearfield::device::{DriverError, Stream};
 use pyo3::{PyErr, PyResult, exceptions::PyRuntimeError, exceptions::PyValueError};
-use std::{mem::ManuallyDrop, ops::Deref, ptr, sync::Arc};
+use std::{ffi::c_void, mem::ManuallyDrop, ops::Deref, ptr};
 
 /// The number of the legacy default stream, which has no address.
 const LEGACY: i64 = 1;
@@ -39,8 +38,8 @@ impl StreamNumber {
         }
     }
 
-    pub(crate) fn of(stream: &CudaStream) -> Self {
-        match stream.cu_stream().addr() {
+    pub(crate) fn of(stream: &Stream) -> Self {
+        match stream.as_raw().addr() {
             0 => Self(LEGACY),
             address => Self(address as i64),
         }
@@ -51,7 +50,7 @@ impl StreamNumber {
     }
 
     /// For calls of the driver, which know the legacy stream as null.
-    pub(crate) fn handle(self) -> CUstream {
+    pub(crate) fn handle(self) -> *mut c_void {
         match self.0 {
             LEGACY => ptr::null_mut(),
             number => ptr::without_provenance_mut(number as usize),
@@ -68,13 +67,13 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    pub(crate) fn keep(self, stream: &CudaStream, other: StreamNumber) -> PyResult<()> {
+    pub(crate) fn keep(self, stream: &Stream, other: StreamNumber) -> PyResult<()> {
         if other == StreamNumber::of(stream) {
             return Ok(());
         }
         // SAFETY: by the convention of the protocols a number above 2 is a stream that exists, and
         // it is used for this call only; there is no way to ask the driver.
-        let other = unsafe { stream.context().wrap_borrowed_stream(other.handle()) };
+        let other = unsafe { stream.context().borrow_stream(other.handle()) };
         let ordered = match self {
             Self::OtherFirst => stream.join(&other),
             Self::OtherAfter => other.join(stream),
@@ -88,73 +87,26 @@ pub(crate) fn failed(what: &str, error: DriverError) -> PyErr {
     PyRuntimeError::new_err(format!("{what}: {error}"))
 }
 
-/// The GPU's context is this thread's current one; the one before is again afterwards, because to
-/// other libraries the current context says which GPU is chosen.
-pub(crate) struct Current {
-    before: Option<CUcontext>,
-}
-
-impl Current {
-    pub(crate) fn enter(context: &CudaContext) -> Self {
-        let before = Self::now();
-        let own = context.cu_ctx();
-        if before == own {
-            return Self { before: None };
-        }
-        // Where this fails, so does the call that it is for.
-        // SAFETY: the context lives as long as the object that holds it.
-        let _ = unsafe { result::ctx::set_current(own) };
-        Self {
-            before: Some(before),
-        }
-    }
-
-    /// As it is before there is an engine, whose making changes it.
-    pub(crate) fn as_it_is() -> Self {
-        // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-        let there = unsafe { nearfield::device::cudarc::driver::sys::is_culib_present() };
-        Self {
-            before: there.then(Self::now),
-        }
-    }
-
-    fn now() -> CUcontext {
-        result::ctx::get_current()
-            .ok()
-            .flatten()
-            .unwrap_or(ptr::null_mut())
-    }
-}
-
-impl Drop for Current {
-    fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // SAFETY: null, or current before; the driver refuses one that was destroyed since.
-            let _ = unsafe { result::ctx::set_current(before) };
-        }
-    }
-}
-
 /// A stream, kept. With its last owner the context may go, and that changes which one is current.
-pub(crate) struct Stream(ManuallyDrop<Arc<CudaStream>>);
+pub(crate) struct KeptStream(ManuallyDrop<Stream>);
 
-impl Stream {
-    pub(crate) fn new(stream: &Arc<CudaStream>) -> Self {
+impl KeptStream {
+    pub(crate) fn new(stream: &Stream) -> Self {
         Self(ManuallyDrop::new(stream.clone()))
     }
 }
 
-impl Deref for Stream {
-    type Target = Arc<CudaStream>;
+impl Deref for KeptStream {
+    type Target = Stream;
 
-    fn deref(&self) -> &Arc<CudaStream> {
+    fn deref(&self) -> &Stream {
         &self.0
     }
 }
 
-impl Drop for Stream {
+impl Drop for KeptStream {
     fn drop(&mut self) {
-        let _current = Current::enter(self.0.context());
+        let _current = Current::enter(&self.0.context());
         // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) }
     }

@@ -26,12 +26,12 @@ use super::gpu::GpuBackend;
 use crate::constants::ALL_PAIRS_THREADS;
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::Event,
     launch::{AllPairsKernels, RowsOfGrid, Summing},
     memory::Buffer,
     program::Program,
 };
 use bytemuck::cast_slice;
-use cudarc::driver::CudaEvent;
 use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
@@ -43,7 +43,8 @@ const THREADS: usize = ALL_PAIRS_THREADS as usize;
 const SEVERAL_FROM: usize = 180;
 /// Numbers of results that are on the device at a time: 256 MiB in `f32`.
 const MAX_RESULTS: usize = 1 << 26;
-/// Of eight points a thread owns, those whose roots come by multiplications and additions.
+/// Number of the eight points of a thread whose reciprocal roots are computed by multiplications
+/// and additions, without the instruction for roots.
 const GUESSED: u32 = 2;
 
 /// How a grid's points are dealt out to the threads of a block. Results agree as closely as the
@@ -154,7 +155,7 @@ impl AllPairsScratch {
     }
 }
 
-/// Of eight points of a row, those whose roots are guessed.
+/// Number of eight points of a row whose roots are computed that way ([`GUESSED`]).
 fn guessed(double: bool, arithmetic: Arithmetic) -> u32 {
     match double || arithmetic == Arithmetic::Exact {
         true => 0,
@@ -462,7 +463,7 @@ impl<T: Real> Sums<'_, T> {
     }
 
     /// Waits for the kernels since `begin` and fetches what they have written.
-    fn fetch(&mut self, begin: &CudaEvent, results: &mut [T]) -> Result<(), Error> {
+    fn fetch(&mut self, begin: &Event, results: &mut [T]) -> Result<(), Error> {
         self.scratch.milliseconds += self.backend.since(begin)?;
         let bytes = bytemuck::cast_slice_mut(results);
         self.scratch

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     error::{Error, fits},
+    handles::DeviceViewMut,
     memory::{Arrivals, Destination},
     traversal::Strategy,
 };
-use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice};
 use nearfield_pairs::ListKind;
 
 impl GpuBackend {
@@ -65,20 +65,20 @@ impl GpuBackend {
     /// As [`count`](Self::count) into an array of the device, without waiting for it.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), [`FieldLength`](crate::ErrorKind::FieldLength) and
+    /// The errors of [`count`](Self::count), [`FieldLength`](crate::ErrorKind::FieldLength) and
     /// [`OtherDevice`](crate::ErrorKind::OtherDevice).
     pub fn count_on_device(
         &self,
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
-        counts: &mut CudaViewMut<'_, u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        self.holds("counts", counts.stream().context().ordinal())?;
+        self.holds("counts", counts.ordinal())?;
         fits("counts", counts.len(), of.targets.len())?;
         if !of.targets.is_empty() && (of.is_empty() || goes_by_cells(strategy)) {
-            let failed = |error| Error::driver("clearing counts", error);
+            let failed = |error| Error::of_call("clearing counts", error);
             self.stream.memset_zeros(counts).map_err(failed)?;
         }
         if of.is_empty() {

@@ -1,5 +1,4 @@
-//! Lists on their way to the host: written in parts, and every part copied while the next is
-//! written.
+//! Download of lists in parts: one part is copied to the host while the next is written.
 //!
 //! The device holds two parts at a time, so lists may be larger than its memory. Parts are
 //! consecutive ranges of sorted targets. Two streams take turns over the two halves of the storage
@@ -33,11 +32,12 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DriverError, Event, Stream},
     launch::{Outlet, Traverse},
     memory::Queue,
     traversal::Strategy,
 };
-use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
+use cudarc::driver::sys::CUevent_flags;
 use nearfield_grid::HostLists;
 use nearfield_pairs::ListKind;
 use std::ops::Range;
@@ -51,7 +51,7 @@ const MAX_PARTS: usize = 1 << 12;
 
 /// Sorted targets whose lists are written together, and where those lists lie.
 #[derive(Debug, Clone)]
-struct Part {
+struct ListPart {
     /// Ranks of the targets, in the share if there is one.
     slots: Range<usize>,
     /// Numbers of their entries among those of all lists.
@@ -68,9 +68,10 @@ struct Observed<'a> {
 
 impl Observed<'_> {
     /// An event behind what was started on a stream.
-    fn mark(self, stream: &CudaStream) -> Result<CudaEvent, Error> {
+    fn mark(self, stream: &Stream) -> Result<Event, Error> {
         let flags = self.timed.then_some(CUevent_flags::CU_EVENT_DEFAULT);
-        stream.record_event(flags).map_err(failed)
+        let event = stream.0.record_event(flags);
+        event.map(Event).map_err(|error| failed(DriverError(error)))
     }
 }
 
@@ -90,7 +91,7 @@ impl GpuBackend {
     /// [delivered](Self::deliver_lists) are of this kind and written by this strategy.
     ///
     /// # Errors
-    /// Those of compiling and running programs.
+    /// The errors of compiling and running programs.
     pub fn measure_lists(
         &self,
         of: PairOfPoints<'_>,
@@ -128,7 +129,7 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         lists: &mut DeviceLists,
         to: HostLists<'a>,
-        since: Option<&CudaEvent>,
+        since: Option<&Event>,
         placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
     ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
@@ -189,7 +190,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
         observed: Observed<'_>,
-    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+    ) -> Result<(Event, Vec<Stage>), Error> {
         let kernels = self.traversal(lists.traversal(&of)?)?;
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
@@ -255,7 +256,7 @@ impl GpuBackend {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
         observed: Observed<'_>,
-    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+    ) -> Result<(Event, Vec<Stage>), Error> {
         let (pairs, copies) = (to.entries.len(), observed.copies);
         lists.entries.reserve(&self.stream, pairs)?;
         let before = observed.mark(&self.stream)?;
@@ -282,7 +283,7 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         pairs: u64,
         lists: &mut DeviceLists,
-    ) -> Result<Vec<Part>, Error> {
+    ) -> Result<Vec<ListPart>, Error> {
         let targets = of.searching();
         let step = step_of(targets, PARTS);
         let mut parts = together(&lists.parts, step, targets, pairs);
@@ -314,13 +315,13 @@ fn step_of(targets: usize, parts: usize) -> usize {
 
 /// Parts of at most about [`PART`] entries, of `pairs` in all, from those that begin at `starts`
 /// and are `step` targets long.
-fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<Part> {
+fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<ListPart> {
     let all = starts.len().saturating_sub(1);
     let wanted = (pairs / PART).clamp(1, all.max(1) as u64) as usize;
     let bounds: Vec<usize> = (0..all).step_by(all.div_ceil(wanted).max(1)).collect();
     let ends = bounds.iter().skip(1).copied().chain([all]);
     (bounds.iter().zip(ends))
-        .map(|(&begin, end)| Part {
+        .map(|(&begin, end)| ListPart {
             slots: begin * step..(end * step).min(targets),
             entries: starts[begin]..starts[end],
         })
@@ -332,9 +333,9 @@ struct Stage {
     /// Ranks of its targets.
     slots: Range<usize>,
     /// Before and after its lists were written, on the backend's stream.
-    compute: [CudaEvent; 2],
+    compute: [Event; 2],
     /// Behind its copy, on the stream of copies.
-    copied: CudaEvent,
+    copied: Event,
 }
 
 impl DeviceLists {
@@ -344,16 +345,16 @@ impl DeviceLists {
         copies: &Queue,
         start: &mut [u64],
         count: &mut [u32],
-    ) -> Result<CudaEvent, Error> {
+    ) -> Result<Event, Error> {
         self.list_starts.copy_to(copies, 0, start)?;
         self.list_counts.copy_to(copies, 0, count)?;
-        copies.record_event(None).map_err(failed)
+        copies.record_event().map_err(failed)
     }
 }
 
 impl Stage {
     /// Times of the stage, in milliseconds since a mark; waits for the stage.
-    fn times(&self, since: &CudaEvent) -> Result<Delivered, Error> {
+    fn times(&self, since: &Event) -> Result<Delivered, Error> {
         let [before, written] = &self.compute;
         let compute = [elapsed(since, before)?, elapsed(since, written)?];
         Ok(Delivered {
@@ -366,6 +367,6 @@ impl Stage {
 }
 
 /// A failed call of the driver while lists are delivered.
-fn failed(error: cudarc::driver::DriverError) -> Error {
-    Error::driver("copying lists to the host", error)
+fn failed(error: DriverError) -> Error {
+    Error::of_call("copying lists to the host", error)
 }

@@ -1,5 +1,4 @@
-//! Fields that are on the device already: where their channels are, and how several of them become
-//! one.
+//! Fields that live on the device: where their channels are, and how several fields are joined.
 //!
 //! A traversal reads the channels of a point side by side. One field is read where it is. Several
 //! fields, and the indices of points, are brought together first, by a pass for each over memory
@@ -21,18 +20,18 @@
 use super::{gpu::GpuBackend, walk::PairOfPoints};
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DeviceView, InUse, Stream},
     launch::StridedChannels,
     memory::Buffer,
     traversal::PairProgram,
 };
-use cudarc::driver::{CudaStream, CudaView, DevicePtr, DeviceSlice, SyncOnDrop};
 
 /// Values on the device, a fixed number per point, in the caller's order; or the indices of the
 /// points, which need no array.
 #[derive(Debug)]
 pub struct DeviceField<'a> {
     /// From the first channel of the first point on; None for indices.
-    values: Option<CudaView<'a, f32>>,
+    values: Option<DeviceView<'a, f32>>,
     /// Numbers from one point's channels to the next point's.
     stride: usize,
     /// Channels that a kernel reads, where the field says so.
@@ -44,7 +43,7 @@ impl<'a> DeviceField<'a> {
     /// as many of them, from the first on, as it has channels; to read others, let `values` begin
     /// there. A field among several has `stride` channels, unless [`channels`](Self::channels) says
     /// fewer.
-    pub fn new(values: CudaView<'a, f32>, stride: usize) -> Self {
+    pub fn new(values: DeviceView<'a, f32>, stride: usize) -> Self {
         Self {
             values: Some(values),
             stride,
@@ -116,6 +115,7 @@ impl<'a> DeviceField<'a> {
     }
 }
 
+/// The error of a field that has `found` numbers, not `expected`.
 fn length(what: &'static str, found: usize, expected: usize) -> Error {
     Error::from(ErrorKind::FieldLength {
         what,
@@ -129,14 +129,16 @@ fn length(what: &'static str, found: usize, expected: usize) -> Error {
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedField<'a> {
     /// None for indices.
-    values: Option<&'a CudaView<'a, f32>>,
+    values: Option<&'a DeviceView<'a, f32>>,
+    /// Numbers from one point's channels to the next point's, at most 32 bits.
     stride: usize,
+    /// Channels that a kernel reads, at most the stride.
     channels: usize,
 }
 
 impl<'a> CheckedField<'a> {
     /// From the first channel of the first point on; `None` for the indices of points.
-    pub fn values(&self) -> Option<&'a CudaView<'a, f32>> {
+    pub fn values(&self) -> Option<&'a DeviceView<'a, f32>> {
         self.values
     }
 
@@ -152,7 +154,7 @@ impl<'a> CheckedField<'a> {
 
     /// Where the channels are, and a guard that tells the array's stream that it is in use until
     /// the guard is dropped.
-    fn place<'s>(&self, stream: &'s CudaStream) -> (StridedChannels, Option<SyncOnDrop<'s>>)
+    fn place<'s>(&self, stream: &'s Stream) -> (StridedChannels, Option<InUse<'s>>)
     where
         'a: 's,
     {
@@ -186,13 +188,13 @@ impl DeviceFields<'_> {
     /// Where the fields of both sides of a traversal are.
     ///
     /// # Errors
-    /// Those of [`SideOfFields::place`].
+    /// The errors of [`SideOfFields::place`].
     pub(super) fn place<'s>(
         &'s self,
         backend: &'s GpuBackend,
         of: PairOfPoints<'_>,
         program: &PairProgram,
-    ) -> Result<[Placed<'s>; 2], Error> {
+    ) -> Result<[PlacedFields<'s>; 2], Error> {
         let targets = SideOfFields {
             what: "fields of targets",
             fields: &self.targets,
@@ -263,14 +265,14 @@ impl<'a> SideOfFields<'a> {
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and [`ErrorKind::OtherDevice`].
-    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<Placed<'a>, Error> {
-        let mut placed = Placed {
+    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<PlacedFields<'a>, Error> {
+        let mut placed = PlacedFields {
             fields: Vec::new(),
             _held: Vec::new(),
         };
         for field in self.check()? {
             if let Some(values) = field.values {
-                backend.holds(self.what, values.stream().context().ordinal())?;
+                backend.holds(self.what, values.ordinal())?;
             }
             let (place, held) = field.place(&backend.stream);
             placed.fields.push(place);
@@ -281,10 +283,10 @@ impl<'a> SideOfFields<'a> {
 }
 
 /// Where the fields of one side are, with the guards of their arrays.
-pub(super) struct Placed<'a> {
+pub(super) struct PlacedFields<'a> {
     /// In the kernel's order.
     pub(super) fields: Vec<StridedChannels>,
-    _held: Vec<SyncOnDrop<'a>>,
+    _held: Vec<InUse<'a>>,
 }
 
 impl GpuBackend {
@@ -296,7 +298,7 @@ impl GpuBackend {
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub(super) fn side_by_side(
         &self,
-        [targets, sources]: &[Placed<'_>; 2],
+        [targets, sources]: &[PlacedFields<'_>; 2],
         of: PairOfPoints<'_>,
         to: [&mut Buffer<f32>; 2],
     ) -> Result<Channels, Error> {

@@ -1,5 +1,5 @@
-//! Fields on their way to the device: each comes once and as the caller has it, while the backend
-//! does other things, and the device puts those of a point side by side.
+//! Upload of fields: the caller's arrays are copied once, as they are, while the backend does other
+//! work, and the device puts the values of a point side by side.
 //!
 //! # Protocol
 //!
@@ -22,11 +22,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, fits},
+    handles::{DriverError, Event},
     launch::StridedChannels,
     memory::{Arrivals, Buffer, Destination, Queue, kept_buffers},
     traversal::Strategy,
 };
-use cudarc::driver::CudaEvent;
 
 kept_buffers! {
     /// Fields that were brought to the device one behind the other, kept between steps for the
@@ -45,7 +45,7 @@ kept_buffers! {
         /// On which they come.
         copies: Option<Queue>,
         /// When what had come before was read.
-        read: Option<CudaEvent>,
+        read: Option<Event>,
     }
 }
 
@@ -228,6 +228,6 @@ impl Side<'_> {
 }
 
 /// A failed call of the driver while fields arrive.
-fn failed(error: cudarc::driver::DriverError) -> Error {
-    Error::driver("copying fields to the device", error)
+fn failed(error: DriverError) -> Error {
+    Error::of_call("copying fields to the device", error)
 }

@@ -20,18 +20,17 @@
 use crate::{
     driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
+    handles::{Context, DeviceValue, Event, Stream},
     launch::{GridKernels, ShareKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
     traversal::{Traversal, Traversals},
 };
-use cudarc::driver::{
-    CudaContext, CudaEvent, CudaStream, ValidAsZeroBits,
-    sys::{CUevent_flags, CUstream},
-};
+use cudarc::driver::{ValidAsZeroBits, sys::CUevent_flags};
 use nearfield_grid::PerProcess;
 use std::{
     collections::HashMap,
+    ffi::c_void,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -56,7 +55,7 @@ pub struct GpuBackend {
 #[derive(Debug)]
 pub(super) struct Shared {
     /// The device's primary context.
-    pub(super) context: Arc<CudaContext>,
+    pub(super) context: Context,
     /// Which context that was: after a reset the device has another one of the same handle.
     id: ContextId,
     /// Programs loaded there.
@@ -79,7 +78,7 @@ impl Shared {
     /// The kernels for work beside another backend, compiled when they are first asked for.
     ///
     /// # Errors
-    /// Those of compiling and loading a program.
+    /// The errors of compiling and loading a program.
     pub(super) fn share(&self) -> Result<&ShareKernels, Error> {
         match self.share.get() {
             Some(kernels) => Ok(kernels),
@@ -107,12 +106,12 @@ impl Shared {
         // copied on streams that it is joined with before either uses what the other wrote; no
         // buffer is used by two backends, and results are read after their stream, or a mark behind
         // their copy, was waited for.
-        unsafe { context.disable_event_tracking() };
+        unsafe { context.0.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {
             grid: GridKernels::load(&modules)?,
             share: OnceLock::new(),
-            id: ContextId::of(&context)?,
+            id: ContextId::of(&context.0)?,
             context,
             modules,
             traversals: Traversals::default(),
@@ -124,15 +123,15 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether the device still has the context, and so the programs, of when it was opened.
+    /// Returns true if the context that was opened still exists, and its programs with it.
     fn is_there(&self) -> bool {
-        ContextId::of(&self.context).is_ok_and(|id| id == self.id)
+        ContextId::of(&self.context.0).is_ok_and(|id| id == self.id)
     }
 
-    /// Whether the driver answers in the context, which a kernel's fault ends. Waits for nothing:
-    /// the context is that of other libraries too, whose work may take long.
+    /// Returns true if the context is usable; after a fault of a kernel it is not. Does not wait
+    /// for work: other libraries share the context, and theirs may take long.
     fn works(&self) -> bool {
-        self.context.mem_get_info().is_ok()
+        self.context.0.mem_get_info().is_ok()
     }
 
     /// Gives up a GPU that does not work.
@@ -149,13 +148,13 @@ impl GpuBackend {
     /// Starts GPU `device`, numbered from 0, and loads what every step needs.
     ///
     /// # Errors
-    /// Those of [`open`], and those of compiling and loading programs.
+    /// The errors of [`open`], and those of compiling and loading programs.
     pub fn new(device: u32) -> Result<Self, Error> {
         let shared = Shared::of(device)?;
         let stream = shared
             .context
             .new_stream()
-            .map_err(|error| Error::driver("cuStreamCreate", error))?;
+            .map_err(|error| Error::of_call("cuStreamCreate", error))?;
         Ok(Self::of(shared, stream))
     }
 
@@ -164,8 +163,8 @@ impl GpuBackend {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn on(stream: &Arc<CudaStream>) -> Result<Self, Error> {
-        let device = u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX);
+    pub fn on(stream: &Stream) -> Result<Self, Error> {
+        let device = u32::try_from(stream.ordinal()).unwrap_or(u32::MAX);
         Ok(Self::of(Shared::of(device)?, stream.clone()))
     }
 
@@ -177,16 +176,16 @@ impl GpuBackend {
     /// # Safety
     /// `stream` is null, for the default stream, or a stream of the device's primary context that
     /// stays there for as long as the backend, or anything made on it.
-    pub unsafe fn on_borrowed(device: u32, stream: CUstream) -> Result<Self, Error> {
+    pub unsafe fn on_borrowed(device: u32, stream: *mut c_void) -> Result<Self, Error> {
         let shared = Shared::of(device)?;
         // SAFETY: null, or a stream of the device's primary context that outlives the backend, says
         // the caller; `Shared` holds that context.
-        let stream = unsafe { shared.context.wrap_borrowed_stream(stream) };
+        let stream = unsafe { shared.context.borrow_stream(stream) };
         Ok(Self::of(shared, stream))
     }
 
     /// A backend on a stream of the shared context.
-    fn of(shared: Arc<Shared>, stream: Arc<CudaStream>) -> Self {
+    fn of(shared: Arc<Shared>, stream: Stream) -> Self {
         Self {
             shared,
             stream: Queue::new(stream),
@@ -196,7 +195,7 @@ impl GpuBackend {
 
     /// The stream on which the backend does everything, for callers that order work of their own
     /// behind it.
-    pub fn stream(&self) -> &Arc<CudaStream> {
+    pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
@@ -227,7 +226,7 @@ impl GpuBackend {
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         self.shared.modules.load(program)
     }
@@ -238,7 +237,7 @@ impl GpuBackend {
     /// # Errors
     /// [`ErrorKind::OtherDevice`].
     pub(super) fn holds(&self, what: &'static str, found: usize) -> Result<(), Error> {
-        let expected = self.stream.context().ordinal();
+        let expected = self.stream.ordinal();
         if found == expected {
             return Ok(());
         }
@@ -266,7 +265,7 @@ impl GpuBackend {
     /// of its last, and what it gives.
     ///
     /// # Errors
-    /// Those of `work`, and [`ErrorKind::Driver`].
+    /// The errors of `work`, and [`ErrorKind::Driver`].
     pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
         let begin = self.mark()?;
         let result = work()?;
@@ -278,17 +277,21 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
-    pub fn mark(&self) -> Result<CudaEvent, Error> {
-        self.stream
-            .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-            .map_err(|error| Error::driver("cuEventRecord", error))
+    pub fn mark(&self) -> Result<Event, Error> {
+        let event = self
+            .stream
+            .0
+            .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+        event
+            .map(Event)
+            .map_err(|error| Error::of_call("cuEventRecord", error))
     }
 
     /// Milliseconds of the device from a mark to the end of what has been started; waits for it.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
-    pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
+    pub fn since(&self, begin: &Event) -> Result<f32, Error> {
         self.between(begin, &self.mark()?)
     }
 
@@ -296,14 +299,14 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
-    pub fn between(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
+    pub fn between(&self, begin: &Event, end: &Event) -> Result<f32, Error> {
         elapsed(begin, end)
     }
 
     /// The kernels of a traversal, compiled and loaded when they are first asked for.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub(super) fn traversal(&self, traversal: Traversal) -> Result<Arc<TraversalKernels>, Error> {
         let shared = &self.shared;
         shared.traversals.get(&shared.modules, &traversal)
@@ -314,9 +317,9 @@ impl GpuBackend {
 ///
 /// # Errors
 /// [`ErrorKind::Driver`] if one of them was not recorded or work before it failed.
-pub(super) fn elapsed(begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
-    let milliseconds = begin.elapsed_ms(end);
-    milliseconds.map_err(|error| Error::driver("cuEventElapsedTime", error))
+pub(super) fn elapsed(begin: &Event, end: &Event) -> Result<f32, Error> {
+    let milliseconds = begin.0.elapsed_ms(&end.0);
+    milliseconds.map_err(|error| Error::of_call("cuEventElapsedTime", error))
 }
 
 impl GpuBackend {
@@ -325,7 +328,7 @@ impl GpuBackend {
     ///
     /// # Errors
     /// As [`host_buffer`](Self::host_buffer).
-    pub fn host_room<T: ValidAsZeroBits>(
+    pub fn host_room<T: DeviceValue>(
         &self,
         old: Option<HostBuffer<T>>,
         len: usize,
@@ -340,8 +343,13 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::Driver`] when the system has none to give.
-    pub fn host_buffer<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
-        let buffer = HostBuffer::new(&self.shared.context, len)?;
+    pub fn host_buffer<T: DeviceValue>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
+        self.host_buffer_of(len)
+    }
+
+    /// As [`host_buffer`](Self::host_buffer), for any values that may be all zero.
+    fn host_buffer_of<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
+        let buffer = HostBuffer::new(&self.shared.context.0, len)?;
         self.host_buffers.fetch_add(1, Ordering::Relaxed);
         Ok(buffer)
     }
@@ -350,8 +358,16 @@ impl GpuBackend {
     ///
     /// # Errors
     /// As [`host_buffer`](Self::host_buffer).
-    pub fn host_copy<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostCopy<T>, Error> {
-        self.host_buffer(len).map(HostCopy::new)
+    pub fn host_copy<T: DeviceValue>(&self, len: usize) -> Result<HostCopy<T>, Error> {
+        self.host_copy_of(len)
+    }
+
+    /// As [`host_copy`](Self::host_copy), for any values that may be all zero.
+    pub(super) fn host_copy_of<T: ValidAsZeroBits>(
+        &self,
+        len: usize,
+    ) -> Result<HostCopy<T>, Error> {
+        self.host_buffer_of(len).map(HostCopy::new)
     }
 
     /// Buffers of page-locked memory made so far: a step in which one was made took longer than

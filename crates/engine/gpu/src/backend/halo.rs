@@ -27,7 +27,6 @@ use crate::{
     memory::kept_buffers,
     traversal::PairProgram,
 };
-use cudarc::driver::{DevicePtrMut, DeviceSlice};
 use nearfield_pairs::Reduce;
 
 kept_buffers! {
@@ -143,7 +142,7 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let (stream, outputs) = (&self.stream, program.outputs);
         let HaloResults { targets, values } = found;
-        self.holds("results", to.values.stream().context().ordinal())?;
+        self.holds("results", to.values.ordinal())?;
         fits("results", to.values.len(), points.saturating_mul(outputs))?;
         fits("results of a halo", values.len(), targets.len() * outputs)?;
         if let Some(&target) = targets.iter().find(|&&target| target as usize >= points) {

@@ -23,7 +23,7 @@
 //! # Invariant
 //!
 //! Lists are written only for what was counted: the same sorts of the same sets, the same kind of
-//! list and the same strategy (`Counted`). Counts of other points would give starts that the
+//! list and the same strategy (`CountsOrigin`). Counts of other points would give starts that the
 //! entries do not fit.
 
 use super::{
@@ -32,11 +32,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    handles::DeviceView,
     launch::{Flat, ListArrays, Outlet, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
-use cudarc::driver::CudaView;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -84,7 +84,7 @@ kept_buffers! {
         /// Entries of all lists, as the host last read them.
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
-        counted: Option<Counted>,
+        counted: Option<CountsOrigin>,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -92,7 +92,7 @@ kept_buffers! {
 
 /// Identity of counts: the points they belong to, and how they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counted {
+struct CountsOrigin {
     /// Numbers of the sorts of targets and sources.
     sorts: [u64; 2],
     /// Number of targets searched for.
@@ -139,7 +139,7 @@ impl GpuBackend {
     /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
     /// # Errors
-    /// Those of running programs.
+    /// The errors of running programs.
     pub fn search_again(
         &self,
         of: PairOfPoints<'_>,
@@ -162,7 +162,7 @@ impl GpuBackend {
     }
 }
 
-impl Counted {
+impl CountsOrigin {
     fn new(of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> Self {
         Self {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
@@ -212,7 +212,7 @@ impl DeviceLists {
         }
         let (total, status) = match &mut self.answer {
             Some(answer) => answer,
-            none => none.insert((backend.host_copy(1)?, backend.host_copy(1)?)),
+            none => none.insert((backend.host_copy_of(1)?, backend.host_copy_of(1)?)),
         };
         let (queue, last) = (&backend.stream, self.scanned);
         self.starts.start_host_copy(queue, last, total, 1)?;
@@ -221,7 +221,7 @@ impl DeviceLists {
         Ok(())
     }
 
-    /// Whether there is storage for entries, from an earlier search.
+    /// Returns true if there is storage for entries, from an earlier search.
     pub fn has_room(&self) -> bool {
         self.entries.capacity() > 0
     }
@@ -234,12 +234,18 @@ impl DeviceLists {
 
     /// Start and length of every list in the caller's order, and the storage of the entries; None
     /// before the first search.
-    pub fn views(&self) -> Option<(CudaView<'_, u64>, CudaView<'_, u32>, CudaView<'_, u32>)> {
+    pub fn views(
+        &self,
+    ) -> Option<(
+        DeviceView<'_, u64>,
+        DeviceView<'_, u32>,
+        DeviceView<'_, u32>,
+    )> {
         let entries = self.entries.view(self.entries.capacity())?;
         Some((
-            self.list_starts.view(self.targets)?,
-            self.list_counts.view(self.targets)?,
-            entries,
+            DeviceView(self.list_starts.view(self.targets)?),
+            DeviceView(self.list_counts.view(self.targets)?),
+            DeviceView(entries),
         ))
     }
 
@@ -248,7 +254,7 @@ impl DeviceLists {
         self.targets
     }
 
-    /// Whether there are no targets.
+    /// Returns true if there are no targets.
     pub fn is_empty(&self) -> bool {
         self.targets == 0
     }
@@ -316,7 +322,7 @@ impl DeviceLists {
     /// Counts the neighbours of every target and adds up where every list begins.
     ///
     /// # Errors
-    /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
+    /// The errors of [`PairOfPoints::traversal`] and of compiling and running a program.
     pub(super) fn count(
         &mut self,
         backend: &GpuBackend,
@@ -350,7 +356,7 @@ impl DeviceLists {
             keep: self.unlooked,
         };
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
-        let counted = Counted::new(&of, kind, strategy);
+        let counted = CountsOrigin::new(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
         Ok(())
     }
@@ -441,8 +447,10 @@ impl DeviceLists {
     ///
     /// # Errors
     /// [`ErrorKind::OtherLists`] for other points.
-    fn counted(&self, of: &PairOfPoints<'_>) -> Result<Counted, Error> {
-        let same = |counted: &Counted| *counted == Counted::new(of, counted.kind, counted.strategy);
+    fn counted(&self, of: &PairOfPoints<'_>) -> Result<CountsOrigin, Error> {
+        let same = |counted: &CountsOrigin| {
+            *counted == CountsOrigin::new(of, counted.kind, counted.strategy)
+        };
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
     }
@@ -517,7 +525,7 @@ impl DeviceLists {
     /// # Errors
     /// [`ErrorKind::OtherLists`], and those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>) -> Result<Traversal, Error> {
-        let Counted { kind, strategy, .. } = self.counted(of)?;
+        let CountsOrigin { kind, strategy, .. } = self.counted(of)?;
         of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)
     }
 

@@ -7,8 +7,10 @@
 //! is a multiple of that.
 
 use super::{gpu::GpuBackend, points::DevicePoints};
-use crate::error::{Error, ErrorKind};
-use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
+use crate::{
+    error::{Error, ErrorKind},
+    handles::{DeviceValue, DeviceView, DeviceViewMut},
+};
 
 impl GpuBackend {
     /// Brings values, `channels` of them a point, from the caller's order into that of the cells,
@@ -17,22 +19,18 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`], [`ErrorKind::OtherDevice`] and [`ErrorKind::Driver`].
-    pub fn reorder<T: DeviceRepr>(
+    pub fn reorder<T: DeviceValue>(
         &self,
         points: &DevicePoints,
         channels: usize,
-        from: &CudaView<'_, T>,
-        to: &mut CudaViewMut<'_, T>,
+        from: &DeviceView<'_, T>,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         points.check_sorted()?;
         let words = channels.saturating_mul(size_of::<T>()) / 4;
         for (what, found, place) in [
-            (
-                "values to sort",
-                from.len(),
-                from.stream().context().ordinal(),
-            ),
-            ("sorted values", to.len(), to.stream().context().ordinal()),
+            ("values to sort", from.len(), from.ordinal()),
+            ("sorted values", to.len(), to.ordinal()),
         ] {
             self.holds(what, place)?;
             let expected = points.len().saturating_mul(channels);
@@ -64,10 +62,10 @@ impl GpuBackend {
     pub fn order_into(
         &self,
         points: &DevicePoints,
-        to: &mut CudaViewMut<'_, u32>,
+        to: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         points.check_sorted()?;
-        self.holds("the order", to.stream().context().ordinal())?;
+        self.holds("the order", to.ordinal())?;
         if to.len() != points.len() {
             return Err(Error::from(ErrorKind::FieldLength {
                 what: "the order",

@@ -30,11 +30,12 @@ use super::{
 use crate::constants::READ_AHEAD;
 use crate::{
     error::{Error, fits},
+    handles::{DeviceViewMut, Event},
     launch::{Outlet, StridedChannels},
     memory::{Arrivals, Buffer, Destination, kept_buffers},
     traversal::{PairProgram, Strategy, Work},
 };
-use cudarc::driver::{CudaEvent, CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
 /// A pair kernel that a traversal evaluates: its program, and the numbers that this call passes to
 /// it. Calls with other numbers run the same machine code.
@@ -70,7 +71,7 @@ pub enum Deliver {
 #[derive(Debug)]
 pub struct DeviceResults<'a, 'v> {
     /// Channels of a result, those of one target side by side, in the caller's order.
-    pub values: &'a mut CudaViewMut<'v, f32>,
+    pub values: &'a mut DeviceViewMut<'v, f32>,
     /// Overwrite or combine.
     pub deliver: Deliver,
 }
@@ -104,7 +105,7 @@ kept_buffers! {
         /// Of the traversal.
         scratch: Scratch,
         /// Before and after the last traversal, fields brought over and sorted.
-        marks: Option<[CudaEvent; 2]>,
+        marks: Option<[Event; 2]>,
     }
 }
 
@@ -116,7 +117,7 @@ impl PairScratch {
     /// [`ErrorKind::Driver`].
     ///
     /// [`ErrorKind::Driver`]: crate::ErrorKind::Driver
-    pub fn traversed(&self, since: &CudaEvent) -> Result<Option<[f32; 2]>, Error> {
+    pub fn traversed(&self, since: &Event) -> Result<Option<[f32; 2]>, Error> {
         let Some([begin, end]) = &self.marks else {
             return Ok(None);
         };
@@ -247,7 +248,7 @@ impl GpuBackend {
     /// ```no_run
     /// use nearfield_gpu::{
     ///     Deliver, DeviceField, DeviceFields, DeviceResults, Error, GpuBackend, PairCall,
-    ///     PairOfPoints, PairScratch, Strategy, cudarc::driver::CudaSlice,
+    ///     PairOfPoints, PairScratch, Strategy, DeviceBuffer,
     /// };
     ///
     /// /// Adds the sums of a kernel that reads one number of every source.
@@ -255,8 +256,8 @@ impl GpuBackend {
     ///     backend: &GpuBackend,
     ///     of: PairOfPoints<'_>,
     ///     call: PairCall<'_>,
-    ///     charges: &CudaSlice<f32>,
-    ///     sums: &mut CudaSlice<f32>,
+    ///     charges: &DeviceBuffer<f32>,
+    ///     sums: &mut DeviceBuffer<f32>,
     /// ) -> Result<(), Error> {
     ///     let fields = DeviceFields {
     ///         targets: Vec::new(),
@@ -272,7 +273,7 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
+    /// The errors of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
     ///
     /// [`ErrorKind::OtherDevice`]: crate::ErrorKind::OtherDevice
     pub fn evaluate_on_device(
@@ -286,7 +287,7 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         let (stream, program) = (&self.stream, call.program);
         let DeviceResults { values, deliver } = results;
-        self.holds("results", values.stream().context().ordinal())?;
+        self.holds("results", values.ordinal())?;
         fits("results", values.len(), of.targets.len() * program.outputs)?;
         // The guards tell the streams that own the arrays how long they are in use here.
         let placed = fields.place(self, of, program)?;

@@ -10,6 +10,7 @@
 
 use crate::{
     error::{Error, ErrorKind},
+    handles::Context,
     version::{Arch, Version},
 };
 use cudarc::{
@@ -70,7 +71,7 @@ impl ContextId {
         let mut id = 0;
         // SAFETY: it writes one number, and knows which handles are contexts.
         let status = unsafe { sys::cuCtxGetId(context.cu_ctx(), &mut id) }.result();
-        status.map_err(|error| Error::driver("cuCtxGetId", error))?;
+        status.map_err(|error| Error::of_call("cuCtxGetId", error))?;
         Ok(Self(id))
     }
 }
@@ -81,8 +82,19 @@ impl ContextId {
 ///
 /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] or [`ErrorKind::NoDevice`] where it is not
 /// there, and [`ErrorKind::Driver`] where it is but cannot be used.
-pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
-    Driver::open()?.context(device)
+pub fn open(device: u32) -> Result<Context, Error> {
+    Driver::open()?.context(device).map(Context)
+}
+
+impl Context {
+    /// Opens a GPU, numbered from 0: its primary context, which all libraries of a process share.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] or [`ErrorKind::NoDevice`] where it is
+    /// not there, and [`ErrorKind::Driver`] where it is but cannot be used.
+    pub fn open(gpu: u32) -> Result<Self, Error> {
+        open(gpu)
+    }
 }
 
 /// Whether there is a driver, and so perhaps a GPU. Quick: nothing is started.
@@ -174,7 +186,7 @@ impl Driver {
             Err(DriverError(
                 sys::CUresult::CUDA_ERROR_NO_DEVICE | sys::CUresult::CUDA_ERROR_NOT_INITIALIZED,
             )) => Ok(0),
-            Err(error) => Err(Error::driver("cuDeviceGetCount", error)),
+            Err(error) => Err(Error::of_call("cuDeviceGetCount", error)),
         }
     }
 
@@ -188,7 +200,7 @@ impl Driver {
         let attribute = |attribute| {
             // SAFETY: the device came from cuDeviceGet.
             let value = unsafe { result::device::get_attribute(device, attribute) };
-            let value = value.map_err(|error| Error::driver("cuDeviceGetAttribute", error))?;
+            let value = value.map_err(|error| Error::of_call("cuDeviceGetAttribute", error))?;
             Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
         };
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
@@ -198,10 +210,10 @@ impl Driver {
         Ok(DeviceInfo {
             index,
             name: result::device::get_name(device)
-                .map_err(|error| Error::driver("cuDeviceGetName", error))?,
+                .map_err(|error| Error::of_call("cuDeviceGetName", error))?,
             arch: Arch::new(10 * major + minor),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            memory: memory.map_err(|error| Error::driver("cuDeviceTotalMem", error))?,
+            memory: memory.map_err(|error| Error::of_call("cuDeviceTotalMem", error))?,
             pci: pci(device)?,
         })
     }
@@ -214,7 +226,7 @@ impl Driver {
     pub(crate) fn context(self, index: u32) -> Result<Arc<CudaContext>, Error> {
         self.handle(index)?;
         let context = CudaContext::new(index as usize);
-        context.map_err(|error| Error::driver(format!("making a context on GPU {index}"), error))
+        context.map_err(|error| Error::of_call(format!("making a context on GPU {index}"), error))
     }
 
     /// The driver's handle of GPU `index`.
@@ -225,7 +237,7 @@ impl Driver {
         let count = self.device_count()?;
         match i32::try_from(index) {
             Ok(ordinal) if index < count => {
-                result::device::get(ordinal).map_err(|error| Error::driver("cuDeviceGet", error))
+                result::device::get(ordinal).map_err(|error| Error::of_call("cuDeviceGet", error))
             }
             _ => Err(Error::from(ErrorKind::NoDevice {
                 device: index,
@@ -252,7 +264,7 @@ pub(crate) fn release() -> Option<String> {
 /// A driver that does not start.
 fn refused(call: &str, error: DriverError) -> Error {
     Error::from(ErrorKind::NoDriver {
-        reason: Error::driver(call, error).to_string(),
+        reason: Error::of_call(call, error).to_string(),
     })
 }
 
@@ -263,7 +275,7 @@ fn pci(device: sys::CUdevice) -> Result<String, Error> {
     let status =
         unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr().cast(), text.len() as i32, device) };
     let status = status.result();
-    status.map_err(|error| Error::driver("cuDeviceGetPCIBusId", error))?;
+    status.map_err(|error| Error::of_call("cuDeviceGetPCIBusId", error))?;
     let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
     Ok(text.to_string_lossy().to_lowercase())
 }
@@ -290,7 +302,7 @@ pub(crate) fn link(
     code: &[u8],
     with: &Path,
 ) -> Result<Vec<u8>, String> {
-    let failed = |call: &str, error| Error::driver(call, error).to_string();
+    let failed = |call: &str, error| Error::of_call(call, error).to_string();
     context
         .bind_to_thread()
         .map_err(|error| failed("cuCtxSetCurrent", error))?;
@@ -386,7 +398,7 @@ impl Session {
     /// A failure with what the linker said about it.
     fn log(&self, call: &str, error: DriverError) -> String {
         let messages = CStr::from_bytes_until_nul(&self.messages[..]).unwrap_or_default();
-        let error = Error::driver(call, error);
+        let error = Error::of_call(call, error);
         format!("{error}; {}", messages.to_string_lossy().trim())
     }
 }

@@ -13,8 +13,13 @@ pub enum MemoryKind {
     Host,
 }
 
-/// Asks the driver about an address; `None` if it does not know it. A context must be current.
+/// Asks the driver about an address; `None` if it does not know it, as without a
+/// current context or without a driver.
 pub fn memory_at(address: u64) -> Option<MemoryKind> {
+    // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
+    if !unsafe { sys::is_culib_present() } {
+        return None;
+    }
     let kind = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE)?;
     let managed = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED);
     if managed.is_some_and(|managed| managed & 0xff != 0) {
@@ -29,8 +34,7 @@ pub fn memory_at(address: u64) -> Option<MemoryKind> {
 
 fn attribute(address: u64, attribute: Attribute) -> Option<u32> {
     let mut value = 0u64;
-    // SAFETY: these attributes are numbers of at most 32 bits. A driver that is not there has no
-    // current context, which the caller promises.
+    // SAFETY: these attributes are numbers of at most 32 bits, and the library is there.
     let asked = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address) };
     (asked == CUresult::CUDA_SUCCESS).then_some(value as u32)
 }

@@ -1,7 +1,9 @@
 //! Arrays of a GPU, and views of them.
 
 use super::stream::Stream;
-use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, SyncOnDrop};
+use cudarc::driver::{
+    CudaSlice, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop,
+};
 use std::{fmt, ops::RangeBounds};
 
 /// A number, or an array of numbers, that arrays of a GPU hold.
@@ -60,7 +62,7 @@ pub trait DeviceArrayMut<T>: DeviceArray<T> {
 
 macro_rules! arrays {
     ($($kind:ty),+) => { $(
-        impl<T: DeviceValue> $kind {
+        impl<T> $kind {
             /// Number of elements.
             pub fn len(&self) -> usize {
                 self.0.len()
@@ -76,6 +78,11 @@ macro_rules! arrays {
                 DeviceView(self.0.slice(..))
             }
 
+            /// The number of its GPU.
+            pub fn ordinal(&self) -> usize {
+                self.0.stream().context().ordinal()
+            }
+
             /// The address, for work on `stream` that reads what is there: the stream waits for
             /// work on other streams that writes it.
             pub fn device_ptr<'a>(&'a self, stream: &'a Stream) -> (u64, InUse<'a>) {
@@ -84,7 +91,7 @@ macro_rules! arrays {
             }
         }
 
-        impl<T: DeviceValue> DeviceArray<T> for $kind {
+        impl<T> DeviceArray<T> for $kind {
             fn view(&self) -> DeviceView<'_, T> {
                 self.as_view()
             }
@@ -98,19 +105,19 @@ macro_rules! arrays {
 
 arrays!(DeviceBuffer<T>, DeviceView<'_, T>, DeviceViewMut<'_, T>);
 
-impl<T: DeviceValue> DeviceArrayMut<T> for DeviceBuffer<T> {
+impl<T> DeviceArrayMut<T> for DeviceBuffer<T> {
     fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
         self.as_view_mut()
     }
 }
 
-impl<T: DeviceValue> DeviceArrayMut<T> for DeviceViewMut<'_, T> {
+impl<T> DeviceArrayMut<T> for DeviceViewMut<'_, T> {
     fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
         self.slice_mut(..)
     }
 }
 
-impl<T: DeviceValue> DeviceBuffer<T> {
+impl<T> DeviceBuffer<T> {
     /// An array of `len` elements at an address that the driver has allocated.
     ///
     /// # Safety
@@ -177,13 +184,13 @@ impl<T: DeviceValue> DeviceBuffer<T> {
     ///
     /// # Safety
     /// The bytes are values of that type.
-    pub unsafe fn transmute<S: DeviceValue>(&self, len: usize) -> Option<DeviceView<'_, S>> {
+    pub unsafe fn transmute<S>(&self, len: usize) -> Option<DeviceView<'_, S>> {
         // SAFETY: as the caller promises.
         unsafe { self.0.transmute(len) }.map(DeviceView)
     }
 }
 
-impl<'a, T: DeviceValue> DeviceView<'a, T> {
+impl<'a, T> DeviceView<'a, T> {
     /// Some elements.
     ///
     /// # Panics
@@ -207,7 +214,7 @@ impl<'a, T: DeviceValue> DeviceView<'a, T> {
     }
 }
 
-impl<T: DeviceValue> DeviceViewMut<'_, T> {
+impl<T> DeviceViewMut<'_, T> {
     /// Some elements, to be read.
     ///
     /// # Panics
@@ -224,6 +231,21 @@ impl<T: DeviceValue> DeviceViewMut<'_, T> {
         DeviceViewMut(self.0.slice_mut(range))
     }
 }
+
+macro_rules! written {
+    ($($kind:ty),+) => { $(
+        impl<T> $kind {
+            /// The address, for work on `stream` that writes there: the stream waits for work on
+            /// other streams that uses it.
+            pub fn device_ptr_mut<'a>(&'a mut self, stream: &'a Stream) -> (u64, InUse<'a>) {
+                let (address, held) = self.0.device_ptr_mut(&stream.0);
+                (address, InUse(held))
+            }
+        }
+    )+ };
+}
+
+written!(DeviceBuffer<T>, DeviceViewMut<'_, T>);
 
 impl fmt::Debug for InUse<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

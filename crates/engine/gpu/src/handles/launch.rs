@@ -1,7 +1,10 @@
 //! Kernels and the arguments of a launch.
 
-use super::array::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut};
-use cudarc::driver::{CudaFunction, DeviceRepr, LaunchArgs, PushKernelArg};
+use super::{
+    array::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut},
+    stream::{DriverError, Stream},
+};
+use cudarc::driver::{CudaFunction, DeviceRepr, LaunchArgs, LaunchConfig, PushKernelArg};
 
 /// A kernel of a loaded [`Module`](crate::Module).
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ struct Bytes<T>(T);
 // SAFETY: it has the layout of `T`, whose bytes may be copied to a kernel.
 unsafe impl<T: KernelArgument> DeviceRepr for Bytes<T> {}
 
-/// A launch of a kernel and its arguments, which [`Queue::launch`](crate::Queue::launch) starts.
+/// A launch of a kernel and its arguments.
 #[derive(Debug)]
 pub struct Launch<'a>(pub(crate) LaunchArgs<'a>);
 
@@ -31,6 +34,33 @@ impl<'a> Launch<'a> {
     pub fn arg(&mut self, argument: impl LaunchArgument<'a>) -> &mut Self {
         argument.push(&mut self.0);
         self
+    }
+
+    /// Starts `blocks` blocks of `threads` threads. A [`UserKernel`](crate::UserKernel) also times
+    /// the kernel and names it in errors.
+    ///
+    /// # Errors
+    /// A failed call of the driver.
+    ///
+    /// # Safety
+    /// The arguments are those that the kernel declares, and it reads and writes nothing but what
+    /// they allow.
+    pub unsafe fn start(&mut self, blocks: u32, threads: u32) -> Result<(), DriverError> {
+        let config = LaunchConfig {
+            grid_dim: (blocks, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: as the caller promises.
+        let started = unsafe { self.0.launch(config) };
+        started.map(drop).map_err(DriverError)
+    }
+}
+
+impl Stream {
+    /// A launch of a kernel, to be given its arguments.
+    pub fn launch_builder<'a>(&'a self, function: &'a Function) -> Launch<'a> {
+        Launch(self.0.launch_builder(&function.0))
     }
 }
 

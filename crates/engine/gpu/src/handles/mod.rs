@@ -11,11 +11,15 @@
 mod address;
 mod array;
 mod context;
+mod copies;
 mod launch;
 mod stream;
 
 pub use address::{MemoryKind, memory_at};
-pub use array::{DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, InUse};
+pub use array::{
+    DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, InUse,
+};
 pub use context::{Context, CurrentContext};
 pub use launch::{Function, KernelArgument, Launch, LaunchArgument};
+pub(crate) use stream::FailedCall;
 pub use stream::{DriverError, Event, Stream};

@@ -1,14 +1,6 @@
 //! Streams and events.
 
-use super::{
-    array::{DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue},
-    context::Context,
-    launch::{Function, Launch},
-};
-use cudarc::driver::{
-    CudaEvent, CudaStream,
-    result::{self, DriverError as RawError},
-};
+use cudarc::driver::{CudaEvent, CudaStream, result::DriverError as RawError};
 use std::{ffi::c_void, fmt, sync::Arc};
 
 /// A call of the driver that failed.
@@ -19,6 +11,23 @@ impl DriverError {
     /// The driver's code, a `CUresult`.
     pub fn code(self) -> u32 {
         self.0.0 as u32
+    }
+}
+
+/// The driver's code, as this crate and the library below hold it.
+pub(crate) trait FailedCall {
+    fn raw(self) -> RawError;
+}
+
+impl FailedCall for DriverError {
+    fn raw(self) -> RawError {
+        self.0
+    }
+}
+
+impl FailedCall for RawError {
+    fn raw(self) -> RawError {
+        self
     }
 }
 
@@ -44,7 +53,7 @@ impl Event {
     /// Waits until the stream has passed it.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.0.synchronize().map_err(DriverError)
     }
@@ -60,11 +69,6 @@ impl Stream {
         self.0.cu_stream().cast()
     }
 
-    /// Its context.
-    pub fn context(&self) -> Context {
-        Context(self.0.context().clone())
-    }
-
     /// The number of its GPU.
     pub fn ordinal(&self) -> usize {
         self.0.context().ordinal()
@@ -73,7 +77,7 @@ impl Stream {
     /// Waits for everything that was put on it.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.0.synchronize().map_err(DriverError)
     }
@@ -81,7 +85,7 @@ impl Stream {
     /// An event behind what was put on it.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn record_event(&self) -> Result<Event, DriverError> {
         self.0.record_event(None).map(Event).map_err(DriverError)
     }
@@ -89,7 +93,7 @@ impl Stream {
     /// Lets what follows wait for an event of any stream.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn wait(&self, event: &Event) -> Result<(), DriverError> {
         self.0.wait(&event.0).map_err(DriverError)
     }
@@ -97,139 +101,8 @@ impl Stream {
     /// Lets what follows wait for what was put on `other`.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn join(&self, other: &Stream) -> Result<(), DriverError> {
         self.0.join(&other.0).map_err(DriverError)
-    }
-
-    /// An array without elements.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn null<T: DeviceValue>(&self) -> Result<DeviceBuffer<T>, DriverError> {
-        self.0.null().map(DeviceBuffer).map_err(DriverError)
-    }
-
-    /// A new array of zeros.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn alloc_zeros<T: DeviceValue>(&self, len: usize) -> Result<DeviceBuffer<T>, DriverError> {
-        let made = self.0.alloc_zeros(len);
-        made.map(DeviceBuffer).map_err(DriverError)
-    }
-
-    /// A new array of zeros that is not part of the GPU's pool: other processes can open its
-    /// memory, while that of a pool they cannot. It is cleared and freed in the order of this
-    /// stream.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn alloc_unpooled<T: DeviceValue>(
-        &self,
-        len: usize,
-    ) -> Result<DeviceBuffer<T>, DriverError> {
-        self.0.context().bind_to_thread().map_err(DriverError)?;
-        // SAFETY: the memory is filled with zeros before anything reads it.
-        let address = unsafe { result::malloc_sync(size_of::<T>() * len) };
-        let address = address.map_err(DriverError)?;
-        // SAFETY: the memory has as many elements, and nothing else frees it. The driver frees
-        // memory of its own in the order of a stream as it does memory of a pool.
-        let mut array = DeviceBuffer(unsafe { self.0.upgrade_device_ptr(address, len) });
-        self.memset_zeros(&mut array)?;
-        Ok(array)
-    }
-
-    /// A new array with these values. Copies through [`Queue::array`](crate::Queue::array) are
-    /// counted and timed, these are not.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn clone_htod<T: DeviceValue>(&self, values: &[T]) -> Result<DeviceBuffer<T>, DriverError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "callers of this method are checked"
-        )]
-        let made = self.0.clone_htod(values);
-        made.map(DeviceBuffer).map_err(DriverError)
-    }
-
-    /// A copy of an array on the host. Waits for the stream.
-    ///
-    /// # Errors
-    /// Those of the driver, and of the work that is waited for.
-    pub fn clone_dtoh<T: DeviceValue>(
-        &self,
-        from: &impl DeviceArray<T>,
-    ) -> Result<Vec<T>, DriverError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "callers of this method are checked"
-        )]
-        let made = self.0.clone_dtoh(&from.view().0);
-        made.map_err(DriverError)
-    }
-
-    /// Starts to copy an array to the host; wait for the stream before the values are used.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn memcpy_dtoh<T: DeviceValue>(
-        &self,
-        from: &impl DeviceArray<T>,
-        to: &mut [T],
-    ) -> Result<(), DriverError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "callers of this method are checked"
-        )]
-        let started = self.0.memcpy_dtoh(&from.view().0, to);
-        started.map_err(DriverError)
-    }
-
-    /// Starts to copy values to the front of an array.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn memcpy_htod<T: DeviceValue>(
-        &self,
-        from: &[T],
-        to: &mut impl DeviceArrayMut<T>,
-    ) -> Result<(), DriverError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "callers of this method are checked"
-        )]
-        let started = self.0.memcpy_htod(from, &mut to.view_mut().0);
-        started.map_err(DriverError)
-    }
-
-    /// Starts to copy one array of the GPU to the front of another.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn memcpy_dtod<T: DeviceValue>(
-        &self,
-        from: &impl DeviceArray<T>,
-        to: &mut impl DeviceArrayMut<T>,
-    ) -> Result<(), DriverError> {
-        let started = self.0.memcpy_dtod(&from.view().0, &mut to.view_mut().0);
-        started.map_err(DriverError)
-    }
-
-    /// Starts to fill an array with zeros.
-    ///
-    /// # Errors
-    /// Those of the driver.
-    pub fn memset_zeros<T: DeviceValue>(
-        &self,
-        array: &mut impl DeviceArrayMut<T>,
-    ) -> Result<(), DriverError> {
-        self.0.memset_zeros(&mut array.view_mut().0).map_err(DriverError)
-    }
-
-    /// A launch of a kernel, to be given its arguments.
-    pub fn launch_builder<'a>(&'a self, function: &'a Function) -> Launch<'a> {
-        Launch(self.0.launch_builder(&function.0))
     }
 }

@@ -25,12 +25,13 @@
 use crate::constants;
 use crate::{
     error::Error,
+    handles::Function,
     memory::{Launch, Queue},
     program::Module,
     version::Arch,
 };
 use cudarc::driver::{
-    CudaFunction, DeviceRepr, DriverError,
+    DeviceRepr, DriverError,
     sys::{CUfunction_attribute, CUresult},
 };
 use std::{ffi::c_void, ptr};
@@ -88,7 +89,7 @@ pub(super) fn one_each(items: usize) -> LaunchShape {
 pub(super) struct Kernel {
     /// As `grid_scan of grid`: the function and its program.
     name: String,
-    function: CudaFunction,
+    function: Function,
     /// See [`Launch`].
     overlaps: bool,
 }
@@ -132,7 +133,10 @@ impl Kernel {
     /// false if a block cannot have them.
     pub(super) fn allow_shared(&self, bytes: u32) -> bool {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        self.function.set_attribute(attribute, bytes as i32).is_ok()
+        self.function
+            .0
+            .set_attribute(attribute, bytes as i32)
+            .is_ok()
     }
 
     /// Starts the kernel on the queue's stream and returns without waiting for it.
@@ -163,7 +167,7 @@ impl Kernel {
         };
         let mut addresses = [ptr::null_mut(); MAX_ARGUMENTS];
         let Some(addresses) = addresses.get_mut(..arguments.len()) else {
-            return Err(Error::driver(
+            return Err(Error::of_call(
                 format!("starting kernel {}", self.name),
                 DriverError(CUresult::CUDA_ERROR_INVALID_VALUE),
             ));
@@ -172,7 +176,7 @@ impl Kernel {
             *address = argument.address();
         }
         // SAFETY: the caller passes what the kernel declares, over memory that the kernel may use.
-        unsafe { queue.start(&self.name, &self.function, &launch, addresses) }
+        unsafe { queue.start(&self.name, &self.function.0, &launch, addresses) }
     }
 }
 

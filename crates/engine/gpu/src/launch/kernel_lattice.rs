@@ -4,7 +4,7 @@ use super::{
     layout::Lattice,
     sources::{CELLS, CONSTANTS, CONTRACT},
 };
-use cudarc::driver::DeviceRepr;
+use crate::handles::KernelArgument;
 use nearfield_grid as grid;
 use nearfield_shared::Header;
 
@@ -15,7 +15,7 @@ use nearfield_shared::Header;
 pub struct KernelLattice(Lattice);
 
 // SAFETY: it has the layout of `Lattice`, which is plain numbers.
-unsafe impl DeviceRepr for KernelLattice {}
+unsafe impl KernelArgument for KernelLattice {}
 
 impl KernelLattice {
     /// Headers of a source that includes `contract.cuh`.

@@ -1,18 +1,24 @@
 //! Kernels of a caller's own program: looked up once, and started by one function.
 //!
 //! Arguments are arrays, views and numbers in a tuple, in the order in which the kernel declares
-//! them. The driver's wrapper notes which arrays a launch reads and writes, so that streams wait
-//! for each other; a trace and messages get the kernel's name.
+//! them. A launch notes which arrays it reads and writes, so that streams wait for each other; a
+//! trace and messages get the kernel's name.
 
 use super::kernel::LaunchShape;
-use crate::{error::Error, memory::Queue, program::Module};
-use cudarc::driver::{CudaFunction, LaunchArgs, PushKernelArg};
+use crate::{
+    error::Error,
+    handles::{Function, Launch, LaunchArgument},
+    memory::Queue,
+    program::Module,
+};
 
 /// A kernel of a caller's program, with the queue that it runs on.
 #[derive(Debug, Clone)]
 pub struct UserKernel {
+    /// For messages and traces.
     name: &'static str,
-    function: CudaFunction,
+    function: Function,
+    /// Has the stream of every launch.
     queue: Queue,
 }
 
@@ -53,20 +59,20 @@ impl UserKernel {
     }
 }
 
-/// A tuple of 1 to 13 arguments of a kernel: references to arrays, views and numbers.
+/// A tuple of 1 to 13 arguments of a kernel: references to arrays, views, numbers and structs.
 pub trait KernelArguments<'a> {
     /// Appends the arguments to those of a launch.
-    fn push_to(self, launch: &mut LaunchArgs<'a>);
+    fn push_to(self, launch: &mut Launch<'a>);
 }
 
 macro_rules! tuples {
     ($($kind:ident $at:tt),+) => {
         impl<'a, $($kind),+> KernelArguments<'a> for ($($kind,)+)
         where
-            $(LaunchArgs<'a>: PushKernelArg<$kind>,)+
+            $($kind: LaunchArgument<'a>,)+
         {
-            fn push_to(self, launch: &mut LaunchArgs<'a>) {
-                $(PushKernelArg::<$kind>::arg(launch, self.$at);)+
+            fn push_to(self, launch: &mut Launch<'a>) {
+                $(launch.arg(self.$at);)+
             }
         }
     };

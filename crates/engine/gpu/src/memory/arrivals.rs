@@ -1,5 +1,4 @@
-//! Results on their way to the host, piece by piece: the host uses a piece while the next is
-//! copied.
+//! Download of results in pieces: the host uses one piece while the next is copied.
 //!
 //! A [`Destination`] is memory of the host and a function that receives the pieces. `deliver`
 //! starts the copies of all pieces, each followed by an event, and then calls that function with
@@ -13,9 +12,12 @@
 //! Pieces overlap the host's work with the bus: the host uses one while the next arrives.
 
 use super::{buffer::Buffer, queue::Queue};
-use crate::error::Error;
-use cudarc::driver::{CudaEvent, CudaStream, DeviceRepr, DriverError};
-use std::{fmt, sync::Arc, vec::IntoIter};
+use crate::{
+    error::Error,
+    handles::{DriverError, Event, Stream},
+};
+use cudarc::driver::DeviceRepr;
+use std::{fmt, vec::IntoIter};
 
 /// Where results go.
 pub struct Destination<'r, T, F> {
@@ -78,12 +80,12 @@ impl<'r, T> Destination<'r, T, Wait<'r, T>> {
 /// asked for are waited for all the same.
 pub struct Arrivals<'r, T> {
     /// Waited for in the end.
-    stream: Arc<CudaStream>,
+    stream: Stream,
     /// When all of them have been computed.
-    computed: CudaEvent,
+    computed: Event,
     /// Pieces that were not received yet: the first result, the memory, and the event of their
     /// arrival.
-    pieces: IntoIter<(usize, &'r mut [T], CudaEvent)>,
+    pieces: IntoIter<(usize, &'r mut [T], Event)>,
 }
 
 impl<'r, T> Arrivals<'r, T> {
@@ -144,10 +146,10 @@ where
     /// Those of the receiving function, [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength)
     /// if `from` has fewer elements, and [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     pub(crate) fn deliver(self, queue: &Queue, from: &Buffer<T>) -> Result<(), Error> {
-        let mark = || queue.record_event(None).map_err(failed);
+        let mark = || queue.record_event().map_err(failed);
         let (mut pieces, size) = (Vec::new(), self.piece.max(1));
         let mut arrivals = Arrivals {
-            stream: Arc::clone(queue),
+            stream: Stream::clone(queue),
             computed: mark()?,
             pieces: Vec::new().into_iter(),
         };
@@ -164,5 +166,5 @@ where
 
 /// A failed call of the driver while results arrive.
 fn failed(error: DriverError) -> Error {
-    Error::driver("copying results to the host", error)
+    Error::of_call("copying results to the host", error)
 }

@@ -15,15 +15,15 @@
 //! and the buffer stays usable at its old size.
 
 use super::queue::{HostCopy, Queue};
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    handles::Stream,
+};
 use cudarc::driver::{
-    CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
+    CudaSlice, CudaView, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether new arrays are filled with ones, which are neither an index nor a number.
 static POISONED: AtomicBool = AtomicBool::new(false);
@@ -108,7 +108,7 @@ impl<T: DeviceRepr> Buffer<T> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`]; the array is then the old one.
-    pub(crate) fn reserve(&mut self, stream: &Arc<CudaStream>, len: usize) -> Result<bool, Error> {
+    pub(crate) fn reserve(&mut self, stream: &Stream, len: usize) -> Result<bool, Error> {
         if len <= self.capacity() && self.slice.is_some() {
             return Ok(false);
         }
@@ -128,11 +128,7 @@ impl<T: DeviceRepr> Buffer<T> {
     }
 
     /// As [`reserve`](Self::reserve), where the elements of a new array are zero.
-    pub(crate) fn reserve_zeroed(
-        &mut self,
-        stream: &Arc<CudaStream>,
-        len: usize,
-    ) -> Result<(), Error>
+    pub(crate) fn reserve_zeroed(&mut self, stream: &Stream, len: usize) -> Result<(), Error>
     where
         T: cudarc::driver::ValidAsZeroBits,
     {
@@ -151,7 +147,7 @@ impl<T: DeviceRepr> Buffer<T> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] with the bytes, also if there are more than an address space has.
-    fn allocate(&self, stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, Error> {
+    fn allocate(&self, stream: &Stream, len: usize) -> Result<CudaSlice<T>, Error> {
         let out_of_memory = || {
             Error::from(ErrorKind::OutOfMemory {
                 bytes: len.saturating_mul(size_of::<T>()),
@@ -162,9 +158,9 @@ impl<T: DeviceRepr> Buffer<T> {
             return Err(out_of_memory());
         }
         // SAFETY: every element is written by a kernel or a copy before anything reads it.
-        let slice = unsafe { stream.alloc::<T>(len) }.map_err(|error| match error.0 {
+        let slice = unsafe { stream.0.alloc::<T>(len) }.map_err(|error| match error.0 {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(),
-            _ => Error::driver(format!("allocating {}", self.what), error),
+            _ => Error::of_call(format!("allocating {}", self.what), error),
         })?;
         if POISONED.load(Ordering::Relaxed) {
             self.set_all_bits(stream, &slice)?;
@@ -183,7 +179,7 @@ impl<T: DeviceRepr> Buffer<T> {
     /// all of them.
     pub(crate) fn zero(
         &mut self,
-        stream: &Arc<CudaStream>,
+        stream: &Stream,
         range: std::ops::Range<usize>,
     ) -> Result<(), Error>
     where
@@ -200,14 +196,15 @@ impl<T: DeviceRepr> Buffer<T> {
         match view.len() {
             0 => Ok(()),
             _ => stream
+                .0
                 .memset_zeros(&mut view)
-                .map_err(|error| Error::driver(format!("clearing {what}"), error)),
+                .map_err(|error| Error::of_call(format!("clearing {what}"), error)),
         }
     }
 
     /// Starts to set all bits of the array, which makes every `u32` the index `NONE`. Does nothing
     /// before there is an array.
-    pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
+    pub(crate) fn fill_ones(&mut self, stream: &Stream) -> Result<(), Error> {
         match &self.slice {
             Some(slice) => self.set_all_bits(stream, slice),
             None => Ok(()),
@@ -215,11 +212,13 @@ impl<T: DeviceRepr> Buffer<T> {
     }
 
     /// Starts to set all bits of an array.
-    fn set_all_bits(&self, stream: &Arc<CudaStream>, slice: &CudaSlice<T>) -> Result<(), Error> {
+    fn set_all_bits(&self, stream: &Stream, slice: &CudaSlice<T>) -> Result<(), Error> {
         let (address, _held) = slice.device_ptr(slice.stream());
         // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
-        unsafe { result::memset_d8_async(address, u8::MAX, slice.num_bytes(), stream.cu_stream()) }
-            .map_err(|error| Error::driver(format!("clearing {}", self.what), error))
+        unsafe {
+            result::memset_d8_async(address, u8::MAX, slice.num_bytes(), stream.0.cu_stream())
+        }
+        .map_err(|error| Error::of_call(format!("clearing {}", self.what), error))
     }
 
     /// Starts to copy `values` from the host to the front, making room for them.
@@ -259,7 +258,7 @@ impl<T: DeviceRepr> Buffer<T> {
     /// As [`reserve`](Self::reserve).
     pub(crate) fn copy_from(
         &mut self,
-        stream: &Arc<CudaStream>,
+        stream: &Stream,
         values: &CudaView<'_, T>,
     ) -> Result<(), Error> {
         self.reserve(stream, values.len())?;
@@ -268,8 +267,9 @@ impl<T: DeviceRepr> Buffer<T> {
             return Ok(());
         };
         stream
+            .0
             .memcpy_dtod(values, slice)
-            .map_err(|error| Error::driver(format!("copying {what}"), error))
+            .map_err(|error| Error::of_call(format!("copying {what}"), error))
     }
 
     /// The first `len` elements; None before the first [`reserve`](Self::reserve).
@@ -310,7 +310,7 @@ impl<T: DeviceRepr> Buffer<T> {
     ) -> Result<(), Error> {
         let end = self.end(first, count)?;
         match &self.slice {
-            Some(slice) => queue.start_host_copy(self.what, &slice.slice(first..end), to),
+            Some(slice) => queue.start_host_copy_of(self.what, &slice.slice(first..end), to),
             None => Ok(()),
         }
     }
@@ -329,7 +329,7 @@ impl<T: DeviceRepr> Buffer<T> {
         let end = self.end(first, values.len())?;
         let held = self.slice.as_ref().filter(|_| !values.is_empty());
         match held {
-            Some(slice) => queue.copy_to_host(self.what, &slice.slice(first..end), values),
+            Some(slice) => queue.copy_to_host_of(self.what, &slice.slice(first..end), values),
             None => queue.synchronize(),
         }
     }

@@ -39,7 +39,7 @@ impl<T: ValidAsZeroBits> HostBuffer<T> {
     /// # Errors
     /// [`ErrorKind::Driver`] when the system has none to give.
     pub(crate) fn new(context: &Arc<CudaContext>, len: usize) -> Result<Self, Error> {
-        let failed = |error| Error::driver(format!("page-locking memory for {len} values"), error);
+        let failed = |error| Error::of_call(format!("page-locking memory for {len} values"), error);
         context.bind_to_thread().map_err(failed)?;
         let Some(bytes) = len.max(1).checked_mul(size_of::<T>()) else {
             return Err(Error::from(ErrorKind::OutOfMemory {

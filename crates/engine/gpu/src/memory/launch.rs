@@ -71,19 +71,19 @@ impl Queue {
             blockDimY: 1,
             blockDimZ: 1,
             sharedMemBytes: launch.shared,
-            hStream: self.cu_stream(),
+            hStream: self.0.cu_stream(),
             attrs: &raw mut overlap,
             numAttrs: u32::from(launch.overlaps),
         };
         let (function, arguments) = (function.cu_function(), arguments.as_mut_ptr());
         let start = || {
-            self.context().bind_to_thread()?;
+            self.0.context().bind_to_thread()?;
             // SAFETY: the arguments are those that the kernel declares, says the caller, and the
             // function lives.
             unsafe { cuLaunchKernelEx(&raw const config, function, arguments, ptr::null_mut()) }
                 .result()
         };
         self.timed(|| Work::Kernel(name.to_owned()), start)
-            .map_err(|error| Error::driver(format!("starting kernel {name}"), error))
+            .map_err(|error| Error::of_call(format!("starting kernel {name}"), error))
     }
 }

@@ -1,5 +1,4 @@
-//! A stream through which everything passes that a backend starts: kernels, and copies between host
-//! and device.
+//! The stream of a backend: it starts kernels and copies, counts the bytes and times the work.
 //!
 //! Every copy is counted in bytes, so that a program can show, and a test can check, that its steps
 //! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
@@ -32,10 +31,13 @@ use super::{
     host::HostBuffer,
     timeline::{Anchor, Direction, Moment, Timed, Timeline, Work},
 };
-use crate::error::{Error, ErrorKind, fits};
+use crate::{
+    error::{Error, ErrorKind, fits},
+    handles::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, Event, Launch, Stream},
+};
 use cudarc::driver::{
-    CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
-    DeviceSlice, DriverError, LaunchArgs, LaunchConfig, result,
+    CudaEvent, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice,
+    result::{self, DriverError as RawError},
     sys::{CUdeviceptr, CUevent_flags},
 };
 use std::{
@@ -55,7 +57,7 @@ const ANCHOR_LASTS: Duration = Duration::from_secs(1);
 /// A CUDA stream whose copies are counted and, while a trace is recorded, whose work is timed.
 #[derive(Debug, Clone)]
 pub struct Queue {
-    stream: Arc<CudaStream>,
+    stream: Stream,
     /// Shared with clones of this queue.
     waits: Arc<Waits>,
     /// Shared with the queues beside this one.
@@ -97,9 +99,9 @@ pub struct Arriving<T> {
     /// Dropped first, which waits for the copy.
     buffer: HostBuffer<T>,
     /// Behind the copy.
-    arrived: CudaEvent,
+    arrived: Event,
     /// The array that is copied, alive as long as the copy.
-    _from: Arc<CudaSlice<T>>,
+    _from: Arc<DeviceBuffer<T>>,
 }
 
 impl<T> Arriving<T> {
@@ -109,7 +111,7 @@ impl<T> Arriving<T> {
     /// [`ErrorKind::Driver`] when it failed.
     pub fn wait(self) -> Result<HostBuffer<T>, Error> {
         let arrived = self.arrived.synchronize();
-        arrived.map_err(|error| Error::driver("copying to the host", error))?;
+        arrived.map_err(|error| Error::of_call("copying to the host", error))?;
         Ok(self.buffer)
     }
 }
@@ -120,7 +122,7 @@ impl<T> Arriving<T> {
 pub struct HostCopy<T> {
     buffer: HostBuffer<T>,
     /// Behind the last copy; kept for the next one.
-    copied: Option<CudaEvent>,
+    copied: Option<Event>,
     /// The stream of the last copy, and the copy's number there.
     under_way: Option<(Queue, u64)>,
 }
@@ -153,7 +155,7 @@ impl<T> HostCopy<T> {
             match &self.copied {
                 Some(copied) => {
                     let waited = copied.synchronize();
-                    waited.map_err(|error| Error::driver("copying to the host", error))?;
+                    waited.map_err(|error| Error::of_call("copying to the host", error))?;
                 }
                 None => queue.synchronize()?,
             }
@@ -170,7 +172,7 @@ fn is_recording() -> bool {
 
 impl Queue {
     /// A queue on `stream`, whose counts start at 0.
-    pub(crate) fn new(stream: Arc<CudaStream>) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         Self {
             stream,
             waits: Arc::default(),
@@ -184,8 +186,8 @@ impl Queue {
     /// # Errors
     /// [`ErrorKind::Driver`].
     pub fn beside(&self) -> Result<Self, Error> {
-        let stream = self.stream.fork();
-        let stream = stream.map_err(|error| Error::driver("making a stream", error))?;
+        let stream = self.stream.0.fork().map(Stream);
+        let stream = stream.map_err(|error| Error::of_call("making a stream", error))?;
         Ok(Self {
             stream,
             waits: Arc::default(),
@@ -193,7 +195,7 @@ impl Queue {
         })
     }
 
-    /// Whether a trace is recorded, and work is timed for it.
+    /// Returns true if a trace is recorded, and work is timed for it.
     pub fn is_timed(&self) -> bool {
         is_recording()
     }
@@ -204,9 +206,9 @@ impl Queue {
     /// [`ErrorKind::Driver`].
     pub fn moment(&self) -> Result<Moment, Error> {
         let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let event = self.stream.record_event(flags);
+        let event = self.stream.0.record_event(flags);
         Ok(Moment(event.map_err(|error| {
-            Error::driver("marking a stream", error)
+            Error::of_call("marking a stream", error)
         })?))
     }
 
@@ -241,28 +243,33 @@ impl Queue {
     pub(crate) unsafe fn launch(
         &self,
         name: &str,
-        launch: &mut LaunchArgs<'_>,
+        launch: &mut Launch<'_>,
         blocks: u32,
         threads: u32,
     ) -> Result<(), Error> {
-        let config = LaunchConfig {
-            grid_dim: (blocks, 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
-        };
         self.timed(
             || Work::Kernel(name.to_owned()),
             // SAFETY: the arguments are those that the kernel declares, says the caller.
-            || unsafe { launch.launch(config) }.map(drop),
+            || unsafe { launch.start(blocks, threads) }.map_err(|error| error.0),
         )
-        .map_err(|error| Error::driver(format!("starting kernel {name}"), error))
+        .map_err(|error| Error::of_call(format!("starting kernel {name}"), error))
     }
 
     /// Copies values to the host and waits for them. Messages and traces call them `what`.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
-    pub fn copy_to_host<T: DeviceRepr>(
+    pub fn copy_to_host<T: DeviceValue>(
+        &self,
+        what: &'static str,
+        from: &DeviceView<'_, T>,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        self.copy_to_host_of(what, &from.0, to)
+    }
+
+    /// As [`copy_to_host`](Self::copy_to_host), of any values that kernels write.
+    pub(super) fn copy_to_host_of<T: DeviceRepr>(
         &self,
         what: &'static str,
         from: &CudaView<'_, T>,
@@ -278,7 +285,7 @@ impl Queue {
         }
         let bytes = size_of_val(to) as u64;
         let span = tracing::debug_span!("host.copy", what, direction = "to_host", bytes).entered();
-        let (address, _held) = from.device_ptr(&self.stream);
+        let (address, _held) = from.device_ptr(&self.stream.0);
         // SAFETY: the view has as many elements, and `to` is waited for before it can be used.
         let started = unsafe { self.start_to_host(what, address, to) };
         let waited = self.wait(what);
@@ -290,11 +297,11 @@ impl Queue {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
-    pub fn copy_to_device<T: DeviceRepr>(
+    pub fn copy_to_device<T: DeviceValue>(
         &self,
         what: &'static str,
         from: &[T],
-        to: &mut CudaViewMut<'_, T>,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         fits(what, from.len(), to.len())?;
         if from.is_empty() {
@@ -303,7 +310,7 @@ impl Queue {
         let bytes = size_of_val(from) as u64;
         let _span =
             tracing::debug_span!("host.copy", what, direction = "to_device", bytes).entered();
-        let (address, _held) = to.device_ptr_mut(&self.stream);
+        let (address, _held) = to.0.device_ptr_mut(&self.stream.0);
         // SAFETY: the view has as many elements; the driver has read memory that is not page-locked
         // when it returns, and other memory is waited for.
         let started = unsafe { self.start_to_device(what, from, address) };
@@ -316,12 +323,12 @@ impl Queue {
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
-    pub fn array<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+    pub fn array<T: DeviceValue>(
         &self,
         what: &'static str,
         values: &[T],
-    ) -> Result<CudaSlice<T>, Error> {
-        let failed = |error| Error::driver(format!("allocating {what}"), error);
+    ) -> Result<DeviceBuffer<T>, Error> {
+        let failed = |error| Error::of_call(format!("allocating {what}"), error);
         let mut made = (self.stream.alloc_zeros(values.len().max(1))).map_err(failed)?;
         self.copy_to_device(what, values, &mut made.slice_mut(0..values.len()))?;
         Ok(made)
@@ -331,19 +338,22 @@ impl Queue {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
-    pub fn copy_on_device<T>(
+    pub fn copy_on_device<T: DeviceValue>(
         &self,
         what: &'static str,
-        from: &CudaView<'_, T>,
-        to: &mut CudaViewMut<'_, T>,
+        from: &DeviceView<'_, T>,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         fits(what, from.len(), to.len())?;
         if from.is_empty() {
             return Ok(());
         }
-        self.copy(what, Direction::OnDevice, from.num_bytes(), || {
-            self.stream.memcpy_dtod(from, to)
-        })
+        self.copy(
+            what,
+            Direction::OnDevice,
+            size_of::<T>() * from.len(),
+            || self.stream.0.memcpy_dtod(&from.0, &mut to.0),
+        )
     }
 
     /// Copies values of a stream of any device to an array of this one, behind the event `ready`,
@@ -351,27 +361,27 @@ impl Queue {
     ///
     /// # Errors
     /// As [`copy_on_device`](Self::copy_on_device).
-    pub fn copy_from_peer<T>(
+    pub fn copy_from_peer<T: DeviceValue>(
         &self,
         what: &'static str,
-        from: &CudaView<'_, T>,
-        ready: &CudaEvent,
-        to: &mut CudaViewMut<'_, T>,
+        from: &DeviceView<'_, T>,
+        ready: &Event,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         fits(what, from.len(), to.len())?;
         if from.is_empty() {
             return Ok(());
         }
-        let (here, there) = (self.stream.context(), from.stream().context());
-        let bytes = from.num_bytes();
+        let (here, there) = (self.stream.0.context(), from.0.stream().context());
+        let bytes = size_of::<T>() * from.len();
         self.copy(what, Direction::OnDevice, bytes, || {
-            self.stream.wait(ready)?;
+            self.stream.0.wait(&ready.0)?;
             if here == there {
-                return self.stream.memcpy_dtod(from, to);
+                return self.stream.0.memcpy_dtod(&from.0, &mut to.0);
             }
-            let (source, _held) = from.device_ptr(from.stream());
-            let (target, _kept) = to.device_ptr_mut(&self.stream);
-            let (here, there, stream) = (here.cu_ctx(), there.cu_ctx(), self.stream.cu_stream());
+            let (source, _held) = from.0.device_ptr(from.0.stream());
+            let (target, _kept) = to.0.device_ptr_mut(&self.stream.0);
+            let (here, there, stream) = (here.cu_ctx(), there.cu_ctx(), self.stream.0.cu_stream());
             // SAFETY: both arrays have as many bytes, in the contexts of their streams.
             unsafe { result::memcpy_peer_async(here, target, there, source, bytes, stream) }
         })
@@ -382,10 +392,10 @@ impl Queue {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when there is no room, and [`ErrorKind::Driver`].
-    pub fn start_copy<T: DeviceRepr>(
+    pub fn start_copy<T: DeviceValue>(
         &self,
         what: &'static str,
-        from: Arc<CudaSlice<T>>,
+        from: Arc<DeviceBuffer<T>>,
         mut to: HostBuffer<T>,
     ) -> Result<Arriving<T>, Error> {
         let (len, room) = (from.len(), to.len());
@@ -396,13 +406,13 @@ impl Queue {
                 expected: len,
             }));
         };
-        let (address, held) = from.device_ptr(&self.stream);
+        let (address, held) = from.0.device_ptr(&self.stream.0);
         // SAFETY: the array has as many elements. `Arriving` keeps both, and gives the
         // buffer out only after the copy has ended.
         unsafe { self.start_to_host(what, address, place) }?;
         drop(held);
-        let arrived = self.stream.record_event(None);
-        let arrived = arrived.map_err(|error| Error::driver(format!("copying {what}"), error))?;
+        let arrived = self.stream.record_event();
+        let arrived = arrived.map_err(|error| Error::of_call(format!("copying {what}"), error))?;
         Ok(Arriving {
             buffer: to,
             arrived,
@@ -416,19 +426,29 @@ impl Queue {
     /// [`ErrorKind::FieldLength`] when the lengths differ, [`ErrorKind::OtherStream`] when the
     /// values are those of another stream, which may free them before they are read, and
     /// [`ErrorKind::Driver`].
-    pub fn start_host_copy<T: DeviceRepr>(
+    pub fn start_host_copy<T: DeviceValue>(
+        &self,
+        what: &'static str,
+        from: &DeviceView<'_, T>,
+        to: &mut HostCopy<T>,
+    ) -> Result<(), Error> {
+        self.start_host_copy_of(what, &from.0, to)
+    }
+
+    /// As [`start_host_copy`](Self::start_host_copy), of any values that kernels write.
+    pub(super) fn start_host_copy_of<T: DeviceRepr>(
         &self,
         what: &'static str,
         from: &CudaView<'_, T>,
         to: &mut HostCopy<T>,
     ) -> Result<(), Error> {
         fits(what, to.buffer.len(), from.len())?;
-        if from.stream().cu_stream() != self.stream.cu_stream() {
+        if from.stream().cu_stream() != self.stream.0.cu_stream() {
             return Err(Error::from(ErrorKind::OtherStream { what }));
         }
         // An earlier copy that was not read could end after this one.
         to.wait()?;
-        let (address, _held) = from.device_ptr(&self.stream);
+        let (address, _held) = from.device_ptr(&self.stream.0);
         // SAFETY: the view has as many elements, which this stream does not free before the copy.
         // `to` gives the memory out only after the copy has ended.
         unsafe { self.start_to_host(what, address, &mut to.buffer) }?;
@@ -437,8 +457,8 @@ impl Queue {
         to.under_way = Some((self.clone(), number));
         // An event that was not recorded says nothing of this copy.
         to.copied = match to.copied.take() {
-            Some(event) => event.record(&self.stream).ok().map(|()| event),
-            None => self.stream.record_event(None).ok(),
+            Some(event) => event.0.record(&self.stream.0).ok().map(|()| event),
+            None => self.stream.record_event().ok(),
         };
         Ok(())
     }
@@ -457,7 +477,7 @@ impl Queue {
         self.copy(what, Direction::ToHost, size_of_val(to), || {
             // SAFETY: there are as many elements at `from`, and `to` is left alone until the copy
             // has been waited for, says the caller.
-            unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
+            unsafe { result::memcpy_dtoh_async(to, from, self.stream.0.cu_stream()) }
         })
     }
 
@@ -475,7 +495,7 @@ impl Queue {
         self.copy(what, Direction::ToDevice, size_of_val(from), || {
             // SAFETY: there is room for as many elements at `to`, and page-locked memory at `from`
             // is left alone until the copy has been waited for, says the caller.
-            unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) }
+            unsafe { result::memcpy_htod_async(to, from, self.stream.0.cu_stream()) }
         })
     }
 
@@ -486,17 +506,17 @@ impl Queue {
         what: &'static str,
         direction: Direction,
         bytes: usize,
-        start: impl FnOnce() -> Result<(), DriverError>,
+        start: impl FnOnce() -> Result<(), RawError>,
     ) -> Result<(), Error> {
         let (verb, counter) = match direction {
             Direction::ToHost => ("downloading", Some(&self.meter.to_host)),
             Direction::ToDevice => ("uploading", Some(&self.meter.to_device)),
             Direction::OnDevice => ("copying", None),
         };
-        let failed = |error| Error::driver(format!("{verb} {what}"), error);
+        let failed = |error| Error::of_call(format!("{verb} {what}"), error);
         let bytes = bytes as u64;
         counter.map(|counter| counter.fetch_add(bytes, Ordering::Relaxed));
-        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.stream.0.context().bind_to_thread().map_err(failed)?;
         self.timed(|| Work::Copy(what, direction, bytes), start)
             .map_err(failed)
     }
@@ -522,7 +542,7 @@ impl Queue {
     fn wait(&self, what: &str) -> Result<(), Error> {
         let started = self.waits.started.load(Ordering::Acquire);
         let waited = self.stream.synchronize();
-        waited.map_err(|error| Error::driver(format!("waiting for {what}"), error))?;
+        waited.map_err(|error| Error::of_call(format!("waiting for {what}"), error))?;
         self.waits.ended.fetch_max(started, Ordering::AcqRel);
         Ok(())
     }
@@ -531,8 +551,8 @@ impl Queue {
     pub(super) fn timed(
         &self,
         work: impl FnOnce() -> Work,
-        start: impl FnOnce() -> Result<(), DriverError>,
-    ) -> Result<(), DriverError> {
+        start: impl FnOnce() -> Result<(), RawError>,
+    ) -> Result<(), RawError> {
         if !is_recording() {
             return start();
         }
@@ -549,10 +569,10 @@ impl Queue {
     fn mark(&self) -> Option<CudaEvent> {
         let spare = self.timeline().spare.pop();
         match spare {
-            Some(event) => event.record(&self.stream).ok().map(|()| event),
+            Some(event) => event.record(&self.stream.0).ok().map(|()| event),
             None => {
                 let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-                self.stream.record_event(flags).ok()
+                self.stream.0.record_event(flags).ok()
             }
         }
     }
@@ -594,7 +614,7 @@ impl Queue {
 
     /// Reports the kernels and copies that have ended, while a trace is recorded.
     fn report(&self) {
-        if is_recording() && self.stream.context().bind_to_thread().is_ok() {
+        if is_recording() && self.stream.0.context().bind_to_thread().is_ok() {
             self.timeline().report();
         }
     }
@@ -611,9 +631,9 @@ impl Drop for Meter {
 }
 
 impl Deref for Queue {
-    type Target = Arc<CudaStream>;
+    type Target = Stream;
 
-    fn deref(&self) -> &Arc<CudaStream> {
+    fn deref(&self) -> &Stream {
         &self.stream
     }
 }

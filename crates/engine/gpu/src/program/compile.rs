@@ -10,14 +10,14 @@
 //! Both stages are reported to `tracing`, as `gpu.compile` and `gpu.link` with their milliseconds.
 
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
+use crate::handles::Context;
 use crate::{
     driver,
     error::{Error, ErrorKind},
-    toolkit::{Found, Libraries, Part, Search},
+    toolkit::{Component, Libraries, LibraryFile, Search},
     version::{Arch, Version},
 };
-use cudarc::driver::CudaContext;
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, time::Instant};
 
 /// The compiler and what it needs besides.
 ///
@@ -49,9 +49,9 @@ pub struct Compiler {
 #[derive(Debug, Clone)]
 pub enum Linker {
     /// NVIDIA's library, which needs neither a driver nor a device.
-    NvJitLink(Found),
+    NvJitLink(LibraryFile),
     /// The driver, in this context.
-    Driver(Arc<CudaContext>),
+    Driver(Context),
 }
 
 impl Linker {
@@ -75,7 +75,7 @@ impl Compiler {
         let libraries = search.libraries(cuda);
         let searched = search.description().to_owned();
         let Some(found) = &libraries.nvrtc else {
-            return Err(Part::Nvrtc.missing(&searched, cuda));
+            return Err(Component::Nvrtc.missing(&searched, cuda));
         };
         let nvrtc = Nvrtc::open(&found.path)?;
         tracing::debug!(path = %found.path.display(), version = %nvrtc.version(), "gpu.compiler");
@@ -117,12 +117,12 @@ impl Compiler {
     /// that is missing or fails, by the driver, if there is a context.
     ///
     /// # Errors
-    /// Those of [`compile`](Self::compile) and [`link`](Self::link).
+    /// The errors of [`compile`](Self::compile) and [`link`](Self::link).
     pub fn build(
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Vec<u8>, Error> {
         let object = self.compile(program, arch)?;
         if !program.launches_children() {
@@ -130,7 +130,7 @@ impl Compiler {
         }
         let by_driver = context.cloned().map(Linker::Driver);
         let Some(found) = self.libraries.nvjitlink.clone() else {
-            let linker = by_driver.ok_or_else(|| self.missing(Part::NvJitLink))?;
+            let linker = by_driver.ok_or_else(|| self.missing(Component::NvJitLink))?;
             return self.link(program, arch, &object, &linker);
         };
         let linked = self.link(program, arch, &object, &Linker::NvJitLink(found));
@@ -179,11 +179,11 @@ impl Compiler {
         linker: &Linker,
     ) -> Result<Vec<u8>, Error> {
         let runtime = self.libraries.device_runtime.as_deref();
-        let runtime: &Path = runtime.ok_or_else(|| self.missing(Part::DeviceRuntime))?;
+        let runtime: &Path = runtime.ok_or_else(|| self.missing(Component::DeviceRuntime))?;
         let start = Instant::now();
         let linked = match linker {
             Linker::NvJitLink(found) => NvJitLink::open(&found.path)?.link(arch, object, runtime),
-            Linker::Driver(context) => driver::link(context, object, runtime),
+            Linker::Driver(context) => driver::link(&context.0, object, runtime),
         };
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(program = program.name(), %arch, milliseconds, linker = linker.name(), "gpu.link");
@@ -198,7 +198,7 @@ impl Compiler {
     }
 
     /// The error that `part` was not found, with its remedy.
-    fn missing(&self, part: Part) -> Error {
+    fn missing(&self, part: Component) -> Error {
         part.missing(&self.searched, self.cuda)
     }
 }

@@ -13,12 +13,13 @@ use super::{
     store::{Code, CodeStore, Origin},
     text::{Key, Program},
 };
+use crate::handles::{Context, Function};
 use crate::{
     driver,
     error::{Error, ErrorKind},
     version::Arch,
 };
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
+use cudarc::driver::{CudaModule, result::DriverError};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -47,7 +48,7 @@ impl Module {
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`], and [`ErrorKind::Driver`] for other failures.
-    pub fn function(&self, name: &str) -> Result<CudaFunction, Error> {
+    pub fn function(&self, name: &str) -> Result<Function, Error> {
         let missing = || {
             Error::from(ErrorKind::NoKernel {
                 program: self.program.clone(),
@@ -60,9 +61,12 @@ impl Module {
         }
         self.module
             .load_function(name)
+            .map(Function)
             .map_err(|error| match error {
                 DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_NOT_FOUND) => missing(),
-                error => Error::driver(format!("loading kernel {name} of {}", self.program), error),
+                error => {
+                    Error::of_call(format!("loading kernel {name} of {}", self.program), error)
+                }
             })
     }
 
@@ -83,7 +87,7 @@ type Slot = Arc<Mutex<Option<Arc<Module>>>>;
 /// The programs of one context.
 #[derive(Debug)]
 pub struct Modules {
-    context: Arc<CudaContext>,
+    context: Context,
     /// That of the context's device.
     arch: Arch,
     store: CodeStore,
@@ -93,7 +97,7 @@ pub struct Modules {
 
 impl Modules {
     /// None loaded yet; code comes from where the environment says.
-    pub fn new(context: &Arc<CudaContext>) -> Result<Self, Error> {
+    pub fn new(context: &Context) -> Result<Self, Error> {
         Self::with_store(context, CodeStore::from_env())
     }
 
@@ -101,11 +105,12 @@ impl Modules {
     ///
     /// # Errors
     /// [`ErrorKind::UnsafeCache`] if `store` has a cache that was named and is not trusted.
-    pub fn with_store(context: &Arc<CudaContext>, store: CodeStore) -> Result<Self, Error> {
+    pub fn with_store(context: &Context, store: CodeStore) -> Result<Self, Error> {
         store.trusted_cache()?;
         let (major, minor) = context
+            .0
             .compute_capability()
-            .map_err(|error| Error::driver("cuDeviceGetAttribute", error))?;
+            .map_err(|error| Error::of_call("cuDeviceGetAttribute", error))?;
         let number = u32::try_from(10 * major + minor).unwrap_or(0);
         Ok(Self {
             context: context.clone(),
@@ -128,9 +133,8 @@ impl Modules {
     /// The program's module, loaded when it is first asked for. Threads that ask for the same
     /// program wait for one of them to load it; different programs load at the same time.
     ///
-    /// # Errors
-    /// Those of [`CodeStore::code`], [`ErrorKind::Driver`] when the driver refuses the code, and
-    /// [`ErrorKind::BadProgram`] when the compiler made no machine code.
+    /// # Errors The errors of [`CodeStore::code`], [`ErrorKind::Driver`] when the driver refuses
+    /// the code, and [`ErrorKind::BadProgram`] when the compiler made no machine code.
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         let slot = locked(&self.slots)
             .entry(program.key(self.arch))
@@ -158,7 +162,7 @@ impl Modules {
         let code = self.store.code(program, self.arch, Some(&self.context))?;
         let origin = code.origin;
         match self.module(program, code) {
-            // Made by a compiler that this driver is too old for, perhaps; ours may suit it.
+            // OutputCalls by a compiler that this driver is too old for, perhaps; ours may suit it.
             Err(error) if origin == Origin::Cache => {
                 tracing::warn!(program = program.name(), %error, "the driver refuses cached GPU code");
                 let code = self.store.compile(program, self.arch, Some(&self.context));
@@ -176,14 +180,14 @@ impl Modules {
             compiler,
         } = code;
         let name = program.name();
-        let Some(loaded) = driver::load(&self.context, bytes) else {
+        let Some(loaded) = driver::load(&self.context.0, bytes) else {
             return Err(Error::from(ErrorKind::BadProgram {
                 program: name.to_owned(),
-                reason: format!("what NVRTC {compiler} made of it is no machine code"),
+                reason: format!("the output of NVRTC {compiler} is not machine code"),
             }));
         };
         let module = loaded.map_err(|error| {
-            Error::driver(
+            Error::of_call(
                 format!("loading {name}, compiled by NVRTC {compiler}"),
                 error,
             )

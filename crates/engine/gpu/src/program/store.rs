@@ -14,13 +14,13 @@ use super::{
     text::Program,
     trust::UnsafeFolder,
 };
+use crate::handles::Context;
 use crate::{
     driver::Driver,
     error::{Error, ErrorKind},
     toolkit::Search,
     version::{Arch, Version},
 };
-use cudarc::driver::CudaContext;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where machine code comes from.
@@ -109,7 +109,7 @@ impl CodeStore {
     /// The compiler, found and opened when this is first called.
     ///
     /// # Errors
-    /// Those of [`Compiler::find`].
+    /// The errors of [`Compiler::find`].
     pub fn compiler(&self) -> Result<Arc<Compiler>, Error> {
         let mut slot = self.compiler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiler) = &*slot {
@@ -124,13 +124,13 @@ impl CodeStore {
     /// Machine code of `program` for `arch`. With a context the driver can link in place of
     /// nvJitLink.
     ///
-    /// # Errors
-    /// Those of [`trusted_cache`](Self::trusted_cache), [`Compiler::find`] and [`Compiler::build`].
+    /// # Errors The errors of [`trusted_cache`](Self::trusted_cache), [`Compiler::find`] and
+    /// [`Compiler::build`].
     pub fn code(
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Code, Error> {
         let key = program.key(arch);
         let cached = self
@@ -156,7 +156,7 @@ impl CodeStore {
         &self,
         program: &Program,
         arch: Arch,
-        context: Option<&Arc<CudaContext>>,
+        context: Option<&Context>,
     ) -> Result<Code, Error> {
         let cache = self.trusted_cache()?;
         let compiler = self.compiler()?;

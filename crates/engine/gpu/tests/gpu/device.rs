@@ -1,14 +1,18 @@
 //! Programs on a GPU. Without one the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 //! They compile, so they need NVRTC and the device runtime too.
-use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
+
 use nearfield_gpu::{
-    Arch, Cache, CodeStore, Compiler, Entry, ErrorKind, Linker, Modules, Origin, Program, Search,
-    Version, open,
+    Arch, Cache, CodeStore, Compiler, Context, Entry, ErrorKind, Function, Linker, Modules, Origin,
+    Program, Search, Version, open,
 };
 use std::{env, path::Path, sync::Arc, thread};
 
 /// The first GPU; None where a test is to be skipped.
-fn gpu() -> Option<Arc<CudaContext>> {
+fn gpu() -> Option<Context> {
     let required = env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
     match open(0) {
         Ok(context) => Some(context),
@@ -21,7 +25,7 @@ fn gpu() -> Option<Arc<CudaContext>> {
 }
 
 /// Modules whose code is compiled for this test.
-fn fresh_modules(context: &Arc<CudaContext>) -> Modules {
+fn fresh_modules(context: &Context) -> Modules {
     let store = CodeStore::new(None, Search::from_env());
     Modules::with_store(context, store).unwrap()
 }
@@ -48,11 +52,11 @@ fn a_checksum_is_the_cpus() {
     let on_device = stream.clone_htod(&values).unwrap();
     let mut sum = stream.alloc_zeros::<u64>(1).unwrap();
     let kernel = module.function("checksum").unwrap();
-    let (count, config) = (values.len() as u32, LaunchConfig::for_num_elems(100_000));
+    let count = values.len() as u32;
     let mut launch = stream.launch_builder(&kernel);
     launch.arg(&on_device).arg(&count).arg(&mut sum);
     // SAFETY: the arguments are the kernel's, and `count` is the length of the values.
-    unsafe { launch.launch(config) }.unwrap();
+    unsafe { launch.start(100_000u32.div_ceil(1024), 1024) }.unwrap();
     assert_eq!(stream.clone_dtoh(&sum).unwrap(), [expected]);
 }
 
@@ -96,7 +100,7 @@ fn distances_are_the_cpus_to_the_bit_down_to_subnormals() {
     let mut launch = stream.launch_builder(&kernel);
     launch.arg(&a).arg(&b).arg(&number).arg(&mut out);
     // SAFETY: the arguments are the kernel's, with three coordinates and one result per pair.
-    unsafe { launch.launch(LaunchConfig::for_num_elems(number)) }.unwrap();
+    unsafe { launch.start(number.div_ceil(1024), 1024) }.unwrap();
     let found = stream.clone_dtoh(&out).unwrap();
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
         assert_eq!(
@@ -108,7 +112,7 @@ fn distances_are_the_cpus_to_the_bit_down_to_subnormals() {
 }
 
 /// Lets `parents` threads launch a child each and checks what the children wrote.
-fn children_write(context: &Arc<CudaContext>, kernel: &cudarc::driver::CudaFunction) {
+fn children_write(context: &Context, kernel: &Function) {
     let parents = 1000u32;
     let stream = context.default_stream();
     let mut out = stream.alloc_zeros::<u32>(32 * parents as usize).unwrap();
@@ -116,7 +120,7 @@ fn children_write(context: &Arc<CudaContext>, kernel: &cudarc::driver::CudaFunct
     let mut launch = stream.launch_builder(kernel);
     launch.arg(&parents).arg(&mut out).arg(&mut status);
     // SAFETY: the arguments are the kernel's, with 32 results per parent.
-    unsafe { launch.launch(LaunchConfig::for_num_elems(parents)) }.unwrap();
+    unsafe { launch.start(parents.div_ceil(1024), 1024) }.unwrap();
     assert_eq!(
         stream.clone_dtoh(&status).unwrap(),
         [0],
@@ -156,12 +160,7 @@ fn kernels_launch_kernels_whichever_linker_was_used() {
         let code = compiler
             .link(&program, modules.arch(), &object, &linker)
             .unwrap();
-        let image = cudarc::nvrtc::Ptx::from_binary(code);
-        let kernel = context
-            .load_module(image)
-            .unwrap()
-            .load_function("launch_children")
-            .unwrap();
+        let kernel = context.load_function(code, "launch_children").unwrap();
         children_write(&context, &kernel);
     }
 }

@@ -21,12 +21,11 @@ use crate::{
     Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
     error::MissingLists, slots::Slots,
 };
-use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
     GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch, Program, Queue, Transfers,
-    cudarc,
 };
+use nearfield_gpu::{DeviceValue, DeviceView, DeviceViewMut, Stream};
 use nearfield_grid::OfProcess;
 use std::{
     collections::BTreeMap,
@@ -124,7 +123,7 @@ impl DeviceEngine {
     /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is
     /// on another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box
     /// is too small for coordinates so far from it.
-    pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
+    pub fn add_point_set(&mut self, positions: &DeviceView<'_, f32>) -> Result<PointSetId, Error> {
         self.usable()?;
         let id = self.slots.next()?;
         let (before, sorted_anew) = (self.sets.len(), self.sorted_anew);
@@ -178,7 +177,11 @@ impl DeviceEngine {
     /// # Errors
     /// As [`add_point_set`](Self::add_point_set); the set then has its last good positions.
     /// Coordinates that are not finite are found by [`finish`](Self::finish).
-    pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
+    pub fn update(
+        &mut self,
+        set: PointSetId,
+        positions: &DeviceView<'_, f32>,
+    ) -> Result<(), Error> {
         self.known(set)?;
         self.place(set, positions)
     }
@@ -187,7 +190,7 @@ impl DeviceEngine {
     ///
     /// A set that has no table of cells yet is measured, which waits for the device; so is one
     /// whose points have left their cells, in [`settle_all`](Self::settle_all).
-    fn place(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
+    fn place(&mut self, set: PointSetId, positions: &DeviceView<'_, f32>) -> Result<(), Error> {
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let DeviceSetId { points, .. } = &mut self.sets[set.slot()];
         let unlooked = points.is_provisional();
@@ -221,7 +224,7 @@ impl DeviceEngine {
         &self,
         targets: PointSetId,
         sources: PointSetId,
-        counts: &mut CudaViewMut<'_, u32>,
+        counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         self.usable()?;
         let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
@@ -353,7 +356,7 @@ impl DeviceEngine {
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when `order` has not one number
     /// a point.
-    pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+    pub fn order(&self, set: PointSetId, order: &mut DeviceViewMut<'_, u32>) -> Result<(), Error> {
         self.known(set)?;
         self.backend
             .order_into(&self.sets[set.slot()].points, order)
@@ -366,12 +369,12 @@ impl DeviceEngine {
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when an array has another
     /// length.
-    pub fn reorder<T: DeviceRepr>(
+    pub fn reorder<T: DeviceValue>(
         &self,
         set: PointSetId,
         channels: usize,
-        from: &CudaView<'_, T>,
-        to: &mut CudaViewMut<'_, T>,
+        from: &DeviceView<'_, T>,
+        to: &mut DeviceViewMut<'_, T>,
     ) -> Result<(), Error> {
         self.known(set)?;
         self.backend
@@ -380,7 +383,7 @@ impl DeviceEngine {
     }
 
     /// The stream on which everything is done.
-    pub fn stream(&self) -> &Arc<CudaStream> {
+    pub fn stream(&self) -> &Stream {
         self.backend.stream()
     }
 
@@ -401,10 +404,7 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// [`ErrorKind::Gpu`] when the system has none to give.
-    pub fn host_buffer<T: cudarc::driver::ValidAsZeroBits>(
-        &self,
-        len: usize,
-    ) -> Result<HostBuffer<T>, Error> {
+    pub fn host_buffer<T: DeviceValue>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
         self.usable()?;
         self.backend.host_buffer(len).map_err(Error::from)
     }
@@ -413,10 +413,7 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// [`ErrorKind::Gpu`] when the system has none to give.
-    pub fn host_copy<T: cudarc::driver::ValidAsZeroBits>(
-        &self,
-        len: usize,
-    ) -> Result<HostCopy<T>, Error> {
+    pub fn host_copy<T: DeviceValue>(&self, len: usize) -> Result<HostCopy<T>, Error> {
         self.usable()?;
         self.backend.host_copy(len).map_err(Error::from)
     }

@@ -20,7 +20,7 @@ use nearfield_gpu::DeviceField;
 ///
 /// ```no_run
 /// # use nearfield::{PairKernel, PointSetId, Error};
-/// use nearfield::device::{DeviceEngine, DeviceField, cudarc::driver::CudaSlice};
+/// use nearfield::device::{DeviceEngine, DeviceField, DeviceBuffer};
 /// use nearfield::kernels::Indices;
 ///
 /// /// A kernel whose points are `(u32, [f32; 3], f32)`: index, velocity and mass. Mass is the
@@ -29,8 +29,8 @@ use nearfield_gpu::DeviceField;
 ///     engine: &DeviceEngine,
 ///     kernel: &impl PairKernel<Target = (u32, [f32; 3], f32), Source = (u32, [f32; 3], f32)>,
 ///     points: PointSetId,
-///     [velocity, state]: [&CudaSlice<f32>; 2],
-///     forces: &mut CudaSlice<f32>,
+///     [velocity, state]: [&DeviceBuffer<f32>; 2],
+///     forces: &mut DeviceBuffer<f32>,
 /// ) -> Result<(), Error> {
 ///     let fields = || {
 ///         let velocity = DeviceField::new(velocity.as_view(), 3);

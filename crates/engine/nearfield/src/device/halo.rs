@@ -30,8 +30,8 @@ use crate::{
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    DeviceField, DeviceFields, DeviceParts, DeviceShare, GpuBackend, HaloField, HaloScratch,
-    HostBuffer, PairOfPoints, cudarc::driver::ValidAsZeroBits,
+    DeviceField, DeviceFields, DeviceParts, DeviceShare, DeviceValue, GpuBackend, HaloField,
+    HaloScratch, HostBuffer, PairOfPoints,
 };
 use nearfield_grid::{
     Bounds, BrickParts, Grid, Lattice,
@@ -340,7 +340,7 @@ impl HaloFields {
 }
 
 /// Page-locked memory for `len` elements, kept from before where it suffices.
-fn room<'a, T: ValidAsZeroBits>(
+fn room<'a, T: DeviceValue>(
     backend: &GpuBackend,
     buffer: &'a mut Option<HostBuffer<T>>,
     len: usize,

@@ -47,8 +47,8 @@ use crate::{
 use nearfield_balance::{Controller, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
 use nearfield_gpu::{
-    Deliver, DeviceFields, DeviceResults, DeviceShare, HaloResults, PairCall, PairOfPoints,
-    PairScratch, cudarc::driver::CudaViewMut,
+    Deliver, DeviceFields, DeviceResults, DeviceShare, DeviceViewMut, HaloResults, PairCall,
+    PairOfPoints, PairScratch,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
 use nearfield_pairs::Channels;
@@ -195,7 +195,7 @@ impl CpuHelper {
         &mut self,
         engine: &mut DeviceEngine,
         helped: &HelpedTraversal<'_>,
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
         deliver: Deliver,
     ) -> Result<(), Error> {
         let job = Job {
@@ -227,7 +227,7 @@ impl CpuHelper {
         device: DeviceSide<'_>,
         kernel: &dyn CpuKernel,
         job: Job,
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
         deliver: Deliver,
     ) -> Result<(), Error> {
         self.move_to(&device);
@@ -354,7 +354,7 @@ impl<'a> DeviceSide<'a> {
     fn evaluate(
         &self,
         share: Option<&DeviceShare>,
-        results: &mut CudaViewMut<'_, f32>,
+        results: &mut DeviceViewMut<'_, f32>,
         deliver: Deliver,
     ) -> Result<(), Error> {
         let SortedPair {
@@ -380,7 +380,7 @@ impl<'a> DeviceSide<'a> {
         parts: &mut PartsOfBricks,
         planned: &BrickPlan,
         began: Instant,
-        (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
+        (results, deliver): (&mut DeviceViewMut<'_, f32>, Deliver),
     ) -> Result<GpuDone, Error> {
         let targets = self.gathered.of.targets.len();
         let _span = tracing::debug_span!("gpu.evaluate", targets).entered();
@@ -419,7 +419,7 @@ struct HelperStep<'s, 'r> {
     device: DeviceSide<'s>,
     kernel: &'s dyn CpuKernel,
     job: Job,
-    results: &'s mut CudaViewMut<'r, f32>,
+    results: &'s mut DeviceViewMut<'r, f32>,
     deliver: Deliver,
 }
 

@@ -1,18 +1,18 @@
 //! Device memory by its address, for programs in other languages.
 //!
-//! cudarc frees an array of the device when its last owner is dropped. An array of another library
-//! is known by its address and length alone and must outlive the call, so [`Lent`] wraps it in such
-//! an owner that frees nothing.
+//! A [`DeviceBuffer`] frees its memory of the device when its last owner is dropped. An array of
+//! another library is known by its address and length alone and must outlive the call, so [`Lent`]
+//! wraps it in such an owner that frees nothing.
 //!
 //! Only its constructor has to trust an address, so it is the one unsafe step; all calls that take
 //! the view are safe and check its length and its GPU as they do with any other.
 
-use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
-use std::{fmt, mem::ManuallyDrop, ops::Deref, sync::Arc};
+use nearfield_gpu::{DeviceBuffer, DeviceViewMut, Stream};
+use std::{fmt, mem::ManuallyDrop, ops::Deref};
 
 /// Device memory that is not ours to free, lent for a call: what the engine is given where all that
 /// is known of an array is its address.
-pub struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
+pub struct Lent<T>(ManuallyDrop<DeviceBuffer<T>>);
 
 impl<T> Lent<T> {
     /// The `len` elements at `pointer`.
@@ -20,11 +20,11 @@ impl<T> Lent<T> {
     /// # Safety
     /// `pointer` points to `len` elements on the stream's GPU, which the work that is given this
     /// may use until the stream has done it.
-    pub unsafe fn new(stream: &Arc<CudaStream>, pointer: u64, len: usize) -> Self {
+    pub unsafe fn new(stream: &Stream, pointer: u64, len: usize) -> Self {
         // SAFETY: the caller of this function guarantees that the address holds `len` initialised
         // values for as long as this borrows it.
         Self(ManuallyDrop::new(unsafe {
-            stream.upgrade_device_ptr(pointer, len)
+            DeviceBuffer::from_raw(stream, pointer, len)
         }))
     }
 }
@@ -36,9 +36,9 @@ impl<T> fmt::Debug for Lent<T> {
 }
 
 impl<T> Deref for Lent<T> {
-    type Target = CudaSlice<T>;
+    type Target = DeviceBuffer<T>;
 
-    fn deref(&self) -> &CudaSlice<T> {
+    fn deref(&self) -> &DeviceBuffer<T> {
         &self.0
     }
 }
@@ -46,7 +46,7 @@ impl<T> Deref for Lent<T> {
 impl<T> Lent<T> {
     /// All of it, to be written. A view and not the array itself: that could be put somewhere else
     /// in exchange for another, and would free the memory there.
-    pub fn as_view_mut(&mut self) -> CudaViewMut<'_, T> {
+    pub fn as_view_mut(&mut self) -> DeviceViewMut<'_, T> {
         self.0.as_view_mut()
     }
 }
@@ -54,6 +54,6 @@ impl<T> Lent<T> {
 impl<T> Drop for Lent<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, here; leaked, because the memory is another's.
-        unsafe { ManuallyDrop::take(&mut self.0) }.leak();
+        unsafe { ManuallyDrop::take(&mut self.0) }.into_raw();
     }
 }

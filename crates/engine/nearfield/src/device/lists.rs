@@ -4,7 +4,7 @@
 //! finds too little room writes no entry out of place, and the engine makes room when it is asked
 //! for the outcome.
 
-use nearfield_gpu::{DeviceLists, cudarc::driver::CudaView};
+use nearfield_gpu::{DeviceLists, DeviceView};
 
 /// Lists of one pair of sets: the neighbours of target i are `count[i]` entries from `start[i]` on,
 /// as indices in the caller's order. The arrays are those of the engine, on its stream; they are
@@ -15,11 +15,11 @@ use nearfield_gpu::{DeviceLists, cudarc::driver::CudaView};
 #[derive(Debug)]
 pub struct DeviceListsView<'a> {
     /// Where the list of every target begins.
-    pub start: CudaView<'a, u64>,
+    pub start: DeviceView<'a, u64>,
     /// Its length.
-    pub count: CudaView<'a, u32>,
+    pub count: DeviceView<'a, u32>,
     /// Entries of all lists, and room behind them.
-    pub entries: CudaView<'a, u32>,
+    pub entries: DeviceView<'a, u32>,
 }
 
 impl<'a> DeviceListsView<'a> {

@@ -4,11 +4,11 @@
 //! The module exists with the cargo feature `gpu` only, which is on by default.
 //!
 //! ```no_run
-//! use nearfield::device::{DeviceEngine, DeviceField, Progress, cudarc::driver::CudaContext};
+//! use nearfield::device::{DeviceEngine, DeviceField, Progress, Context};
 //! use nearfield::kernels::{SphDensity, WendlandC2};
 //!
 //! # fn simulate() -> Result<(), Box<dyn std::error::Error>> {
-//! let stream = CudaContext::new(0)?.new_stream()?;
+//! let stream = Context::open(0)?.new_stream()?;
 //! // Three numbers a point; your own kernels fill and move them on the same stream.
 //! let positions = stream.clone_htod(&vec![0.5f32; 3 * 1000])?;
 //! let mass = stream.clone_htod(&vec![1.0f32; 1000])?;
@@ -69,6 +69,26 @@
 //! that are near each other are then near in memory. It need not do so at every step, because the
 //! order stays good while points move little.
 //!
+//! # Arrays and streams of other libraries
+//!
+//! The handles here ([`Stream`], [`DeviceBuffer`], [`DeviceView`]) are types of this crate. Memory
+//! of another library, cudarc's included, is known by its address and length: [`Lent`] borrows it
+//! for a call and frees nothing. An engine works on another library's stream if it is started by
+//! [`on_borrowed`](DeviceEngineBuilder::on_borrowed), and [`Context::borrow_stream`] makes a
+//! [`Stream`] of a `CUstream`. The other way, [`DeviceView::device_ptr`] and [`Stream::as_raw`]
+//! give address and handle.
+//!
+//! ```no_run
+//! use nearfield::device::{DeviceEngine, Lent};
+//! # use nearfield::Error;
+//! # fn add(engine: &mut DeviceEngine, address: u64, points: usize) -> Result<(), Error> {
+//! // SAFETY: the other library keeps 3 · points numbers there until the stream was waited for.
+//! let positions = unsafe { Lent::<f32>::new(engine.stream(), address, 3 * points) };
+//! let set = engine.add_point_set(&positions.as_view())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Provisional results
 //!
 //! A step sorts into the cells that the step before had, with room around them, and writes lists
@@ -115,8 +135,11 @@ pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
-    Arriving, CheckedField, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, GpuInfo,
-    HostBuffer, HostCopy, KernelArguments, KernelLattice, LaunchShape, Module, Moment, Program,
-    Queue, SideOfFields, Transfers, UserKernel, cudarc,
+    Arriving, CheckedField, Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer,
+    DeviceField, DeviceValue, DeviceView, DeviceViewMut, DriverError, Error as GpuError,
+    ErrorKind as GpuErrorKind, Event, Function, GpuInfo, HostBuffer, HostCopy, InUse,
+    KernelArgument, KernelArguments, KernelLattice, Launch, LaunchArgument, LaunchShape,
+    MemoryKind, Module, Moment, Program, Queue, SideOfFields, Stream, Transfers, UserKernel,
+    memory_at,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -6,15 +6,9 @@
 
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
 use crate::{Device, Error, ErrorKind, slots::Slots};
-use nearfield_gpu::{
-    GpuBackend,
-    cudarc::driver::{CudaStream, sys::CUstream},
-};
+use nearfield_gpu::{GpuBackend, Stream};
 use nearfield_grid::{OfProcess, Radius};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, ffi::c_void, sync::Mutex};
 
 impl DeviceEngineBuilder {
     /// Starts an engine that does everything on `stream`.
@@ -22,7 +16,7 @@ impl DeviceEngineBuilder {
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius or box that cannot be used, and [`ErrorKind::Gpu`] when
     /// programs cannot be compiled or loaded.
-    pub fn on(self, stream: &Arc<CudaStream>) -> Result<DeviceEngine, Error> {
+    pub fn on(self, stream: &Stream) -> Result<DeviceEngine, Error> {
         self.start(|| GpuBackend::on(stream).map_err(Error::from))
     }
 
@@ -51,7 +45,11 @@ impl DeviceEngineBuilder {
     /// # Safety
     /// `stream` is null or a stream of that GPU's primary context, and stays there for as long as
     /// the engine.
-    pub unsafe fn on_borrowed(self, number: u32, stream: CUstream) -> Result<DeviceEngine, Error> {
+    pub unsafe fn on_borrowed(
+        self,
+        number: u32,
+        stream: *mut c_void,
+    ) -> Result<DeviceEngine, Error> {
         self.start(|| {
             // SAFETY: as the caller promises.
             let backend = unsafe { GpuBackend::on_borrowed(number, stream) };

@@ -18,9 +18,7 @@ use super::{
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
-use nearfield_gpu::{
-    Deliver, DeviceFields, DeviceResults, PairCall, PairProgram, cudarc::driver::CudaViewMut,
-};
+use nearfield_gpu::{Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram};
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -203,7 +201,7 @@ impl<'a> DeviceTraversal<'a> {
     /// [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther than the
     /// search radius, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA
     /// text or it does not compile, arrays do not fit or are on another GPU, or the GPU fails.
-    pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+    pub fn run_into(self, results: &mut DeviceViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)
     }
 
@@ -212,12 +210,12 @@ impl<'a> DeviceTraversal<'a> {
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into).
-    pub fn add_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+    pub fn add_into(self, results: &mut DeviceViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Combine)
     }
 
     /// Puts the work on the stream, or shares it with the helper and waits for both.
-    fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
+    fn run(self, results: &mut DeviceViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let (program, uniforms) = self.program?;
         let call = PairCall {
             program: &program,

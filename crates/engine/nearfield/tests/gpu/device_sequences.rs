@@ -15,14 +15,10 @@ use crate::{
 use nearfield::{
     Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId,
     balance::{Policy, Strategy},
-    device::{
-        CpuHelper, DeviceEngine, DeviceField, GpuErrorKind, Progress,
-        cudarc::driver::{CudaSlice, CudaStream},
-    },
+    device::{CpuHelper, DeviceBuffer, DeviceEngine, DeviceField, GpuErrorKind, Progress, Stream},
     kernels::SphDensity,
 };
 use nearfield_testkit::random::Random;
-use std::sync::Arc;
 
 /// Guard elements on either side of an output, which must not change.
 const GUARD: usize = 4096;
@@ -97,21 +93,19 @@ impl Scene {
 
 /// An output between two guard zones that must not change.
 struct Guarded<T> {
-    memory: CudaSlice<T>,
+    memory: DeviceBuffer<T>,
     guard: T,
     len: usize,
 }
 
-impl<T: Copy + PartialEq + std::fmt::Debug + nearfield::device::cudarc::driver::DeviceRepr>
-    Guarded<T>
-{
-    fn new(stream: &Arc<CudaStream>, len: usize, guard: T) -> Self {
+impl<T: Copy + PartialEq + std::fmt::Debug + nearfield::device::DeviceValue> Guarded<T> {
+    fn new(stream: &Stream, len: usize, guard: T) -> Self {
         let memory = stream.clone_htod(&vec![guard; len + 2 * GUARD]).unwrap();
         Self { memory, guard, len }
     }
 
     /// The output, when nothing beside it has changed.
-    fn read(&self, stream: &Arc<CudaStream>, what: &str) -> Vec<T> {
+    fn read(&self, stream: &Stream, what: &str) -> Vec<T> {
         let all = stream.clone_dtoh(&self.memory).unwrap();
         let behind = GUARD + self.len;
         let beside = all[..GUARD].iter().chain(&all[behind..]);

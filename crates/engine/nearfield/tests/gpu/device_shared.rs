@@ -7,10 +7,7 @@ use crate::{
 use nearfield::{
     PairKernel, PointSetId, Reduce,
     balance::{Policy, Strategy},
-    device::{
-        CpuHelper, DeviceEngine, DeviceField, Progress,
-        cudarc::driver::{CudaSlice, CudaView},
-    },
+    device::{CpuHelper, DeviceBuffer, DeviceEngine, DeviceField, DeviceView, Progress},
     kernels::{SphDensity, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
@@ -34,7 +31,7 @@ struct Case<'a, K> {
     kernel: &'a K,
     sets: [PointSetId; 2],
     /// Numbers per target and source, with room between them.
-    fields: [Option<(&'a CudaSlice<f32>, usize)>; 2],
+    fields: [Option<(&'a DeviceBuffer<f32>, usize)>; 2],
     targets: usize,
 }
 
@@ -299,7 +296,7 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
     let mut results = stream.alloc_zeros::<f32>(points.len()).unwrap();
     for policy in policies() {
         let mut cpu = CpuHelper::new(policy, 1).unwrap();
-        let mut refused = |mass: Option<CudaView<'_, f32>>, from: usize, said: &str| {
+        let mut refused = |mass: Option<DeviceView<'_, f32>>, from: usize, said: &str| {
             let shared = engine.with_cpu(&mut cpu);
             let mut traversal = shared.traverse(&density, set, set);
             if let Some(mass) = mass {

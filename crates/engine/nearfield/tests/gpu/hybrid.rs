@@ -3,7 +3,7 @@
 use super::{BOTH, GPU, OnCpu, assert_close, needs_gpu, splits, uniform};
 use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
 use crate::on_gpu::take_memory;
-use nearfield::device::cudarc::driver::CudaContext;
+use nearfield::device::Context;
 use nearfield::{
     balance::{Policy, Strategy},
     kernels::{SphDensity, SphForce, WendlandC2},
@@ -104,7 +104,7 @@ fn bad_coordinates_are_refused_as_on_the_cpu() {
 #[test]
 fn a_gpu_that_runs_out_of_memory_steps_aside_and_is_tried_again() {
     needs_gpu!(alone);
-    let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let stream = Context::open(0).unwrap().new_stream().unwrap();
     for device in [GPU, BOTH] {
         let policy = Policy::Fixed { theta: 0.0 };
         let builder = Engine::builder(1.0).policy(policy);

@@ -5,7 +5,7 @@ use super::{BOTH, GPU, engine_with, fresh_seed, needs_gpu};
 use crate::common::drawn::{Drawn, Mirrored, Point, expected};
 use nearfield::{
     balance::{Policy, Strategy},
-    device::{CpuHelper, DeviceEngine, DeviceField, Progress, cudarc::driver::CudaSlice},
+    device::{CpuHelper, DeviceBuffer, DeviceEngine, DeviceField, Progress},
     kernels::{Channels, Images, Indices, Random},
     prelude::*,
 };
@@ -74,9 +74,9 @@ fn kernels_read_indices_images_and_random_numbers() {
 struct OnDevice {
     set: PointSetId,
     /// Three numbers a point.
-    positions: CudaSlice<f32>,
+    positions: DeviceBuffer<f32>,
     /// The same behind another number, and one behind them.
-    padded: CudaSlice<f32>,
+    padded: DeviceBuffer<f32>,
     points: usize,
 }
 

@@ -2,12 +2,8 @@
 
 use nearfield::{
     PointSetId,
-    device::{
-        DeviceEngine, DeviceEngineBuilder, Progress,
-        cudarc::driver::{CudaSlice, CudaStream, result::mem_get_info},
-    },
+    device::{DeviceBuffer, DeviceEngine, DeviceEngineBuilder, Progress, Stream},
 };
-use std::sync::Arc;
 
 /// An engine on the first GPU.
 pub(crate) fn start(builder: DeviceEngineBuilder) -> DeviceEngine {
@@ -48,19 +44,22 @@ impl FromHost for DeviceEngine {
 }
 
 /// Coordinates on the device, three numbers a point.
-pub(crate) fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice<f32> {
+#[allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
+pub(crate) fn upload(stream: &Stream, points: &[[f32; 3]]) -> DeviceBuffer<f32> {
     stream.clone_htod(points.as_flattened()).unwrap()
 }
 
 /// Takes the memory of the stream's GPU, all but about 64 MiB; it is free again when this is
 /// dropped.
-pub(crate) fn take_memory(stream: &Arc<CudaStream>) -> Vec<CudaSlice<u8>> {
+pub(crate) fn take_memory(stream: &Stream) -> Vec<DeviceBuffer<u8>> {
     const LEFT: usize = 64 << 20;
     let mut taken = Vec::new();
-    stream.context().bind_to_thread().unwrap();
     for _ in 0..64 {
         stream.synchronize().unwrap();
-        let (free, _) = mem_get_info().unwrap();
+        let [free, _] = stream.context().memory().unwrap();
         let Some(more) = free.checked_sub(LEFT).filter(|&more| more > 1 << 20) else {
             break;
         };

@@ -17,7 +17,7 @@
 use super::state::{GpuState, Order};
 use crate::{backend::StepInput, balance::Strategy};
 use nearfield_balance::{Class, Configuration};
-use nearfield_gpu::{self as gpu, cudarc::driver::CudaEvent};
+use nearfield_gpu::{self as gpu, Event};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use std::hash::Hash;
 
@@ -60,7 +60,7 @@ impl GpuState {
 
     /// A mark before work whose time is [booked](Self::book) afterwards; `None` if no times are
     /// wanted.
-    pub(super) fn mark_begin(&self) -> Result<Option<CudaEvent>, gpu::Error> {
+    pub(super) fn mark_begin(&self) -> Result<Option<Event>, gpu::Error> {
         let timed = self.times.configuration().is_some();
         timed.then(|| self.backend.mark()).transpose()
     }
@@ -70,8 +70,8 @@ impl GpuState {
     pub(super) fn book(
         &mut self,
         name: impl Hash,
-        begin: Option<CudaEvent>,
-        end: Option<CudaEvent>,
+        begin: Option<Event>,
+        end: Option<Event>,
     ) -> Result<(), gpu::Error> {
         let Some(begin) = begin else { return Ok(()) };
         let took = match end {

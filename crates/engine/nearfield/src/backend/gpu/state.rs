@@ -9,8 +9,8 @@
 use super::{faults::FaultRecord, fields::StagedFields, times::Times};
 use crate::{Error, backend::Job};
 use nearfield_gpu::{
-    self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend,
-    HostBuffer, PairOfPoints, PairScratch, cudarc::driver::CudaEvent,
+    self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, Event,
+    GpuBackend, HostBuffer, PairOfPoints, PairScratch,
 };
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) struct GpuState {
     /// By the name of a kernel's type, why it cannot run here; `None` where it can.
     pub(super) refused: HashMap<&'static str, Option<String>>,
     /// Before and after the sort that was begun, where it is timed.
-    pub(super) sorting: Option<[CudaEvent; 2]>,
+    pub(super) sorting: Option<[Event; 2]>,
     /// Page-locked buffers there were when that was last asked.
     pub(super) host_buffers: u64,
     pub(super) faults: FaultRecord,

@@ -236,8 +236,8 @@ unsafe impl GlobalAlloc for ReserveAllocator {
         }
         // SAFETY: the caller guarantees that the size fits the alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: the size is not 0, as the caller guarantees.
         let to = if own {
+            // SAFETY: the size is not 0, as the caller guarantees.
             unsafe { self.alloc(wanted) }
         } else {
             take(wanted)

@@ -7,7 +7,7 @@
 // target, and a row costs a root, two loads and a few sums: no bounds check, no image. Where rows
 // of a periodic box pass a face along x, their parts on either side are visited in one loop. Other
 // targets near a face take the rows one by one, cut them to the table, and see what lies beyond a
-// face in another image. A warp goes the simplest way that serves all its targets (`Way`).
+// face in another image. A warp goes the simplest way that serves all its targets (`WalkPath`).
 //
 // Rows, gaps and chords are computed in f32 in cells of the sources' table. Why no pair is lost:
 //
@@ -72,32 +72,32 @@ __device__ __forceinline__ int warp_min(int value) {
 }
 
 // A cell along one axis of the sources' table, and the image it is seen in.
-struct Seen {
+struct WrappedCell {
     int cell;
     int image;  // -1, 0 or 1
 };
 
 // Where a cell of the table, or beside it, lies on an axis that repeats.
-__device__ __forceinline__ Seen brought_inside(const Geometry& geometry, int axis, int cell) {
+__device__ __forceinline__ WrappedCell brought_inside(const Geometry& geometry, int axis, int cell) {
     const int period = geometry.high[axis] - geometry.low[axis];
-    if (cell < geometry.low[axis]) return Seen{cell + period, -1};
-    if (cell >= geometry.high[axis]) return Seen{cell - period, 1};
-    return Seen{cell, 0};
+    if (cell < geometry.low[axis]) return WrappedCell{cell + period, -1};
+    if (cell >= geometry.high[axis]) return WrappedCell{cell - period, 1};
+    return WrappedCell{cell, 0};
 }
 
 // How the targets of a warp are walked: all that is in reach is inside; rows are, but may pass a
 // face along x; anything.
-enum class Way { INSIDE, ALONG_X, ACROSS };
+enum class WalkPath { INSIDE, ALONG_X, ACROSS };
 
 // Part of a row: sorted points, and the image along x that they are seen in.
-struct Part {
+struct RowPart {
     uint2 run;
     int image;
 };
 
 // Both parts of a row that may pass one face along x, in the order of x.
 struct Ring {
-    Part first, second;
+    RowPart first, second;
 };
 
 // Least and most of `step` times a number between two others.
@@ -164,11 +164,11 @@ struct Around {
 
     // Of all targets of a warp that take part in the call, because a warp with several kinds would
     // go through all rows several times.
-    __device__ __forceinline__ Way way_of_warp() const {
-        if (PADDED) return Way::INSIDE;
+    __device__ __forceinline__ WalkPath path_of_warp() const {
+        if (PADDED) return WalkPath::INSIDE;
         const u32 lanes = __activemask();
-        if (__all_sync(lanes, inside)) return Way::INSIDE;
-        return ring() && __all_sync(lanes, rows_inside) ? Way::ALONG_X : Way::ACROSS;
+        if (__all_sync(lanes, inside)) return WalkPath::INSIDE;
+        return ring() && __all_sync(lanes, rows_inside) ? WalkPath::ALONG_X : WalkPath::ACROSS;
     }
 
     // Whether the table is the box along x, and so long that a row passes one face at most and that
@@ -371,7 +371,7 @@ struct Around {
         #pragma unroll 1
         for (int z = 0; z < ROWS; z++) {
             const Slice slice = this->slice(below_row(first_z, this->z, z));
-            const Seen seen_z = seen(2, first_z + z);
+            const WrappedCell seen_z = seen(2, first_z + z);
             const bool in_slice = slice.left >= 0.0f && static_cast<u32>(seen_z.cell) < points.dims[2];
             if (!ALL && !in_slice) continue;
             const u32 slice_rows = static_cast<u32>(seen_z.cell) * points.dims[1];
@@ -379,7 +379,7 @@ struct Around {
             for (int y = 0; y < ROWS; y++) {
                 const float below = below_row(first_y, this->y, y);
                 const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
-                const Seen seen_y = seen(1, first_y + y);
+                const WrappedCell seen_y = seen(1, first_y + y);
                 const bool reached = in_slice && chord >= 0.0f && static_cast<u32>(seen_y.cell) < points.dims[1];
                 const u32 before = (slice_rows + static_cast<u32>(seen_y.cell)) * points.dims[0];
                 take(z, y, reached, Reached{*this, slice, below, chord, before, seen_y.image, seen_z.image});
@@ -392,7 +392,7 @@ struct Around {
     __device__ __forceinline__ void one_row(u32 row, Take take) const {
         const int z = static_cast<int>(row / ROWS), y = static_cast<int>(row % ROWS);
         const Slice slice = this->slice(below_row(first_z, this->z, z));
-        const Seen seen_y = seen(1, first_y + y), seen_z = seen(2, first_z + z);
+        const WrappedCell seen_y = seen(1, first_y + y), seen_z = seen(2, first_z + z);
         const float below = below_row(first_y, this->y, y);
         const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
         const bool held = static_cast<u32>(seen_y.cell) < points.dims[1] && static_cast<u32>(seen_z.cell) < points.dims[2];
@@ -402,8 +402,8 @@ struct Around {
         take(Reached{*this, slice, below, chord, before, seen_y.image, seen_z.image});
     }
 
-    __device__ __forceinline__ Seen seen(int axis, int cell) const {
-        return PERIODIC ? brought_inside(geometry, axis, cell) : Seen{cell, 0};
+    __device__ __forceinline__ WrappedCell seen(int axis, int cell) const {
+        return PERIODIC ? brought_inside(geometry, axis, cell) : WrappedCell{cell, 0};
     }
 
     // Which parts a row has, in the order of x, as bits: 1 beyond the lower face of the box, 2 in
@@ -423,7 +423,7 @@ struct Around {
     }
 
     // The first of the parts.
-    __device__ __forceinline__ Part part(const Row& row, u32 parts) const {
+    __device__ __forceinline__ RowPart part(const Row& row, u32 parts) const {
         int from = row.low, to = row.high, image = 0;
         if (PERIODIC) {
             const int low = geometry.low[0], high = geometry.high[0], period = high - low;
@@ -434,7 +434,7 @@ struct Around {
         const int width = static_cast<int>(points.dims[0]);
         const u32 begin = row.before + static_cast<u32>(min(max(from, 0), width));
         const u32 end = row.before + static_cast<u32>(min(max(to, 0), width));
-        return Part{make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end))), image};
+        return RowPart{make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end))), image};
     }
 
     // The parts of a row of a table that is a ring along x (`ring`): candidates up to the upper
@@ -459,7 +459,7 @@ struct Around {
 
     // A part's image of the box. In a straight box the vector has one number per axis; these are
     // the same for all threads.
-    __device__ __forceinline__ Image image_of(const Walk& walk, const Row& row, const Part& part) const {
+    __device__ __forceinline__ Image image_of(const Walk& walk, const Row& row, const RowPart& part) const {
         Image image = {part.image, row.image_y, row.image_z, make_float3(0.0f, 0.0f, 0.0f)};
         if (PERIODIC) image.shift = near_image_vector<TILTED>(walk.lattice, image.a, image.b, image.c);
         return image;
@@ -593,7 +593,7 @@ __device__ __forceinline__ void visit_row(
     const float4* const sources = work.sources();
     #pragma unroll 1
     for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
-        const Part part = around.part(row, parts);
+        const RowPart part = around.part(row, parts);
         const Image image = around.image_of(walk, row, part);
         const u32 itself = (image.a | image.b | image.c) == 0 ? target.itself : NONE;
         #pragma unroll 1
@@ -630,7 +630,7 @@ __device__ __forceinline__ void visit_wrapped_row(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     #pragma unroll 1
     for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
-        const Part part = around.part(row, parts);
+        const RowPart part = around.part(row, parts);
         const u32 end = part.run.y;
         if (part.run.x >= end) continue;
         const Image image = around.image_of(walk, row, part);
@@ -652,24 +652,24 @@ __device__ __forceinline__ void visit_wrapped_row(
 // How the targets of a warp are visited. Where points lie boxes away from their cells, those inside
 // are first looked at for whether that makes a difference.
 template <class Around>
-__device__ __forceinline__ Way way_to_visit(
+__device__ __forceinline__ WalkPath path_to_visit(
     const Walk& walk, const Target& target, const Around& around, bool wrapped) {
-    const Way way = around.way_of_warp();
-    if (!wrapped) return way;
+    const WalkPath path = around.path_of_warp();
+    if (!wrapped) return path;
     const u32 lanes = __activemask();
-    return way == Way::INSIDE && __all_sync(lanes, around.in_one_box(walk, target)) ? Way::INSIDE : Way::ACROSS;
+    return path == WalkPath::INSIDE && __all_sync(lanes, around.in_one_box(walk, target)) ? WalkPath::INSIDE : WalkPath::ACROSS;
 }
 
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_around(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    const Way way = way_to_visit(walk, target, around, wrapped);
-    if (way == Way::INSIDE) {
+    const WalkPath path = path_to_visit(walk, target, around, wrapped);
+    if (path == WalkPath::INSIDE) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
             if (reached) visit_run<HALF>(walk, target, row.run(), work);
         });
-    } else if (way == Way::ALONG_X) {
+    } else if (path == WalkPath::ALONG_X) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
             if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
         });

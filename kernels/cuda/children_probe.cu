@@ -1,5 +1,5 @@
-// Whether kernels launch kernels: each thread of the parent launches one child grid, and each
-// thread of a child writes a value that tells who wrote it.
+// Tests whether kernels can launch kernels: each thread of the parent launches one child grid, and
+// each thread of a child writes a value that identifies it.
 
 constexpr unsigned CHILD_THREADS = 32;
 

@@ -1,5 +1,6 @@
-// Functions for pair kernels that take one or two instructions and are inexact. Those of
-// nearfield_pairs with these names mean them; on the CPU these are exact, or rounded twice.
+// Fast, inexact functions for pair kernels, of one or two instructions each. The functions of
+// nearfield_pairs with these names become these on a GPU; on the CPU they are exact, or rounded
+// twice.
 #pragma once
 
 // Off by at most one unit in the last place; subnormal numbers are 0.

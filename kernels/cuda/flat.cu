@@ -277,7 +277,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
             Image seen = Image();
             in_step(parts != 0, [&] {
                 if (run.x >= run.y) {
-                    const Part part = cells.part(row, parts);
+                    const RowPart part = cells.part(row, parts);
                     run = part.run;
                     seen = cells.image_of(walk, row, part);
                     parts &= parts - 1;
@@ -298,7 +298,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 
 #if NF_OPEN != NF_GENERAL
 // Notes whether the last candidate is a neighbour.
-struct Found {
+struct HitNote {
     static constexpr bool LEAN = false;
     bool hit;
     __device__ __forceinline__ void visit(bool is_hit, u32, float, float, float, float, float) { hit = is_hit; }
@@ -342,7 +342,7 @@ __device__ __forceinline__ void add_run(
             if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, index, 0, 0, 0);
             side.add(hit, index);
         } else {
-            Found found = {};
+            HitNote found = {};
             const u32 real = min(k, run.y - 1);
             visit_pair<NF_HALF>(walk, target, real, source, index, image, k < run.y, wrapped, found);
             side.add(found.hit, index);
@@ -362,7 +362,7 @@ __device__ __forceinline__ void write_side_by_side(
     #pragma unroll 1
     for (u32 first = 0; first < ROWS; first += 32) {
         Cells::Row mine = {};
-        Part own = {};
+        RowPart own = {};
         u32 parts = 0;
         if (first + lane < ROWS) {
             cells.one_row(first + lane, [&](auto found) {
@@ -375,7 +375,7 @@ __device__ __forceinline__ void write_side_by_side(
         #pragma unroll 1
         for (u32 rows = __ballot_sync(~0u, any); rows; rows &= rows - 1) {
             const int from = __ffs(rows) - 1;
-            Part part = {make_uint2(__shfl_sync(~0u, own.run.x, from), __shfl_sync(~0u, own.run.y, from)), 0};
+            RowPart part = {make_uint2(__shfl_sync(~0u, own.run.x, from), __shfl_sync(~0u, own.run.y, from)), 0};
             if (!PERIODIC) {
                 add_run<true>(walk, target, part.run, Image(), false, side);
                 continue;

@@ -1,4 +1,4 @@
-// Points into cells, without the host: check, count, scan, place, settle.
+// Sorts points into cells on the device: check, count, scan, place, settle.
 //
 // Counting sort. The order within a cell is arbitrary after `grid_place` (atomics), and
 // `grid_settle` brings every cell into the order of the caller's indices, so that the sorted

@@ -1,5 +1,5 @@
-// Strategy `half-tiles`: one set searches itself, and what a pair of points of different cells does
-// to both is computed once (Newton's third law).
+// Strategy `half-tiles`: one set searches itself, and the interaction of two points in different
+// cells is computed once for both (Newton's third law).
 //
 // A group of GROUP lanes takes one cell after another from the list of occupied ones. It goes
 // through the cells ahead only: those at offsets (z, y, x) that are lexicographically positive. An

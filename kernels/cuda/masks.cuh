@@ -63,14 +63,14 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    const Way way = way_to_visit(walk, target, around, wrapped);
-    if (way == Way::INSIDE) {
+    const WalkPath path = path_to_visit(walk, target, around, wrapped);
+    if (path == WalkPath::INSIDE) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
             if (reached) visit_run<HALF>(walk, target, row.run(), masker);
             store(z, y);
         });
-    } else if (way == Way::ALONG_X) {
+    } else if (path == WalkPath::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
             if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), masker);
@@ -116,15 +116,15 @@ __device__ __forceinline__ void expand_masks(
             bits = taken < 32 ? bits >> taken : 0;
         }
     };
-    const Way way = around.way_of_warp();
-    if (way == Way::INSIDE) {
+    const WalkPath path = around.path_of_warp();
+    if (path == WalkPath::INSIDE) {
         around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
             const u32 begin = row.run().x;
             if (bits) put_all(make_uint2(begin, begin + 32), 0, bits);
         });
-    } else if (way == Way::ALONG_X) {
+    } else if (path == WalkPath::ALONG_X) {
         around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);

@@ -1,7 +1,7 @@
-// The targets of a share: of all sorted points those in bricks that belong to this backend,
-// gathered into arrays of their own, grouped by the part of the work (subregion) that they belong
-// to, and within it in sorted order. Counting sort by part: tiles count, a scan of list_scan's kind
-// adds up (counts stand part by part, tile by tile), tiles place.
+// Gathers the targets of a share: the sorted points in this backend's bricks go to arrays of their
+// own, grouped by the part of the work (subregion) that they belong to, in sorted order within a
+// part. A counting sort by part: tiles count, a scan like list_scan adds the counts up (they are
+// stored part by part, tile by tile), tiles place.
 #include "contract.cuh"
 
 constexpr u32 THREADS = nf::GRID_THREADS;

@@ -7,7 +7,7 @@
 
 // Output of the walks: the caller's indices of all neighbours of all sorted targets in turn, and
 // their number per target. The first call finds the numbers.
-struct Found {
+struct ListOutput {
     u64* counts;
     u32* entries;  // or null
 };
@@ -27,7 +27,7 @@ struct Listing {
 
 // How lists are found: by walking once to count and once to write, by masks, or row by row as the
 // lanes of a warp do.
-enum class Means : u32 { Walks, Masks, Rows };
+enum class ListMethod : u32 { Walks, Masks, Rows };
 
 template <class Rows>
 static void list_rows(const Rows& rows, Listing& listing) {
@@ -35,12 +35,12 @@ static void list_rows(const Rows& rows, Listing& listing) {
 }
 
 template <bool HALF, bool PERIODIC, class Cells>
-static void list_around(const Walk& walk, const Target& target, Listing& listing, Means means) {
-    if (means == Means::Rows) return list_rows(RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
+static void list_around(const Walk& walk, const Target& target, Listing& listing, ListMethod means) {
+    if (means == ListMethod::Rows) return list_rows(RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
     const bool wrapped = images_differ(walk);
     const Cells cells(walk, target, wrapped);
     constexpr int ROWS = Cells::ROWS - 1;
-    if (means == Means::Walks) return visit_around<HALF>(walk, target, cells, wrapped, listing);
+    if (means == ListMethod::Walks) return visit_around<HALF>(walk, target, cells, wrapped, listing);
     std::vector<u32> words(ROWS * ROWS + 1, ~0u);
     const MaskWords<u32> written = {words.data(), 1};
     const u32 count = mask_candidates<HALF>(walk, target, cells, wrapped, written);
@@ -57,8 +57,8 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
 }
 
 template <bool HALF, int K>
-static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, Means means) {
-    if (domain == 0 && means == Means::Rows) list_rows(RowsOfTable<HALF>(walk, target), listing);
+static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, ListMethod means) {
+    if (domain == 0 && means == ListMethod::Rows) list_rows(RowsOfTable<HALF>(walk, target), listing);
     else if (domain == 0) visit_general<HALF>(walk, target, listing);
     if (domain == 1) list_around<HALF, false, Around<K, true, false, false>>(walk, target, listing, means);
     using Open = Around<K, false, false, false>;
@@ -70,7 +70,7 @@ static void list_by(const Walk& walk, const Target& target, Listing& listing, u3
 }
 
 template <bool HALF>
-static void list_all(const Walk& walk, const Found& found, u32 domain, u32 cells, Means means) {
+static void list_all(const Walk& walk, const ListOutput& found, u32 domain, u32 cells, ListMethod means) {
     u64 before = 0;
     for (u32 slot = 0; slot < walk.targets.count; slot++) {
         const Target target = target_at(walk, slot);
@@ -83,9 +83,9 @@ static void list_all(const Walk& walk, const Found& found, u32 domain, u32 cells
     }
 }
 
-// `domain` is as NF_OPEN of flat.cu, `cells` as NF_K, `found_by` one of `Means`.
-extern "C" void walk_lists(const Walk* walk, const Found* found, u32 domain, u32 cells, u32 half, u32 found_by) {
-    const Means means = static_cast<Means>(found_by);
+// `domain` is as NF_OPEN of flat.cu, `cells` as NF_K, `found_by` one of `ListMethod`.
+extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain, u32 cells, u32 half, u32 found_by) {
+    const ListMethod means = static_cast<ListMethod>(found_by);
     if (half) list_all<true>(*walk, *found, domain, cells, means);
     else list_all<false>(*walk, *found, domain, cells, means);
 }

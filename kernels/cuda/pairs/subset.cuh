@@ -1,6 +1,6 @@
-// What the text of a kernel that was written in Rust is made of: the numbers, arrays, tuples and
-// functions of Rust with the meaning that they have there. Texts that are compiled together include
-// it once each, so it is guarded.
+// Numbers, arrays, tuples and functions with the meaning that they have in Rust, for the texts of
+// kernels that are translated from it. Texts that are compiled together include it once each, so it
+// is guarded.
 #ifndef NEARFIELD_SUBSET
 #define NEARFIELD_SUBSET
 namespace nf {

@@ -1,4 +1,4 @@
-// Values of Rust in memory, and the pair, for the texts of subset.cuh, behind which this stands.
+// Layout of Rust values in uniforms and channels, and the pair. Included after subset.cuh.
 #ifndef NEARFIELD_VALUES
 #define NEARFIELD_VALUES
 namespace nf {

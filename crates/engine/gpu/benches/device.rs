@@ -10,8 +10,8 @@
 
 use nearfield_gpu::{
     Deliver, DeviceBuffer, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints,
-    DeviceResults, DriverError, Error, GpuBackend, Measured, PairCall, PairOfPoints, PairProgram,
-    PairScratch, Strategy,
+    DeviceResults, DriverError, Error, GpuBackend, PairCall, PairOfPoints, PairProgram,
+    PairScratch, PositionBounds, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
@@ -169,8 +169,10 @@ fn placed(
 ) -> Result<(DeviceLattice, DevicePoints), Error> {
     let mut set = backend.points();
     let bounds = match backend.upload(&mut set, &subject.points)? {
-        Measured::Bounds(bounds) => bounds,
-        Measured::NotFinite { first, .. } => unreachable!("point {first} of a cloud is not finite"),
+        PositionBounds::Bounds(bounds) => bounds,
+        PositionBounds::NotFinite { first, .. } => {
+            unreachable!("point {first} of a cloud is not finite")
+        }
     };
     let radius = Radius::new(subject.radius).expect("a radius");
     let subdivision = [cells * along_x, cells, cells];

@@ -1,10 +1,10 @@
-//! The GPU backend's foundation: what devices there are, and programs compiled and loaded for them.
+//! The GPU backend: devices, programs compiled and loaded for them, and neighbour searches there.
 //!
 //! # From text to a kernel
 //!
-//! A [`Program`] is CUDA C++ text. [`Modules::load`] gives it as a [`Module`] of one context, whose
-//! kernels [`Module::function`] hands out. Underneath, a [`CodeStore`] takes machine code from the
-//! [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
+//! A [`Program`] is CUDA C++ text. [`Modules::load`] loads it into a context as a [`Module`], and
+//! [`Module::function`] looks up its kernels. Underneath, a [`CodeStore`] takes machine code from
+//! the [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
 //! launch kernels are linked with CUDA's device runtime, by nvJitLink or by the driver. No toolkit
 //! is needed to build this crate, and none to run where the cache was filled elsewhere.
 //!
@@ -13,7 +13,7 @@
 //! The facade `nearfield` is what programs use. Below it, a search takes these steps:
 //!
 //! ```no_run
-//! use nearfield_gpu::{DeviceLists, GpuBackend, Measured, PairOfPoints, Strategy};
+//! use nearfield_gpu::{DeviceLists, GpuBackend, PositionBounds, PairOfPoints, Strategy};
 //! use nearfield_grid::{Domain, Lattice, Radius};
 //! use nearfield_pairs::ListKind;
 //!
@@ -22,7 +22,7 @@
 //! fn pairs_within(radius: f32, positions: &[[f32; 3]]) -> Result<u64, Failure> {
 //!     let backend = GpuBackend::new(0)?;
 //!     let mut points = backend.points();
-//!     let Measured::Bounds(bounds) = backend.upload(&mut points, positions)? else {
+//!     let PositionBounds::Bounds(bounds) = backend.upload(&mut points, positions)? else {
 //!         return Err("a coordinate is not finite".into());
 //!     };
 //!     let lattice = Lattice::new(Radius::new(radius)?, Domain::OPEN, 1, &bounds)?;
@@ -84,8 +84,9 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
-    HaloResults, HaloScratch, MAX_PARTS, Measured, PairCall, PairFields, PairOfPoints, PairScratch,
-    PointsPerThread, Settled, SideOfFields, StagedField, StagedFields, StagedSides, programs,
+    HaloResults, HaloScratch, MAX_PARTS, PairCall, PairFields, PairOfPoints, PairScratch,
+    PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField, StagedFields,
+    StagedSides, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};
@@ -103,6 +104,6 @@ pub use program::{
     Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
     Origin, Program, Tool, USER_HEADER, UnsafeFolder,
 };
-pub use toolkit::{Found, Libraries, Search};
+pub use toolkit::{Libraries, LibraryFile, Search};
 pub use traversal::{PairProgram, Strategy};
 pub use version::{Arch, NotAnArch, Version};

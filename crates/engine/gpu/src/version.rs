@@ -108,7 +108,7 @@ impl FromStr for Arch {
 
 /// The text names no architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no GPU architecture; write it as 90, sm_90 or 9.0")]
+#[error("{0:?} is not a GPU architecture; write it as 90, sm_90 or 9.0")]
 pub struct NotAnArch(String);
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::{
 };
 
 /// A value with the process that made it.
-struct Made<T> {
+struct Stamped<T> {
     /// Id of the process that made the value.
     process: u32,
     /// The value.
@@ -41,7 +41,7 @@ struct Made<T> {
 /// the child does not have.
 pub struct PerProcess<T> {
     /// Null, or from [`Box::into_raw`].
-    made: AtomicPtr<Made<T>>,
+    made: AtomicPtr<Stamped<T>>,
     /// Owns the value, for `Send` and `Sync`.
     owned: PhantomData<T>,
 }
@@ -59,7 +59,7 @@ impl<T> PerProcess<T> {
     pub fn new(value: T) -> Self {
         let process = process::id();
         Self {
-            made: AtomicPtr::new(Box::into_raw(Box::new(Made { process, value }))),
+            made: AtomicPtr::new(Box::into_raw(Box::new(Stamped { process, value }))),
             owned: PhantomData,
         }
     }
@@ -84,7 +84,7 @@ impl<T> PerProcess<T> {
     /// here at once: one wins the exchange, and the others drop their value and take the winner's.
     #[cold]
     fn make(&self, process: u32, value: T) -> &T {
-        let fresh = Box::into_raw(Box::new(Made { process, value }));
+        let fresh = Box::into_raw(Box::new(Stamped { process, value }));
         let mut held = self.made.load(Ordering::Acquire);
         loop {
             // SAFETY: what is held is null or a live box: nothing but `drop` frees one, which has
@@ -106,7 +106,7 @@ impl<T> PerProcess<T> {
     }
 
     /// The value that is held, whichever process made it.
-    fn made(&self) -> Option<&Made<T>> {
+    fn made(&self) -> Option<&Stamped<T>> {
         // SAFETY: null or a live box, as in `make`.
         unsafe { self.made.load(Ordering::Acquire).as_ref() }
     }
@@ -248,7 +248,7 @@ mod tests {
         let elsewhere = |number| {
             let value = Counted(drops.clone(), number);
             let process = process::id().wrapping_add(1);
-            let made = Box::into_raw(Box::new(Made { process, value }));
+            let made = Box::into_raw(Box::new(Stamped { process, value }));
             PerProcess {
                 made: AtomicPtr::new(made),
                 owned: PhantomData,

@@ -43,7 +43,8 @@ const THREADS: usize = ALL_PAIRS_THREADS as usize;
 const SEVERAL_FROM: usize = 180;
 /// Numbers of results that are on the device at a time: 256 MiB in `f32`.
 const MAX_RESULTS: usize = 1 << 26;
-/// Of eight points a thread owns, those whose roots come by multiplications and additions.
+/// Number of the eight points of a thread whose reciprocal roots are computed by multiplications
+/// and additions, without the instruction for roots.
 const GUESSED: u32 = 2;
 
 /// How a grid's points are dealt out to the threads of a block. Results agree as closely as the
@@ -154,7 +155,7 @@ impl AllPairsScratch {
     }
 }
 
-/// Of eight points of a row, those whose roots are guessed.
+/// Number of eight points of a row whose roots are computed that way ([`GUESSED`]).
 fn guessed(double: bool, arithmetic: Arithmetic) -> u32 {
     match double || arithmetic == Arithmetic::Exact {
         true => 0,

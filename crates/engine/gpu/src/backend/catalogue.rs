@@ -1,4 +1,4 @@
-//! Every program there is, for checks and for caches that are filled in advance.
+//! The list of the engine's programs, for checks and for caches that are filled in advance.
 //!
 //! A program is text and macros, so the list is made without a compiler and without a device.
 //! Programs of kernels that a user writes are not in it: they are compiled when they first run.
@@ -14,7 +14,7 @@ use nearfield_pairs::{
     Sum, Truncation, WendlandC2,
 };
 
-/// Every program there is, for checks and for caches that are filled in advance.
+/// The engine's programs, for checks and for caches that are filled in advance.
 ///
 /// Traversals are compiled for what they are asked to do; here are those of counting, of lists and
 /// of the named pair kernels, by every strategy. Sums over all pairs come in every precision and

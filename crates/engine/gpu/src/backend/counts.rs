@@ -65,7 +65,7 @@ impl GpuBackend {
     /// As [`count`](Self::count) into an array of the device, without waiting for it.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), [`FieldLength`](crate::ErrorKind::FieldLength) and
+    /// The errors of [`count`](Self::count), [`FieldLength`](crate::ErrorKind::FieldLength) and
     /// [`OtherDevice`](crate::ErrorKind::OtherDevice).
     pub fn count_on_device(
         &self,

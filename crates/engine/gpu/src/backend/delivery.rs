@@ -1,5 +1,4 @@
-//! Lists on their way to the host: written in parts, and every part copied while the next is
-//! written.
+//! Download of lists in parts: one part is copied to the host while the next is written.
 //!
 //! The device holds two parts at a time, so lists may be larger than its memory. Parts are
 //! consecutive ranges of sorted targets. Two streams take turns over the two halves of the storage
@@ -52,7 +51,7 @@ const MAX_PARTS: usize = 1 << 12;
 
 /// Sorted targets whose lists are written together, and where those lists lie.
 #[derive(Debug, Clone)]
-struct Part {
+struct ListPart {
     /// Ranks of the targets, in the share if there is one.
     slots: Range<usize>,
     /// Numbers of their entries among those of all lists.
@@ -92,7 +91,7 @@ impl GpuBackend {
     /// [delivered](Self::deliver_lists) are of this kind and written by this strategy.
     ///
     /// # Errors
-    /// Those of compiling and running programs.
+    /// The errors of compiling and running programs.
     pub fn measure_lists(
         &self,
         of: PairOfPoints<'_>,
@@ -284,7 +283,7 @@ impl GpuBackend {
         of: PairOfPoints<'_>,
         pairs: u64,
         lists: &mut DeviceLists,
-    ) -> Result<Vec<Part>, Error> {
+    ) -> Result<Vec<ListPart>, Error> {
         let targets = of.searching();
         let step = step_of(targets, PARTS);
         let mut parts = together(&lists.parts, step, targets, pairs);
@@ -316,13 +315,13 @@ fn step_of(targets: usize, parts: usize) -> usize {
 
 /// Parts of at most about [`PART`] entries, of `pairs` in all, from those that begin at `starts`
 /// and are `step` targets long.
-fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<Part> {
+fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<ListPart> {
     let all = starts.len().saturating_sub(1);
     let wanted = (pairs / PART).clamp(1, all.max(1) as u64) as usize;
     let bounds: Vec<usize> = (0..all).step_by(all.div_ceil(wanted).max(1)).collect();
     let ends = bounds.iter().skip(1).copied().chain([all]);
     (bounds.iter().zip(ends))
-        .map(|(&begin, end)| Part {
+        .map(|(&begin, end)| ListPart {
             slots: begin * step..(end * step).min(targets),
             entries: starts[begin]..starts[end],
         })

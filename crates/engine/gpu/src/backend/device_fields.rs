@@ -1,5 +1,4 @@
-//! Fields that are on the device already: where their channels are, and how several of them become
-//! one.
+//! Fields that live on the device: where their channels are, and how several fields are joined.
 //!
 //! A traversal reads the channels of a point side by side. One field is read where it is. Several
 //! fields, and the indices of points, are brought together first, by a pass for each over memory
@@ -116,6 +115,7 @@ impl<'a> DeviceField<'a> {
     }
 }
 
+/// The error of a field that has `found` numbers, not `expected`.
 fn length(what: &'static str, found: usize, expected: usize) -> Error {
     Error::from(ErrorKind::FieldLength {
         what,
@@ -130,7 +130,9 @@ fn length(what: &'static str, found: usize, expected: usize) -> Error {
 pub struct CheckedField<'a> {
     /// None for indices.
     values: Option<&'a DeviceView<'a, f32>>,
+    /// Numbers from one point's channels to the next point's, at most 32 bits.
     stride: usize,
+    /// Channels that a kernel reads, at most the stride.
     channels: usize,
 }
 
@@ -186,13 +188,13 @@ impl DeviceFields<'_> {
     /// Where the fields of both sides of a traversal are.
     ///
     /// # Errors
-    /// Those of [`SideOfFields::place`].
+    /// The errors of [`SideOfFields::place`].
     pub(super) fn place<'s>(
         &'s self,
         backend: &'s GpuBackend,
         of: PairOfPoints<'_>,
         program: &PairProgram,
-    ) -> Result<[Placed<'s>; 2], Error> {
+    ) -> Result<[PlacedFields<'s>; 2], Error> {
         let targets = SideOfFields {
             what: "fields of targets",
             fields: &self.targets,
@@ -263,8 +265,8 @@ impl<'a> SideOfFields<'a> {
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and [`ErrorKind::OtherDevice`].
-    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<Placed<'a>, Error> {
-        let mut placed = Placed {
+    pub(super) fn place(self, backend: &'a GpuBackend) -> Result<PlacedFields<'a>, Error> {
+        let mut placed = PlacedFields {
             fields: Vec::new(),
             _held: Vec::new(),
         };
@@ -281,7 +283,7 @@ impl<'a> SideOfFields<'a> {
 }
 
 /// Where the fields of one side are, with the guards of their arrays.
-pub(super) struct Placed<'a> {
+pub(super) struct PlacedFields<'a> {
     /// In the kernel's order.
     pub(super) fields: Vec<StridedChannels>,
     _held: Vec<InUse<'a>>,
@@ -296,7 +298,7 @@ impl GpuBackend {
     /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub(super) fn side_by_side(
         &self,
-        [targets, sources]: &[Placed<'_>; 2],
+        [targets, sources]: &[PlacedFields<'_>; 2],
         of: PairOfPoints<'_>,
         to: [&mut Buffer<f32>; 2],
     ) -> Result<Channels, Error> {

@@ -1,5 +1,5 @@
-//! Fields on their way to the device: each comes once and as the caller has it, while the backend
-//! does other things, and the device puts those of a point side by side.
+//! Upload of fields: the caller's arrays are copied once, as they are, while the backend does other
+//! work, and the device puts the values of a point side by side.
 //!
 //! # Protocol
 //!

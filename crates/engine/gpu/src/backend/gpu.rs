@@ -78,7 +78,7 @@ impl Shared {
     /// The kernels for work beside another backend, compiled when they are first asked for.
     ///
     /// # Errors
-    /// Those of compiling and loading a program.
+    /// The errors of compiling and loading a program.
     pub(super) fn share(&self) -> Result<&ShareKernels, Error> {
         match self.share.get() {
             Some(kernels) => Ok(kernels),
@@ -123,13 +123,13 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether the device still has the context, and so the programs, of when it was opened.
+    /// Returns true if the context that was opened still exists, and its programs with it.
     fn is_there(&self) -> bool {
         ContextId::of(&self.context.0).is_ok_and(|id| id == self.id)
     }
 
-    /// Whether the driver answers in the context, which a kernel's fault ends. Waits for nothing:
-    /// the context is that of other libraries too, whose work may take long.
+    /// Returns true if the context is usable; after a fault of a kernel it is not. Does not wait
+    /// for work: other libraries share the context, and theirs may take long.
     fn works(&self) -> bool {
         self.context.0.mem_get_info().is_ok()
     }
@@ -148,7 +148,7 @@ impl GpuBackend {
     /// Starts GPU `device`, numbered from 0, and loads what every step needs.
     ///
     /// # Errors
-    /// Those of [`open`], and those of compiling and loading programs.
+    /// The errors of [`open`], and those of compiling and loading programs.
     pub fn new(device: u32) -> Result<Self, Error> {
         let shared = Shared::of(device)?;
         let stream = shared
@@ -226,7 +226,7 @@ impl GpuBackend {
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         self.shared.modules.load(program)
     }
@@ -265,7 +265,7 @@ impl GpuBackend {
     /// of its last, and what it gives.
     ///
     /// # Errors
-    /// Those of `work`, and [`ErrorKind::Driver`].
+    /// The errors of `work`, and [`ErrorKind::Driver`].
     pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
         let begin = self.mark()?;
         let result = work()?;
@@ -306,7 +306,7 @@ impl GpuBackend {
     /// The kernels of a traversal, compiled and loaded when they are first asked for.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub(super) fn traversal(&self, traversal: Traversal) -> Result<Arc<TraversalKernels>, Error> {
         let shared = &self.shared;
         shared.traversals.get(&shared.modules, &traversal)

@@ -125,7 +125,7 @@ impl DeviceLattice {
         self.subdivision
     }
 
-    /// Whether any axis repeats.
+    /// Returns true if any axis repeats.
     pub(super) fn is_periodic(&self) -> bool {
         self.lattice.domain().is_periodic()
     }

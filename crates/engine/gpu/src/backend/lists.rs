@@ -23,7 +23,7 @@
 //! # Invariant
 //!
 //! Lists are written only for what was counted: the same sorts of the same sets, the same kind of
-//! list and the same strategy (`Counted`). Counts of other points would give starts that the
+//! list and the same strategy (`CountsOrigin`). Counts of other points would give starts that the
 //! entries do not fit.
 
 use super::{
@@ -84,7 +84,7 @@ kept_buffers! {
         /// Entries of all lists, as the host last read them.
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
-        counted: Option<Counted>,
+        counted: Option<CountsOrigin>,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -92,7 +92,7 @@ kept_buffers! {
 
 /// Identity of counts: the points they belong to, and how they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counted {
+struct CountsOrigin {
     /// Numbers of the sorts of targets and sources.
     sorts: [u64; 2],
     /// Number of targets searched for.
@@ -139,7 +139,7 @@ impl GpuBackend {
     /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
     /// # Errors
-    /// Those of running programs.
+    /// The errors of running programs.
     pub fn search_again(
         &self,
         of: PairOfPoints<'_>,
@@ -162,7 +162,7 @@ impl GpuBackend {
     }
 }
 
-impl Counted {
+impl CountsOrigin {
     fn new(of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> Self {
         Self {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
@@ -221,7 +221,7 @@ impl DeviceLists {
         Ok(())
     }
 
-    /// Whether there is storage for entries, from an earlier search.
+    /// Returns true if there is storage for entries, from an earlier search.
     pub fn has_room(&self) -> bool {
         self.entries.capacity() > 0
     }
@@ -254,7 +254,7 @@ impl DeviceLists {
         self.targets
     }
 
-    /// Whether there are no targets.
+    /// Returns true if there are no targets.
     pub fn is_empty(&self) -> bool {
         self.targets == 0
     }
@@ -322,7 +322,7 @@ impl DeviceLists {
     /// Counts the neighbours of every target and adds up where every list begins.
     ///
     /// # Errors
-    /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
+    /// The errors of [`PairOfPoints::traversal`] and of compiling and running a program.
     pub(super) fn count(
         &mut self,
         backend: &GpuBackend,
@@ -356,7 +356,7 @@ impl DeviceLists {
             keep: self.unlooked,
         };
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
-        let counted = Counted::new(&of, kind, strategy);
+        let counted = CountsOrigin::new(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
         Ok(())
     }
@@ -447,8 +447,10 @@ impl DeviceLists {
     ///
     /// # Errors
     /// [`ErrorKind::OtherLists`] for other points.
-    fn counted(&self, of: &PairOfPoints<'_>) -> Result<Counted, Error> {
-        let same = |counted: &Counted| *counted == Counted::new(of, counted.kind, counted.strategy);
+    fn counted(&self, of: &PairOfPoints<'_>) -> Result<CountsOrigin, Error> {
+        let same = |counted: &CountsOrigin| {
+            *counted == CountsOrigin::new(of, counted.kind, counted.strategy)
+        };
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
     }
@@ -523,7 +525,7 @@ impl DeviceLists {
     /// # Errors
     /// [`ErrorKind::OtherLists`], and those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>) -> Result<Traversal, Error> {
-        let Counted { kind, strategy, .. } = self.counted(of)?;
+        let CountsOrigin { kind, strategy, .. } = self.counted(of)?;
         of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)
     }
 

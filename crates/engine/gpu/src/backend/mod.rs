@@ -61,5 +61,5 @@ pub use lists::DeviceLists;
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
-pub use sort::{Measured, Settled};
+pub use sort::{PositionBounds, SortOutcome};
 pub use walk::PairOfPoints;

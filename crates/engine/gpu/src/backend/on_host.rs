@@ -14,14 +14,14 @@ use nearfield_testkit::{
 };
 use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 
-/// `Found` of walk.cpp.
+/// `ListOutput` of walk.cpp.
 #[repr(C)]
-struct Found {
+struct ListOutput {
     counts: *mut u64,
     entries: *mut u32,
 }
 
-type WalkLists = unsafe extern "C" fn(*const Walk, *const Found, u32, u32, u32, u32);
+type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
@@ -183,16 +183,16 @@ impl Sorted {
 
 /// How often each way was taken.
 #[derive(Debug, Default)]
-struct Taken {
+struct PathCounts {
     domains: [usize; 5],
     sparse: usize,
     /// Boxes with rows one cell farther than the radius is divided.
     fitted: usize,
 }
 
-/// How lists are found, as `Means` of walk.cpp.
+/// How lists are found, as `ListMethod` of walk.cpp.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Means {
+enum ListMethod {
     Walks,
     Masks,
     Rows,
@@ -204,8 +204,8 @@ fn lists(
     walks: &Library,
     case: &Case,
     subdivision: [u32; 3],
-    means: Means,
-    taken: &mut Taken,
+    means: ListMethod,
+    taken: &mut PathCounts,
 ) -> Option<Lists> {
     let domain = match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
@@ -273,7 +273,7 @@ fn lists(
     let half = u32::from(case.list == oracle::ListKind::Half);
     let mut counts = vec![0u64; targets];
     let run = |counts: &mut [u64], entries: *mut u32| {
-        let found = Found {
+        let found = ListOutput {
             counts: counts.as_mut_ptr(),
             entries,
         };
@@ -308,11 +308,12 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     let Some(walks) = walks() else { return };
     let runner = Runner::new(Level::Quick)
         .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
-    let mut taken = Taken::default();
+    let mut taken = PathCounts::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
         for (case, expected) in runner.with_lists() {
             let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
-            let found = [Means::Walks, Means::Masks, Means::Rows].map(|means| (means, find(means)));
+            let found = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows]
+                .map(|means| (means, find(means)));
             assert_eq!(
                 found[0].1, found[2].1,
                 "{}: lists in the same order",

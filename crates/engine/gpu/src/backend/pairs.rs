@@ -273,7 +273,7 @@ impl GpuBackend {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
+    /// The errors of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
     ///
     /// [`ErrorKind::OtherDevice`]: crate::ErrorKind::OtherDevice
     pub fn evaluate_on_device(

@@ -148,17 +148,18 @@ impl DevicePoints {
         self.count as usize
     }
 
-    /// Whether there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether the points are in their cells, so that they can be traversed.
+    /// Returns true if the points are in their cells, so that they can be traversed.
     pub fn is_sorted(&self) -> bool {
         self.sorted
     }
 
-    /// Whether the positions were [placed](GpuBackend::place) and have not been found usable yet.
+    /// Returns true if the positions were [placed](GpuBackend::place) and have not been found
+    /// usable yet.
     pub fn is_provisional(&self) -> bool {
         self.provisional
     }
@@ -208,7 +209,7 @@ impl DevicePoints {
         self.sort
     }
 
-    /// Whether the set has cells to be sorted into.
+    /// Returns true if the set has cells to be sorted into.
     pub fn has_table(&self) -> bool {
         self.cells > 0
     }
@@ -218,7 +219,7 @@ impl DevicePoints {
         self.cells as usize
     }
 
-    /// Whether the table holds only cells around points, because they lie far apart.
+    /// Returns true if the table holds only cells around points, because they lie far apart.
     pub fn is_sparse(&self) -> bool {
         self.mask.is_some()
     }

@@ -81,7 +81,7 @@ kept_buffers! {
     with {
         /// The number of the sort of the points that it was made of.
         sort: u64,
-        /// Whether it has a cell table of its own.
+        /// True if it has a cell table of its own.
         tabled: bool,
         /// Targets before every part, and behind the last.
         bounds: Vec<u64>,
@@ -208,7 +208,7 @@ impl DeviceShare {
         self.bounds.last().map_or(0, |&all| all as usize)
     }
 
-    /// Whether there are no targets.
+    /// Returns true if there are no targets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -223,8 +223,8 @@ impl DeviceShare {
         self.held()
     }
 
-    /// Whether it was made of these points as they are sorted now, with a cell table of its own
-    /// where one is needed. A share of no targets is one of any points: it is not walked.
+    /// Returns true if it was made of these points as they are sorted now, with a cell table of its
+    /// own where one is needed. A share of no targets is one of any points: it is not walked.
     pub(super) fn is_of(&self, points: &DevicePoints, table: bool) -> bool {
         self.is_empty() || (self.sort == points.last_sort() && (self.tabled || !table))
     }

@@ -56,7 +56,7 @@ use nearfield_grid::Bounds;
 
 /// Bounds and validity of positions on the device, found by one pass over them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Measured {
+pub enum PositionBounds {
     /// All are finite, and within these bounds.
     Bounds(Bounds),
     /// Some are not; the first of them has this index.
@@ -70,7 +70,7 @@ pub enum Measured {
 
 /// How a sort went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum SortOutcome {
     /// Results computed since then are valid.
     AsBefore,
     /// Points of large cells have only now been brought into their order: sums over them that
@@ -81,7 +81,7 @@ pub enum Settled {
     Missed,
 }
 
-/// Whether one box holds another.
+/// Returns true if one box holds another.
 fn contains(outer: &Bounds, inner: &Bounds) -> bool {
     (0..3).all(|axis| outer.min[axis] <= inner.min[axis] && inner.max[axis] <= outer.max[axis])
 }
@@ -102,7 +102,7 @@ impl GpuBackend {
         &self,
         points: &mut DevicePoints,
         positions: &[[f32; 3]],
-    ) -> Result<Measured, Error> {
+    ) -> Result<PositionBounds, Error> {
         self.expect(points, positions.len())?;
         self.receive(points, 0, positions.as_flattened())?;
         self.measure(points)
@@ -159,7 +159,7 @@ impl GpuBackend {
     ///
     /// ```no_run
     /// use nearfield_gpu::{
-    ///     DeviceLattice, DevicePoints, Error, GpuBackend, Settled, DeviceView,
+    ///     DeviceLattice, DevicePoints, Error, GpuBackend, SortOutcome, DeviceView,
     /// };
     /// use nearfield_grid::Bounds;
     ///
@@ -170,7 +170,7 @@ impl GpuBackend {
     ///     lattice: &DeviceLattice,
     ///     bounds: &Bounds,
     ///     positions: &DeviceView<'_, f32>,
-    /// ) -> Result<Settled, Error> {
+    /// ) -> Result<SortOutcome, Error> {
     ///     backend.place(points, positions)?;
     ///     backend.sort_again(points, lattice)?;
     ///     // Traversals start here. The host has not waited yet.
@@ -224,10 +224,10 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
-    pub fn measure(&self, points: &mut DevicePoints) -> Result<Measured, Error> {
+    pub fn measure(&self, points: &mut DevicePoints) -> Result<PositionBounds, Error> {
         if points.count == 0 {
             points.unlooked = false;
-            return Ok(Measured::Bounds(Bounds::EMPTY));
+            return Ok(PositionBounds::Bounds(Bounds::EMPTY));
         }
         let (grid, stream) = (&self.shared.grid, &self.stream);
         let (status, tiles) = (points.status.address(), points.tiles.address());
@@ -236,8 +236,8 @@ impl GpuBackend {
         grid.bounds(stream, points.positions.address(), points.count, status)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
-            0 => Measured::Bounds(status.bounds()),
-            _ => Measured::NotFinite {
+            0 => PositionBounds::Bounds(status.bounds()),
+            _ => PositionBounds::NotFinite {
                 first: status.first_bad,
                 count: status.bad,
             },
@@ -342,7 +342,7 @@ impl GpuBackend {
         points: &mut DevicePoints,
         lattice: &DeviceLattice,
         bounds: &Bounds,
-    ) -> Result<Settled, Error> {
+    ) -> Result<SortOutcome, Error> {
         // The arrays settled below are as long as the last sort had points.
         points.check_sorted()?;
         points.check_lattice(lattice)?;
@@ -355,9 +355,9 @@ impl GpuBackend {
         if points.count == 0 {
             points.provisional = false;
             if unlooked && status.failed + status.bad + status.outside > 0 {
-                return Ok(Settled::Missed);
+                return Ok(SortOutcome::Missed);
             }
-            return Ok(Settled::AsBefore);
+            return Ok(SortOutcome::AsBefore);
         }
         if status.bad > 0 {
             return Err(Error::from(ErrorKind::NotFinite {
@@ -382,11 +382,11 @@ impl GpuBackend {
         points.wrapped = status.wrapped > 0;
         points.provisional = false;
         Ok(if status.failed > 0 {
-            Settled::Missed
+            SortOutcome::Missed
         } else if settled_late {
-            Settled::Reordered
+            SortOutcome::Reordered
         } else {
-            Settled::AsBefore
+            SortOutcome::AsBefore
         })
     }
 

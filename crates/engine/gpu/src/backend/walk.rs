@@ -46,7 +46,7 @@ pub struct PairOfPoints<'a> {
     pub targets: &'a DevicePoints,
     /// Points that are found.
     pub sources: &'a DevicePoints,
-    /// Whether both are the same set, so that a point is not its own neighbour.
+    /// True if both are the same set, so that a point is not its own neighbour.
     pub same_set: bool,
     /// Which targets are searched for; None for all. Made of the targets as they are sorted now;
     /// results of the others are unspecified.
@@ -79,19 +79,19 @@ impl PairOfPoints<'_> {
         self.share.map_or(self.targets.len(), DeviceShare::len)
     }
 
-    /// Whether there is nothing to visit.
+    /// Returns true if there is nothing to visit.
     pub(crate) fn is_empty(&self) -> bool {
         self.searching() == 0 || self.sources.is_empty()
     }
 
-    /// Whether both are the same set, and really the same points: programs for one set read and
-    /// write sums and cells of the sources by the ranks of the targets.
+    /// Returns true if both are the same set, and really the same points: programs for one set read
+    /// and write sums and cells of the sources by the ranks of the targets.
     fn is_one_set(&self) -> bool {
         self.same_set && std::ptr::eq(self.targets, self.sources)
     }
 
-    /// Whether these pairs can be evaluated once for both points: the kernel says so, and every
-    /// point is a target, since what a source gets is written to its own result.
+    /// Returns true if these pairs can be evaluated once for both points: the kernel says so, and
+    /// every point is a target, since what a source gets is written to its own result.
     fn halves(&self, work: &Work) -> bool {
         let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
         kernel && self.is_one_set() && self.share.is_none()
@@ -134,8 +134,8 @@ impl PairOfPoints<'_> {
         })
     }
 
-    /// Whether a thread per target would leave most of the device idle. Shares are excepted: their
-    /// sizes change from step to step, and with them the last bits of sums.
+    /// Returns true if a thread per target would leave most of the device idle. Shares are
+    /// excepted: their sizes change from step to step, and with them the last bits of sums.
     fn are_few(&self) -> bool {
         self.share.is_none() && self.targets.len() <= MAX_BY_WARPS
     }
@@ -188,8 +188,8 @@ pub(crate) struct CountsTo {
     pub(crate) in_order: bool,
 }
 
-/// Whether a strategy goes from cell to cell, and so leaves the results of targets that a failed
-/// sort could not place as they were.
+/// Returns true if a strategy goes from cell to cell, and so leaves the results of targets that a
+/// failed sort could not place as they were.
 pub(crate) fn goes_by_cells(strategy: Strategy) -> bool {
     matches!(
         strategy,
@@ -201,7 +201,7 @@ impl GpuBackend {
     /// Number of neighbours of every target, or of every target of the share.
     ///
     /// # Errors
-    /// Those of [`PairOfPoints::traversal`] and of compiling and running a program.
+    /// The errors of [`PairOfPoints::traversal`] and of compiling and running a program.
     pub(crate) fn count_into(
         &self,
         of: PairOfPoints<'_>,

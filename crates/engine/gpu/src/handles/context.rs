@@ -36,7 +36,7 @@ impl Context {
     /// A new stream.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn new_stream(&self) -> Result<Stream, DriverError> {
         self.0.new_stream().map(Stream).map_err(DriverError)
     }
@@ -44,7 +44,7 @@ impl Context {
     /// A new stream of the highest priority: its blocks start before those of other streams.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn new_urgent_stream(&self) -> Result<Stream, DriverError> {
         self.0.bind_to_thread().map_err(DriverError)?;
         let (_, highest) = result::stream::get_priority_range().map_err(DriverError)?;
@@ -78,7 +78,7 @@ impl Context {
     /// Makes this the current context of the calling thread.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn bind_to_thread(&self) -> Result<(), DriverError> {
         self.0.bind_to_thread().map_err(DriverError)
     }
@@ -87,7 +87,7 @@ impl Context {
     /// bookkeeping of [`bind_to_thread`](Self::bind_to_thread): for calls of other libraries.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn make_current(&self) -> Result<(), DriverError> {
         let own = self.0.cu_ctx();
         if result::ctx::get_current() == Ok(Some(own)) {
@@ -100,7 +100,7 @@ impl Context {
     /// Waits for everything that was started in the context.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.0.synchronize().map_err(DriverError)
     }
@@ -108,7 +108,7 @@ impl Context {
     /// Bytes of the GPU's memory that are free, and all of them.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn memory(&self) -> Result<[usize; 2], DriverError> {
         self.0.bind_to_thread().map_err(DriverError)?;
         let (free, all) = result::mem_get_info().map_err(DriverError)?;
@@ -121,7 +121,7 @@ impl Context {
     /// the GPU has no pools.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn keep_freed_memory(&self, kept: u64) -> Result<(), DriverError> {
         let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
         if !self.0.attribute(attribute).is_ok_and(|has| has != 0) {
@@ -148,7 +148,7 @@ impl Context {
     /// Lets other GPUs read the memory of this one; returns false if one of them cannot.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn open_memory_to(&self, gpus: &[u64]) -> Result<bool, DriverError> {
         let own = self.0.cu_device();
         for gpu in gpus.iter().map(|gpu| *gpu as c_int) {

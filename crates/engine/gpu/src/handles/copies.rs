@@ -10,7 +10,7 @@ impl Stream {
     /// An array without elements.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn null<T: DeviceValue>(&self) -> Result<DeviceBuffer<T>, DriverError> {
         self.0.null().map(DeviceBuffer).map_err(DriverError)
     }
@@ -18,7 +18,7 @@ impl Stream {
     /// A new array, of unspecified values.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -31,7 +31,7 @@ impl Stream {
     /// A new array of zeros.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn alloc_zeros<T: DeviceValue>(&self, len: usize) -> Result<DeviceBuffer<T>, DriverError> {
         let made = self.0.alloc_zeros(len);
         made.map(DeviceBuffer).map_err(DriverError)
@@ -42,7 +42,7 @@ impl Stream {
     /// stream.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn alloc_unpooled<T: DeviceValue>(
         &self,
         len: usize,
@@ -62,7 +62,7 @@ impl Stream {
     /// counted and timed, these are not.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn clone_htod<T: DeviceValue>(&self, values: &[T]) -> Result<DeviceBuffer<T>, DriverError> {
         #[expect(
             clippy::disallowed_methods,
@@ -75,7 +75,7 @@ impl Stream {
     /// A copy of an array on the host. Waits for the stream.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn clone_dtoh<T: DeviceValue>(
         &self,
         from: &impl DeviceArray<T>,
@@ -91,7 +91,7 @@ impl Stream {
     /// Starts to copy an array to the host; wait for the stream before the values are used.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn memcpy_dtoh<T: DeviceValue>(
         &self,
         from: &impl DeviceArray<T>,
@@ -108,7 +108,7 @@ impl Stream {
     /// Starts to copy values to the front of an array.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn memcpy_htod<T: DeviceValue>(
         &self,
         from: &[T],
@@ -125,7 +125,7 @@ impl Stream {
     /// Starts to copy one array of the GPU to the front of another.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn memcpy_dtod<T: DeviceValue>(
         &self,
         from: &impl DeviceArray<T>,
@@ -138,7 +138,7 @@ impl Stream {
     /// A copy of an array of the GPU.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn clone_dtod<T: DeviceValue>(
         &self,
         from: &impl DeviceArray<T>,
@@ -150,7 +150,7 @@ impl Stream {
     /// Starts to fill an array with zeros.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn memset_zeros<T: DeviceValue>(
         &self,
         array: &mut impl DeviceArrayMut<T>,

@@ -40,7 +40,7 @@ impl<'a> Launch<'a> {
     /// the kernel and names it in errors.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     ///
     /// # Safety
     /// The arguments are those that the kernel declares, and it reads and writes nothing but what

@@ -53,7 +53,7 @@ impl Event {
     /// Waits until the stream has passed it.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.0.synchronize().map_err(DriverError)
     }
@@ -77,7 +77,7 @@ impl Stream {
     /// Waits for everything that was put on it.
     ///
     /// # Errors
-    /// Those of the driver, and of the work that is waited for.
+    /// A failed call of the driver, or a failure of the work that is waited for.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         self.0.synchronize().map_err(DriverError)
     }
@@ -85,7 +85,7 @@ impl Stream {
     /// An event behind what was put on it.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn record_event(&self) -> Result<Event, DriverError> {
         self.0.record_event(None).map(Event).map_err(DriverError)
     }
@@ -93,7 +93,7 @@ impl Stream {
     /// Lets what follows wait for an event of any stream.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn wait(&self, event: &Event) -> Result<(), DriverError> {
         self.0.wait(&event.0).map_err(DriverError)
     }
@@ -101,7 +101,7 @@ impl Stream {
     /// Lets what follows wait for what was put on `other`.
     ///
     /// # Errors
-    /// Those of the driver.
+    /// A failed call of the driver.
     pub fn join(&self, other: &Stream) -> Result<(), DriverError> {
         self.0.join(&other.0).map_err(DriverError)
     }

@@ -135,7 +135,7 @@ impl GridKernels {
     /// Compiles grid.cu, or takes it from the cache, and looks up its kernels.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&super::sources::GRID))?;
         let kernel = |name| Kernel::overlapping(&module, name);

@@ -330,7 +330,7 @@ impl Lattice {
         }
     }
 
-    /// Whether any axis repeats.
+    /// Returns true if any axis repeats.
     pub(crate) fn is_periodic(&self) -> bool {
         self.periodic != 0
     }
@@ -387,9 +387,9 @@ const SMALL_ERROR: f64 = 1.0 / (1u64 << 12) as f64;
 const LARGE_ERROR: f64 = 0.25;
 
 impl Geometry {
-    /// Of a dense table on a lattice with `subdivision` cells to a radius along y and z. None where
-    /// its places in `f32` would be off by too much, or where an axis of the box is so short that
-    /// the radius reaches across it.
+    /// The geometry of a dense table on a lattice with `subdivision` cells to a radius along y and
+    /// z. None where its places in `f32` would be off by too much, or where an axis of the box is
+    /// so short that the radius reaches across it.
     ///
     /// A place is fma(fl(x - corner), scale, offset) with a factor and an offset that are rounded,
     /// at most 3·2⁻²⁴ of the cells of the table and those of the offset away from the exact one;

@@ -98,7 +98,7 @@ impl ShareKernels {
     /// Compiles share.cu, or takes it from the cache, and looks up its kernels.
     ///
     /// # Errors
-    /// Those of [`Modules::load`].
+    /// The errors of [`Modules::load`].
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&super::sources::SHARE))?;
         let kernel = |name| Kernel::of(&module, name);

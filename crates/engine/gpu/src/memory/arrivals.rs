@@ -1,5 +1,4 @@
-//! Results on their way to the host, piece by piece: the host uses a piece while the next is
-//! copied.
+//! Download of results in pieces: the host uses one piece while the next is copied.
 //!
 //! A [`Destination`] is memory of the host and a function that receives the pieces. `deliver`
 //! starts the copies of all pieces, each followed by an event, and then calls that function with

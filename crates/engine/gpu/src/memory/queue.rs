@@ -1,5 +1,4 @@
-//! A stream through which everything passes that a backend starts: kernels, and copies between host
-//! and device.
+//! The stream of a backend: it starts kernels and copies, counts the bytes and times the work.
 //!
 //! Every copy is counted in bytes, so that a program can show, and a test can check, that its steps
 //! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
@@ -196,7 +195,7 @@ impl Queue {
         })
     }
 
-    /// Whether a trace is recorded, and work is timed for it.
+    /// Returns true if a trace is recorded, and work is timed for it.
     pub fn is_timed(&self) -> bool {
         is_recording()
     }

@@ -66,7 +66,7 @@ pub struct Cache {
     folder: PathBuf,
     /// The variable that names it, if one does.
     named_by: Option<&'static str>,
-    /// Whether it was asked for, by the variable or by the caller.
+    /// True if it was asked for, by the variable or by the caller.
     is_named: bool,
 }
 
@@ -118,8 +118,8 @@ impl Cache {
         })
     }
 
-    /// Whether the folder was asked for, by the environment or by the caller, and is not the usual
-    /// one.
+    /// Returns true if the folder was asked for, by the environment or by the caller, and is not
+    /// the usual one.
     pub(crate) fn is_named(&self) -> bool {
         self.is_named
     }
@@ -172,7 +172,7 @@ impl Cache {
     /// read or write it, and the folder if it is made here.
     ///
     /// # Errors
-    /// Those of the file system, and [`io::ErrorKind::PermissionDenied`] with [`UnsafeFolder`]
+    /// The errors of the file system, and [`io::ErrorKind::PermissionDenied`] with [`UnsafeFolder`]
     /// inside if the folder is not trusted.
     pub fn write(&self, name: &str, arch: Arch, key: &Key, entry: &Entry) -> io::Result<()> {
         make(&self.folder)?;

@@ -14,7 +14,7 @@ use crate::handles::Context;
 use crate::{
     driver,
     error::{Error, ErrorKind},
-    toolkit::{Found, Libraries, Part, Search},
+    toolkit::{Component, Libraries, LibraryFile, Search},
     version::{Arch, Version},
 };
 use std::{path::Path, time::Instant};
@@ -49,7 +49,7 @@ pub struct Compiler {
 #[derive(Debug, Clone)]
 pub enum Linker {
     /// NVIDIA's library, which needs neither a driver nor a device.
-    NvJitLink(Found),
+    NvJitLink(LibraryFile),
     /// The driver, in this context.
     Driver(Context),
 }
@@ -75,7 +75,7 @@ impl Compiler {
         let libraries = search.libraries(cuda);
         let searched = search.description().to_owned();
         let Some(found) = &libraries.nvrtc else {
-            return Err(Part::Nvrtc.missing(&searched, cuda));
+            return Err(Component::Nvrtc.missing(&searched, cuda));
         };
         let nvrtc = Nvrtc::open(&found.path)?;
         tracing::debug!(path = %found.path.display(), version = %nvrtc.version(), "gpu.compiler");
@@ -117,7 +117,7 @@ impl Compiler {
     /// that is missing or fails, by the driver, if there is a context.
     ///
     /// # Errors
-    /// Those of [`compile`](Self::compile) and [`link`](Self::link).
+    /// The errors of [`compile`](Self::compile) and [`link`](Self::link).
     pub fn build(
         &self,
         program: &Program,
@@ -130,7 +130,7 @@ impl Compiler {
         }
         let by_driver = context.cloned().map(Linker::Driver);
         let Some(found) = self.libraries.nvjitlink.clone() else {
-            let linker = by_driver.ok_or_else(|| self.missing(Part::NvJitLink))?;
+            let linker = by_driver.ok_or_else(|| self.missing(Component::NvJitLink))?;
             return self.link(program, arch, &object, &linker);
         };
         let linked = self.link(program, arch, &object, &Linker::NvJitLink(found));
@@ -179,7 +179,7 @@ impl Compiler {
         linker: &Linker,
     ) -> Result<Vec<u8>, Error> {
         let runtime = self.libraries.device_runtime.as_deref();
-        let runtime: &Path = runtime.ok_or_else(|| self.missing(Part::DeviceRuntime))?;
+        let runtime: &Path = runtime.ok_or_else(|| self.missing(Component::DeviceRuntime))?;
         let start = Instant::now();
         let linked = match linker {
             Linker::NvJitLink(found) => NvJitLink::open(&found.path)?.link(arch, object, runtime),
@@ -198,7 +198,7 @@ impl Compiler {
     }
 
     /// The error that `part` was not found, with its remedy.
-    fn missing(&self, part: Part) -> Error {
+    fn missing(&self, part: Component) -> Error {
         part.missing(&self.searched, self.cuda)
     }
 }

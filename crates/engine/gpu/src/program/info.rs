@@ -10,7 +10,7 @@ use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc};
 use crate::{
     driver::{self, DeviceInfo, Driver},
     error::{Error, ErrorKind},
-    toolkit::{Part, Search},
+    toolkit::{Component, Search},
     version::Version,
 };
 use std::path::{Path, PathBuf};
@@ -79,13 +79,13 @@ impl GpuInfo {
         info
     }
 
-    /// Whether programs can be run: there is a driver and a GPU.
+    /// Returns true if programs can be run: there is a driver and a GPU.
     pub fn can_run(&self) -> bool {
         !self.devices.is_empty()
     }
 
-    /// Whether programs can be compiled, those aside whose kernels launch kernels. Without a
-    /// compiler programs from the cache still run.
+    /// Returns true if programs can be compiled, those aside whose kernels launch kernels. Without
+    /// a compiler programs from the cache still run.
     pub fn can_compile(&self) -> bool {
         self.nvrtc.is_some()
     }
@@ -124,16 +124,16 @@ impl GpuInfo {
     fn find_libraries(&mut self, search: &Search) {
         let cuda = self.cuda;
         let found = search.libraries(cuda);
-        let absent = |part: Part| part.missing(search.description(), cuda);
+        let absent = |part: Component| part.missing(search.description(), cuda);
         match found.nvrtc {
-            None => self.lacks("nvrtc", absent(Part::Nvrtc)),
+            None => self.lacks("nvrtc", absent(Component::Nvrtc)),
             Some(found) => match Nvrtc::open(&found.path) {
                 Ok(nvrtc) => self.accept_compiler(&found.path, nvrtc.version()),
                 Err(error) => self.lacks("nvrtc", error),
             },
         }
         match found.device_runtime {
-            None => self.lacks("device runtime", absent(Part::DeviceRuntime)),
+            None => self.lacks("device runtime", absent(Component::DeviceRuntime)),
             Some(path) => self.device_runtime = Some(path),
         }
         match found
@@ -141,7 +141,10 @@ impl GpuInfo {
             .map(|found| (NvJitLink::open(&found.path), found))
         {
             None => {
-                let message = format!("{}; without it the driver links", absent(Part::NvJitLink));
+                let message = format!(
+                    "{}; without it the driver links",
+                    absent(Component::NvJitLink)
+                );
                 self.lacks("nvjitlink", message);
             }
             Some((Ok(linker), found)) => {
@@ -163,7 +166,7 @@ impl GpuInfo {
                     "{} is of CUDA {version}, and the driver loads no programs newer than {cuda}; \
                      install a newer driver, or {}",
                     path.display(),
-                    Part::Nvrtc.remedy(Some(cuda)),
+                    Component::Nvrtc.remedy(Some(cuda)),
                 ),
             );
         }

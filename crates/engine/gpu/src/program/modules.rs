@@ -133,9 +133,8 @@ impl Modules {
     /// The program's module, loaded when it is first asked for. Threads that ask for the same
     /// program wait for one of them to load it; different programs load at the same time.
     ///
-    /// # Errors
-    /// Those of [`CodeStore::code`], [`ErrorKind::Driver`] when the driver refuses the code, and
-    /// [`ErrorKind::BadProgram`] when the compiler made no machine code.
+    /// # Errors The errors of [`CodeStore::code`], [`ErrorKind::Driver`] when the driver refuses
+    /// the code, and [`ErrorKind::BadProgram`] when the compiler made no machine code.
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         let slot = locked(&self.slots)
             .entry(program.key(self.arch))
@@ -163,7 +162,7 @@ impl Modules {
         let code = self.store.code(program, self.arch, Some(&self.context))?;
         let origin = code.origin;
         match self.module(program, code) {
-            // Made by a compiler that this driver is too old for, perhaps; ours may suit it.
+            // OutputCalls by a compiler that this driver is too old for, perhaps; ours may suit it.
             Err(error) if origin == Origin::Cache => {
                 tracing::warn!(program = program.name(), %error, "the driver refuses cached GPU code");
                 let code = self.store.compile(program, self.arch, Some(&self.context));
@@ -184,7 +183,7 @@ impl Modules {
         let Some(loaded) = driver::load(&self.context.0, bytes) else {
             return Err(Error::from(ErrorKind::BadProgram {
                 program: name.to_owned(),
-                reason: format!("what NVRTC {compiler} made of it is no machine code"),
+                reason: format!("the output of NVRTC {compiler} is not machine code"),
             }));
         };
         let module = loaded.map_err(|error| {

@@ -5,7 +5,7 @@
 
 use crate::{
     error::Error,
-    toolkit::{self as library, GetVersion, Handle, Made, version_told},
+    toolkit::{self as library, GetVersion, Handle, OutputCalls, version_told},
     version::{Arch, Version},
 };
 use std::{
@@ -40,8 +40,8 @@ pub(crate) struct NvJitLink {
     add_data: AddData,
     add_file: AddFile,
     complete: Complete,
-    cubin: Made,
-    log: Made,
+    cubin: OutputCalls,
+    log: OutputCalls,
 }
 
 impl NvJitLink {
@@ -65,11 +65,11 @@ impl NvJitLink {
                 add_data: library::function(library, path, "nvJitLinkAddData")?,
                 add_file: library::function(library, path, "nvJitLinkAddFile")?,
                 complete: library::function(library, path, "nvJitLinkComplete")?,
-                cubin: Made {
+                cubin: OutputCalls {
                     size: library::function(library, path, "nvJitLinkGetLinkedCubinSize")?,
                     data: library::function(library, path, "nvJitLinkGetLinkedCubin")?,
                 },
-                log: Made {
+                log: OutputCalls {
                     size: library::function(library, path, "nvJitLinkGetErrorLogSize")?,
                     data: library::function(library, path, "nvJitLinkGetErrorLog")?,
                 },

@@ -11,7 +11,7 @@
 use super::text::Program;
 use crate::{
     error::{Error, ErrorKind},
-    toolkit::{self as library, GetVersion, Handle, Made, version_told},
+    toolkit::{self as library, GetVersion, Handle, OutputCalls, version_told},
     version::{Arch, Version},
 };
 use std::{
@@ -48,9 +48,9 @@ pub(crate) struct Nvrtc {
     compile: Compile,
     destroy: Destroy,
     /// Machine code.
-    cubin: Made,
+    cubin: OutputCalls,
     /// Messages.
-    log: Made,
+    log: OutputCalls,
     /// How many architectures there are.
     arch_count: GetNumbers,
     /// The architectures, ascending.
@@ -79,11 +79,11 @@ impl Nvrtc {
                 create: library::function(library, path, "nvrtcCreateProgram")?,
                 compile: library::function(library, path, "nvrtcCompileProgram")?,
                 destroy: library::function(library, path, "nvrtcDestroyProgram")?,
-                cubin: Made {
+                cubin: OutputCalls {
                     size: library::function(library, path, "nvrtcGetCUBINSize")?,
                     data: library::function(library, path, "nvrtcGetCUBIN")?,
                 },
-                log: Made {
+                log: OutputCalls {
                     size: library::function(library, path, "nvrtcGetProgramLogSize")?,
                     data: library::function(library, path, "nvrtcGetProgramLog")?,
                 },

@@ -109,7 +109,7 @@ impl CodeStore {
     /// The compiler, found and opened when this is first called.
     ///
     /// # Errors
-    /// Those of [`Compiler::find`].
+    /// The errors of [`Compiler::find`].
     pub fn compiler(&self) -> Result<Arc<Compiler>, Error> {
         let mut slot = self.compiler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiler) = &*slot {
@@ -124,8 +124,8 @@ impl CodeStore {
     /// Machine code of `program` for `arch`. With a context the driver can link in place of
     /// nvJitLink.
     ///
-    /// # Errors
-    /// Those of [`trusted_cache`](Self::trusted_cache), [`Compiler::find`] and [`Compiler::build`].
+    /// # Errors The errors of [`trusted_cache`](Self::trusted_cache), [`Compiler::find`] and
+    /// [`Compiler::build`].
     pub fn code(
         &self,
         program: &Program,

@@ -138,7 +138,7 @@ impl Program {
         &self.name
     }
 
-    /// Whether the program's kernels launch kernels.
+    /// Returns true if the program's kernels launch kernels.
     pub fn launches_children(&self) -> bool {
         self.launches_children
     }

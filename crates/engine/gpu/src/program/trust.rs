@@ -70,18 +70,18 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), String> {
 /// put in its place in between is noticed.
 ///
 /// # Errors
-/// Those of opening it, and [`io::ErrorKind::PermissionDenied`] with the reason if it is not
+/// The errors of opening it, and [`io::ErrorKind::PermissionDenied`] with the reason if it is not
 /// trusted.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let refuse = |reason: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     // Before opening: a named pipe would wait for its writer.
     if !path.metadata()?.is_file() {
-        return refuse("it is no regular file".to_owned());
+        return refuse("it is not a regular file".to_owned());
     }
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return refuse("it is no regular file".to_owned());
+        return refuse("it is not a regular file".to_owned());
     }
     match rights(&metadata) {
         Ok(()) => Ok(file),

@@ -1,4 +1,4 @@
-//! What is installed together, and which of it to take.
+//! Finds the CUDA libraries that were installed together, and chooses among them.
 //!
 //! Parts of different major versions do not work together, and several versions may be installed
 //! side by side, even in one folder. Files are therefore gathered by what they were installed
@@ -11,7 +11,7 @@
 //! 3. The device runtime is a static library without a version in its name. It is taken from
 //!    folders whose other files are not all of another major version.
 
-use super::library::{Part, version_of};
+use super::library::{Component, version_of};
 use crate::version::Version;
 use std::{
     fs,
@@ -29,9 +29,9 @@ const TARGETS: [&str; 2] = ["sbsa-linux", "aarch64-linux"];
 #[cfg(not(target_arch = "aarch64"))]
 const TARGETS: [&str; 1] = ["x86_64-linux"];
 
-/// A library that was found.
+/// The file of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct LibraryFile {
     /// The file.
     pub path: PathBuf,
     /// The version that its name tells, the minor one 0 where the name leaves it out.
@@ -42,15 +42,15 @@ pub struct Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Libraries {
     /// The run-time compiler.
-    pub nvrtc: Option<Found>,
+    pub nvrtc: Option<LibraryFile>,
     /// The linker. Without it the driver links.
-    pub nvjitlink: Option<Found>,
+    pub nvjitlink: Option<LibraryFile>,
     /// The device runtime, for kernels that launch kernels.
     pub device_runtime: Option<PathBuf>,
 }
 
 impl Libraries {
-    /// Whether all three were found, so that there is no reason to look on.
+    /// Returns true if all three were found, so that there is no reason to look on.
     pub(super) fn complete(&self) -> bool {
         self.nvrtc.is_some() && self.nvjitlink.is_some() && self.device_runtime.is_some()
     }
@@ -61,7 +61,7 @@ impl Libraries {
 #[derive(Debug, Default)]
 pub(crate) struct Toolkit {
     /// Newest first within each part.
-    files: Vec<(Part, Found)>,
+    files: Vec<(Component, LibraryFile)>,
 }
 
 impl Toolkit {
@@ -73,12 +73,12 @@ impl Toolkit {
     }
 
     /// The files of a part, newest first.
-    fn all(&self, part: Part) -> impl Iterator<Item = &Found> {
+    fn all(&self, part: Component) -> impl Iterator<Item = &LibraryFile> {
         let files = self.files.iter();
         files.filter_map(move |(kind, found)| (*kind == part).then_some(found))
     }
 
-    /// Whether anything here is of another major version and nothing of this.
+    /// Returns true if anything here is of another major version and nothing of this.
     fn contradicts(&self, major: u32) -> bool {
         let mut majors = self
             .files
@@ -90,13 +90,13 @@ impl Toolkit {
 }
 
 /// The parts of CUDA directly in `folder`, none if it cannot be read.
-fn files_in(folder: &Path) -> Vec<(Part, Found)> {
+fn files_in(folder: &Path) -> Vec<(Component, LibraryFile)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files = Vec::new();
     for entry in entries {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
-        let part = Part::ALL
+        let part = Component::ALL
             .into_iter()
             .find(|part| part.recognise(name).is_some());
         // A dangling link is no library.
@@ -105,7 +105,7 @@ fn files_in(folder: &Path) -> Vec<(Part, Found)> {
         {
             let path = entry.path();
             let version = version_of(part, &path);
-            files.push((part, Found { path, version }));
+            files.push((part, LibraryFile { path, version }));
         }
     }
     files
@@ -141,14 +141,14 @@ fn wheels_in(packages: &Path) -> Vec<Toolkit> {
     toolkits
 }
 
-/// Whether a folder is called `cu13` or so.
+/// Returns true if a folder is called `cu13` or so.
 fn is_versioned(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str());
     name.and_then(|name| name.strip_prefix("cu"))
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// Whether a path's last component begins with `start`.
+/// Returns true if a path's last component begins with `start`.
 fn begins(path: &Path, start: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with(start))
@@ -171,8 +171,8 @@ pub(crate) fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
 pub(crate) fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
     let compilers = |fits: &dyn Fn(u32) -> bool| {
         let all = toolkits.iter().enumerate();
-        let mut all =
-            all.flat_map(|(at, toolkit)| toolkit.all(Part::Nvrtc).map(move |found| (at, found)));
+        let mut all = all
+            .flat_map(|(at, toolkit)| toolkit.all(Component::Nvrtc).map(move |found| (at, found)));
         all.find(|(_, found)| found.version.is_none_or(|version| fits(version.major)))
     };
     let newest = cuda.map_or(u32::MAX, |cuda| cuda.major);
@@ -192,13 +192,13 @@ pub(crate) fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
     };
     let nvjitlink = order.iter().find_map(|toolkit| {
         toolkit
-            .all(Part::NvJitLink)
+            .all(Component::NvJitLink)
             .find(|found| same(found.version))
     });
     let device_runtime = order
         .iter()
         .filter(|toolkit| major.is_none_or(|major| !toolkit.contradicts(major)))
-        .find_map(|toolkit| toolkit.all(Part::DeviceRuntime).next());
+        .find_map(|toolkit| toolkit.all(Component::DeviceRuntime).next());
     Libraries {
         nvrtc,
         nvjitlink: nvjitlink.cloned(),

@@ -24,7 +24,7 @@ use std::{
 
 /// A file of CUDA that the GPU backend can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Component {
     /// The run-time compiler.
     Nvrtc,
     /// The linker.
@@ -38,7 +38,7 @@ pub(crate) enum Part {
 /// CUDA's version in remedies when no driver says otherwise.
 const USUAL: Version = Version::new(13, 0);
 
-impl Part {
+impl Component {
     /// Every part.
     pub(crate) const ALL: [Self; 4] = [
         Self::Nvrtc,
@@ -109,7 +109,7 @@ impl Part {
 /// The version in a library's file name, through symbolic links: 12.8 for `libnvrtc.so.12.8.93`.
 ///
 /// Libraries that give only a major version get minor 0.
-pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
+pub(crate) fn version_of(part: Component, path: &Path) -> Option<Version> {
     let parse = |path: &Path| {
         let end = part.recognise(path.file_name()?.to_str()?)?;
         let mut numbers = end.split('.').map_while(|number| number.parse().ok());
@@ -181,14 +181,14 @@ pub(crate) type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_i
 
 /// Two functions of a library that hand out the same thing: its size, and its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Made {
+pub(crate) struct OutputCalls {
     /// How many bytes there are.
     pub(crate) size: GetSize,
     /// Fills a buffer of that size.
     pub(crate) data: GetData,
 }
 
-impl Made {
+impl OutputCalls {
     /// Copies what the library made for `handle`. The error is the library's status.
     ///
     /// # Safety
@@ -237,14 +237,14 @@ mod tests {
     #[test]
     fn files_are_told_apart_by_their_names() {
         for (part, file, end) in [
-            (Part::Nvrtc, "libnvrtc.so", Some("")),
-            (Part::Nvrtc, "libnvrtc.so.13", Some("13")),
-            (Part::Nvrtc, "libnvrtc.so.12.8.93", Some("12.8.93")),
-            (Part::Nvrtc, "libnvrtc.alt.so.13", None),
-            (Part::Nvrtc, "libnvrtc-builtins.so.13.0", None),
-            (Part::Nvrtc, "libnvrtc.sock", None),
-            (Part::DeviceRuntime, "libcudadevrt.a", Some("")),
-            (Part::DeviceRuntime, "libcudadevrt.a.old", None),
+            (Component::Nvrtc, "libnvrtc.so", Some("")),
+            (Component::Nvrtc, "libnvrtc.so.13", Some("13")),
+            (Component::Nvrtc, "libnvrtc.so.12.8.93", Some("12.8.93")),
+            (Component::Nvrtc, "libnvrtc.alt.so.13", None),
+            (Component::Nvrtc, "libnvrtc-builtins.so.13.0", None),
+            (Component::Nvrtc, "libnvrtc.sock", None),
+            (Component::DeviceRuntime, "libcudadevrt.a", Some("")),
+            (Component::DeviceRuntime, "libcudadevrt.a.old", None),
         ] {
             assert_eq!(part.recognise(file), end, "{file}");
         }
@@ -256,27 +256,33 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let real = place.path().join("libnvrtc.so.12.8.93");
         fs::write(&real, "").unwrap();
-        assert_eq!(version_of(Part::Nvrtc, &real), Some(Version::new(12, 8)));
+        assert_eq!(
+            version_of(Component::Nvrtc, &real),
+            Some(Version::new(12, 8))
+        );
         #[cfg(unix)]
         {
             let link = place.path().join("libnvrtc.so");
             std::os::unix::fs::symlink(&real, &link).unwrap();
-            assert_eq!(version_of(Part::Nvrtc, &link), Some(Version::new(12, 8)));
+            assert_eq!(
+                version_of(Component::Nvrtc, &link),
+                Some(Version::new(12, 8))
+            );
         }
         let bare = place.path().join("libnvJitLink.so");
-        assert_eq!(version_of(Part::NvJitLink, &bare), None);
+        assert_eq!(version_of(Component::NvJitLink, &bare), None);
     }
 
     /// Since CUDA 13 wheels carry the version behind `==` and no longer in the name.
     #[test]
     fn remedies_fit_the_driver() {
-        let remedy = Part::Nvrtc.remedy(Some(Version::new(12, 4)));
+        let remedy = Component::Nvrtc.remedy(Some(Version::new(12, 4)));
         assert!(
             remedy.contains("pip install nvidia-cuda-nvrtc-cu12`"),
             "{remedy}"
         );
         assert!(remedy.contains("cuda-nvrtc-12-4"), "{remedy}");
-        let remedy = Part::DeviceRuntime.remedy(None);
+        let remedy = Component::DeviceRuntime.remedy(None);
         assert!(remedy.contains("\"nvidia-cuda-runtime==13.*\""), "{remedy}");
     }
 

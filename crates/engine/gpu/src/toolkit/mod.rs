@@ -12,6 +12,8 @@ mod folders;
 mod library;
 mod search;
 
-pub use folders::{Found, Libraries};
-pub(crate) use library::{GetVersion, Handle, Made, Part, function, open, version_told};
+pub use folders::{Libraries, LibraryFile};
+pub(crate) use library::{
+    Component, GetVersion, Handle, OutputCalls, function, open, version_told,
+};
 pub use search::Search;

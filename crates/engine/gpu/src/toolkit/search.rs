@@ -48,7 +48,7 @@ const SYSTEM: [&str; 6] = [
 #[derive(Debug, Clone)]
 pub struct Search {
     places: Vec<PathBuf>,
-    /// Whether the interpreter on the path is asked for its folders.
+    /// True if the interpreter on the path is asked for its folders.
     asks_python: bool,
     /// In words, for messages.
     description: String,

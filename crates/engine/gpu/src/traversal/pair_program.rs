@@ -170,9 +170,9 @@ impl PairProgram {
         Ok((program, cuda.uniforms))
     }
 
-    /// Whether strategy half-tiles can evaluate pairs once for both points: the kernel says how the
-    /// source's share follows, adds up its contributions, and has few enough channels for shared
-    /// memory.
+    /// Returns true if strategy half-tiles can evaluate pairs once for both points: the kernel says
+    /// how the source's share follows, adds up its contributions, and has few enough channels for
+    /// shared memory.
     pub(crate) fn halves(&self) -> bool {
         let staged = 1..=MAX_STAGED;
         self.symmetric != Symmetric::No

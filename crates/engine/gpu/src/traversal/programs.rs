@@ -136,13 +136,14 @@ impl Traversal {
         }
     }
 
-    /// Whether lists are made from masks, which take a word for each of (2K + 1)² rows.
+    /// Returns true if lists are made from masks, which take a word for each of (2K + 1)² rows.
     pub(crate) fn has_masks(&self) -> bool {
         let around = self.candidates != Candidates::Rows && self.strategy == Strategy::Flat;
         around && !self.by_warps && self.subdivision <= MAX_MASKED_SUBDIVISION
     }
 
-    /// Whether points that have left the box are walked by kernels of their own: `NF_APART`.
+    /// Returns true if points that have left the box are walked by kernels of their own:
+    /// `NF_APART`.
     fn is_apart(&self) -> bool {
         matches!(self.candidates, Candidates::Periodic | Candidates::Tilted) && !self.by_warps
     }
@@ -240,7 +241,7 @@ impl Traversals {
     /// The kernels of a traversal, loaded when they are first asked for.
     ///
     /// # Errors
-    /// Those of [`Modules::load`] and of looking up kernels.
+    /// The errors of [`Modules::load`] and of looking up kernels.
     pub(crate) fn get(
         &self,
         modules: &Modules,

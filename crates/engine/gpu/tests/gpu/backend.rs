@@ -4,7 +4,7 @@ use crate::common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
     Destination, DeviceLattice, DeviceLists, DevicePoints, Error, ErrorKind, GpuBackend, HostLists,
-    Measured, PairCall, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
+    PairCall, PairFields, PairOfPoints, PairProgram, PairScratch, PositionBounds, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
@@ -372,14 +372,17 @@ fn coordinates_that_are_not_finite_are_found() {
     let measured = backend.upload(&mut set, &points).unwrap();
     assert_eq!(
         measured,
-        Measured::NotFinite {
+        PositionBounds::NotFinite {
             first: 3000,
             count: 2
         }
     );
     points.truncate(3000);
     let measured = backend.upload(&mut set, &points).unwrap();
-    assert!(matches!(measured, Measured::Bounds(_)), "usable again");
+    assert!(
+        matches!(measured, PositionBounds::Bounds(_)),
+        "usable again"
+    );
 }
 
 #[test]
@@ -488,7 +491,7 @@ fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
         );
     }
 
-    // Measured for the set as it was sorted before.
+    // PositionBounds for the set as it was sorted before.
     let measured = backend.measure_lists(
         two_sets(&fine, &one, &one),
         ListKind::Full,

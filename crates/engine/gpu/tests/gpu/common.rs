@@ -1,6 +1,6 @@
 //! What the tests of the backend share: the GPU, if there is one, and cases brought onto it.
 
-use nearfield_gpu::{DeviceLattice, DevicePoints, Error, GpuBackend, Measured, PairOfPoints};
+use nearfield_gpu::{DeviceLattice, DevicePoints, Error, GpuBackend, PairOfPoints, PositionBounds};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_testkit::conformance::Case;
 use std::env;
@@ -35,13 +35,13 @@ impl Scene {
         for points in sets {
             let mut set = backend.points();
             match backend.upload(&mut set, points)? {
-                Measured::Bounds(bounds) => {
+                PositionBounds::Bounds(bounds) => {
                     let exact = Bounds::of(points.as_slice().into(), &domain).unwrap();
                     assert_eq!(bounds, exact, "bounds as measured on the device");
                     all = all.union(&bounds);
                     placed.push((set, bounds));
                 }
-                Measured::NotFinite { first, .. } => panic!("point {first} is not finite"),
+                PositionBounds::NotFinite { first, .. } => panic!("point {first} is not finite"),
             }
         }
         let radius = Radius::new(radius).unwrap();

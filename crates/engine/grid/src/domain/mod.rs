@@ -56,19 +56,19 @@ pub struct Domain {
     /// Present when some box vector does not point along its own axis.
     tilt: Option<Tilt>,
     /// Present when the vectors are short ones of a lattice that was given by others.
-    given: Option<Given>,
+    given: Option<GivenBox>,
 }
 
 /// The vectors that a box was given by, where it is enumerated by shorter ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct GivenBox {
     /// The given vectors with their inverse.
     pub(crate) tilt: Tilt,
     /// How many given vectors make up each short one.
     transform: Transform,
 }
 
-impl Given {
+impl GivenBox {
     /// Numbers of given vectors that are as many short ones.
     ///
     /// Costs nine products, in loops over candidates that lie in different boxes, and once per
@@ -121,7 +121,7 @@ impl Domain {
     /// A tilt may be larger than the box.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
+    /// The errors of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
     /// [`ErrorKind::OpenTilt`] when the vector that is tilted is that of an open axis, which has
     /// none.
     ///
@@ -202,7 +202,7 @@ impl Domain {
         short().map_or(self, |(vectors, transform, short)| Self {
             lengths: vectors.map(|vector| vector.map(norm)),
             tilt: Some(short),
-            given: Some(Given { tilt, transform }),
+            given: Some(GivenBox { tilt, transform }),
         })
     }
 
@@ -228,7 +228,7 @@ impl Domain {
     /// The vectors as given, where the domain is enumerated by others.
     ///
     /// The lattice bounds with them what rounding adds to image vectors.
-    pub(crate) fn given(&self) -> Option<&Given> {
+    pub(crate) fn given(&self) -> Option<&GivenBox> {
         self.given.as_ref()
     }
 

@@ -76,7 +76,7 @@ pub struct Sweep<'a> {
     /// (y, z) the rows were found for.
     of: Option<[i64; 2]>,
     /// The rows that were found.
-    rows: Vec<FoundRow>,
+    rows: Vec<RowInReach>,
     /// Largest offset along x of the rows.
     reach: i64,
     /// All rows are of the central image.
@@ -87,7 +87,7 @@ pub struct Sweep<'a> {
 
 /// A row around the cells that are asked for.
 #[derive(Debug, Clone, Copy)]
-struct FoundRow {
+struct RowInReach {
     /// The row in the table.
     cells: RowCells,
     /// The row comes after, or is, the one it was found for.
@@ -500,7 +500,7 @@ impl Sweep<'_> {
             let (y, image_y) = wrap(y + row.y, period_y);
             let (z, image_z) = wrap(z + row.z, period_z);
             if let Some(cells) = self.grid.table().row(y, z) {
-                self.rows.push(FoundRow {
+                self.rows.push(RowInReach {
                     cells,
                     ahead,
                     own,
@@ -511,7 +511,7 @@ impl Sweep<'_> {
                 });
             }
         }
-        let is_central = |row: &FoundRow| (row.image_y, row.image_z) == (0, 0);
+        let is_central = |row: &RowInReach| (row.image_y, row.image_z) == (0, 0);
         self.reach = self.rows.iter().map(|row| row.reach).max().unwrap_or(0);
         self.central = self.rows.iter().all(is_central);
         self.of = Some([y, z]);

@@ -267,7 +267,7 @@ impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
     #[inline(always)]
     fn run(self) -> Self::Output {
         if let Some(numbers) = self.source.flat(self.range.clone()) {
-            let mut seen = Seen::<T, TOGETHER>::NOTHING;
+            let mut seen = RunningExtent::<T, TOGETHER>::NOTHING;
             let (whole, rest) = numbers.as_chunks::<TOGETHER>();
             for numbers in whole {
                 seen.look_at(numbers);
@@ -275,7 +275,7 @@ impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
             seen.look_at(rest);
             return seen.bounds();
         }
-        let mut seen = Seen::<T, 3>::NOTHING;
+        let mut seen = RunningExtent::<T, 3>::NOTHING;
         for index in self.range {
             seen.look_at(&self.source.position(index));
         }
@@ -285,7 +285,7 @@ impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
 
 /// Extremes of numbers that belong to the three axes in turn, and a sum that stays zero while all
 /// are finite.
-struct Seen<T, const N: usize> {
+struct RunningExtent<T, const N: usize> {
     /// Smallest numbers.
     min: [T; N],
     /// Largest numbers.
@@ -294,7 +294,7 @@ struct Seen<T, const N: usize> {
     zero: [T; N],
 }
 
-impl<T: Real, const N: usize> Seen<T, N> {
+impl<T: Real, const N: usize> RunningExtent<T, N> {
     const NOTHING: Self = Self {
         min: [T::INFINITY; N],
         max: [T::NEG_INFINITY; N],

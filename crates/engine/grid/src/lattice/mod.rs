@@ -19,7 +19,7 @@
 //! * **Far coordinates.** Beyond 2⁴⁰ cells from 0 cells grow with the distance. Larger cells bring
 //!   no pair farther apart.
 //!
-//! An axis that is so long that no image can be near is [taken as open](Domain::as_seen), so a
+//! An axis that is so long that no image can be near is [taken as open](Domain::effective), so a
 //! vast box enlarges no cell. Anchoring at 0 also means that an outlier or a moving bounding box
 //! never moves the cells of the other points.
 //!
@@ -49,8 +49,8 @@
 
 pub(crate) mod axis;
 mod double;
+mod effective;
 pub(crate) mod rows;
-mod seen;
 mod tilted;
 
 use crate::{
@@ -89,7 +89,7 @@ pub struct CellsWithin {
     pub low: Cell,
     /// The largest cell along every axis.
     pub high: Cell,
-    /// Whether every such point is already inside the box.
+    /// True if every such point is already inside the box.
     pub inside: bool,
 }
 
@@ -154,7 +154,7 @@ impl Lattice {
         fit: f64,
     ) -> Result<Self, Error> {
         let subdivision = subdivision.map(|cells| f64::from(cells.max(1)));
-        let seen = domain.as_seen(bounds, radius.value_f64());
+        let seen = domain.effective(bounds, radius.value_f64());
         let frame = match radius.precision() {
             Precision::Single => None,
             Precision::Double => Some(Frame::new(radius, &seen, bounds)),

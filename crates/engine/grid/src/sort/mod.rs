@@ -457,7 +457,8 @@ pub(crate) fn by_radix<K: WideKey>(scratch: &mut WideScratch<K>) -> &[(K, u32)] 
 /// with very many points makes a longer one, and equal keys are in order already.
 const MAX_BY_BYTES: usize = 32 * FULL_BUCKET;
 
-/// Whether every worker can copy a bucket: `radsort` would end the process where memory is short.
+/// Returns true if every worker can copy a bucket: `radsort` would end the process where memory is
+/// short.
 fn has_room_for_buckets<K>() -> bool {
     let items = MAX_BY_BYTES * parallel::threads();
     Vec::<(K, u32)>::new().try_reserve_exact(items).is_ok()

@@ -31,7 +31,7 @@ use crate::{
     balance::Strategy,
     error::MissingLists,
 };
-use nearfield_gpu::{self as gpu, DeviceLattice, Measured, Settled};
+use nearfield_gpu::{self as gpu, DeviceLattice, PositionBounds, SortOutcome};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
 /// Room around the points of an open axis, in edges of the radius…
@@ -86,8 +86,8 @@ impl DeviceEngine {
         };
         let DeviceSetId { points, room } = &mut self.sets[set.slot()];
         match self.backend.finish(points, lattice, room) {
-            Ok(Settled::AsBefore) => Ok(true),
-            Ok(Settled::Reordered | Settled::Missed) => Ok(false),
+            Ok(SortOutcome::AsBefore) => Ok(true),
+            Ok(SortOutcome::Reordered | SortOutcome::Missed) => Ok(false),
             Err(error) if matches!(error.kind(), gpu::ErrorKind::Outside { .. }) => {
                 let made = self.make_room(set);
                 made.inspect_err(|_| self.take_back(set)).map(|()| false)
@@ -132,8 +132,8 @@ impl DeviceEngine {
         let DeviceSetId { points, room } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
-            Measured::Bounds(bounds) => bounds,
-            Measured::NotFinite { first, count } => {
+            PositionBounds::Bounds(bounds) => bounds,
+            PositionBounds::NotFinite { first, count } => {
                 return Err(on_device(gpu::ErrorKind::NotFinite { first, count }.into()));
             }
         };

@@ -1,4 +1,4 @@
-//! Periodic axes that are as good as open.
+//! Periodic axes that can be treated as open.
 //!
 //! Rounding in a vast box would enlarge its cells. Where a box is so long that no point can be near
 //! an image of another, the axis is taken as open, and nothing need be covered.
@@ -29,7 +29,7 @@ impl Domain {
     ///
     /// An axis whose vector leans, or that another vector leans along, stays periodic, and so do
     /// all axes of a [reduced](Self::reduced) box.
-    pub(crate) fn as_seen(&self, bounds: &Bounds, radius: f64) -> Self {
+    pub(crate) fn effective(&self, bounds: &Bounds, radius: f64) -> Self {
         let (vectors, extent) = (self.vectors(), bounds.extent());
         let is_alone = |k: usize| {
             let others = (0..3).filter(|&other| other != k);

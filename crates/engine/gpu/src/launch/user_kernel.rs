@@ -60,6 +60,10 @@ impl UserKernel {
 }
 
 /// A tuple of 1 to 13 arguments of a kernel: references to arrays, views, numbers and structs.
+///
+/// Arrays and views that the kernel writes are borrowed mutably. Numbers and structs are
+/// [`KernelArgument`](crate::KernelArgument)s, whose bytes are copied when the kernel is started,
+/// so they may change or go afterwards. A kernel with more arguments takes a struct.
 pub trait KernelArguments<'a> {
     /// Appends the arguments to those of a launch.
     fn push_to(self, launch: &mut Launch<'a>);

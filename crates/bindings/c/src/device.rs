@@ -59,7 +59,7 @@ pub struct NfDeviceOptions {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceField {
-    /// u64 to floats; 0 where a kernel reads nothing.
+    /// CUdeviceptr to floats; 0 where a kernel reads nothing.
     pub values: u64,
     /// Number of floats there.
     pub len: usize,
@@ -67,7 +67,7 @@ pub struct NfDeviceField {
     pub stride: usize,
 }
 
-/// Lists on the device: as nf_lists, by u64. Valid until the engine is next changed.
+/// Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceLists {
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn nf_device_engine_stream(
     })
 }
 
-/// Adds a point set: u64 to three floats a point, which are copied. Waits for the device.
+/// Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
 ///
 /// # Safety
 /// `positions` points to 3 * points floats on the engine's GPU, `set` to a number.

@@ -358,9 +358,7 @@ fn texts_compile_for_every_gpu() {
         PairProgram::of(&Nearest::<2>).unwrap().0.program(),
         PairProgram::of(&Comparisons).unwrap().0.program(),
     ];
-    let both = PairProgram::of(&exchange()).unwrap().0;
-    let both = both.half_tiles_program().expect("a symmetric sum");
-    for program in programs.iter().chain([&both]) {
+    for program in &programs {
         for arch in Arch::CHECKED {
             compiler.compile(program, arch).unwrap();
         }

@@ -13,7 +13,6 @@
 use clap::Parser;
 use nearfield::{
     Device, Engine, ListKind, Pair, PairKernel,
-    balance::Strategy,
     device::DeviceEngine,
     kernels::{Coefficients, Forces, LennardJones, Mixing, PlainLennardJones, Truncation},
     lists::VerletLists,
@@ -193,7 +192,7 @@ fn traversals(system: &System, threads: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forces on the GPU that are found anew, by strategy and number of cells to the cut-off.
+/// Forces on the GPU that are found anew, by number of cells to the cut-off.
 fn found_on_gpu(system: &System) -> Result<(), Box<dyn std::error::Error>> {
     const TIMES: u32 = 50;
     let positions = wrapped(system);
@@ -201,40 +200,36 @@ fn found_on_gpu(system: &System) -> Result<(), Box<dyn std::error::Error>> {
     let lengths = [Some((atoms as f64 / DENSITY).cbrt()); 3];
     let kernel = plain_forces()?;
     let mut first: Option<Vec<f32>> = None;
-    for strategy in [Strategy::Flat, Strategy::HalfTiles] {
-        for subdivision in 1..=3 {
-            let mut engine = DeviceEngine::builder(CUTOFF as f32)
-                .periodic(lengths)
-                .strategy(strategy)
-                .subdivision(subdivision)
-                .on_gpu(0)?;
-            let stream = engine.stream().clone();
-            let set =
-                engine.add_point_set(&stream.clone_htod(positions.as_flattened())?.as_view())?;
-            let mut forces = stream.alloc_zeros::<f32>(3 * atoms)?;
-            let mut all = |times: u32| {
-                for _ in 0..times {
-                    let traversal = engine.traverse(&kernel, set, set);
-                    traversal.run_into(&mut forces.as_view_mut())?;
-                }
-                stream.synchronize()?;
-                Ok::<_, Box<dyn std::error::Error>>(())
-            };
-            // Programs are compiled, memory reserved.
-            all(2)?;
-            let begin = Instant::now();
-            all(TIMES)?;
-            let spent = begin.elapsed().as_secs_f64() * 1e3 / f64::from(TIMES);
-            let forces = stream.clone_dtoh(&forces)?;
-            let first = first.get_or_insert_with(|| forces.clone());
-            let pairs = first.iter().zip(&forces);
-            let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            println!(
-                "lj/{atoms}/forces/found/{strategy}/K={subdivision} {spent:9.4} ms, \
-                 {:.0} MB, largest difference of a force {apart:.1e}",
-                engine.bytes() as f64 / 1e6
-            );
-        }
+    for subdivision in 1..=3 {
+        let mut engine = DeviceEngine::builder(CUTOFF as f32)
+            .periodic(lengths)
+            .subdivision(subdivision)
+            .on_gpu(0)?;
+        let stream = engine.stream().clone();
+        let set = engine.add_point_set(&stream.clone_htod(positions.as_flattened())?.as_view())?;
+        let mut forces = stream.alloc_zeros::<f32>(3 * atoms)?;
+        let mut all = |times: u32| {
+            for _ in 0..times {
+                let traversal = engine.traverse(&kernel, set, set);
+                traversal.run_into(&mut forces.as_view_mut())?;
+            }
+            stream.synchronize()?;
+            Ok::<_, Box<dyn std::error::Error>>(())
+        };
+        // Programs are compiled, memory reserved.
+        all(2)?;
+        let begin = Instant::now();
+        all(TIMES)?;
+        let spent = begin.elapsed().as_secs_f64() * 1e3 / f64::from(TIMES);
+        let forces = stream.clone_dtoh(&forces)?;
+        let first = first.get_or_insert_with(|| forces.clone());
+        let pairs = first.iter().zip(&forces);
+        let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        println!(
+            "lj/{atoms}/forces/found/K={subdivision} {spent:9.4} ms, \
+             {:.0} MB, largest difference of a force {apart:.1e}",
+            engine.bytes() as f64 / 1e6
+        );
     }
     Ok(())
 }

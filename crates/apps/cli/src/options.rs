@@ -45,8 +45,8 @@ pub(crate) struct EngineOptions {
     /// Worker threads on the CPU; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) threads: usize,
-    /// How the GPU maps cells to threads: flat, child-per-cell, child-aggregated,
-    /// cell-tasks or half-tiles
+    /// How the GPU maps cells to threads: flat, child-per-cell or
+    /// child-aggregated
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
     /// Policy that divides the work between both backends (hybrid, emulated): model,

@@ -51,8 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
 
-    /// How a GPU maps cells to threads: flat, child-per-cell, child-aggregated, cell-tasks,
-    /// half-tiles or auto
+    /// How a GPU maps cells to threads: flat, child-per-cell, child-aggregated or auto
     #[arg(long, value_name = "NAME", default_value_t = Strategy::Flat)]
     pub strategy: Strategy,
 

@@ -289,7 +289,7 @@ pub(crate) struct Forces {
     pub(crate) softening: f32,
 }
 
-#[pair_kernel(antisymmetric = [0, 1, 2])]
+#[pair_kernel]
 impl PairKernel for Forces {
     type Target = Pressed;
     type Source = Pressed;

@@ -37,10 +37,6 @@ nearfield_shared::constants! {
         FLAT_THREADS = 256;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
-        /// Threads of a block of `cell_tasks` and `half_tiles`.
-        TILE_THREADS = 128;
-        /// Cells that a block looks at when it lists the occupied ones.
-        LISTING_THREADS = 256;
         /// Cells of a parent block; every occupied one has a child.
         PARENT_THREADS = 256;
         /// Uniforms of a pair kernel that a launch can carry.
@@ -87,11 +83,5 @@ nearfield_shared::constants! {
         MIN = 1;
         /// or the largest.
         MAX = 2;
-        /// NF_SYMMETRIC: the source of a pair gets what the kernel gives for the reversed pair,
-        BY_REVERSAL = 1;
-        /// or what the target gets, the channels in NF_ANTISYMMETRIC with the other sign,
-        BY_SIGN = 2;
-        /// or the kernel has a function for both.
-        BY_FUNCTION = 3;
     }
 }

@@ -302,7 +302,7 @@ pub enum ErrorKind {
     /// Kernels could not launch their children, so results lack the pairs of some cells.
     #[error(
         "{failed} launches from kernels failed (code {error} of the device runtime): raise the \
-         limit of pending launches, or choose the strategy flat or cell-tasks"
+         limit of pending launches, or choose the strategy flat"
     )]
     Launches {
         /// Launches that failed.

@@ -6,16 +6,14 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 
 /// An expression of type `Method` that adds the function to `device`. `shown` is what the function
-/// is called in a comment, and `name` in the text. A function of the kernel itself `shares` its
-/// uniforms with the others.
+/// is called in a comment, and `name` in the text.
 pub(crate) fn assembly(
     lowered: &Lowered,
     name: &str,
     shown: &str,
-    shares: bool,
     krate: &syn::Path,
 ) -> TokenStream {
-    let uses = uses(lowered, shares);
+    let uses = uses(lowered);
     let written = written(lowered, krate);
     quote! {{
         let mut function = device.begin(
@@ -23,7 +21,6 @@ pub(crate) fn assembly(
             #krate::__device::identity(&|| ()),
             #name,
             ::core::concat!(::core::module_path!(), "::", #shown),
-            #shares,
         );
         #(#uses)*
         if function.wanted() {
@@ -34,20 +31,13 @@ pub(crate) fn assembly(
 }
 
 /// Statements that add the uniforms and the methods of `self`, in their order.
-fn uses(lowered: &Lowered, shares: bool) -> impl Iterator<Item = TokenStream> {
-    lowered.uses.iter().map(move |used| {
+fn uses(lowered: &Lowered) -> impl Iterator<Item = TokenStream> {
+    lowered.uses.iter().map(|used| {
         let (name, value) = (&used.name, &used.value);
-        let key = match shares {
-            true => value.to_string(),
-            false => String::new(),
-        };
+        let key = value.to_string();
         let added = match used.kind {
             UseKind::Field => quote! { function.field(device, #name, #key, #value); },
             UseKind::Table => quote! { function.table(device, #name, #key, #value); },
-            UseKind::Method if shares => quote! {
-                let method = device.shared(#key, |device| #value);
-                function.method(method);
-            },
             UseKind::Method => quote! {
                 let method = #value;
                 function.method(method);

@@ -4,11 +4,7 @@
 //! of types do not collide, and a `use` brings both. That of a method is carried by a hidden method
 //! beside it.
 
-use crate::{
-    arguments::Arguments,
-    emit,
-    lower::{self, Role},
-};
+use crate::{arguments::Arguments, emit, lower};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{ImplItemFn, Result, parse2};
@@ -18,9 +14,9 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let function: ImplItemFn = parse2(item)?;
     let krate = &arguments.krate;
     let signature = &function.sig;
-    let lowered = lower::function(signature, &function.block, krate, Role::Called)?;
+    let lowered = lower::function(signature, &function.block, krate)?;
     let name = signature.ident.to_string();
-    let assembly = emit::assembly(&lowered, &name, &name, false, krate);
+    let assembly = emit::assembly(&lowered, &name, &name, krate);
     let (visibility, ident) = (&function.vis, &signature.ident);
     let hidden = format_ident!("__nearfield_device_{ident}");
     let cfg = function.attrs.iter().filter(|a| a.path().is_ident("cfg"));

@@ -19,13 +19,11 @@ mod lower;
 use proc_macro::TokenStream;
 use syn::Error;
 
-/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair` and, where
-/// the kernel has it, from `symmetric`; or an `impl PairPotential`, translated from `evaluate`.
+/// Gives an `impl PairKernel` its CUDA text: the method `cuda`, translated from `pair`; or an `impl
+/// PairPotential`, translated from `evaluate`. `symmetric` of a kernel stays with the CPU.
 ///
-/// Arguments: `crate = name::kernels` where the crate `nearfield` has another name, and
-/// `antisymmetric = [channels]` for the channels of the result that change their sign where the
-/// points of a pair change places, if the others do not change. `symmetric` is then not translated:
-/// the result of `pair` and signs are enough.
+/// The argument `crate = name::kernels` is for programs in which the crate `nearfield` has another
+/// name.
 #[proc_macro_attribute]
 pub fn pair_kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let plain = item.clone();

@@ -308,7 +308,7 @@ struct Crossings {
     images: Images,
 }
 
-#[nearfield::pair_kernel(antisymmetric = [0, 1, 2])]
+#[nearfield::pair_kernel]
 impl PairKernel for Crossings {
     type Target = (u32, [f32; 3]);
     type Source = (u32, [f32; 3]);

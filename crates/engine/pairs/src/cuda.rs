@@ -45,16 +45,6 @@ pub struct CudaParts {
     /// Parameters, at most 160: they are arguments of the launch, so changing them compiles
     /// nothing.
     pub uniforms: Vec<f32>,
-    /// For kernels whose pairs may be evaluated once for both points: the channels of the result
-    /// that change their sign where the points of a pair change places, all others staying as they
-    /// are. The three of a force, for example, that is equal and opposite. `None`, the default,
-    /// where what the two get differs in more than signs, such as by their masses, or nothing is
-    /// known of it.
-    pub antisymmetric: Option<Vec<usize>>,
-    /// The function that evaluates a pair once for both points, as
-    /// [`PairKernel::symmetric`](crate::PairKernel::symmetric) does; `None`, the default, if the
-    /// text has none. See [`Cuda::symmetric`].
-    pub symmetric: Option<Cow<'static, str>>,
     /// Whether the library wrote the text, by `#[pair_kernel]`: a compiler that refuses it has
     /// found a bug of the translation.
     pub translated: bool,
@@ -114,8 +104,6 @@ impl Cuda {
                 text: text.into(),
                 function: Cow::Borrowed("pair"),
                 uniforms: Vec::new(),
-                antisymmetric: None,
-                symmetric: None,
                 translated: false,
             },
         }
@@ -131,35 +119,6 @@ impl Cuda {
     /// The same with these parameters.
     pub fn uniforms(mut self, uniforms: impl Into<Vec<f32>>) -> Self {
         self.parts.uniforms = uniforms.into();
-        self
-    }
-
-    /// The same, saying that these channels of the result change their sign where the points of a
-    /// pair change places, and the others do not: see [`antisymmetric`](CudaParts::antisymmetric).
-    pub fn antisymmetric(mut self, channels: impl Into<Vec<usize>>) -> Self {
-        self.parts.antisymmetric = Some(channels.into());
-        self
-    }
-
-    /// The same, saying that a function of this name evaluates a pair once for both points, as
-    /// [`PairKernel::symmetric`](crate::PairKernel::symmetric) does. The text defines
-    ///
-    /// ```cuda
-    /// void NAME(const float* uniform, const Pair& pair,
-    ///           const float* target_i, const float* source_i,
-    ///           const float* target_j, const float* source_j, float* on_i, float* on_j);
-    /// ```
-    ///
-    /// where `pair` is seen from i, the four arrays after it are the channels of both points as a
-    /// target and as a source, and `on_i` and `on_j` get the result of either. The conditions of
-    /// [`new`](Self::new) hold for it too, with `on_i` and `on_j` for `result`.
-    ///
-    /// It is not called if the text says which channels are
-    /// [`antisymmetric`](Self::antisymmetric): [`PairKernel::pair`](crate::PairKernel::pair) is
-    /// enough then, and reads less. Characters that no name of a function has are replaced by
-    /// underscores.
-    pub fn symmetric(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.parts.symmetric = Some(as_name(name.into()));
         self
     }
 

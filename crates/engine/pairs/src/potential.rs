@@ -142,7 +142,7 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interactions<P>(pub P);
 
-#[pair_kernel(crate = crate, antisymmetric = [2, 3, 4])]
+#[pair_kernel(crate = crate)]
 impl<P: PairPotential> PairKernel for Interactions<P> {
     type Target = P::Point;
     type Source = P::Point;
@@ -178,7 +178,7 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forces<P>(pub P);
 
-#[pair_kernel(crate = crate, antisymmetric = [0, 1, 2])]
+#[pair_kernel(crate = crate)]
 impl<P: PairPotential> PairKernel for Forces<P> {
     type Target = P::Point;
     type Source = P::Point;
@@ -216,32 +216,25 @@ mod tests {
     use super::*;
     use crate::PowerLaw;
 
-    /// Whether the channels that the text says are antisymmetric are those whose sign `symmetric`
-    /// changes.
-    fn antisymmetric_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
-        let antisymmetric = kernel
-            .cuda()
-            .and_then(|cuda| cuda.into_parts().antisymmetric)
-            .unwrap();
+    /// Whether `symmetric` gives either point what `pair` gives it.
+    fn gives_what_pair_gives<K>(kernel: &K)
+    where
+        K: PairKernel<Target = (), Source = (), Output: PartialEq + std::fmt::Debug>,
+    {
         let d = [0.3, -0.4, 0.5];
         let pair = Pair { d, d2: 0.5 };
-        let (on_target, on_source) = kernel.symmetric(pair, point, point);
-        let mut expected = Vec::new();
-        on_target.write(|channel, value| {
-            assert!(value != 0.0, "a channel that says nothing");
-            expected.push(if antisymmetric.contains(&channel) {
-                -value
-            } else {
-                value
-            });
-        });
-        on_source.write(|channel, value| assert_eq!(value, expected[channel], "{channel}"));
+        let alone = (
+            kernel.pair(pair, (), ()),
+            kernel.pair(pair.reversed(), (), ()),
+        );
+        assert_ne!(alone.0, alone.1);
+        assert_eq!(kernel.symmetric(pair, ((), ()), ((), ())), alone);
     }
 
     #[test]
-    fn sources_get_what_targets_get_but_for_the_signs_that_the_text_names() {
+    fn both_points_at_once_get_what_they_get_alone() {
         let power = PowerLaw::new(1.0, 1.0, 12, 0.1).unwrap();
-        antisymmetric_as_said(&Interactions(power), ((), ()));
-        antisymmetric_as_said(&Forces(power), ((), ()));
+        gives_what_pair_gives(&Interactions(power));
+        gives_what_pair_gives(&Forces(power));
     }
 }

@@ -82,8 +82,7 @@ pub fn normal(radius: u32, angle: u32) -> f32 {
 ///     random: Random,
 /// }
 ///
-/// // #[nearfield::pair_kernel(antisymmetric = [0, 1, 2])] elsewhere
-/// #[pair_kernel(crate = nearfield_pairs, antisymmetric = [0, 1, 2])]
+/// #[pair_kernel(crate = nearfield_pairs)] // elsewhere #[nearfield::pair_kernel]
 /// impl PairKernel for RandomForce {
 ///     type Target = u32; // index
 ///     type Source = u32;

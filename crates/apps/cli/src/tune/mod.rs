@@ -91,8 +91,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(2..=100_000)
     )]
     steps: u32,
-    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell, child-aggregated,
-    /// cell-tasks or half-tiles
+    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell or
+    /// child-aggregated
     #[arg(long, default_value_t = Strategy::Flat)]
     strategy: Strategy,
     /// Worker threads of the CPU backend of hybrid; 0 for one per core

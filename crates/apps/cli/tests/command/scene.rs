@@ -45,10 +45,10 @@ fn a_scene_runs_with_the_flags_of_the_column() {
         assert_eq!(read("two/probes.csv"), table, "{flags}");
     }
     // Settings take effect where there is something to set, and the summary says so.
-    let summary = run("two", "--device cpu --policy band --strategy cell-tasks");
+    let summary = run("two", "--device cpu --policy band --strategy auto");
     assert!(summary["policy"].is_null() && summary["strategy"].is_null());
     for policy in ["model", "fixed:3"] {
-        let flags = format!("--device emulated --policy {policy} --strategy half-tiles");
+        let flags = format!("--device emulated --policy {policy} --strategy child-per-cell");
         for more in ["", "--ranks 2"] {
             let summary = run("two", &format!("{flags} {more}"));
             assert_eq!(summary["policy"], policy, "{summary}");

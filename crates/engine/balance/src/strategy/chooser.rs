@@ -52,7 +52,7 @@ const SECOND_CHANCE: u64 = 256;
 const CLOSE: f32 = 1.15;
 /// Times kept of a candidate.
 const KEPT: usize = 9;
-/// Mean points in a cell from which a warp, or a kernel launched from a kernel, per cell can pay.
+/// Mean points in a cell from which a warp per cell, launched from a kernel, can pay.
 const DENSE: f64 = 16.0;
 
 /// Strategy and cells of a traversal.
@@ -78,7 +78,7 @@ pub struct Class(i32);
 pub struct Trial {
     /// Occupancy of the cells.
     pub class: Class,
-    /// The configuration.
+    /// The strategy and the cells to a radius that were timed.
     pub configuration: Configuration,
     /// Median of its times, milliseconds of the device for sorting and traversing; None before
     /// there is one that counts.
@@ -106,6 +106,7 @@ struct TrialHistory {
 /// Times of one configuration, milliseconds.
 #[derive(Debug, Clone)]
 struct Samples {
+    /// Strategy and cells to a radius.
     config: Configuration,
     /// After the first.
     times: Vec<f32>,
@@ -125,8 +126,10 @@ impl Class {
     }
 
     /// Configurations that can be the fastest for the class: `flat` with 1 to 3 cells to a radius,
-    /// and, from a mean of 16 points in a cell, the strategies that give a cell a warp, with 1 or
-    /// 2. `finer` says how many cells to a radius the table may have at most. Never empty.
+    /// and, from a mean of 16 points in a cell, `child-aggregated` with 1 or 2.
+    ///
+    /// `child-per-cell` is never among them: launching a kernel per cell costs too much. `finer`
+    /// says how many cells to a radius the table may have at most. Never empty.
     pub fn candidates(self, finer: u32) -> Vec<Configuration> {
         let config = |strategy, subdivision| Configuration {
             strategy,
@@ -137,10 +140,8 @@ impl Class {
             let in_cell = self.least() / f64::from(k).powi(3);
             in_cell >= DENSE
         });
-        let tiles = tiles.flat_map(|k| {
-            [Strategy::CellTasks, Strategy::ChildAggregated].map(|strategy| config(strategy, k))
-        });
-        flat.chain(tiles).collect()
+        flat.chain(tiles.map(|k| config(Strategy::ChildAggregated, k)))
+            .collect()
     }
 }
 
@@ -208,6 +209,9 @@ impl Chooser {
     }
 
     /// All that was tried, by class and in the order it was tried.
+    ///
+    /// Jobs of one class follow each other, each with its own trials and its own chosen one; trials
+    /// do not say whose they are.
     pub fn trials(&self) -> Vec<Trial> {
         let mut found = Vec::new();
         for ((class, _), known) in &self.known {

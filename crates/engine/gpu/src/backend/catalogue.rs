@@ -99,13 +99,8 @@ fn traversal_programs() -> Vec<Program> {
             _ => 2,
         };
         for &(candidates, subdivision) in &CANDIDATES[..kinds] {
-            let works = works.iter().filter(|work| match work {
-                Work::Pairs(pairs) => strategy != Strategy::HalfTiles || pairs.halves(),
-                _ => strategy != Strategy::HalfTiles,
-            });
-            programs.extend(
-                works.map(|work| traversal(strategy, work.clone(), candidates, subdivision)),
-            );
+            let of_work = |work: &Work| traversal(strategy, work.clone(), candidates, subdivision);
+            programs.extend(works.iter().map(of_work));
         }
     }
     programs.extend(warp_programs(&works));
@@ -125,8 +120,7 @@ fn charge_programs() -> impl Iterator<Item = Program> {
     works.map(|work| traversal(Strategy::Flat, work, Candidates::Open, 1))
 }
 
-/// Those of the potentials of atoms, one set in a periodic box, by the same strategy and with pairs
-/// evaluated once for both.
+/// Those of the potentials of atoms, one set in a periodic box, by the same strategy.
 fn potential_programs() -> impl Iterator<Item = Program> {
     let unit = Coefficients {
         epsilon: 1.0,
@@ -145,12 +139,8 @@ fn potential_programs() -> impl Iterator<Item = Program> {
         power.and_then(|power| of_kernel(&Interactions(power))),
         power.and_then(|power| of_kernel(&Forces(power))),
     ];
-    works.into_iter().flatten().flat_map(|work| {
-        [
-            traversal(Strategy::Flat, work.clone(), Candidates::Periodic, 1),
-            traversal(Strategy::HalfTiles, work, Candidates::Rows, 1),
-        ]
-    })
+    let works = works.into_iter().flatten();
+    works.map(|work| traversal(Strategy::Flat, work, Candidates::Periodic, 1))
 }
 
 /// The job of evaluating a kernel; `None` if the kernel has no CUDA text.
@@ -167,6 +157,6 @@ mod tests {
     /// A constructor that refused its numbers would drop a program in silence.
     #[test]
     fn no_named_potential_is_left_out() {
-        assert_eq!(potential_programs().count(), 2 * 5);
+        assert_eq!(potential_programs().count(), 5);
     }
 }

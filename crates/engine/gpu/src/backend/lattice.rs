@@ -46,8 +46,6 @@ pub struct DeviceLattice {
     pub(super) rows: Buffer<Row>,
     /// Number of neighbour rows.
     pub(super) row_count: u32,
-    /// Cells ahead of a cell: those at a lexicographically positive offset (z, y, x).
-    pub(super) ahead: usize,
 }
 
 impl GpuBackend {
@@ -77,7 +75,6 @@ impl GpuBackend {
             layout: launch::Lattice::new(lattice),
             rows: buffer,
             row_count: rows.len() as u32,
-            ahead: rows.iter().map(Row::cells_ahead).sum(),
         })
     }
 }

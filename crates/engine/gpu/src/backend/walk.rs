@@ -5,8 +5,7 @@
 //! the cell's number. A table of row offsets (y, z, half length) is made once per lattice. `flat`
 //! gives every target a thread, which cuts each row to the chord of the search sphere and tests the
 //! run. The tile strategies give every occupied cell a warp or a block, which stages the runs in
-//! shared memory once for all targets of the cell. `half-tiles` visits only the cells ahead, those
-//! at a lexicographically positive offset, and adds what a pair does to both of its points.
+//! shared memory once for all targets of the cell.
 //!
 //! Where there are few targets `flat` gives each of them a warp, whose lanes take rows. Lists are
 //! the same, in the same order; sums are added up in another.
@@ -27,8 +26,8 @@ use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share
 use crate::{
     error::{Error, ErrorKind},
     launch::{
-        ChildArguments, Children, Launches, Outlet, Points, TaskList, TraversalKernels, Traverse,
-        Walk, scan_tiles,
+        ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Traverse, Walk,
+        scan_tiles,
     },
     memory::{Buffer, kept_buffers},
     traversal::{Candidates, Strategy, Traversal, Work},
@@ -62,14 +61,12 @@ const MAX_BY_WARPS: usize = 1 << 14;
 kept_buffers! {
     /// Scratch of a traversal; callers keep it between runs.
     pub(crate) struct Scratch {
-        /// Occupied cells, behind the two numbers by which they are handed out.
-        tasks: u32 = "the list of cells",
+        /// Occupied cells of every block of parents.
+        lists: u32 = "the list of cells",
         /// Walk and outlet for children.
         arguments: ChildArguments = "arguments of children",
         /// Launches of children that failed.
         launches: Launches = "the status of launches",
-        /// Of `half-tiles`: a plane for what targets get, and one per cell ahead.
-        sums: f32 = "the sums of half-tiles",
     }
 }
 
@@ -90,13 +87,6 @@ impl PairOfPoints<'_> {
         self.same_set && std::ptr::eq(self.targets, self.sources)
     }
 
-    /// Returns true if these pairs can be evaluated once for both points: the kernel says so, and
-    /// every point is a target, since what a source gets is written to its own result.
-    fn halves(&self, work: &Work) -> bool {
-        let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
-        kernel && self.is_one_set() && self.share.is_none()
-    }
-
     /// The program that does `work` with these pairs.
     ///
     /// # Errors
@@ -115,7 +105,6 @@ impl PairOfPoints<'_> {
         self.sources.check_lattice(self.lattice)?;
         let strategy = match strategy {
             Strategy::Auto => Strategy::Flat,
-            Strategy::HalfTiles if !self.halves(&work) => Strategy::Flat,
             strategy => strategy,
         };
         let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
@@ -191,10 +180,7 @@ pub(crate) struct CountsTo {
 /// Returns true if a strategy goes from cell to cell, and so leaves the results of targets that a
 /// failed sort could not place as they were.
 pub(crate) fn goes_by_cells(strategy: Strategy) -> bool {
-    matches!(
-        strategy,
-        Strategy::CellTasks | Strategy::ChildPerCell | Strategy::ChildAggregated
-    )
+    matches!(strategy, Strategy::ChildPerCell | Strategy::ChildAggregated)
 }
 
 impl GpuBackend {
@@ -237,16 +223,6 @@ impl GpuBackend {
         let cells = of.targets.cells();
         match &kernels.traverse {
             Traverse::Flat(flat) => flat.run(stream, &walk, outlet, walk.targets.count as usize),
-            Traverse::Tasks(tasks) => {
-                let list = self.task_list(scratch, cells)?;
-                tasks.run(stream, &walk, outlet, list)
-            }
-            Traverse::Halves(halves) => {
-                let list = self.task_list(scratch, cells)?;
-                let room = halves.sums(of.targets.len(), of.lattice.ahead);
-                scratch.sums.reserve(stream, room)?;
-                halves.run(stream, &walk, outlet, list, scratch.sums.address())
-            }
             Traverse::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
                 let arguments = ChildArguments {
@@ -254,10 +230,10 @@ impl GpuBackend {
                     outlet: *outlet,
                 };
                 scratch.arguments.upload(stream, &[arguments])?;
-                scratch.tasks.reserve(stream, Children::padded(cells))?;
+                scratch.lists.reserve(stream, Children::padded(cells))?;
                 scratch.launches.reserve(stream, 1)?;
                 scratch.launches.zero(stream, 0..1)?;
-                let (arguments, lists) = (scratch.arguments.address(), scratch.tasks.address());
+                let (arguments, lists) = (scratch.arguments.address(), scratch.lists.address());
                 let launches = scratch.launches.address();
                 children.run(stream, arguments, lists, launches, cells)?;
                 let mut status = [Launches::default()];
@@ -269,17 +245,6 @@ impl GpuBackend {
                 Ok(())
             }
         }
-    }
-
-    /// An empty list of tasks for a table of `cells` cells.
-    fn task_list(&self, scratch: &mut Scratch, cells: usize) -> Result<TaskList, Error> {
-        scratch.tasks.reserve(&self.stream, cells + 2)?;
-        scratch.tasks.zero(&self.stream, 0..2)?;
-        Ok(TaskList {
-            address: scratch.tasks.address(),
-            cells,
-            multiprocessors: self.shared.device.multiprocessors,
-        })
     }
 
     /// Sets how many grids launched by kernels may wait at a time. The limit belongs to the

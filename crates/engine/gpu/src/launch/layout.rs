@@ -12,7 +12,6 @@
 use crate::constants;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
-use std::cmp::Ordering;
 
 /// Parameters of a pair kernel that a launch can carry.
 pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
@@ -476,17 +475,6 @@ impl Row {
             reach: narrow(row.reach),
         }
     }
-
-    /// Cells of the row whose offset (z, y, x) is lexicographically positive: `first_ahead` and
-    /// `behind` of half.cu.
-    pub(crate) fn cells_ahead(&self) -> usize {
-        let reach = usize::try_from(self.reach).unwrap_or(0);
-        match (self.z, self.y).cmp(&(0, 0)) {
-            Ordering::Less => 0,
-            Ordering::Equal => reach,
-            Ordering::Greater => 2 * reach + 1,
-        }
-    }
 }
 
 impl Status {
@@ -543,35 +531,6 @@ mod tests {
         let given = values.map(f64::from);
         assert_eq!(bits(&found), bits(&given));
         assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
-    }
-
-    /// The strategy `half-tiles` meets every pair of cells once because an offset and its opposite
-    /// are never both ahead, also where rows wrap around a small box.
-    #[test]
-    fn of_all_cells_around_a_cell_one_half_is_ahead() {
-        let radius = grid::Radius::new(1.0).unwrap();
-        for length in [None, Some(0.4), Some(1.05), Some(2.1), Some(7.0)] {
-            let domain = grid::Domain::new([length; 3]).unwrap();
-            for subdivision in 1..=3 {
-                let bounds = grid::Bounds::EMPTY;
-                let lattice = grid::Lattice::new(radius, domain, subdivision, &bounds).unwrap();
-                let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
-                let ahead: usize = rows.iter().map(Row::cells_ahead).sum();
-                let around: i32 = rows.iter().map(|row| 2 * row.reach + 1).sum();
-                assert_eq!(
-                    2 * ahead + 1,
-                    around as usize,
-                    "{length:?}, K = {subdivision}"
-                );
-                // The other half is opposite.
-                let opposite = |row: &Row| Row {
-                    y: -row.y,
-                    z: -row.z,
-                    ..*row
-                };
-                assert!(rows.iter().all(|row| rows.contains(&opposite(row))));
-            }
-        }
     }
 
     fn bits(values: &[f64]) -> Vec<u64> {

@@ -7,7 +7,7 @@
 //! | module | CUDA source | work |
 //! | --- | --- | --- |
 //! | `grid` | grid.cu | sorting into cells, prefix sums, passes between orders |
-//! | `traversal` | flat.cu, tasks.cu, half.cu, children.cu | visiting pairs, by strategy |
+//! | `traversal` | flat.cu, children.cu | visiting pairs, by strategy |
 //! | `share` | share.cu | targets of one backend, halos between two |
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `user_kernel` | programs of callers | theirs |
@@ -38,7 +38,5 @@ pub(crate) use layout::{
     Row, Status, StridedChannels, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use traversal::{
-    Children, Flat, FlatKernels, Halves, TaskList, Tasks, TraversalKernels, Traverse,
-};
+pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::{KernelArguments, UserKernel};

@@ -41,10 +41,6 @@ const WORK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/work.cuh"),
 )
 .with(&[Outlet::LAYOUT]);
-const TASK_LIST: Header = Header::new(
-    "tasks.cuh",
-    include_str!("../../../../../kernels/cuda/tasks.cuh"),
-);
 const TILE: Header = Header::new(
     "tile.cuh",
     include_str!("../../../../../kernels/cuda/tile.cuh"),
@@ -142,30 +138,6 @@ pub const FLAT: Source = Source {
     ],
 };
 
-/// Traversal of tiles from a list of cells.
-pub const TASKS: Source = Source {
-    name: "tasks",
-    text: include_str!("../../../../../kernels/cuda/tasks.cu"),
-    headers: &[
-        CONSTANTS, CELLS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK,
-    ],
-    layouts: &[],
-    launches_children: false,
-    kernels: &["list_tasks", "cell_tasks", "gather_fields"],
-};
-
-/// Traversal of one set that computes pairs once for both points; it evaluates pair kernels only.
-pub const HALF: Source = Source {
-    name: "half",
-    text: include_str!("../../../../../kernels/cuda/half.cu"),
-    headers: &[
-        CONSTANTS, CELLS, CONTRACT, WALK, TASK_LIST, TILE, FAST, WORK,
-    ],
-    layouts: &[],
-    launches_children: false,
-    kernels: &["list_halves", "half_tiles", "add_halves", "gather_fields"],
-};
-
 /// Traversal of tiles by kernels that kernels launch.
 pub const CHILDREN: Source = Source {
     name: "children",
@@ -207,7 +179,7 @@ pub const ALL_PAIRS: Source = Source {
 pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
 
 /// The sources that become programs with the macros of a traversal.
-pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN, HALF];
+pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];
 
 /// Every source of the engine.
 pub fn manifest() -> impl Iterator<Item = &'static Source> {

@@ -1,4 +1,4 @@
-//! The kernels of the traversals: flat.cu, tasks.cu, half.cu and children.cu.
+//! The kernels of the traversals: flat.cu and children.cu.
 //!
 //! A traversal program is compiled for one job, so every program has one kernel that traverses
 //! ([`Traverse`]), whatever it does with the pairs; those that evaluate a pair kernel also have
@@ -7,11 +7,6 @@
 //! # How the strategies are launched
 //!
 //! - `flat`: one thread per target, or one warp where there are few.
-//! - `cell-tasks`: a first kernel lists the cells that hold points. The second has as many blocks
-//!   as fill the device, whose warps take one cell after another from the list, so no host needs to
-//!   know how many there are.
-//! - `half-tiles`: the same list and the same blocks, with half a warp per cell. A third kernel
-//!   adds up what every point got from the cells that it lies ahead of.
 //! - `child-per-cell`, `child-aggregated`: one thread per cell, of occupied cells or not, in
 //!   batches of [`CHILD_BATCH`] cells. It launches grids, and the host waits for their status.
 
@@ -19,16 +14,12 @@ use super::{
     kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
     layout::{Outlet, Points, StridedChannels, Walk},
 };
-use crate::constants::{FLAT_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS};
+use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 
 /// Threads of a warp.
 const WARP: usize = 32;
-
-/// Blocks per multiprocessor of the kernels that take cells from a list: 16 blocks of
-/// [`TILE_THREADS`] threads are the 2,048 threads that a multiprocessor holds at most.
-const TILE_BLOCKS: u32 = 16;
 
 /// The kernels of one traversal program.
 #[derive(Debug)]
@@ -44,10 +35,6 @@ pub(crate) struct TraversalKernels {
 pub(crate) enum Traverse {
     /// flat.cu, or its writer of lists.
     Flat(Flat),
-    /// tasks.cu.
-    Tasks(Tasks),
-    /// half.cu.
-    Halves(Halves),
     /// children.cu.
     Children(Children),
 }
@@ -67,7 +54,7 @@ pub(crate) struct Flat {
     /// target are walked side by side, so the second walk takes hardly longer than reading bits.
     lanes: usize,
     /// In programs of lists that are made from masks.
-    pub(crate) masks: Option<Masks>,
+    pub(crate) masks: Option<Box<Masks>>,
 }
 
 /// Kernels that make lists in one walk, which leaves a bit per candidate; see masks.cuh.
@@ -96,26 +83,6 @@ pub(crate) struct FlatKernels {
     pub(crate) warps: bool,
 }
 
-/// Kernels of tasks.cu.
-#[derive(Debug)]
-pub(crate) struct Tasks {
-    /// Lists the occupied cells.
-    list: Kernel,
-    /// Takes cells from the list.
-    traverse: Kernel,
-}
-
-/// Kernels of half.cu.
-#[derive(Debug)]
-pub(crate) struct Halves {
-    /// `list_halves` and `half_tiles`.
-    tasks: Tasks,
-    /// `add_halves`: adds up the planes of every point.
-    add: Kernel,
-    /// Channels of a result.
-    outputs: usize,
-}
-
 /// Kernels of children.cu.
 #[derive(Debug)]
 pub(crate) struct Children {
@@ -123,17 +90,6 @@ pub(crate) struct Children {
     parent: Kernel,
     /// It is `child_aggregated`: a child per block of parents.
     aggregated: bool,
-}
-
-/// A list of cells that the device makes and works through.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TaskList {
-    /// Room for two numbers, which are 0 before, and one per cell.
-    pub(crate) address: CUdeviceptr,
-    /// Cells of the targets' table.
-    pub(crate) cells: usize,
-    /// Multiprocessors of the device.
-    pub(crate) multiprocessors: u32,
 }
 
 impl TraversalKernels {
@@ -195,12 +151,13 @@ impl Flat {
             ("flat", FLAT_THREADS)
         };
         let wrapped = (apart && !lists).then(|| Kernel::overlapping(module, "flat_wrapped"));
+        let masks = masks.then(|| Masks::load(module, apart));
         Ok(Self {
             traverse: Kernel::overlapping(module, traverse)?,
             wrapped: wrapped.transpose()?,
             threads,
             lanes: if warps { WARP } else { 1 },
-            masks: masks.then(|| Masks::load(module, apart)).transpose()?,
+            masks: masks.transpose()?.map(Box::new),
         })
     }
 
@@ -301,95 +258,6 @@ fn staged_entries(targets: usize, entries: u64) -> u32 {
 const STAGED_AT_MOST: u32 = 14_336;
 /// 40 KiB: with what the kernel declares, less than the 48 that a block has without asking.
 const STAGED_ANYWHERE: u32 = 10_240;
-
-impl Tasks {
-    /// The kernels of tasks.cu.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
-    pub(crate) fn load(module: &Module) -> Result<Self, Error> {
-        Ok(Self {
-            list: Kernel::of(module, "list_tasks")?,
-            traverse: Kernel::of(module, "cell_tasks")?,
-        })
-    }
-
-    /// Lists the occupied cells and visits the pairs of their points.
-    pub(crate) fn run(
-        &self,
-        queue: &Queue,
-        walk: &Walk,
-        outlet: &Outlet,
-        tasks: TaskList,
-    ) -> Result<(), Error> {
-        let shape = tasks.list(queue, walk, &self.list)?;
-        // SAFETY: as cell_tasks declares; the kernel before filled the list.
-        unsafe {
-            self.traverse
-                .start(queue, shape, &[walk, outlet, &tasks.address])
-        }
-    }
-}
-
-impl TaskList {
-    /// Lists the cells that hold points, and returns the shape of the launch that works them off.
-    fn list(&self, queue: &Queue, walk: &Walk, list: &Kernel) -> Result<LaunchShape, Error> {
-        let shape = LaunchShape::covering(self.cells, LISTING_THREADS);
-        // SAFETY: as list_tasks and list_halves declare; the list has room for every cell.
-        unsafe { list.start(queue, shape, &[walk, &self.address]) }?;
-        let blocks = TILE_BLOCKS * self.multiprocessors.max(1);
-        Ok(LaunchShape::of(blocks, TILE_THREADS))
-    }
-}
-
-impl Halves {
-    /// The kernels of half.cu for a pair kernel with `outputs` channels of a result.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
-    pub(crate) fn load(module: &Module, outputs: usize) -> Result<Self, Error> {
-        let tasks = Tasks {
-            list: Kernel::of(module, "list_halves")?,
-            traverse: Kernel::of(module, "half_tiles")?,
-        };
-        Ok(Self {
-            tasks,
-            add: Kernel::of(module, "add_halves")?,
-            outputs,
-        })
-    }
-
-    /// Numbers of all planes of sums: a plane for what targets get, and one per cell ahead.
-    pub(crate) fn sums(&self, points: usize, ahead: usize) -> usize {
-        let room = (ahead + 1)
-            .saturating_mul(points)
-            .saturating_mul(self.outputs);
-        // Larger requests are left to the driver, which returns an error.
-        room.min(usize::MAX / 64)
-    }
-
-    /// Visits every pair of cells once and adds up the sums of every point. `sums` has room for as
-    /// many numbers as [`sums`](Self::sums) says.
-    pub(crate) fn run(
-        &self,
-        queue: &Queue,
-        walk: &Walk,
-        outlet: &Outlet,
-        tasks: TaskList,
-        sums: CUdeviceptr,
-    ) -> Result<(), Error> {
-        let shape = tasks.list(queue, walk, &self.tasks.list)?;
-        // SAFETY: as half_tiles declares; the kernel before filled the list.
-        unsafe {
-            let arguments = [walk as _, outlet as _, &tasks.address as _, &sums as _];
-            self.tasks.traverse.start(queue, shape, &arguments)
-        }?;
-        let shape = one_each(walk.targets.count as usize);
-        // SAFETY: as add_halves declares. Planes that were not written are of cells that hold no
-        // point, which the kernel does not look at.
-        unsafe { self.add.start(queue, shape, &[walk, outlet, &sums]) }
-    }
-}
 
 impl Children {
     /// The parent kernel of children.cu, by strategy.

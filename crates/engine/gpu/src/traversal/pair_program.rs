@@ -8,7 +8,6 @@
 //! The text defines a function of the signature `(uniforms, pair, target, source, result)` in CUDA
 //! C++; the traversal calls it as `pair`. [`PairProgram::user_text`] adds that name behind the text
 //! if the kernel's function has another one, so line numbers of compile errors are the user's own.
-//! The same holds for a function that evaluates both shares of a pair, `symmetric`.
 //!
 //! Numbers of channels become macros of the program. They are checked here against limits that keep
 //! every product with a number of points within 64 bits, so no later room computes with numbers
@@ -42,29 +41,10 @@ pub struct PairProgram {
     pub(crate) outputs: usize,
     /// How the results of the pairs of a target are put together.
     pub(crate) reduce: Reduce,
-    /// Whether, and how, one evaluation serves both points of a pair.
-    pub(crate) symmetric: Symmetric,
     /// Type of the kernel, if the library translated its text: errors of the compiler then say that
     /// the translation is at fault, and name the type, because the user never saw the text.
     pub(crate) translated: Option<String>,
 }
-
-/// How the source's share of a pair follows from the target's: `NF_SYMMETRIC`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Symmetric {
-    /// The kernel's result for the reversed pair.
-    Reversed,
-    /// The same, channels with these bits set with the other sign.
-    Antisymmetric(u32),
-    /// The second result of the function of this name, which evaluates both shares. It reads the
-    /// channels of either point as a target and as a source, as the reversed pair does.
-    Function(Cow<'static, str>),
-    /// The kernel does not say that pairs can be evaluated once for both.
-    No,
-}
-
-/// Channels of a result, and of a target, that strategy half-tiles keeps in shared memory at most.
-const MAX_STAGED: usize = 16;
 
 /// Channels of a point or a result that programs are made for: what is multiplied by the number of
 /// points then fits into 64 bits. No kernel comes near.
@@ -98,11 +78,7 @@ impl PairProgram {
             })
         })?;
         let channels = [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT];
-        let (mut program, uniforms) = Self::with_channels(name, cuda, channels, K::REDUCE)?;
-        if program.symmetric == Symmetric::No && K::SYMMETRIC {
-            program.symmetric = Symmetric::Reversed;
-        }
-        Ok((program, uniforms))
+        Self::with_channels(name, cuda, channels, K::REDUCE)
     }
 
     /// A text that reads `channels[0]` channels of a target and `channels[1]` of a source and gives
@@ -148,14 +124,6 @@ impl PairProgram {
                 most: MAX_CHANNELS,
             }));
         }
-        let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
-        let symmetric = match (&cuda.antisymmetric, cuda.symmetric) {
-            (Some(channels), _) => {
-                Symmetric::Antisymmetric(channels.iter().map(bit).fold(0, |all, one| all | one))
-            }
-            (None, Some(function)) => Symmetric::Function(function),
-            (None, None) => Symmetric::No,
-        };
         let program = Self {
             name: cuda.name,
             text: cuda.text,
@@ -164,25 +132,13 @@ impl PairProgram {
             sources,
             outputs,
             reduce,
-            symmetric,
             translated: cuda.translated.then(|| kernel.to_owned()),
         };
         Ok((program, cuda.uniforms))
     }
 
-    /// Returns true if strategy half-tiles can evaluate pairs once for both points: the kernel says
-    /// how the source's share follows, adds up its contributions, and has few enough channels for
-    /// shared memory.
-    pub(crate) fn halves(&self) -> bool {
-        let staged = 1..=MAX_STAGED;
-        self.symmetric != Symmetric::No
-            && self.reduce == Reduce::Sum
-            && staged.contains(&self.outputs)
-            && self.targets <= MAX_STAGED
-    }
-
-    /// The text with a function `pair` in it, and `symmetric` if the kernel has one. Functions of
-    /// other names are called by functions of these, which the compiler inlines.
+    /// The text with a function `pair` in it. A function of another name is called by one of
+    /// this name, which the compiler inlines.
     pub(crate) fn user_text(&self) -> Cow<'_, str> {
         let mut text = Cow::Borrowed(self.text.as_ref());
         // Behind the kernel's own lines, so that messages keep their numbers.
@@ -193,17 +149,6 @@ impl PairProgram {
                  const float* t, const float* s, float* r) {{ {}(u, p, t, s, r); }}\n",
                 self.function
             );
-        }
-        match &self.symmetric {
-            Symmetric::Function(function) if function != "symmetric" => {
-                let _ = write!(
-                    text.to_mut(),
-                    "\n__device__ __forceinline__ void symmetric(const float* u, const Pair& p, \
-                     const float* ti, const float* si, const float* tj, const float* sj, \
-                     float* ri, float* rj) {{ {function}(u, p, ti, si, tj, sj, ri, rj); }}\n"
-                );
-            }
-            _ => {}
         }
         text
     }

@@ -2,7 +2,7 @@
 //!
 //! `NF_WORK` chooses between counting, lists and a pair kernel, `NF_OPEN` the walk, `NF_K` the
 //! cells to a radius that loops are unrolled for, and `NF_HALF` half lists. Pair kernels add the
-//! number of their channels, their reduction, and whether pairs are evaluated once for both points.
+//! number of their channels and their reduction.
 //! The numbers behind these names are in `crate::constants`.
 //!
 //! | macro | says | programs |
@@ -14,24 +14,16 @@
 //! | `NF_WARPS` | a warp per target | `flat` |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
-//! | `NF_SYMMETRIC`, `NF_ANTISYMMETRIC` | what the source of a pair gets | `half-tiles` |
-//!
-//! The source's share of a pair follows from signs, from the kernel's function for both points, or
-//! from a second call for the reversed pair, in this order of preference: the first needs fewest
-//! instructions and no channels that the source has as a target; the last needs most.
 //!
 //! Loaded programs are kept in a table by [`Traversal`], which is hashed at every step: its hash
 //! takes the length of a kernel's text and not the text. Equality compares the texts, so two
 //! kernels are never taken for each other.
 
-use super::{
-    pair_program::{PairProgram, Symmetric},
-    strategy::Strategy,
-};
+use super::{pair_program::PairProgram, strategy::Strategy};
 use crate::constants;
 use crate::{
     error::Error,
-    launch::{Children, Flat, FlatKernels, Halves, Tasks, TraversalKernels, Traverse},
+    launch::{Children, Flat, FlatKernels, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
 use nearfield_pairs::{ListKind, Reduce};
@@ -117,23 +109,13 @@ impl Traversal {
             Reduce::Min => constants::MIN,
             Reduce::Max => constants::MAX,
         };
-        let program = program
+        program
             .define("NF_TARGETS", pairs.targets)
             .define("NF_SOURCES", pairs.sources)
             .define("NF_OUTPUTS", pairs.outputs)
             .define("NF_REDUCE", reduce)
             .user_text(pairs.name.as_ref(), pairs.user_text())
-            .translated(pairs.translated.clone());
-        match (self.strategy, &pairs.symmetric) {
-            (Strategy::HalfTiles, Symmetric::Antisymmetric(channels)) => program
-                .define("NF_SYMMETRIC", constants::BY_SIGN)
-                .define("NF_ANTISYMMETRIC", format!("{channels}u")),
-            (Strategy::HalfTiles, Symmetric::Function(_)) => {
-                program.define("NF_SYMMETRIC", constants::BY_FUNCTION)
-            }
-            (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", constants::BY_REVERSAL),
-            _ => program,
-        }
+            .translated(pairs.translated.clone())
     }
 
     /// Returns true if lists are made from masks, which take a word for each of (2K + 1)² rows.
@@ -158,17 +140,7 @@ impl Traversal {
     fn source(&self) -> &'static Source {
         match self.strategy {
             Strategy::Flat | Strategy::Auto => &crate::launch::sources::FLAT,
-            Strategy::CellTasks => &crate::launch::sources::TASKS,
-            Strategy::HalfTiles => &crate::launch::sources::HALF,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &crate::launch::sources::CHILDREN,
-        }
-    }
-
-    /// Channels of a result.
-    fn outputs(&self) -> usize {
-        match &self.work {
-            Work::Pairs(pairs) => pairs.outputs,
-            Work::Count | Work::Lists(_) => 0,
         }
     }
 
@@ -187,8 +159,6 @@ impl Traversal {
                 };
                 Traverse::Flat(Flat::load(&module, kernels)?)
             }
-            Strategy::CellTasks => Traverse::Tasks(Tasks::load(&module)?),
-            Strategy::HalfTiles => Traverse::Halves(Halves::load(&module, self.outputs())?),
             Strategy::ChildPerCell | Strategy::ChildAggregated => {
                 let aggregated = self.strategy == Strategy::ChildAggregated;
                 Traverse::Children(Children::load(&module, aggregated)?)
@@ -211,22 +181,6 @@ impl PairProgram {
             by_warps: false,
         };
         traversal.program()
-    }
-
-    /// The whole program that evaluates pairs of one set in a box once for both points, for checks
-    /// that need no GPU; None if the kernel cannot be evaluated so.
-    ///
-    /// It holds the kernel's function for both points, or calls that for one twice.
-    pub fn half_tiles_program(&self) -> Option<Program> {
-        let traversal = Traversal {
-            strategy: Strategy::HalfTiles,
-            work: Work::Pairs(self.clone()),
-            candidates: Candidates::Rows,
-            subdivision: 1,
-            half: false,
-            by_warps: false,
-        };
-        self.halves().then(|| traversal.program())
     }
 }
 

@@ -72,11 +72,6 @@ fn flat_lists_are_the_contracts() {
 }
 
 #[test]
-fn lists_of_cell_tasks_are_the_contracts() {
-    conform(Level::Quick, &[Strategy::CellTasks], &[1, 2]);
-}
-
-#[test]
 fn lists_of_child_kernels_are_the_contracts() {
     conform(
         Level::Quick,
@@ -551,7 +546,7 @@ fn lists_delivered_in_parts_are_those_written_at_once() {
         storage
             .download(&backend, &mut start, &mut count, &mut entries)
             .unwrap();
-        for strategy in [Strategy::Flat, Strategy::CellTasks] {
+        for strategy in [Strategy::Flat, Strategy::ChildAggregated] {
             let mut parts = DeviceLists::default();
             for _ in 0..2 {
                 let pairs = backend
@@ -614,7 +609,7 @@ fn rows_beyond_their_masks_are_listed_too() {
                 std::slice::from_ref(&points),
             );
             let scene = scene.unwrap();
-            let found = [Strategy::Flat, Strategy::CellTasks].map(|strategy| {
+            let found = [Strategy::Flat, Strategy::ChildAggregated].map(|strategy| {
                 let mut storage = DeviceLists::default();
                 (backend.search(scene.pair(0, 0), kind, strategy, &mut storage)).unwrap();
                 let (mut start, mut count) = (vec![0; points.len()], vec![0; points.len()]);

@@ -10,5 +10,4 @@ mod backend;
 mod common;
 mod compile;
 mod device;
-mod halves;
 mod probe;

@@ -261,12 +261,7 @@ impl Lowering<'_> {
         }
         let (twins, trees) = self.values(&call.args)?;
         let receiver = &call.receiver;
-        let symmetric = of_kernel && self.role == super::Role::Symmetric && method == "pair";
-        let value: TokenStream = if symmetric {
-            quote! { ::core::clone::Clone::clone(pair_of_kernel) }
-        } else {
-            self.text_of_method(receiver, method)
-        };
+        let value = self.text_of_method(receiver, method);
         if !self.has_self {
             return Err(Error::new(call.span(), "the function takes no `self`"));
         }

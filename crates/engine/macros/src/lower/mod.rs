@@ -30,7 +30,7 @@ mod statements;
 mod tables;
 mod values;
 
-pub(crate) use tables::{Role, Slot, Use, UseKind};
+pub(crate) use tables::{Slot, Use, UseKind};
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -66,7 +66,6 @@ pub(crate) struct Part {
 pub(crate) struct Lowering<'a> {
     /// Where the run-time half of the macros is.
     krate: &'a syn::Path,
-    role: Role,
     /// The function's name, which it must not call.
     own_name: String,
     has_self: bool,
@@ -101,12 +100,10 @@ pub(crate) fn function(
     signature: &Signature,
     body: &syn::Block,
     krate: &syn::Path,
-    role: Role,
 ) -> Result<Lowered> {
     refuse_qualifiers(signature)?;
     let mut lowering = Lowering {
         krate,
-        role,
         own_name: signature.ident.to_string(),
         has_self: signature.receiver().is_some(),
         slots: Vec::new(),

@@ -3,17 +3,6 @@
 use proc_macro2::{Span, TokenStream};
 use syn::Ident;
 
-/// The part that a function has in a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A function or a method that kernels call.
-    Called,
-    /// The kernel's function, or a potential's.
-    Pair,
-    /// The kernel's function for both points, which may call that for one.
-    Symmetric,
-}
-
 /// A value whose type the compiler infers.
 pub(crate) struct Slot {
     pub(crate) ident: Ident,

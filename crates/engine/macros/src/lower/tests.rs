@@ -1,13 +1,13 @@
 //! Code beyond the subset is refused at its token, with the remedy.
 
-use super::{Role, function};
+use super::function;
 use syn::{ItemFn, parse_quote};
 
 /// The error of a function: the source text from its place on, and the message.
 fn error_of(source: &str) -> (String, String) {
     let item: ItemFn = syn::parse_str(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     let krate = parse_quote!(::nearfield);
-    let Err(error) = function(&item.sig, &item.block, &krate, Role::Called) else {
+    let Err(error) = function(&item.sig, &item.block, &krate) else {
         panic!("{source} is translated");
     };
     let start = error.span().start();

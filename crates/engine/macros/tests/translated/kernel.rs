@@ -4,9 +4,7 @@
 use super::common;
 use glam::Vec3;
 use nearfield_gpu::{Arch, PairProgram};
-use nearfield_pairs::{
-    Channels, Cuda, Pair, PairKernel, Reduce, cuda_source, pair_fn, pair_kernel,
-};
+use nearfield_pairs::{Channels, Pair, PairKernel, Reduce, cuda_source, pair_fn, pair_kernel};
 use nearfield_testkit::kernels::Conformance;
 
 /// The values of a point.
@@ -147,74 +145,6 @@ impl<const POWER: i32> PairKernel for Nearest<POWER> {
     }
 }
 
-/// An exchange between two points, evaluated for both at once. `symmetric` reads the fields that
-/// `pair` reads in another order.
-struct Exchange {
-    kernel: Smooth,
-    stiffness: f32,
-    rates: [f32; 3],
-}
-
-impl Exchange {
-    #[pair_fn(crate = nearfield_pairs)]
-    fn overlap(&self, d: f32, reach: f32) -> f32 {
-        (self.stiffness - d * reach) * self.kernel.weight(d)
-    }
-}
-
-/// Values as a target, and as a source.
-type Both = ((f32, u32), (f32, [f32; 2]));
-
-#[pair_kernel(crate = nearfield_pairs)]
-impl PairKernel for Exchange {
-    type Target = (f32, u32);
-    type Source = (f32, [f32; 2]);
-    type Output = ([f32; 3], f32);
-    const SYMMETRIC: bool = true;
-
-    fn pair(&self, pair: Pair, (reach, kind): (f32, u32), (mass, _): Self::Source) -> Self::Output {
-        let weight = self.overlap(pair.d2.sqrt(), reach);
-        let rate = self.rates[(kind % 3) as usize];
-        (pair.d.map(|d| d * weight * mass), rate * self.stiffness)
-    }
-
-    fn symmetric(&self, pair: Pair, (i, of_i): Both, j: Both) -> (Self::Output, Self::Output) {
-        let ((reach, kind), (mass, [low, _])) = j;
-        if low > 0.0 {
-            let alone = self.pair(pair, i, (mass, [low, low]));
-            return (alone, self.pair(pair.reversed(), j.0, of_i));
-        }
-        let halved = 0.5 * self.stiffness;
-        let shared = self.overlap(pair.d2.sqrt(), i.0.max(reach)) - self.kernel.normalised(halved);
-        let [x, y, z] = pair.d;
-        let on_i = [x * shared * mass, y * shared * mass, z * shared * mass];
-        let on_j = on_i.map(|part| -part * of_i.0);
-        (
-            (on_i, self.rates[(i.1 % 3) as usize]),
-            (on_j, halved * self.rates[(kind % 3) as usize]),
-        )
-    }
-}
-
-/// Its result for the source is that for the target, in other units.
-struct Shares<const BOTH: bool>;
-
-#[pair_kernel(crate = nearfield_pairs)]
-impl<const BOTH: bool> PairKernel for Shares<BOTH> {
-    type Target = f32;
-    type Source = f32;
-    type Output = f32;
-    const SYMMETRIC: bool = BOTH;
-
-    fn pair(&self, pair: Pair, _: f32, mass: f32) -> f32 {
-        pair.d2 * mass
-    }
-
-    fn symmetric(&self, pair: Pair, (_, a): (f32, f32), (_, b): (f32, f32)) -> (f32, f32) {
-        (pair.d2 * b, pair.d2 * a)
-    }
-}
-
 /// Values that are often equal.
 type Signs = ((f32, [f32; 2], f32, u32, i32), f32);
 
@@ -250,14 +180,6 @@ impl PairKernel for Comparisons {
     }
 }
 
-fn exchange() -> Exchange {
-    Exchange {
-        kernel: contact().kernel,
-        stiffness: 1.7,
-        rates: [0.5, -2.0, 3.0],
-    }
-}
-
 fn contact() -> Contact {
     Contact {
         kernel: Smooth {
@@ -284,28 +206,6 @@ fn a_kernel_gives_the_same_bits_for_random_and_extreme_pairs() {
     compare(&Nearest::<3>, 10_000);
     compare(&Nearest::<-1>, 10_000);
     compare(&Comparisons, 10_000);
-}
-
-#[test]
-fn both_points_of_a_pair_get_the_same_bits_at_once() {
-    compare(&exchange(), 100_000);
-    compare(&Shares::<true>, 10_000);
-    compare(&Shares::<false>, 10_000);
-}
-
-#[test]
-fn the_functions_for_one_point_and_for_both_share_their_uniforms() {
-    let cuda = exchange().cuda().unwrap();
-    let parts = cuda.parts();
-    let rates = parts
-        .uniforms
-        .windows(3)
-        .filter(|three| *three == [0.5, -2.0, 3.0]);
-    assert_eq!(rates.count(), 1, "{:?}", parts.uniforms);
-    assert_eq!(parts.text.matches("float overlap_(").count(), 1);
-    assert_eq!(parts.symmetric.as_deref(), Some("symmetric"));
-    let with = |both: Option<Cuda>| both.unwrap().into_parts().symmetric.is_some();
-    assert!(with(Shares::<true>.cuda()) && !with(Shares::<false>.cuda()));
 }
 
 #[test]
@@ -358,9 +258,7 @@ fn texts_compile_for_every_gpu() {
         PairProgram::of(&Nearest::<2>).unwrap().0.program(),
         PairProgram::of(&Comparisons).unwrap().0.program(),
     ];
-    let both = PairProgram::of(&exchange()).unwrap().0;
-    let both = both.half_tiles_program().expect("a symmetric sum");
-    for program in programs.iter().chain([&both]) {
+    for program in &programs {
         for arch in Arch::CHECKED {
             compiler.compile(program, arch).unwrap();
         }

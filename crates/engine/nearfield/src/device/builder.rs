@@ -15,7 +15,7 @@ use nearfield_grid::{Bounds, Domain};
 /// use nearfield::{balance::Strategy, device::DeviceEngine};
 /// let engine = DeviceEngine::builder(0.1)
 ///     .periodic([Some(4.0), None, None])
-///     .strategy(Strategy::CellTasks)
+///     .strategy(Strategy::ChildAggregated)
 ///     .on_gpu(0)?;
 /// println!("{}", engine.report().name);
 /// # Ok::<(), nearfield::Error>(())

@@ -154,7 +154,7 @@ mod tests {
         }
         report.gpu = Some(GpuReport {
             name: "H100".to_owned(),
-            strategy: crate::balance::Strategy::CellTasks,
+            strategy: crate::balance::Strategy::ChildPerCell,
             subdivision: 1,
             bytes: 12,
             trials: Vec::new(),
@@ -166,7 +166,7 @@ mod tests {
         });
         let read: Value = serde_json::from_str(&report.to_json()).unwrap();
         let expected = json!({
-            "name": "H100", "strategy": "cell-tasks", "bytes": 12, "busy": 3,
+            "name": "H100", "strategy": "child-per-cell", "bytes": 12, "busy": 3,
             "failed": "out of memory", "faults": 1, "last_fault": "out of memory",
             "cache_refused": null,
         });

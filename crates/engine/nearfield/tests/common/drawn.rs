@@ -46,7 +46,7 @@ pub(crate) struct Mirrored {
     pub(crate) images: Images,
 }
 
-#[nearfield::pair_kernel(antisymmetric = [1])]
+#[nearfield::pair_kernel]
 impl PairKernel for Mirrored {
     type Target = Point;
     type Source = Point;

@@ -49,8 +49,6 @@ impl Scene {
         let strategies = [
             Strategy::Flat,
             Strategy::Flat,
-            Strategy::CellTasks,
-            Strategy::HalfTiles,
             match from_env("NEARFIELD_NO_CHILDREN") {
                 Some(1) => Strategy::Flat,
                 _ => Strategy::ChildAggregated,

@@ -205,7 +205,6 @@ fn both_backends_together_write_the_contracts_lists_by_every_strategy() {
     for (strategy, theta) in [
         (Strategy::Flat, 4.0),
         (Strategy::Flat, 20.5),
-        (Strategy::CellTasks, 9.0),
         (Strategy::ChildPerCell, 9.0),
         (Strategy::ChildAggregated, 12.0),
     ] {
@@ -228,11 +227,7 @@ fn both_backends_together_visit_the_contracts_pairs() {
     needs_gpu!();
     let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
     let full = |case: &Case| uniform(case) && case.list == oracle::ListKind::Full;
-    let strategies = [
-        Strategy::Flat,
-        Strategy::CellTasks,
-        Strategy::ChildAggregated,
-    ];
+    let strategies = [Strategy::Flat, Strategy::ChildAggregated];
     for (number, case) in Runner::new(Level::Quick).keep(full).cases().enumerate() {
         let expected = fingerprints(case);
         let strategy = strategies[number % strategies.len()];

@@ -45,8 +45,6 @@ fn kernels_read_indices_images_and_random_numbers() {
         let expected = expected(&plain, random, [set; 2]);
         for strategy in [
             Strategy::Flat,
-            Strategy::CellTasks,
-            Strategy::HalfTiles,
             Strategy::ChildPerCell,
             Strategy::ChildAggregated,
         ] {
@@ -148,7 +146,7 @@ fn kernels_read_indices_images_and_random_numbers_where_data_live_on_a_gpu() {
         plain.find_neighbors().unwrap();
         let alone = expected(&plain, random, [a; 2]);
         let across = expected(&plain, random, [a, b]);
-        for strategy in [Strategy::Flat, Strategy::CellTasks, Strategy::HalfTiles] {
+        for strategy in [Strategy::Flat, Strategy::ChildAggregated] {
             let builder = DeviceEngine::builder(1.0).box_vectors(vectors);
             let mut engine = builder.strategy(strategy).on_gpu(0).unwrap();
             let a = OnDevice::new(&mut engine, &points);

@@ -12,7 +12,7 @@
 //! The code for a kernel with one field, `radius`, which calls `squared`, has this shape:
 //!
 //! ```text
-//! let mut function = device.begin(identity(&|| ()), "Kernel_pair", "crate::Kernel::pair", true);
+//! let mut function = device.begin(identity(&|| ()), "Kernel_pair", "crate::Kernel::pair");
 //! function.field(device, "self_radius", "self.radius", self.radius); // a uniform, in every call
 //! if function.wanted() {                                   // the text, in the first call only
 //!     static BODY: Body = …;                               // the tree
@@ -24,10 +24,6 @@
 //! }
 //! device.end(function)
 //! ```
-//!
-//! The functions `pair` and `symmetric` of a kernel have the same `self`. A value that both read is
-//! among the uniforms once, found by the Rust expression, so that a table of coefficients takes its
-//! room once.
 //!
 //! A step that changes a field thus costs a few moves of numbers. A text is made once per process
 //! and type of kernel. It is found again by the type of the closure that writes it, because a
@@ -80,7 +76,7 @@ pub trait DeviceFunction {
 }
 
 /// A method of a value that is among the uniforms.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Method {
     name: String,
     /// Place of its first uniform among those of the kernel.
@@ -106,10 +102,6 @@ pub struct Device {
     refused: bool,
     /// A part was written by hand and may change with the kernel's values.
     by_hand: bool,
-    /// Uniforms of the kernel's own functions, which share them: the Rust expression and the place.
-    placed: Vec<(&'static str, usize)>,
-    /// Methods of the kernel and of its fields that those functions call: the Rust expression.
-    called: Vec<(&'static str, Method)>,
 }
 
 /// A function whose text is complete.
@@ -133,6 +125,8 @@ pub struct Function {
     shown: &'static str,
     /// Place of its first uniform among those of the kernel.
     start: usize,
+    /// Fields that are among the uniforms: the Rust expression, and the place behind the first.
+    placed: Vec<(&'static str, usize)>,
     /// Lines for fields and constants.
     declarations: String,
     all: write::References,
@@ -147,8 +141,21 @@ impl Function {
         self.wanted
     }
 
-    /// A field of `self`, as the variable `name`. Its value is a uniform. Functions of the kernel
-    /// itself share the uniforms of equal keys; the key of others is empty.
+    /// The place of a value behind the first uniform of the function. Values of one `key`, their
+    /// Rust expression, are among the uniforms once, also where one use reads the whole and another
+    /// an element.
+    fn place<T: DeviceValue>(&mut self, device: &mut Device, key: &'static str, value: T) -> usize {
+        if let Some(known) = self.placed.iter().find(|known| known.0 == key) {
+            return known.1;
+        }
+        let at = device.uniforms.len() - self.start;
+        value.uniforms(&mut device.uniforms);
+        self.placed.push((key, at));
+        at
+    }
+
+    /// A field of `self`, as the variable `name`, under the `key` of its Rust expression. Its value
+    /// is a uniform.
     pub fn field<T: DeviceValue>(
         &mut self,
         device: &mut Device,
@@ -156,7 +163,7 @@ impl Function {
         key: &'static str,
         value: T,
     ) {
-        let at = device.place(key, value) - self.start;
+        let at = self.place(device, key, value);
         if self.wanted {
             let ty = T::ty(&mut device.types);
             let shown = ty.name();
@@ -178,7 +185,7 @@ impl Function {
         key: &'static str,
         value: T,
     ) {
-        let at = device.place(key, value) - self.start;
+        let at = self.place(device, key, value);
         if self.wanted {
             let ty = T::Elements::ty(&mut device.types);
             let (name, shown) = (self.unique(name), ty.name());
@@ -281,38 +288,11 @@ impl Device {
             open: Vec::new(),
             refused: false,
             by_hand: false,
-            placed: Vec::new(),
-            called: Vec::new(),
         }
     }
 
-    /// The place of a value among the uniforms. With a `key`, it is put there once.
-    fn place<T: DeviceValue>(&mut self, key: &'static str, value: T) -> usize {
-        if let Some(known) = self.placed.iter().find(|known| known.0 == key) {
-            return known.1;
-        }
-        let at = self.uniforms.len();
-        value.uniforms(&mut self.uniforms);
-        if !key.is_empty() {
-            self.placed.push((key, at));
-        }
-        at
-    }
-
-    /// A method that the kernel's own functions call, which `added` adds to the text: once for each
-    /// key.
-    pub fn shared(&mut self, key: &'static str, added: impl FnOnce(&mut Self) -> Method) -> Method {
-        if let Some(known) = self.called.iter().find(|known| known.0 == key) {
-            return known.1.clone();
-        }
-        let method = added(self);
-        self.called.push((key, method.clone()));
-        method
-    }
-
-    /// Begins a function; its `id` tells it from all others. One of the kernel itself `shares` its
-    /// uniforms with the others: these are all from the first on.
-    pub fn begin(&mut self, id: TypeId, name: &str, shown: &'static str, shares: bool) -> Function {
+    /// Begins a function; its `id` tells it from all others.
+    pub fn begin(&mut self, id: TypeId, name: &str, shown: &'static str) -> Function {
         let known = self.functions.iter().find(|done| done.id == Some(id));
         // Values of one type can have different texts by hand.
         let known = known.filter(|_| !self.by_hand);
@@ -328,7 +308,8 @@ impl Device {
             id,
             name,
             shown,
-            start: if shares { 0 } else { self.uniforms.len() },
+            start: self.uniforms.len(),
+            placed: Vec::new(),
             declarations: String::new(),
             all: write::References::default(),
             text: String::new(),
@@ -484,38 +465,12 @@ static TEXTS: RwLock<BTreeMap<TypeId, &'static str>> = RwLock::new(BTreeMap::new
 
 /// The text of a kernel whose function `pair` adds, with its uniforms. None if a function calls
 /// itself.
-pub fn kernel<K, F>(file: &'static str, antisymmetric: Option<&[usize]>, pair: F) -> Option<Cuda>
+pub fn kernel<K, F>(file: &'static str, pair: F) -> Option<Cuda>
 where
     K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
     F: FnOnce(&mut Device) -> Method,
 {
-    let cuda = whole(file, identity(&pair), pair, with_entry::<K>)?;
-    Some(match antisymmetric {
-        Some(channels) => cuda.antisymmetric(channels),
-        None => cuda,
-    })
-}
-
-/// The text of a kernel with a function for both points of a pair, which `symmetric` adds; it may
-/// call `pair`, which it is given. A kernel that does not set [`PairKernel::SYMMETRIC`] has no use
-/// for it.
-pub fn symmetric_kernel<K, F, S>(file: &'static str, pair: F, symmetric: S) -> Option<Cuda>
-where
-    K: PairKernel<Target: DeviceValue, Source: DeviceValue, Output: DeviceValue>,
-    F: FnOnce(&mut Device) -> Method,
-    S: FnOnce(&mut Device, &Method) -> Method,
-{
-    if !K::SYMMETRIC {
-        return kernel::<K, F>(file, None, pair);
-    }
-    let id = identity(&symmetric);
-    let both = |device: &mut Device| {
-        let pair = pair(device);
-        let symmetric = symmetric(device, &pair);
-        (pair, symmetric)
-    };
-    let cuda = whole(file, id, both, with_both_entries::<K>)?;
-    Some(cuda.symmetric("symmetric"))
+    whole(file, identity(&pair), pair, with_entry::<K>)
 }
 
 /// The text of a potential of points `P` whose function `translated` adds, in the form that
@@ -582,33 +537,6 @@ where
          const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
          nf::write(result, {}(uniform, seen, nf::read<{target}>(target), nf::read<{source}>(source)));\n}}\n",
         method.name,
-    );
-    text
-}
-
-/// The same, and the function `symmetric`.
-fn with_both_entries<K>(device: &mut Device, (pair, symmetric): &(Method, Method)) -> String
-where
-    K: PairKernel<Target: DeviceValue, Source: DeviceValue>,
-{
-    let mut text = with_entry::<K>(device, pair);
-    let (target, source) = (device.name_of::<K::Target>(), device.name_of::<K::Source>());
-    let point = |of: &str| {
-        format!(
-            "nf::tuple<{target}, {source}>{{nf::read<{target}>(target_{of}), nf::read<{source}>(source_{of})}}"
-        )
-    };
-    let _ = write!(
-        text,
-        "\n__forceinline__ void symmetric(const float* uniform, const Pair& pair, \
-         const float* target_i, const float* source_i, const float* target_j, \
-         const float* source_j, float* on_i, float* on_j) {{\n    \
-         const nf::Pair seen = {{{{{{pair.d[0], pair.d[1], pair.d[2]}}}}, pair.d2}};\n    \
-         const auto both = {}(uniform, seen, {}, {});\n    \
-         nf::write(on_i, both._0);\n    nf::write(on_j, both._1);\n}}\n",
-        symmetric.name,
-        point("i"),
-        point("j"),
     );
     text
 }

@@ -91,23 +91,6 @@ impl<T: Channels, S: Channels> Inputs<T, S> {
         }
         numbers
     }
-
-    /// The same with what the source has as a target and the target as a source, which `others`
-    /// have in these places.
-    pub(super) fn numbers_with(&self, others: &Self) -> Vec<f32> {
-        let mut numbers = Vec::new();
-        for ((pair, target, source), (_, of_source, of_target)) in
-            self.pairs.iter().zip(&others.pairs)
-        {
-            numbers.extend(pair.d);
-            numbers.push(pair.d2);
-            target.write(|_, value| numbers.push(value));
-            source.write(|_, value| numbers.push(value));
-            of_source.write(|_, value| numbers.push(value));
-            of_target.write(|_, value| numbers.push(value));
-        }
-        numbers
-    }
 }
 
 /// Targets with one source each within a radius of 1, and far from all others.

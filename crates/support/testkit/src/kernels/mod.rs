@@ -26,9 +26,7 @@ use std::{env, fmt, fs, path::Path, process::Command};
 /// Functions that CUDA has and C++ has not: they stand before a text that is compiled for the CPU.
 pub const SHIM: &str = include_str!("shim.hpp");
 
-/// The program behind a text: it reads the number of uniforms, these, and pairs until the end. For
-/// a kernel that evaluates both points of a pair at once, a pair has the other values of both
-/// points too, and three results.
+/// The program behind a text: it reads the number of uniforms, these, and pairs until the end.
 const MAIN: &str = "
 #include <cstdio>
 #include <vector>
@@ -37,20 +35,15 @@ int main(int, char** files) {
     std::FILE* out = std::fopen(files[2], \"wb\");
     unsigned count = 0;
     if (!in || !out || std::fread(&count, 4, 1, in) != 1) return 1;
-    std::vector<float> uniforms(count + 1), values(4 + SIDES * (TARGETS + SOURCES));
+    std::vector<float> uniforms(count + 1), values(4 + TARGETS + SOURCES);
     if (std::fread(uniforms.data(), 4, count, in) != count) return 1;
-    std::vector<float> result((2 * SIDES - 1) * OUTPUTS + 1);
+    std::vector<float> result(OUTPUTS + 1);
     while (std::fread(values.data(), 4, values.size(), in) == values.size()) {
         const float* const v = values.data();
         const Pair seen = {{v[0], v[1], v[2]}, v[3]};
         const float* const target = v + 4;
         const float* const source = target + TARGETS;
         FUNCTION(uniforms.data(), seen, target, source, result.data());
-#if SIDES == 2
-        float* const on_i = result.data() + OUTPUTS;
-        SYMMETRIC(uniforms.data(), seen, target, source + SOURCES + TARGETS, source + SOURCES, source,
-                  on_i, on_i + OUTPUTS);
-#endif
         if (std::fwrite(result.data(), 4, result.size() - 1, out) != result.size() - 1) return 1;
     }
     return std::fclose(out) == 0 ? 0 : 1;
@@ -184,8 +177,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         self
     }
 
-    /// Compares with the text compiled as C++, with its function for both points of a pair too if
-    /// it has one. Returns the number of pairs compared: 0 if the
+    /// Compares with the text compiled as C++. Returns the number of pairs compared: 0 if the
     /// machine has no compiler (`c++`, or the one that `CXX` names) and `NEARFIELD_REQUIRE_CXX` is
     /// not 1.
     ///
@@ -198,13 +190,10 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         let parts = cuda.parts();
         let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
         let program = folder.path().join("kernel");
-        let sides = 1 + usize::from(parts.symmetric.is_some());
         let text = format!(
-            "{SHIM}{}\n#define FUNCTION {}\n#define SYMMETRIC {}\n#define SIDES {sides}\n\
-             #define TARGETS {}\n#define SOURCES {}\n#define OUTPUTS {}\n{MAIN}",
+            "{SHIM}{}\n#define FUNCTION {}\n#define TARGETS {}\n#define SOURCES {}\n#define OUTPUTS {}\n{MAIN}",
             parts.text,
             parts.function,
-            parts.symmetric.as_deref().unwrap_or_default(),
             K::Target::COUNT,
             K::Source::COUNT,
             K::Output::COUNT
@@ -213,36 +202,19 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             return Ok(0);
         }
         let inputs = Inputs::new(self.seed, self.pairs, &self.targets, &self.sources);
-        let others = Inputs::new(self.seed + 1, self.pairs, &self.targets, &self.sources);
-        let numbers = match sides {
-            1 => inputs.numbers(),
-            _ => inputs.numbers_with(&others),
-        };
-        let found = run(&program, &parts.uniforms, &numbers);
+        let found = run(&program, &parts.uniforms, &inputs.numbers());
         let found = found.map_err(|error| failed(&error))?;
         let outputs = K::Output::COUNT.max(1);
-        let results = found.chunks((2 * sides - 1) * outputs);
+        let results = found.chunks(outputs);
         let compared = results.len();
-        for ((inputs, others), found) in inputs.pairs.iter().zip(&others.pairs).zip(results) {
-            let &(pair, target, source) = inputs;
-            let mut found = found.chunks(outputs);
-            let mut check = |function: &str, expected: K::Output| {
-                let found = found.next().unwrap_or_default();
-                let of = Evaluated {
-                    function,
-                    pair,
-                    target,
-                    source,
-                };
-                self.compare(of, expected, |value| value, found)
+        for (&(pair, target, source), found) in inputs.pairs.iter().zip(results) {
+            let of = Evaluated {
+                pair,
+                target,
+                source,
             };
-            check("pair", self.kernel.pair(pair, target, source))?;
-            if sides == 2 {
-                let (i, j) = ((target, others.2), (others.1, source));
-                let (on_i, on_j) = self.kernel.symmetric(pair, i, j);
-                check("symmetric, first point", on_i)?;
-                check("symmetric, second point", on_j)?;
-            }
+            let expected = self.kernel.pair(pair, target, source);
+            self.compare(of, expected, |value| value, found)?;
         }
         if compared != self.pairs {
             return Err(failed(&format!(
@@ -269,9 +241,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             // Every sum, minimum and maximum begins with its identity.
             let combined = |value| K::REDUCE.combine(K::REDUCE.identity(), value);
             let expected = self.kernel.pair(pair, target, source);
-            let function = "pair";
             let of = Evaluated {
-                function,
                 pair,
                 target,
                 source,
@@ -284,7 +254,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
     /// Compares a result of one pair.
     fn compare(
         &self,
-        of: Evaluated<'_, K>,
+        of: Evaluated<K>,
         value: K::Output,
         combined: impl Fn(f32) -> f32,
         found: &[f32],
@@ -298,7 +268,6 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             return Ok(());
         }
         let Evaluated {
-            function,
             pair,
             target,
             source,
@@ -307,7 +276,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         target.write(|_, value| values[0].push(value));
         source.write(|_, value| values[1].push(value));
         Err(Mismatch(format!(
-            "{}, {function}: {pair:?}, target {:?}, source {:?}: Rust gives {expected:?}, the text {found:?}",
+            "{}: {pair:?}, target {:?}, source {:?}: Rust gives {expected:?}, the text {found:?}",
             std::any::type_name::<K>(),
             values[0],
             values[1]
@@ -315,9 +284,8 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
     }
 }
 
-/// A function of a kernel and the pair that it was evaluated for.
-struct Evaluated<'a, K: PairKernel> {
-    function: &'a str,
+/// A pair that a kernel was evaluated for, with the values of its points.
+struct Evaluated<K: PairKernel> {
     pair: Pair,
     target: K::Target,
     source: K::Source,

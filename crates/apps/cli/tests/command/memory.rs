@@ -180,7 +180,8 @@ fn a_box_200_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_lis
 #[test]
 fn dam_breaks_are_drawn_or_refused_in_any_address_space() {
     let place = Workplace::new();
-    let args = words("dam-break --quick --dim 2 --seconds 0.1 --frames 4 --threads 2 --output water");
+    let args =
+        words("dam-break --quick --dim 2 --seconds 0.1 --frames 4 --threads 2 --output water");
     let mut done = [0; 2];
     for megabytes in (120..460).step_by(20) {
         let output = within(&place, megabytes, &args);

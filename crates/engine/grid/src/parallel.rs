@@ -18,7 +18,7 @@
 //! `tasks` takes a trait object, so what deals work out to the threads is compiled once. Rayon's
 //! own loops compile it again for every loop, three times each, which took more machine code than
 //! all sorting and searching of this crate. Rayon cuts a loop further where a thread has nothing
-//! to do; here a loop has a fixed number of parts for each thread ([`PARTS_PER_THREAD`]), or parts
+//! to do; here a loop has a fixed number of parts for each thread (`PARTS_PER_THREAD`), or parts
 //! as short as `with_max_len` says.
 //!
 //! # Threads of a pool

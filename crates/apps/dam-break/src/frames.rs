@@ -116,7 +116,7 @@ impl Frames {
             scene: scene.clone(),
             strip: Mutex::default(),
             drawn: AtomicUsize::new(0),
-            reserve,
+            reserve: Mutex::new(Some(reserve)),
         };
         for index in 0..first {
             let path = writer.path(index, "png");
@@ -201,6 +201,15 @@ impl Frames {
         let strip = std::mem::take(&mut *self.writer.strip());
         let span = tracing::debug_span!("beside.animation");
         let finished = self.pool.install(|| span.in_scope(|| strip.finish()));
+        // What follows may need it.
+        drop(
+            (self
+                .writer
+                .reserve
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner))
+            .take(),
+        );
         settled.and(finished).map(|()| self.count)
     }
 }
@@ -226,8 +235,8 @@ struct Writer {
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
     drawn: AtomicUsize,
-    /// Memory to draw in where the system refuses any.
-    reserve: Reserve,
+    /// Memory to draw in where the system refuses any, until all frames are drawn.
+    reserve: Mutex<Option<Reserve>>,
 }
 
 impl Writer {
@@ -289,7 +298,8 @@ impl Writer {
     /// Ends the run where a frame was drawn in memory that was set aside: for the next there may be
     /// none.
     fn check_memory(&self) -> Result<(), Error> {
-        if !self.reserve.was_used() {
+        let reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        if !reserve.as_ref().is_some_and(Reserve::was_used) {
             return Ok(());
         }
         let message = format!("out of memory for {TO_DRAW}; raise the limit (ulimit -v)");

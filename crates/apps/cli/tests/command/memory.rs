@@ -183,7 +183,7 @@ fn dam_breaks_are_drawn_or_refused_in_any_address_space() {
     let args =
         words("dam-break --quick --dim 2 --seconds 0.1 --frames 4 --threads 2 --output water");
     let mut done = [0; 2];
-    for megabytes in (120..460).step_by(20) {
+    for megabytes in (120..1000).step_by(40) {
         let output = within(&place, megabytes, &args);
         let errors = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code();

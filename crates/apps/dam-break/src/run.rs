@@ -388,13 +388,14 @@ impl Course {
         for (name, table) in self.tables() {
             write(name, table)?;
         }
-        let front = match self.scene.front {
-            Some(_) => Some(self.compare_front(simulation, args)?),
-            None => None,
-        };
         let waiting = Instant::now();
         let frames = self.frames.finish(simulation)?;
         let output = self.output + waiting.elapsed();
+        // The frames have given back the memory that they were drawn in.
+        let front = match self.scene.front {
+            Some(_) => Some(compare_front(&self.journal, &self.scene, simulation, args)?),
+            None => None,
+        };
         self.bar.finish_and_clear();
         let running = simulation.running();
         let momentum = simulation.momentum()?;
@@ -434,23 +435,28 @@ impl Course {
         write("summary.json", to_json(&summary)?)?;
         Ok(summary)
     }
+}
 
-    /// Plots the front and compares it with the experiments.
-    fn compare_front(&self, simulation: &Simulation, args: &Args) -> Result<FrontSummary, Error> {
-        let front = self.journal.front();
-        let path = args.output.join("front.png");
-        if simulation.rank() == 0 {
-            plot_front(&path, &self.scene, simulation, &front)?;
-        }
-        let compared: Vec<Comparison> = experiments()
-            .iter()
-            .filter_map(|one| one.compare(&front))
-            .collect();
-        Ok(FrontSummary::new(
-            front.last().map(|point| point.1),
-            compared,
-        ))
+/// Plots the front and compares it with the experiments.
+fn compare_front(
+    journal: &Journal,
+    scene: &Scene,
+    simulation: &Simulation,
+    args: &Args,
+) -> Result<FrontSummary, Error> {
+    let front = journal.front();
+    let path = args.output.join("front.png");
+    if simulation.rank() == 0 {
+        plot_front(&path, scene, simulation, &front)?;
     }
+    let compared: Vec<Comparison> = experiments()
+        .iter()
+        .filter_map(|one| one.compare(&front))
+        .collect();
+    Ok(FrontSummary::new(
+        front.last().map(|point| point.1),
+        compared,
+    ))
 }
 
 /// The summary as one JSON object.

@@ -388,14 +388,14 @@ impl Course {
         for (name, table) in self.tables() {
             write(name, table)?;
         }
+        let compare = || compare_front(&self.journal, &self.scene, simulation, args);
+        let front = self.scene.front.is_some().then(compare);
         let waiting = Instant::now();
         let frames = self.frames.finish(simulation)?;
         let output = self.output + waiting.elapsed();
-        // The frames have given back the memory that they were drawn in.
-        let front = match self.scene.front {
-            Some(_) => Some(compare_front(&self.journal, &self.scene, simulation, args)?),
-            None => None,
-        };
+        // The frames have given back the memory that they were drawn in, which may have been short.
+        let front = front.map(|drawn| drawn.or_else(|_| compare()));
+        let front = front.transpose()?;
         self.bar.finish_and_clear();
         let running = simulation.running();
         let momentum = simulation.momentum()?;

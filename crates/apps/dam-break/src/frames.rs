@@ -202,14 +202,7 @@ impl Frames {
         let span = tracing::debug_span!("beside.animation");
         let finished = self.pool.install(|| span.in_scope(|| strip.finish()));
         // What follows may need it.
-        drop(
-            (self
-                .writer
-                .reserve
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner))
-            .take(),
-        );
+        drop(self.writer.reserve().take());
         settled.and(finished).map(|()| self.count)
     }
 }
@@ -250,6 +243,10 @@ impl Writer {
 
     fn strip(&self) -> MutexGuard<'_, Strip> {
         self.strip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self) -> MutexGuard<'_, Option<Reserve>> {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the files of an older run, but not the walls and frame 0, which are there.
@@ -298,8 +295,7 @@ impl Writer {
     /// Ends the run where a frame was drawn in memory that was set aside: for the next there may be
     /// none.
     fn check_memory(&self) -> Result<(), Error> {
-        let reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
-        if !reserve.as_ref().is_some_and(Reserve::was_used) {
+        if !(self.reserve().as_ref()).is_some_and(Reserve::was_used) {
             return Ok(());
         }
         let message = format!("out of memory for {TO_DRAW}; raise the limit (ulimit -v)");

@@ -24,7 +24,7 @@ use std::{
     ptr::null_mut,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -55,9 +55,10 @@ pub struct ReserveAllocator;
 #[derive(Debug)]
 pub struct Reserve(());
 
-/// First address of the reserve, 0 without one, and the address behind it.
-static BEGIN: AtomicUsize = AtomicUsize::new(0);
-static END: AtomicUsize = AtomicUsize::new(0);
+/// Where the reserve is: [`Span::pack`], 0 without one. A single word, because any thread that frees
+/// a block reads it while another thread may make the reserve or give it back: the beginning of one
+/// reserve with the end of another would claim blocks of the system.
+static SPAN: AtomicU64 = AtomicU64::new(0);
 
 /// What is known about the reserve. Taken by the slow path only: the system has refused memory, or
 /// a block of the reserve is freed.
@@ -93,19 +94,13 @@ impl Reserve {
     /// [`io::ErrorKind::OutOfMemory`] with the bytes if the system refuses them.
     pub fn of(bytes: usize, what: &str) -> io::Result<Self> {
         let mut state = state();
-        if BEGIN.load(Ordering::Relaxed) == 0 {
-            let begin = match layout(bytes) {
-                // SAFETY: the layout has a size that is not 0.
-                Some(layout) => unsafe { System.alloc(layout) },
-                None => null_mut(),
-            };
-            if begin.is_null() {
+        if Span::now().is_none() {
+            let Some(span) = Span::allocate(bytes) else {
                 drop(state);
                 return Err(super::input::out_of_memory(bytes, what));
-            }
+            };
             (state.used, state.was_used) = (0, false);
-            BEGIN.store(begin.expose_provenance(), Ordering::Relaxed);
-            END.store(begin.expose_provenance() + bytes, Ordering::Relaxed);
+            SPAN.store(span.pack(), Ordering::Relaxed);
         }
         state.owners += 1;
         Ok(Self(()))
@@ -130,20 +125,75 @@ impl Drop for Reserve {
         if state.owners > 0 || state.blocks > 0 {
             return;
         }
-        let begin = BEGIN.swap(0, Ordering::Relaxed);
-        let bytes = END.swap(0, Ordering::Relaxed) - begin;
-        if let Some(layout) = layout(bytes) {
-            // SAFETY: it was allocated by `of` with this layout, and no block of it is in use.
-            unsafe { System.dealloc(std::ptr::with_exposed_provenance_mut(begin), layout) };
+        if let Some(span) = Span::unpack(SPAN.swap(0, Ordering::Relaxed)) {
+            // SAFETY: no block of it is in use, and no new one can be taken.
+            unsafe { span.free() };
         }
     }
 }
 
-/// The layout of a reserve of `bytes` bytes.
-fn layout(bytes: usize) -> Option<Layout> {
-    (bytes > 0)
-        .then(|| Layout::from_size_align(bytes, ALIGN).ok())
-        .flatten()
+/// Whole pages of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    begin: usize,
+    end: usize,
+}
+
+/// Bits of the number of pages in a packed [`Span`]; the other 36 are those of the first page.
+const PAGES_BITS: u32 = 28;
+
+impl Span {
+    /// That of the reserve.
+    fn now() -> Option<Self> {
+        Self::unpack(SPAN.load(Ordering::Relaxed))
+    }
+
+    /// Memory of the system, `bytes` rounded up to pages; None if it is refused, or if its address
+    /// cannot be packed.
+    fn allocate(bytes: usize) -> Option<Self> {
+        let bytes = bytes.max(1).checked_next_multiple_of(ALIGN)?;
+        let layout = Layout::from_size_align(bytes, ALIGN).ok()?;
+        // SAFETY: the size is not 0.
+        let begin = unsafe { System.alloc(layout) };
+        if begin.is_null() {
+            return None;
+        }
+        let begin = begin.expose_provenance();
+        let end = begin + bytes;
+        let span = Self { begin, end };
+        if Self::unpack(span.pack()) == Some(span) {
+            return Some(span);
+        }
+        // SAFETY: nobody knows of it.
+        unsafe { span.free() };
+        None
+    }
+
+    /// Gives the memory back to the system.
+    ///
+    /// # Safety
+    /// It is from [`allocate`](Self::allocate), and nothing in it is used any more.
+    unsafe fn free(self) {
+        let begin = std::ptr::with_exposed_provenance_mut(self.begin);
+        if let Ok(layout) = Layout::from_size_align(self.end - self.begin, ALIGN) {
+            // SAFETY: guaranteed by the caller; it was allocated with this layout.
+            unsafe { System.dealloc(begin, layout) };
+        }
+    }
+
+    /// First page and number of pages in one word.
+    fn pack(self) -> u64 {
+        let pages = (self.end - self.begin) / ALIGN;
+        ((self.begin / ALIGN) as u64) << PAGES_BITS | pages as u64
+    }
+
+    /// What was packed; None for 0.
+    fn unpack(word: u64) -> Option<Self> {
+        let pages = word & ((1 << PAGES_BITS) - 1);
+        let begin = (word >> PAGES_BITS) as usize * ALIGN;
+        let end = begin + pages as usize * ALIGN;
+        (pages > 0).then_some(Self { begin, end })
+    }
 }
 
 /// No code that could panic runs while the lock is held, so poison is ignored.
@@ -153,8 +203,7 @@ fn state() -> MutexGuard<'static, State> {
 
 /// Returns true if an address lies in the reserve.
 fn holds(block: *mut u8) -> bool {
-    let address = block.addr();
-    BEGIN.load(Ordering::Relaxed) <= address && address < END.load(Ordering::Relaxed)
+    Span::now().is_some_and(|span| (span.begin..span.end).contains(&block.addr()))
 }
 
 /// A block of the reserve for a request that the system has refused; null if there is none, or if
@@ -162,18 +211,19 @@ fn holds(block: *mut u8) -> bool {
 #[cold]
 fn take(wanted: Layout) -> *mut u8 {
     let served = SERVED.try_with(Cell::get).unwrap_or_default();
-    let begin = BEGIN.load(Ordering::Relaxed);
-    if begin == 0 || wanted.align() > ALIGN || !(served || wanted.size() <= SMALL) {
+    if wanted.align() > ALIGN || !(served || wanted.size() <= SMALL) {
         return null_mut();
     }
     let mut state = state();
-    let (begin, end) = (BEGIN.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
-    let first = (begin + state.used).next_multiple_of(wanted.align());
-    // The reserve may have gone back since.
-    if begin == 0 || wanted.size() > end.saturating_sub(first) {
+    // Read under the lock, under which it changes.
+    let Some(span) = Span::now() else {
+        return null_mut();
+    };
+    let first = (span.begin + state.used).next_multiple_of(wanted.align());
+    if wanted.size() > span.end.saturating_sub(first) {
         return null_mut();
     }
-    state.used = first - begin + wanted.size();
+    state.used = first - span.begin + wanted.size();
     state.blocks += 1;
     state.was_used = true;
     std::ptr::with_exposed_provenance_mut(first)
@@ -184,8 +234,9 @@ fn take(wanted: Layout) -> *mut u8 {
 #[cold]
 fn give_back(block: *mut u8, layout: Layout) {
     let mut state = state();
-    let first = block.addr() - BEGIN.load(Ordering::Relaxed);
     state.blocks -= 1;
+    let begin = Span::now().map_or(0, |span| span.begin);
+    let first = block.addr() - begin;
     if state.blocks == 0 {
         state.used = 0;
     } else if first + layout.size() == state.used {
@@ -250,5 +301,98 @@ unsafe impl GlobalAlloc for ReserveAllocator {
             }
         }
         to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// The reserve is one for the process.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, 64).unwrap()
+    }
+
+    /// Blocks and bytes in use.
+    fn in_use() -> (usize, usize) {
+        let state = state();
+        (state.blocks, state.used)
+    }
+
+    #[test]
+    fn spans_are_packed_to_the_page() {
+        let begin = 0x7fff_ffff_f000;
+        for pages in [1, 30_000, (1 << PAGES_BITS) - 1] {
+            let end = begin + pages * ALIGN;
+            let span = Span { begin, end };
+            assert_eq!(Span::unpack(span.pack()), Some(span));
+        }
+        assert_eq!(Span::unpack(0), None);
+    }
+
+    #[test]
+    fn marked_threads_are_served_and_others_get_small_requests() {
+        let _alone = ALONE.lock();
+        assert!(take(layout(64)).is_null(), "without a reserve");
+        let reserve = Reserve::of(4 << 20, "a test").unwrap();
+        assert!(take(layout(SMALL + 1)).is_null() && !reserve.was_used());
+        let small = take(layout(SMALL));
+        assert!(holds(small) && reserve.was_used());
+        let served = thread::spawn(|| {
+            Reserve::serve_this_thread();
+            assert!(take(layout(4 << 20)).is_null(), "more than there is");
+            take(layout(1 << 20)).expose_provenance()
+        });
+        let large: *mut u8 = std::ptr::with_exposed_provenance_mut(served.join().unwrap());
+        assert!(holds(large) && large.addr() >= small.addr() + SMALL);
+        // SAFETY: both blocks are in use until here, with these layouts.
+        unsafe {
+            large.write_bytes(7, 1 << 20);
+            ReserveAllocator.dealloc(small, layout(SMALL));
+            let moved = ReserveAllocator.realloc(large, layout(1 << 20), 2 << 20);
+            assert_eq!((*moved, *moved.add((1 << 20) - 1)), (7, 7));
+            assert!(!holds(moved), "the system has memory again");
+            ReserveAllocator.dealloc(moved, layout(2 << 20));
+        }
+        assert_eq!(in_use(), (0, 0));
+    }
+
+    #[test]
+    fn a_reserve_stays_as_long_as_a_block_of_it() {
+        let _alone = ALONE.lock();
+        let reserve = Reserve::of(1 << 20, "a test").unwrap();
+        let block = take(layout(4096));
+        drop(reserve);
+        assert!(holds(block));
+        let again = Reserve::of(1, "a test").unwrap();
+        // SAFETY: the block is in use until here.
+        unsafe { ReserveAllocator.dealloc(block, layout(4096)) };
+        drop(again);
+        assert!(!holds(block) && Span::now().is_none());
+    }
+
+    #[test]
+    fn blocks_of_the_system_stay_its_own_while_reserves_come_and_go() {
+        let _alone = ALONE.lock();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        // SAFETY: the block has this layout, and is freed once.
+                        unsafe {
+                            let block = ReserveAllocator.alloc(layout(512));
+                            ReserveAllocator.dealloc(block, layout(512));
+                        }
+                    }
+                });
+            }
+            for _ in 0..2_000 {
+                drop(Reserve::of(1 << 16, "a test").unwrap());
+            }
+        });
+        assert_eq!(in_use(), (0, 0));
     }
 }

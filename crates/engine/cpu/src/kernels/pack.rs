@@ -2,8 +2,8 @@
 //!
 //! What is packed depends on the mode of the candidates and on how many channels a kernel reads,
 //! never on the kernel itself. So there is one function per level and mode, compiled with this
-//! crate, and a kernel adds one loop over packed neighbours ([`ReducePacked`]). Compiled into every
-//! kernel instead, packing was a third of the machine code of the loops that fuse it with a search.
+//! crate, and a kernel adds one loop over packed neighbours ([`ReducePacked`]) instead of one for
+//! every mode.
 //!
 //! [`ReducePacked`]: super::reduce::ReducePacked
 

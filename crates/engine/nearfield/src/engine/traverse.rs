@@ -120,8 +120,7 @@ fn numbers(count: usize) -> Result<Vec<u32>, Error> {
 /// Where a traversal takes its pairs from.
 ///
 /// The loops over stored lists are named where they are asked for, and nowhere else. So a program
-/// that only fuses a kernel with the search does not compile them for it: they are almost half of
-/// the machine code of a kernel.
+/// that only fuses a kernel with the search does not compile them for it.
 #[derive(Debug)]
 pub(crate) enum PairSource<'a, K: PairKernel> {
     /// The cells, as it goes.

@@ -55,9 +55,9 @@ pub struct ReserveAllocator;
 #[derive(Debug)]
 pub struct Reserve(());
 
-/// Where the reserve is: [`Span::pack`], 0 without one. A single word, because any thread that frees
-/// a block reads it while another thread may make the reserve or give it back: the beginning of one
-/// reserve with the end of another would claim blocks of the system.
+/// Where the reserve is, as one word ([`Span::pack`]); 0 without one. Any thread that frees a block
+/// reads it while another may make the reserve or give it back: the beginning of one reserve with
+/// the end of another would claim blocks of the system.
 static SPAN: AtomicU64 = AtomicU64::new(0);
 
 /// What is known about the reserve. Taken by the slow path only: the system has refused memory, or

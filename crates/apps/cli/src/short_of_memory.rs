@@ -1,11 +1,12 @@
 //! Commands with an allocator that refuses one request more every time. Each refusal is an error
 //! that names the bytes, and none ends the process. Commands that draw pictures are left out: they
-//! ask for the memory of a picture before it is drawn by libraries that cannot bear a refusal.
+//! ask for the memory of a picture before it is drawn by libraries that cannot bear a refusal. The
+//! allocator refuses all threads, so the commands run in a process without other tests.
 
 use crate::{Command, run};
 use clap::Parser;
 use nearfield_testkit::memory::Refusing;
-use std::{fmt::Write, path::Path};
+use std::{env, fmt::Write, path::Path, process};
 
 #[global_allocator]
 static MEMORY: Refusing = Refusing::nothing();
@@ -61,6 +62,19 @@ fn refusals(folder: &Path, line: &str, from: usize) -> usize {
 
 #[test]
 fn commands_that_memory_is_too_short_for_are_errors() {
+    let alone = "short_of_memory::commands_in_a_child";
+    let ran = process::Command::new(env::current_exe().unwrap())
+        .args([alone, "--exact", "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let [text, errors] = [ran.stdout, ran.stderr].map(|of| String::from_utf8_lossy(&of).into_owned());
+    assert!(ran.status.success(), "{text}\n{errors}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn commands_in_a_child() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fill(folder);

@@ -115,6 +115,6 @@ pub use plan::{
 };
 pub use strategy::{
     ParseStrategyError, Strategy,
-    chooser::{Chooser, Class, Configuration, Trial},
+    chooser::{Chooser, Class, Configuration, Trial, candidates},
 };
 pub use tune::tune;

@@ -13,6 +13,9 @@ mod resume;
 mod scene;
 #[cfg(unix)]
 mod streams;
+mod texts;
+mod trace;
+mod tune;
 
 use serde_json::Value;
 use std::{

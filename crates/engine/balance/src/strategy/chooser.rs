@@ -5,14 +5,14 @@
 //! five hundred, and per job, because a force costs more than a count.
 //!
 //! ```
-//! use nearfield_balance::{Chooser, Class, Configuration};
+//! use nearfield_balance::{Chooser, Class, Configuration, candidates};
 //!
 //! let (class, force) = (Class::of(100_000, 12_500.0), 7);
 //! let mut chooser = Chooser::default();
 //! // Three cells to a radius are the fastest on this machine.
 //! let milliseconds = |config: Configuration| 4.0 - config.subdivision as f32;
 //! for _step in 0..30 {
-//!     let config = chooser.choose(class, force, &class.candidates(3));
+//!     let config = chooser.choose(class, force, &candidates(3));
 //!     chooser.record(class, force, config, milliseconds(config));
 //! }
 //! let chosen = chooser.trials().into_iter().find(|trial| trial.chosen).unwrap();
@@ -52,8 +52,6 @@ const SECOND_CHANCE: u64 = 256;
 const CLOSE: f32 = 1.15;
 /// Times kept of a candidate.
 const KEPT: usize = 9;
-/// Mean points in a cell from which a warp per cell, launched from a kernel, can pay.
-const DENSE: f64 = 16.0;
 
 /// Strategy and cells of a traversal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -120,45 +118,32 @@ impl Class {
         Self(mean.log2().floor() as i32)
     }
 
-    /// The least mean number of points in a cell of this class.
-    pub fn least(self) -> f64 {
-        f64::from(self.0).exp2()
-    }
+}
 
-    /// Configurations that can be the fastest for the class: `flat` with 1 to 3 cells to a radius,
-    /// and, from a mean of 16 points in a cell, `child-aggregated` with 1 or 2.
-    ///
-    /// `child-per-cell` is never among them: launching a kernel per cell costs too much. `finer`
-    /// says how many cells to a radius the table may have at most. Never empty.
-    pub fn candidates(self, finer: u32) -> Vec<Configuration> {
-        let config = |strategy, subdivision| Configuration {
-            strategy,
+/// Configurations that can be the fastest: `flat` with 1 to 3 cells to a radius, of which the table
+/// allows `finer` at most. Never empty.
+///
+/// The strategies that launch a kernel per cell, or per 256 cells, are not among them: they were
+/// slower on every cloud that was measured, dense ones too (docs/measurements/gpu.md).
+pub fn candidates(finer: u32) -> Vec<Configuration> {
+    (1..=finer.clamp(1, 3))
+        .map(|subdivision| Configuration {
+            strategy: Strategy::Flat,
             subdivision,
-        };
-        let flat = (1..=finer.clamp(1, 3)).map(|k| config(Strategy::Flat, k));
-        let tiles = (1..=finer.clamp(1, 2)).filter(|&k| {
-            let in_cell = self.least() / f64::from(k).powi(3);
-            in_cell >= DENSE
-        });
-        flat.chain(tiles.map(|k| config(Strategy::ChildAggregated, k)))
-            .collect()
-    }
+        })
+        .collect()
 }
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} to {} points in a cell",
-            self.least(),
-            2.0 * self.least()
-        )
+        let least = f64::from(self.0).exp2();
+        write!(f, "{least} to {} points in a cell", 2.0 * least)
     }
 }
 
 impl Chooser {
     /// The configuration for the next step of this class and job, out of `candidates`, which must
-    /// not be empty: [`Class::candidates`] never are.
+    /// not be empty: [`candidates`] never are.
     pub fn choose(&self, class: Class, work: u64, candidates: &[Configuration]) -> Configuration {
         let none = TrialHistory::default();
         let known = self.known.get(&(class, work)).unwrap_or(&none);
@@ -283,7 +268,7 @@ mod tests {
         steps: usize,
         time: impl Fn(Configuration, usize) -> f32,
     ) -> Vec<Configuration> {
-        let candidates = CLASS.candidates(3);
+        let candidates = candidates(3);
         (0..steps)
             .map(|step| {
                 let config = chooser.choose(CLASS, 7, &candidates);
@@ -383,25 +368,8 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_candidates_at_high_occupancy() {
-        let configs = Class::of(1000, 1000.0).candidates(3);
-        assert!(
-            configs
-                .iter()
-                .all(|config| config.strategy == Strategy::Flat)
-        );
-        let configs = Class::of(200_000, 1000.0).candidates(3);
-        assert!(
-            configs
-                .iter()
-                .any(|config| config.strategy == Strategy::ChildAggregated
-                    && config.subdivision == 2)
-        );
-        assert!(
-            configs
-                .iter()
-                .all(|config| config.strategy != Strategy::ChildPerCell)
-        );
-        assert_eq!(Class::of(10, 1e12).candidates(1), [flat(1)]);
+    fn there_is_a_candidate_for_every_table() {
+        assert_eq!(candidates(0), [flat(1)]);
+        assert_eq!(candidates(9), [flat(1), flat(2), flat(3)]);
     }
 }

@@ -8,7 +8,7 @@
 //! Times are the device's own, between marks on its stream, so a busy host does not make a
 //! configuration look slow.
 
-use nearfield_balance::{Chooser, Class, Configuration, Trial};
+use nearfield_balance::{Chooser, Class, Configuration, Trial, candidates};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Knowledge from past times, and the step that is being timed.
@@ -49,7 +49,7 @@ impl Times {
         let expected = last.map_or(0, |step| step.work);
         let config = self
             .chooser
-            .choose(class, expected, &class.candidates(finest));
+            .choose(class, expected, &candidates(finest));
         self.step = Some(TimedStep {
             class,
             config,

@@ -3,11 +3,8 @@
 //!
 //! The null GPU computes nothing, so results of its part are empty; those of the CPU's part are
 //! right.
-#![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{answers, counts, fail, on_null_gpu, reset};
+use crate::common::{answers, counts, fail, on_null_gpu, reset};
 use nearfield::{
     Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
     lists::VerletLists,
@@ -38,7 +35,7 @@ fn points() -> Vec<[f32; 3]> {
 
 #[test]
 fn a_gpu_that_a_kernel_ended_is_opened_anew_when_nobody_uses_it() {
-    on_null_gpu("failed_gpu");
+    on_null_gpu("seam::failed_gpu");
 }
 
 #[test]
@@ -55,7 +52,7 @@ fn failed_gpu() {
 
 #[test]
 fn a_gpu_stays_open_until_another_library_resets_it() {
-    on_null_gpu("reset_gpu");
+    on_null_gpu("seam::reset_gpu");
 }
 
 #[test]
@@ -89,7 +86,7 @@ fn check_refused<T>(result: Result<T, Error>, feature: &str) {
 
 #[test]
 fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
-    on_null_gpu("refusals");
+    on_null_gpu("seam::refusals");
 }
 
 #[test]
@@ -128,7 +125,7 @@ fn refusals() {
 
 #[test]
 fn both_backends_share_jobs_and_leave_others_to_the_cpu() {
-    on_null_gpu("shared");
+    on_null_gpu("seam::shared");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! A run whose atoms live on a GPU against the same on the host. Without a GPU the tests do
 //! nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 
-mod common;
-
-use common::{REDUCED, salt, salt_in, with_skin};
+use crate::common::{REDUCED, salt, salt_in, with_skin};
 use nearfield::{
     Device,
     kernels::{LennardJones, Mixing, Truncation},

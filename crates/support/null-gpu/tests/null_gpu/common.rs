@@ -4,8 +4,7 @@ use nearfield_gpu::{Compiler, Search};
 use nearfield_null_gpu::Counts;
 use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
-/// Runs an ignored test of this file in a process whose driver is the null GPU.
-#[allow(dead_code, reason = "not every test has one GPU")]
+/// Runs an ignored test, `module::name`, in a process whose driver is the null GPU.
 pub(crate) fn on_null_gpu(test: &str) {
     on_null_gpus(1, test);
 }
@@ -40,7 +39,6 @@ pub(crate) fn on_null_gpus(count: u32, test: &str) {
     assert!(text.contains("1 passed"), "{text}\n{errors}");
 }
 
-#[allow(dead_code, reason = "not every test counts")]
 /// Calls of the driver so far.
 pub(crate) fn counts() -> Counts {
     // SAFETY: the library's initialisers need nothing, and the function is that of the crate.
@@ -53,7 +51,6 @@ pub(crate) fn counts() -> Counts {
     }
 }
 
-#[allow(dead_code, reason = "not every test resets the GPU")]
 /// Resets the GPU, as another library of the process may.
 pub(crate) fn reset() {
     // SAFETY: as above.
@@ -64,7 +61,6 @@ pub(crate) fn reset() {
     }
 }
 
-#[allow(dead_code, reason = "not every test ends a context")]
 /// Ends the context as a kernel's fault does.
 pub(crate) fn fail() {
     // SAFETY: as above.
@@ -76,7 +72,6 @@ pub(crate) fn fail() {
     }
 }
 
-#[allow(dead_code, reason = "not every test ends a context")]
 /// Whether the driver answers.
 pub(crate) fn answers() -> bool {
     let (mut free, mut total) = (0usize, 0usize);

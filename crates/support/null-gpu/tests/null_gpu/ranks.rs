@@ -1,14 +1,12 @@
 //! Ranks of one machine take its GPUs in turn, and report the ones that they have.
 //!
 //! The null GPU computes nothing, so this says nothing of results.
-#![cfg(target_os = "linux")]
 
-#[path = "../../../ranks/tests/common/by_address.rs"]
+#[path = "../../../../ranks/tests/common/by_address.rs"]
 mod by_address;
-mod common;
 
 use by_address::ByAddress;
-use common::{counts, on_null_gpus};
+use crate::common::{counts, on_null_gpus};
 use nearfield::Device;
 use nearfield_ranks::{
     RankedEngine, dam_break, device::DeviceRankedEngine, gpus, transport::threads,
@@ -36,7 +34,7 @@ fn devices(hybrid: bool) -> Vec<Device> {
 
 #[test]
 fn ranks_take_the_gpus_of_their_machine_in_turn() {
-    on_null_gpus(2, "in_turn");
+    on_null_gpus(2, "ranks::in_turn");
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn in_turn() {
 
 #[test]
 fn ranks_with_auto_take_the_gpus_of_their_machine_in_turn() {
-    on_null_gpus(2, "auto_in_turn");
+    on_null_gpus(2, "ranks::auto_in_turn");
 }
 
 #[test]
@@ -105,7 +103,7 @@ fn auto_in_turn() {
 
 #[test]
 fn without_a_gpu_ranks_are_refused_by_name() {
-    on_null_gpus(0, "no_gpu");
+    on_null_gpus(0, "ranks::no_gpu");
 }
 
 #[test]
@@ -127,7 +125,7 @@ fn no_gpu() {
 
 #[test]
 fn a_dam_break_on_gpus_of_ranks_keeps_its_particles() {
-    on_null_gpus(2, "dam_break_on_gpus");
+    on_null_gpus(2, "ranks::dam_break_on_gpus");
 }
 
 #[test]
@@ -169,7 +167,7 @@ fn dam_break_on_gpus() {
 
 #[test]
 fn contexts_are_made_once_for_each_gpu() {
-    on_null_gpus(2, "held_contexts");
+    on_null_gpus(2, "ranks::held_contexts");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Published energies, and what must hold whatever the numbers: momentum, energy, forces as slopes
 //! of the energy, boxes of any shape, lists that lose nothing, runs that go on as if never stopped.
 
-mod common;
-
-use common::{REDUCED, salt, with_skin};
+use crate::common::{REDUCED, salt, with_skin};
 use nearfield::{
     Device, Engine, Precision,
     kernels::{

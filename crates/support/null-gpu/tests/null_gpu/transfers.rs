@@ -1,14 +1,10 @@
 //! Programs whose data live on a GPU move the same few bytes in every step, however many particles
 //! they have; and all that they move is counted by the engine's queue.
 //!
-//! The tests run in children of this process that find the null GPU in the driver's place. They
-//! need NVRTC, as a real GPU does; without it they do nothing, or fail if
+//! The tests need NVRTC, as a real GPU does; without it they do nothing, or fail if
 //! `NEARFIELD_REQUIRE_NVRTC=1`.
-#![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{counts, on_null_gpu};
+use crate::common::{counts, on_null_gpu};
 use nearfield::{
     Device, Engine,
     device::{DeviceEngine, Progress, Transfers},
@@ -50,7 +46,7 @@ fn column(edge: i32) -> Simulation {
 
 #[test]
 fn a_fluid_steps_without_moving_its_particles() {
-    on_null_gpu("fluid");
+    on_null_gpu("transfers::fluid");
 }
 
 #[test]
@@ -105,7 +101,7 @@ fn fluid() {
 
 #[test]
 fn atoms_step_without_being_moved() {
-    on_null_gpu("atoms");
+    on_null_gpu("transfers::atoms");
 }
 
 #[test]
@@ -158,7 +154,7 @@ fn atoms() {
 
 #[test]
 fn lists_are_found_without_moving_points() {
-    on_null_gpu("lists");
+    on_null_gpu("transfers::lists");
 }
 
 #[test]
@@ -194,7 +190,7 @@ fn lists() {
 
 #[test]
 fn of_strided_fields_only_the_values_are_sent() {
-    on_null_gpu("strided");
+    on_null_gpu("transfers::strided");
 }
 
 #[test]
@@ -249,7 +245,7 @@ fn strided() {
 
 #[test]
 fn every_byte_is_counted() {
-    on_null_gpu("bytes");
+    on_null_gpu("transfers::bytes");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `--trace` and `nearfield trace`, from recording to every way of showing it.
 
+use crate::words;
 use serde_json::Value;
 use std::{
     fs,
@@ -7,11 +8,6 @@ use std::{
     process::{Command, Output},
 };
 use tempfile::TempDir;
-
-/// The arguments of a command line without quotes.
-fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
-}
 
 fn nearfield(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearfield"))

@@ -20,7 +20,7 @@ use nearfield::{
 };
 use nearfield_dam_break as dam_break;
 use nearfield_md::{Cell, ForceField, Options, Simulation, System};
-use nearfield_trace::{Analysis, Trace};
+use nearfield_trace_analysis::{Analysis, Trace};
 use serde::{Deserialize, Serialize};
 use std::{
     env,
@@ -313,7 +313,7 @@ fn act(settings: &Settings) -> Result<(), Failure> {
         );
         return settings.compare();
     };
-    let recording = settings.trace.as_ref().map(nearfield_trace::start);
+    let recording = settings.trace.as_ref().map(nearfield_trace_analysis::start);
     let recording = recording.transpose()?;
     let outcome = settings.run(program)?;
     drop(recording);

@@ -37,8 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     trace.finish()?;
 
     // The command line shows this too; here it is done in the program itself.
-    let trace = nearfield_trace::Trace::open(&path)?;
-    let analysis = nearfield_trace::Analysis::of(&trace)?;
+    let trace = nearfield_trace_analysis::Trace::open(&path)?;
+    let analysis = nearfield_trace_analysis::Analysis::of(&trace)?;
     print!("{}", analysis.summary);
     println!("\nrecorded in {}", path.display());
     Ok(())

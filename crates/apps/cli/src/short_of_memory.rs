@@ -67,7 +67,8 @@ fn commands_that_memory_is_too_short_for_are_errors() {
         .args([alone, "--exact", "--ignored", "--nocapture"])
         .output()
         .unwrap();
-    let [text, errors] = [ran.stdout, ran.stderr].map(|of| String::from_utf8_lossy(&of).into_owned());
+    let [text, errors] =
+        [ran.stdout, ran.stderr].map(|of| String::from_utf8_lossy(&of).into_owned());
     assert!(ran.status.success(), "{text}\n{errors}");
     assert!(text.contains("1 passed"), "{text}");
 }

@@ -3,7 +3,7 @@
 use crate::{failure::Failure, files, output};
 use clap::{Subcommand, ValueEnum};
 use nearfield_files::Plan;
-use nearfield_trace::{
+use nearfield_trace_analysis::{
     Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_merged,
     write_report, write_steps_csv,
 };

@@ -1,4 +1,5 @@
-//! Where the time of a step went: recording, reading, analysis and display of traces.
+//! Where the time of a step went: recording and reading of traces. The crate
+//! `nearfield-trace-analysis` says what they mean and shows them.
 //!
 //! Two lines record a program that uses Nearfield:
 //!
@@ -18,27 +19,17 @@
 
 #![forbid(unsafe_code)]
 
-pub mod analysis;
-mod compare;
 mod error;
-mod export;
 mod layer;
 mod machine;
-mod merge;
 pub mod model;
-mod ranks;
+pub mod ranks;
 mod read;
 mod recording;
-mod report;
 mod write;
 
-pub use analysis::{Analysis, Clock, Summary, TimedBy};
-pub use compare::{BackendChange, Change, Comparison, Side, Verdict};
 pub use error::{Error, ErrorKind};
-pub use export::{write_activities_csv, write_chrome, write_steps_csv};
 pub use machine::processor;
-pub use merge::write_merged;
 pub use read::{Damage, Trace};
 pub use recording::{BoxedLayer, Options, Recording, record, start};
-pub use report::write_report;
 pub use write::Writer;

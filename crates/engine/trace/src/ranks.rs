@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 const HALO: &str = "ranks.wait";
 
 /// The rank that a thread is named after.
-pub(crate) fn named(thread: &str) -> Option<u32> {
+pub fn named(thread: &str) -> Option<u32> {
     thread.strip_prefix("rank ")?.parse().ok()
 }
 
 /// Whether a backend is a GPU, of a rank or of a program without ranks.
-pub(crate) fn is_gpu(backend: &str) -> bool {
+pub fn is_gpu(backend: &str) -> bool {
     backend == "gpu"
         || backend
             .strip_prefix("rank ")
@@ -39,7 +39,7 @@ fn backend(rank: u32, backend: &str) -> Text {
 }
 
 /// Gives a stage to a rank.
-pub(crate) fn give_span(span: &mut Span, rank: u32) {
+pub fn give_span(span: &mut Span, rank: u32) {
     if span.name == HALO {
         (span.backend, span.phase) = (Some("cpu".into()), Phase::Exchange);
     }
@@ -49,13 +49,13 @@ pub(crate) fn give_span(span: &mut Span, rank: u32) {
 }
 
 /// Gives the figures of a subregion to a rank.
-pub(crate) fn give_subregion(one: &mut Subregion, rank: u32) {
+pub fn give_subregion(one: &mut Subregion, rank: u32) {
     one.backend = backend(rank, &one.backend);
 }
 
 /// The ranks of stages, by the stages' numbers: those of their threads, or of the stages that they
 /// are part of.
-pub(crate) fn of_spans(spans: &[Span]) -> HashMap<u64, u32> {
+pub fn of_spans(spans: &[Span]) -> HashMap<u64, u32> {
     let by_thread = |span: &Span| Some((span.id, named(&span.thread)?));
     let mut ranks: HashMap<u64, u32> = spans.iter().filter_map(by_thread).collect();
     if ranks.is_empty() {
@@ -91,7 +91,7 @@ pub(crate) fn tell_apart(spans: &mut [Span], steps: &mut Vec<Step>, subregions: 
 
 /// Steps that all ranks made together: from the first beginning to the last end, or to the
 /// beginning of the next one, so that no moment counts twice.
-pub(crate) fn together(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+pub fn together(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let mut whole: BTreeMap<u64, Step> = BTreeMap::new();
     for step in steps {
         let known = whole.entry(step.step).or_insert_with(|| step.clone());

@@ -96,7 +96,7 @@ pub struct Trace {
 
 impl Trace {
     /// Reads a file. Ranks that were threads of the program are backends of their own in it, as in
-    /// one that [`write_merged`](crate::write_merged) makes.
+    /// one that `write_merged` of the crate `nearfield-trace-analysis` makes.
     ///
     /// # Errors
     /// [`ErrorKind::Read`]; [`ErrorKind::Truncated`], [`ErrorKind::Foreign`] and

@@ -153,7 +153,7 @@ impl Options {
     }
 
     /// Names the rank whose trace this is, in a run of many; see
-    /// [`write_merged`](crate::write_merged).
+    /// `write_merged` of the crate `nearfield-trace-analysis`.
     pub fn rank(mut self, rank: u32) -> Self {
         self.rank = Some(rank);
         self

@@ -1,7 +1,7 @@
 //! Traces: whatever the bytes, the reader returns, and so does everything that is made of a trace.
 
 use crate::message::check_line;
-use nearfield_trace::{
+use nearfield_trace_analysis::{
     Analysis, Comparison, Trace, write_activities_csv, write_chrome, write_report, write_steps_csv,
 };
 

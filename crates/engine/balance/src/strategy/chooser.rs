@@ -118,6 +118,10 @@ impl Class {
         Self(mean.log2().floor() as i32)
     }
 
+    /// The least mean number of points in a cell of this class.
+    pub fn least(self) -> f64 {
+        f64::from(self.0).exp2()
+    }
 }
 
 /// Configurations that can be the fastest: `flat` with 1 to 3 cells to a radius, of which the table
@@ -136,7 +140,7 @@ pub fn candidates(finer: u32) -> Vec<Configuration> {
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let least = f64::from(self.0).exp2();
+        let least = self.least();
         write!(f, "{least} to {} points in a cell", 2.0 * least)
     }
 }

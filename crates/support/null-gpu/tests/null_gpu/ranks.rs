@@ -5,8 +5,8 @@
 #[path = "../../../../ranks/tests/common/by_address.rs"]
 mod by_address;
 
-use by_address::ByAddress;
 use crate::common::{counts, on_null_gpus};
+use by_address::ByAddress;
 use nearfield::Device;
 use nearfield_ranks::{
     RankedEngine, dam_break, device::DeviceRankedEngine, gpus, transport::threads,

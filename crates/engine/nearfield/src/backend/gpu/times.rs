@@ -47,9 +47,7 @@ impl Times {
                 .record(step.class, step.work, step.config, step.milliseconds);
         }
         let expected = last.map_or(0, |step| step.work);
-        let config = self
-            .chooser
-            .choose(class, expected, &candidates(finest));
+        let config = self.chooser.choose(class, expected, &candidates(finest));
         self.step = Some(TimedStep {
             class,
             config,

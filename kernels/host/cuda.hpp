@@ -37,6 +37,7 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
 
 // Rounds down; what is too large becomes the largest number, and what is not a number 0.
 inline int __float2int_rd(float x) {
@@ -54,6 +55,12 @@ inline T __ldg(const T* from) { return *from; }
 
 using std::max;
 using std::min;
+
+inline unsigned atomicAdd(unsigned* to, unsigned number) {
+    const unsigned before = *to;
+    *to += number;
+    return before;
+}
 
 // A warp of one thread.
 inline unsigned __activemask() { return 1; }

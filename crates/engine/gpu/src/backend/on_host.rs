@@ -19,7 +19,22 @@ use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 struct ListOutput {
     counts: *mut u64,
     entries: *mut u32,
+    pairs: *mut PairOutput,
 }
+
+/// `PairOutput` of walk.cpp: the geometry of a pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+struct PairOutput {
+    image: [i64; 3],
+    shift: [f32; 3],
+    d: [f32; 3],
+    squared: f32,
+    distance: f32,
+}
+
+/// Lists of a case, by target: the index of every neighbour and the geometry of the pair.
+type Found = Vec<Vec<(u32, PairOutput)>>;
 
 type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
@@ -206,7 +221,7 @@ fn lists(
     subdivision: [u32; 3],
     means: ListMethod,
     taken: &mut PathCounts,
-) -> Option<Lists> {
+) -> Option<Found> {
     let domain = match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
@@ -272,13 +287,14 @@ fn lists(
     taken.fitted += usize::from(geometry.is_some() && farther);
     let half = u32::from(case.list == oracle::ListKind::Half);
     let mut counts = vec![0u64; targets];
-    let run = |counts: &mut [u64], entries: *mut u32| {
+    let run = |counts: &mut [u64], entries: *mut u32, pairs: *mut PairOutput| {
         let found = ListOutput {
             counts: counts.as_mut_ptr(),
             entries,
+            pairs,
         };
         // SAFETY: the function is declared so in walk.cpp; `counts` has room for every target, and
-        // `entries` for as many as were counted before or is null.
+        // `entries` and `pairs` for as many as were counted before, or they are null.
         unsafe {
             walks.get::<WalkLists>(b"walk_lists").unwrap()(
                 &walk,
@@ -290,17 +306,67 @@ fn lists(
             )
         };
     };
-    run(&mut counts, std::ptr::null_mut());
-    let mut entries = vec![u32::MAX; counts.iter().sum::<u64>() as usize];
-    run(&mut counts, entries.as_mut_ptr());
+    run(&mut counts, std::ptr::null_mut(), std::ptr::null_mut());
+    let all = counts.iter().sum::<u64>() as usize;
+    let mut entries = vec![u32::MAX; all];
+    let mut pairs = vec![PairOutput::default(); all];
+    run(&mut counts, entries.as_mut_ptr(), pairs.as_mut_ptr());
     let mut lists = vec![Vec::new(); targets];
-    let mut rest = entries.as_slice();
+    let mut rest = entries.into_iter().zip(pairs);
     for (slot, &count) in counts.iter().enumerate() {
-        let (list, behind) = rest.split_at(count as usize);
-        lists[of.at[slot][3].to_bits() as usize] = list.to_vec();
-        rest = behind;
+        let list = rest.by_ref().take(count as usize).collect();
+        lists[of.at[slot][3].to_bits() as usize] = list;
     }
     Some(lists)
+}
+
+/// Checks that every pair of `found` has the geometry of the contract.
+fn check_geometry(case: &Case, found: &Found) {
+    let domain = match case.vectors {
+        Some(vectors) => Domain::from_vectors(vectors).unwrap(),
+        None => Domain::new(case.periodic).unwrap(),
+    };
+    let problem = case.problem();
+    for (target, list) in found.iter().enumerate() {
+        for &(index, pair) in list {
+            let (from, to) = (case.targets()[target], case.sources()[index as usize]);
+            let squared = problem.distance_squared(from, to, pair.image);
+            let expected = PairOutput {
+                image: pair.image,
+                shift: domain.image_vector(pair.image),
+                d: problem.displacement(from, to, pair.image),
+                squared,
+                distance: squared.sqrt(),
+            };
+            let numbers = |pair: &PairOutput| {
+                let numbers = [pair.shift, pair.d, [pair.squared, pair.distance, 0.0]];
+                numbers.map(|three| three.map(f32::to_bits))
+            };
+            let same = numbers(&pair) == numbers(&expected);
+            assert!(same, "{}: {pair:?} instead of {expected:?}", case.name);
+        }
+    }
+}
+
+/// Indices and images of the pairs of every target, in ascending order.
+fn neighbors(found: &Found) -> Vec<Vec<oracle::Neighbor>> {
+    let ascending = |list: &Vec<(u32, PairOutput)>| {
+        let mut list: Vec<_> = (list.iter())
+            .map(|&(index, pair)| oracle::Neighbor {
+                index,
+                image: pair.image,
+            })
+            .collect();
+        list.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+        list
+    };
+    found.iter().map(ascending).collect()
+}
+
+/// The indices alone.
+fn indices(lists: &[Vec<oracle::Neighbor>]) -> Lists {
+    let list = |list: &Vec<oracle::Neighbor>| list.iter().map(|one| one.index).collect();
+    lists.iter().map(list).collect()
 }
 
 #[test]
@@ -310,7 +376,7 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
         .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
     let mut taken = PathCounts::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
-        for (case, expected) in runner.with_lists() {
+        for (case, expected) in runner.with_neighbors() {
             let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
             let found = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows]
                 .map(|means| (means, find(means)));
@@ -320,12 +386,13 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
                 case.name
             );
             for (means, found) in found {
-                if let Some(found) = found {
-                    let checked = case.check_against(expected, found);
-                    checked.unwrap_or_else(|error| {
-                        panic!("{} by {subdivision:?}, {means:?}: {error}", case.name)
-                    });
-                }
+                let Some(found) = found else { continue };
+                check_geometry(case, &found);
+                let found = neighbors(&found);
+                let by = || format!("{} by {subdivision:?}, {means:?}", case.name);
+                let checked = case.check_against(&indices(expected), indices(&found));
+                checked.unwrap_or_else(|error| panic!("{}: {error}", by()));
+                assert!(found == *expected, "{}: images", by());
             }
         }
     }

@@ -34,8 +34,8 @@ pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points,
-    Row, Status, StridedChannels, Table, Walk,
+    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
+    Parts, Points, Row, Status, StridedChannels, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};

@@ -262,8 +262,8 @@ impl DeviceLists {
         self.geometry.release();
     }
 
-    /// Start and length of every list in the caller's order, and the storage of the entries; None
-    /// before the first search.
+    /// Start and length of every list in the caller's order, and the storage of the entries, as
+    /// far as there is also room for what is wanted beside them; None before the first search.
     pub fn views(
         &self,
     ) -> Option<(
@@ -271,7 +271,7 @@ impl DeviceLists {
         DeviceView<'_, u32>,
         DeviceView<'_, u32>,
     )> {
-        let entries = self.entries.view(self.entries.capacity())?;
+        let entries = self.entries.view(self.room())?;
         Some((
             DeviceView(self.list_starts.view(self.targets)?),
             DeviceView(self.list_counts.view(self.targets)?),

@@ -5,6 +5,13 @@
 //! array of its own: value k of every array belongs to entry k of the storage. There is no second
 //! search, and programs that want lists alone are compiled without all of this.
 //!
+//! # Why an array each
+//!
+//! Programs want some of these numbers and not others: molecular dynamics the displacement and its
+//! square, a graph network both ends of a pair and the image vector. What is not asked for is
+//! neither computed nor written, and writing is what such a job takes its time for. Displacements
+//! are three numbers side by side, as positions are.
+//!
 //! # Memory
 //!
 //! Arrays grow with the storage of entries and are kept as that is. An array that nobody asks for
@@ -117,17 +124,25 @@ impl HostPairs<'_> {
 }
 
 kept_buffers! {
-    /// Arrays of the geometry of pairs.
+    /// Arrays of the geometry of pairs, one for each of [`Quantities`]. Those that are not wanted
+    /// hold no memory.
     pub(super) struct PairBuffers {
+        /// The caller's index of the target.
         targets: u32 = "targets of pairs",
+        /// Boxes by which the source is moved.
         images: [i32; 3] = "images of pairs",
+        /// The vector of that image.
         shifts: [f32; 3] = "image vectors of pairs",
+        /// From the target to that image of the source.
         displacements: [f32; 3] = "displacements of pairs",
+        /// Squared lengths of the displacements.
         squares: f32 = "squared distances of pairs",
+        /// Lengths of the displacements.
         distances: f32 = "distances of pairs",
     }
     with {
-        /// Of the searches from now on.
+        /// What searches write from now on. Arrays of the last search that are wanted no more have
+        /// been given back.
         wanted: Quantities,
     }
 }

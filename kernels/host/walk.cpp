@@ -1,5 +1,6 @@
 // The walks of flat.cu for a compiler of the host, one target after the other, into lists.
 #include "cuda.hpp"
+#include "../cuda/ascend.cuh"
 #include "../cuda/masks.cuh"
 #include "../cuda/warps.cuh"
 
@@ -114,6 +115,14 @@ extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain
     const ListMethod means = static_cast<ListMethod>(found_by);
     if (half) list_all<true>(*walk, *found, domain, cells, means);
     else list_all<false>(*walk, *found, domain, cells, means);
+}
+
+// Sorts a list as a warp does, or as a block does.
+extern "C" void ascend_list(u32* entries, const PairArrays* arrays, u32 length, u32 by_block) {
+    static RankRoom room;
+    const ListToSort list = list_from(entries, *arrays, 0, length);
+    if (by_block) ascend_by_block(list);
+    else ascend_by_warp(list, room);
 }
 
 // Cell and whole boxes along each axis of a point, as sorting finds them.

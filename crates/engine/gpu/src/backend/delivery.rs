@@ -22,6 +22,16 @@
 //! many parts, up to 4,096, before the request is refused. Only `flat` can write a range of
 //! targets; the other strategies write all lists at once and need room for all entries.
 //!
+//! # Geometry
+//!
+//! The geometry of pairs comes in the same parts. Each of its arrays has two halves as the entries
+//! have, and a part is copied array by array behind its entries. A pair then takes 32 bytes on the
+//! bus instead of 4, so the copies decide how long a delivery takes, and the kernels are hidden
+//! behind them. The arrays are given back at the end: a program that asks for lists alone next has
+//! their memory.
+//!
+//! # Invariant
+//!
 //! No copy is under way when a call returns, successful or not: the host's memory is the caller's
 //! again.
 

@@ -38,7 +38,10 @@ use super::{
 use crate::{
     error::{Error, ErrorKind},
     handles::DeviceView,
-    launch::{Flat, ListArrays, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
+    launch::{
+        Flat, ListArrays, ListsToSort, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse,
+        scan_tiles,
+    },
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
@@ -70,6 +73,8 @@ kept_buffers! {
     with {
         /// The geometry of pairs, where it is wanted.
         pub(super) geometry: PairBuffers,
+        /// Lists are brought into ascending order.
+        ascending: bool,
         /// The masks are those of the last counts, so lists are made without a second walk.
         masked: bool,
         /// Entries of all lists together, and the status, as the host reads them.
@@ -183,7 +188,14 @@ impl DeviceLists {
     /// From the next search on these numbers of every pair are written beside the lists;
     /// [`Quantities::NONE`] for lists alone.
     pub fn want(&mut self, wanted: Quantities) {
-        self.geometry.want(wanted);
+        self.geometry.want(wanted, self.ascending);
+    }
+
+    /// From the next search on lists ascend by the caller's index, and pairs of one source by their
+    /// images. Lists that are [delivered](GpuBackend::deliver_lists) in parts never do.
+    pub fn ascend(&mut self, ascending: bool) {
+        self.ascending = ascending;
+        self.want(self.geometry.wanted());
     }
 
     /// Waits for the device and looks how long the lists are that were written since it last did.
@@ -577,11 +589,23 @@ impl DeviceLists {
         let arrays = self.arrays(0);
         if let Traverse::Flat(flat) = &kernels.traverse {
             let to = WriteTo { outlet, arrays };
-            return self.write(backend, of, flat, to, of.searching(), capacity);
+            self.write(backend, of, flat, to, of.searching(), capacity)?;
+        } else {
+            // As where they are counted.
+            self.clear_places(backend, of.targets.len())?;
+            backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        // As where they are counted.
-        self.clear_places(backend, of.targets.len())?;
-        backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)
+        if !self.ascending {
+            return Ok(());
+        }
+        let lists = ListsToSort {
+            starts: outlet.starts,
+            count: of.searching() as u32,
+            entries: outlet.entries,
+            capacity,
+            arrays,
+        };
+        backend.shared.ascend()?.ascend(&backend.stream, &lists)
     }
 
     /// The arrays for the geometry of pairs from pair `first` on.

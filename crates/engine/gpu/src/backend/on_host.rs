@@ -1,16 +1,23 @@
 //! The walks of the device code on the CPU: compiled by the machine's C++ compiler and compared
 //! with the contract on all conformance cases, bit for bit, where there is no GPU.
 //!
+//! Every walk is a job that asks for images, so the geometry of every pair is compared with the
+//! contract's too, bit for bit: image vector, displacement, its square and its root. Masks are
+//! expanded as `flat_expand` does it, to places and images, from which pairs are computed anew.
+//! Lists are also sorted as the lanes of a warp and the threads of a block do it, one lane or
+//! thread being all there is.
+//!
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
-use crate::launch::{Geometry, KernelLattice, Lattice, Points, Row, Table, Walk};
+use crate::launch::{Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
+    random::Random,
 };
 use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 
@@ -37,6 +44,7 @@ struct PairOutput {
 type Found = Vec<Vec<(u32, PairOutput)>>;
 
 type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
+type AscendList = unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
@@ -399,4 +407,66 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     println!("{taken:?}");
     assert!(taken.domains.iter().all(|&cases| cases > 20), "{taken:?}");
     assert!(taken.fitted > 0, "{taken:?}");
+}
+
+/// What belongs to an entry, made of its index and its image.
+fn belongings(index: u32, image: [i32; 3]) -> (u32, [f32; 3], f32) {
+    let number = index as f32 + 100.0 * image[0] as f32;
+    (7 * index, [number, image[1] as f32, -number], 0.5 * number)
+}
+
+#[test]
+fn lists_ascend_with_all_that_belongs_to_their_pairs() {
+    let Some(walks) = walks() else { return };
+    let mut random = Random::new(11);
+    for length in (0..40).chain([100, 255, 256, 300, 1000]) {
+        for (indices, with_images) in [(10_000, true), (4, true), (4, false)] {
+            for by_block in [0, 1] {
+                if by_block == 0 && length > 256 {
+                    continue;
+                }
+                let mut entries: Vec<u32> =
+                    (0..length).map(|_| random.below(indices) as u32).collect();
+                let mut images: Vec<[i32; 3]> = (0..length)
+                    .map(|_| [0; 3].map(|_: i32| random.below(5) as i32 - 2))
+                    .collect();
+                let of = |at: usize| belongings(entries[at], images[at]);
+                let mut targets: Vec<u32> = (0..length).map(|at| of(at).0).collect();
+                let mut shifts: Vec<[f32; 3]> = (0..length).map(|at| of(at).1).collect();
+                let mut squares: Vec<f32> = (0..length).map(|at| of(at).2).collect();
+                let mut expected: Vec<_> = entries.iter().copied().zip(images.clone()).collect();
+                expected.sort_unstable();
+                let arrays = PairArrays {
+                    targets: targets.as_mut_ptr() as u64,
+                    images: if with_images {
+                        images.as_mut_ptr() as u64
+                    } else {
+                        0
+                    },
+                    shifts: shifts.as_mut_ptr() as u64,
+                    squares: squares.as_mut_ptr() as u64,
+                    ..PairArrays::default()
+                };
+                // SAFETY: the function is declared so in walk.cpp; all arrays that are named have
+                // as many values as the list.
+                unsafe {
+                    let function = walks.get::<AscendList>(b"ascend_list").unwrap();
+                    function(entries.as_mut_ptr(), &arrays, length as u32, by_block);
+                }
+                let indices: Vec<u32> = expected.iter().map(|pair| pair.0).collect();
+                assert_eq!(entries, indices, "{length} entries");
+                if !with_images {
+                    // Pairs of one source are in any order.
+                    assert!((0..length).all(|at| targets[at] == 7 * entries[at]));
+                    continue;
+                }
+                let found: Vec<_> = entries.into_iter().zip(images).collect();
+                assert_eq!(found, expected, "{length} entries");
+                for (at, (index, image)) in found.into_iter().enumerate() {
+                    let found = (targets[at], shifts[at], squares[at]);
+                    assert_eq!(found, belongings(index, image), "{length} entries");
+                }
+            }
+        }
+    }
 }

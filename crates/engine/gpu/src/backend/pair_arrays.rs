@@ -33,6 +33,10 @@ use std::ops::Range;
 
 /// Which numbers of every pair are written beside the entries of lists.
 ///
+/// All of them are those of the contract, with the bits that the CPU backend gives: the
+/// displacement is fl(fl(x_j − x_i) + S) per axis, its square fma(dz, dz, fma(dy, dy, dx·dx)), and
+/// S the image vector, computed in `f64` and rounded once.
+///
 /// ```
 /// use nearfield_gpu::Quantities;
 /// let wanted = Quantities { displacements: true, images: true, ..Quantities::NONE };
@@ -83,6 +87,9 @@ impl Quantities {
 }
 
 /// The arrays of the geometry of pairs on the device; None of a quantity that was not asked for.
+///
+/// Pairs stand in the order of the lists. Pairs of a half list are seen from the point that has the
+/// list: displacements point from it to the other one.
 ///
 /// All are parallel to the entries of the lists, room behind the last list included.
 #[derive(Debug)]
@@ -144,6 +151,8 @@ kept_buffers! {
         /// What searches write from now on. Arrays of the last search that are wanted no more have
         /// been given back.
         wanted: Quantities,
+        /// These, and images where pairs of one source are sorted by them.
+        written: Quantities,
     }
 }
 
@@ -153,30 +162,40 @@ impl PairBuffers {
         self.wanted
     }
 
-    /// From the next search on these are written, and other arrays are given back.
-    pub(super) fn want(&mut self, wanted: Quantities) {
+    /// From the next search on these are written, and other arrays are given back. Pairs that are
+    /// to ascend have images in any case.
+    pub(super) fn want(&mut self, wanted: Quantities, ascending: bool) {
+        self.wanted = wanted;
+        self.hold(Quantities {
+            images: wanted.images || (ascending && !wanted.is_none()),
+            ..wanted
+        });
+    }
+
+    /// Gives back all arrays but these.
+    fn hold(&mut self, written: Quantities) {
         fn keep<T: DeviceRepr>(array: &mut Buffer<T>, wanted: bool) {
             if !wanted {
                 array.release();
             }
         }
-        self.wanted = wanted;
-        keep(&mut self.targets, wanted.targets);
-        keep(&mut self.images, wanted.images);
-        keep(&mut self.shifts, wanted.shifts);
-        keep(&mut self.displacements, wanted.displacements);
-        keep(&mut self.squares, wanted.squares);
-        keep(&mut self.distances, wanted.distances);
+        self.written = written;
+        keep(&mut self.targets, written.targets);
+        keep(&mut self.images, written.images);
+        keep(&mut self.shifts, written.shifts);
+        keep(&mut self.displacements, written.displacements);
+        keep(&mut self.squares, written.squares);
+        keep(&mut self.distances, written.distances);
     }
 
     /// Gives all arrays back; the same are wanted.
     pub(super) fn release(&mut self) {
-        let wanted = self.wanted;
-        self.want(Quantities::NONE);
-        self.wanted = wanted;
+        let written = self.written;
+        self.hold(Quantities::NONE);
+        self.written = written;
     }
 
-    /// Makes room for `pairs` pairs in every array that is wanted. Returns true if memory was
+    /// Makes room for `pairs` pairs in every array that is written. Returns true if memory was
     /// allocated.
     ///
     /// # Errors
@@ -193,7 +212,7 @@ impl PairBuffers {
                 Ok(false)
             }
         }
-        let wanted = self.wanted;
+        let wanted = self.written;
         let grown = [
             grow((&mut self.targets, wanted.targets), stream, pairs)?,
             grow((&mut self.images, wanted.images), stream, pairs)?,
@@ -209,10 +228,10 @@ impl PairBuffers {
         Ok(grown.contains(&true))
     }
 
-    /// Pairs that every array that is wanted has room for; as many as there may be if none is.
+    /// Pairs that every array that is written has room for; as many as there may be if none is.
     pub(super) fn room(&self) -> usize {
         let of = |wanted: bool, room: usize| if wanted { room } else { usize::MAX };
-        let wanted = self.wanted;
+        let wanted = self.written;
         [
             of(wanted.targets, self.targets.capacity()),
             of(wanted.images, self.images.capacity()),
@@ -234,7 +253,7 @@ impl PairBuffers {
                 _ => 0,
             }
         }
-        let wanted = self.wanted;
+        let wanted = self.written;
         PairArrays {
             targets: from(&self.targets, wanted.targets, first),
             images: from(&self.images, wanted.images, first),

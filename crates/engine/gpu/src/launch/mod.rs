@@ -19,6 +19,7 @@
 //! program compares with its own declarations when it is compiled.
 
 mod all_pairs;
+mod ascend;
 mod grid;
 mod kernel;
 mod kernel_lattice;
@@ -29,6 +30,7 @@ mod traversal;
 mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
+pub(crate) use ascend::{AscendKernels, ListsToSort};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};

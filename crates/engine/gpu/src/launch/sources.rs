@@ -50,6 +50,10 @@ const WORK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/work.cuh"),
 )
 .with(&[Outlet::LAYOUT]);
+const ASCENDING: Header = Header::new(
+    "ascend.cuh",
+    include_str!("../../../../../kernels/cuda/ascend.cuh"),
+);
 const TILE: Header = Header::new(
     "tile.cuh",
     include_str!("../../../../../kernels/cuda/tile.cuh"),
@@ -125,6 +129,16 @@ pub const SHARE: Source = Source {
         "share_fields",
         "share_results",
     ],
+};
+
+/// Lists into ascending order.
+pub const ASCEND: Source = Source {
+    name: "ascend",
+    text: include_str!("../../../../../kernels/cuda/ascend.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["lists_ascend"],
 };
 
 /// Traversal by one thread per target.
@@ -204,7 +218,7 @@ pub const ALL_PAIRS: Source = Source {
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];

@@ -16,6 +16,13 @@
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
 //!
+//! Lists with the geometry of their pairs are programs of their own, and not lists that look at
+//! run time whether geometry is wanted: registers and shared memory for it would halve the number
+//! of warps that plain lists have at work. All of it stands behind `NF_GEOMETRY` or in arguments
+//! that plain lists do not use, so these are the same machine code with it and without it. Which of
+//! the quantities are wanted is known at run time only: there are 63 choices, and a null pointer
+//! costs a comparison per entry.
+//!
 //! Loaded programs are kept in a table by [`Traversal`], which is hashed at every step: its hash
 //! takes the length of a kernel's text and not the text. Equality compares the texts, so two
 //! kernels are never taken for each other.

@@ -18,7 +18,7 @@
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
-    Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
+    Error, ErrorKind, ListOrder, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
     error::MissingLists, slots::Slots,
 };
 use nearfield_gpu::{
@@ -270,6 +270,7 @@ impl DeviceEngine {
         lists.provisional = true;
         lists.quantities = quantities;
         let storage = &mut lists.storage;
+        storage.ascend(self.settings.order == ListOrder::Ascending);
         storage.want(quantities);
         match storage.has_room() {
             true => self.backend.search_again(of, kind, strategy, storage),

@@ -244,3 +244,82 @@ fn images_beyond_32_bits_are_an_error_and_no_number() {
     write(&mut engine, set, set);
     assert_eq!(on_device(&engine, set, set)[0].len(), 1);
 }
+
+/// Lists and geometry of every target as they lie in the storage.
+fn as_they_lie(engine: &DeviceEngine, set: PointSetId) -> Vec<Vec<(u32, [i32; 3], u32)>> {
+    let found = engine.geometry(set, set).unwrap();
+    let stream = engine.stream();
+    let start = stream.clone_dtoh(&found.lists.start).unwrap();
+    let count = stream.clone_dtoh(&found.lists.count).unwrap();
+    let entries = stream.clone_dtoh(&found.lists.entries).unwrap();
+    let images = values(engine, found.pairs.images.as_ref());
+    let squares = values(engine, found.pairs.squares.as_ref());
+    let list = |(&start, &count): (&u64, &u32)| {
+        (start as usize..start as usize + count as usize)
+            .map(|at| (entries[at], images[at], squares[at].to_bits()))
+            .collect()
+    };
+    start.iter().zip(&count).map(list).collect()
+}
+
+#[test]
+fn ascending_lists_and_geometry_are_those_of_the_cpu_in_their_order() {
+    needs_gpu!();
+    // Few and many points, lists of hundreds, and a box so small that sources stand in a list once
+    // per image.
+    let uniform = |count, edge: f32, seed| {
+        nearfield_testkit::shapes::uniform_box(count, [[0.0; 3], [edge; 3]], seed)
+    };
+    let cases = [
+        ([None; 3], 1.2, uniform(4_000, 10.0, 1)),
+        ([None; 3], 1.2, uniform(40_000, 22.0, 2)),
+        ([None; 3], 3.0, uniform(20_000, 9.0, 3)),
+        ([Some(24.0); 3], 1.2, uniform(40_000, 24.0, 4)),
+        ([Some(1.5), Some(1.5), None], 2.0, uniform(300, 1.5, 5)),
+    ];
+    for (periodic, radius, points) in cases {
+        let builder = DeviceEngine::builder(radius).periodic(periodic);
+        let mut engine = start(builder.list_order(ListOrder::Ascending));
+        let set = engine.add(&points);
+        for _ in 0..2 {
+            write(&mut engine, set, set);
+            let expected = on_cpu(Engine::builder(radius).periodic(periodic), &[&points]);
+            let found = as_they_lie(&engine, set);
+            for (target, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let expected: Vec<_> = expected
+                    .iter()
+                    .map(|pair| (pair.0, pair.1, pair.3))
+                    .collect();
+                assert_eq!(*found, expected, "{periodic:?}, {radius}, target {target}");
+            }
+        }
+        // Displacements alone are in the same order, without images to sort by.
+        let wanted = Quantities {
+            displacements: true,
+            ..Quantities::NONE
+        };
+        engine.pair_geometry(set, set, wanted).unwrap();
+        assert_eq!(engine.finish().unwrap(), Progress::Valid);
+        let found = engine.geometry(set, set).unwrap();
+        assert!(found.pairs.images.is_none(), "they were not asked for");
+        let displacements = values(&engine, found.pairs.displacements.as_ref());
+        let starts = engine.stream().clone_dtoh(&found.lists.start).unwrap();
+        let expected = on_cpu(Engine::builder(radius).periodic(periodic), &[&points]);
+        for (&start, expected) in starts.iter().zip(&expected) {
+            for (k, pair) in expected.iter().enumerate() {
+                let d = displacements[start as usize + k].map(f32::to_bits);
+                assert_eq!(d, pair.2, "{periodic:?}, {radius}");
+            }
+        }
+        // And lists alone.
+        assert_eq!(engine.find(set, set), 0);
+        let lists = engine.neighbors(set, set).unwrap();
+        let stream = engine.stream();
+        let start = stream.clone_dtoh(&lists.start).unwrap();
+        let entries = stream.clone_dtoh(&lists.entries).unwrap();
+        for (&start, expected) in start.iter().zip(&expected) {
+            let list = &entries[start as usize..start as usize + expected.len()];
+            assert!(list.iter().eq(expected.iter().map(|pair| &pair.0)));
+        }
+    }
+}

@@ -108,6 +108,20 @@ pub struct PairViews<'a> {
     pub distances: Option<DeviceView<'a, f32>>,
 }
 
+impl PairViews<'_> {
+    /// Which arrays there are.
+    pub fn quantities(&self) -> Quantities {
+        Quantities {
+            targets: self.targets.is_some(),
+            images: self.images.is_some(),
+            shifts: self.shifts.is_some(),
+            displacements: self.displacements.is_some(),
+            squares: self.squares.is_some(),
+            distances: self.distances.is_some(),
+        }
+    }
+}
+
 /// Memory of the host that images, displacements and their squares are copied to, one value for
 /// each entry of the lists.
 #[derive(Debug)]

@@ -38,13 +38,6 @@
 #pragma once
 #include "walk.cuh"
 
-// Length of a root off by at most one unit in the last place; numbers below 2^-126 become 0.
-__device__ __forceinline__ float rough_sqrt(float x) {
-    float root;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
-}
-
 // A number between -2^22 and 2^22 plus this is rounded to a whole number, which its bits then hold:
 // two additions instead of a conversion, which takes as long as eight.
 constexpr float TO_WHOLE = 12582912.0f;
@@ -525,6 +518,7 @@ __device__ __forceinline__ void visit_plain(const Walk& walk, const Target& targ
             if (SELF) hit = hit && k != target.itself - j;
             if (j > 0) hit = hit && k < run.y - 1;
             if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
+            tell_image(work, 0, 0, 0);
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
     }
@@ -579,6 +573,7 @@ __device__ __forceinline__ void visit_ring(
                 const u32 index = __float_as_uint(source.w);
                 hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
             }
+            tell_image(work, image.a, image.b, image.c);
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
         k += 2;
@@ -609,6 +604,7 @@ __device__ __forceinline__ void visit_row(
                     const u32 index = __float_as_uint(source.w);
                     hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
                 }
+                tell_image(work, image.a, image.b, image.c);
                 work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
             }
         }
@@ -644,6 +640,7 @@ __device__ __forceinline__ void visit_wrapped_row(
             const Difference d(target, source, seen.shift);
             bool hit = real && d.squared <= walk.lattice.r2 && !(k == target.itself && seen.here());
             if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), seen.a, seen.b, seen.c);
+            tell_image(work, seen.a, seen.b, seen.c);
             work.visit(hit, k, d.x, d.y, d.z, d.squared, source.w);
         }
     }

@@ -10,7 +10,16 @@ constexpr u32 AGGREGATED_THREADS = 128;
 struct Arguments {
     Walk walk;
     Outlet outlet;
+    PairArrays arrays;  // NF_GEOMETRY
 };
+
+#if NF_GEOMETRY
+__device__ __forceinline__ PairOutlet outlet_of(const Arguments* arguments) {
+    return {arguments->outlet, arguments->arrays};
+}
+#else
+__device__ __forceinline__ const Outlet& outlet_of(const Arguments* arguments) { return arguments->outlet; }
+#endif
 
 // Failures of launches.
 struct Launches {
@@ -28,7 +37,7 @@ __device__ __forceinline__ void note(Launches* launches) {
 // One cell, a thread per point: threads rounded up to whole warps.
 __global__ void __launch_bounds__(MAX_THREADS) child_of_cell(const Arguments* arguments, u32 cell) {
     __shared__ float4 staged[W];
-    visit_cell<BlockGroup, NF_HALF, Work>(arguments->walk, arguments->outlet, cell, staged);
+    visit_cell<BlockGroup, NF_HALF, Work>(arguments->walk, outlet_of(arguments), cell, staged);
 }
 
 // One thread per cell, from cell `first` on: it counts the cell's points, finds their range, and
@@ -51,7 +60,7 @@ child_of_block(const Arguments* arguments, const u32* cells, u32 count) {
     __shared__ float4 staged[AGGREGATED_THREADS / 32][W];
     const u32 warp = blockIdx.x * (AGGREGATED_THREADS / 32) + threadIdx.x / 32;
     if (warp >= count) return;
-    visit_cell<WarpGroup, NF_HALF, Work>(arguments->walk, arguments->outlet, cells[warp], staged[threadIdx.x / 32]);
+    visit_cell<WarpGroup, NF_HALF, Work>(arguments->walk, outlet_of(arguments), cells[warp], staged[threadIdx.x / 32]);
 }
 
 // A block of parents collects its occupied cells and launches one child grid for all of them;

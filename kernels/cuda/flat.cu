@@ -4,7 +4,7 @@
 // NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around
 // each target in a dense table, NF_K cells to a radius along y and z: in the padded table of one
 // set in an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
-// (NF_AROUND_OPEN and so on).
+// (NF_AROUND_OPEN and so on). NF_GEOMETRY: lists come with the geometry of their pairs.
 #include "masks.cuh"
 #include "warps.cuh"
 #include "work.cuh"
@@ -29,11 +29,18 @@ using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 // only the device knows which.
 #define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS)
 
+// The last parameter of kernels that write lists.
+#if NF_GEOMETRY
+#define NF_ARRAYS , const __grid_constant__ PairArrays arrays
+#else
+#define NF_ARRAYS
+#endif
+
 #if NF_WORK == NF_LISTS
 
 // Counts the neighbours among the candidates of a row.
 struct Counter {
-    static constexpr bool LEAN = false;
+    static constexpr bool LEAN = false, IMAGES = false;
     const float4* at;
     u32 count;
     __device__ __forceinline__ const float4* sources() const { return at; }
@@ -44,7 +51,7 @@ struct Counter {
 
 // Writes them from `next` on.
 struct Writer {
-    static constexpr bool LEAN = false;
+    static constexpr bool LEAN = false, IMAGES = false;
     const float4* at;
     const Outlet& outlet;
     u64 next;
@@ -57,16 +64,16 @@ struct Writer {
 };
 
 // Writes a list from entry `next` on, by all lanes of a warp, which take rows of the target.
-// Returns where it ends.
-template <class Rows>
-__device__ __forceinline__ u64 write_by_warp(const Walk& walk, const Outlet& outlet, const Rows& rows, u64 next) {
+// Returns where it ends. `writer_from` makes what writes the entries from one on.
+template <class Rows, class WriterFrom>
+__device__ __forceinline__ u64 write_by_warp(const Walk& walk, const Rows& rows, u64 next, WriterFrom writer_from) {
     for (u32 first = 0; first < rows.count(); first += 32) {
         const u32 row = first + threadIdx.x % 32;
         Counter counter{walk.sources.at, 0};
         if (row < rows.count()) rows.visit(row, counter);
         __syncwarp();
         const u32 to_here = warp_inclusive_sum(counter.count);
-        Writer writer{walk.sources.at, outlet, next + (to_here - counter.count)};
+        auto writer = writer_from(next + (to_here - counter.count));
         if (counter.count > 0) rows.visit(row, writer);
         __syncwarp();
         next += __shfl_sync(~0u, to_here, 31);
@@ -103,7 +110,7 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 #else
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
-flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
     await_kernels_before();
     const u32 thread = blockIdx.x * LIST_THREADS + threadIdx.x, lane = thread % 32;
     const u32 slot = outlet.first + thread / 32;
@@ -111,7 +118,13 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
     const u64 start = outlet.starts[slot];
-    const u64 behind = write_by_warp(walk, outlet, rows, start);
+    const u64 behind = write_by_warp(walk, rows, start, [&](u64 next) {
+#if NF_GEOMETRY
+        return PairWriter(walk, target, {outlet, arrays}, next);
+#else
+        return Writer{walk.sources.at, outlet, next};
+#endif
+    });
     if (lane == 0) {
         outlet.list_starts[target.index] = start;
         outlet.list_counts[target.index] = static_cast<u32>(behind - start);
@@ -121,6 +134,8 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 #endif
 
 #else
+
+#if !NF_GEOMETRY
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
@@ -163,8 +178,11 @@ flat_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet o
 }
 
 #endif
+#endif
 
 #if NF_WORK == NF_LISTS
+
+#if !NF_GEOMETRY
 
 // Entries found by the lanes of a warp, on their way to memory. Single entries would cost a memory
 // transaction each; here every lane has a ring of 32, and whenever one holds 16 or more the warp
@@ -208,7 +226,7 @@ struct Rings {
 };
 
 struct Pusher {
-    static constexpr bool LEAN = false;
+    static constexpr bool LEAN = false, IMAGES = false;
     Rings& rings;
     const Walk& walk;
     __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
@@ -296,11 +314,21 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     rings.flush(true);
 }
 
+#endif
+
 #if NF_OPEN != NF_GENERAL
-// Notes whether the last candidate is a neighbour.
+// Notes whether the last candidate is a neighbour, and with NF_GEOMETRY its image.
 struct HitNote {
-    static constexpr bool LEAN = false;
+    static constexpr bool LEAN = false, IMAGES = NF_GEOMETRY;
     bool hit;
+#if NF_GEOMETRY
+    i64 a, b, c;
+    __device__ __forceinline__ void image(i64 of_a, i64 of_b, i64 of_c) {
+        a = of_a;
+        b = of_b;
+        c = of_c;
+    }
+#endif
     __device__ __forceinline__ void visit(bool is_hit, u32, float, float, float, float, float) { hit = is_hit; }
 };
 
@@ -315,8 +343,9 @@ struct Side {
         room = static_cast<u32>(min(left, static_cast<u64>(NONE)));
     }
 
-    // By all lanes together.
-    __device__ __forceinline__ void add(bool hit, u32 entry) {
+    // By all lanes together. Lists do not say which sorted source it is.
+    __device__ __forceinline__ void add(const HitNote& found, u32 entry, u32) {
+        const bool hit = found.hit;
         const u32 hits = __ballot_sync(~0u, hit);
         u32 before;
         asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
@@ -328,9 +357,9 @@ struct Side {
 
 // Adds the neighbours among the sorted points of a run, which lanes take side by side. PLAIN: no
 // image vector is needed.
-template <bool PLAIN>
+template <bool PLAIN, class To>
 __device__ __forceinline__ void add_run(
-    const Walk& walk, const Target& target, uint2 run, const Image& image, bool wrapped, Side& side) {
+    const Walk& walk, const Target& target, uint2 run, const Image& image, bool wrapped, To& side) {
     const u32 lane = threadIdx.x % 32;
     const float r2 = squared_radius(walk, target);
     #pragma unroll 1
@@ -340,25 +369,25 @@ __device__ __forceinline__ void add_run(
         if (PLAIN) {
             bool hit = Difference(target, source).squared <= r2 && k < run.y && k != target.itself;
             if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, index, 0, 0, 0);
-            side.add(hit, index);
+            side.add(HitNote{hit}, index, k);
         } else {
             HitNote found = {};
             const u32 real = min(k, run.y - 1);
             visit_pair<NF_HALF>(walk, target, real, source, index, image, k < run.y, wrapped, found);
-            side.add(found.hit, index);
+            side.add(found, index, real);
         }
     }
 }
 
-// Writes the list of a target from entry `next` on by all lanes of a warp, which find its rows side
-// by side and then take the candidates of a row side by side.
-__device__ __forceinline__ void write_side_by_side(
-    const Walk& walk, const Outlet& outlet, const Target& target, u64 next) {
+// Writes the list of a target by all lanes of a warp, which find its rows side by side and then
+// take the candidates of a row side by side. `side_from` makes what writes the entries.
+template <class SideFrom>
+__device__ __forceinline__ void write_side_by_side(const Walk& walk, const Target& target, SideFrom side_from) {
     constexpr u32 ROWS = Cells::ROWS * Cells::ROWS;
     const bool wrapped = PERIODIC && images_differ(walk);
     const Cells cells(walk, target, wrapped);
     const u32 lane = threadIdx.x % 32;
-    Side side(outlet, next);
+    auto side = side_from();
     #pragma unroll 1
     for (u32 first = 0; first < ROWS; first += 32) {
         Cells::Row mine = {};
@@ -411,6 +440,8 @@ __device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const
 }
 #endif
 
+#if !NF_GEOMETRY
+
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
@@ -429,7 +460,8 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
             if (count > 0) __syncthreads();
             for (u32 k = threadIdx.x / 32; k < count; k += LIST_THREADS / 32) {
                 const Target one = target_at(walk, few[k]);
-                write_side_by_side(walk, outlet, one, outlet.starts[one.slot]);
+                const u64 start = outlet.starts[one.slot];
+                write_side_by_side(walk, one, [&] { return Side(outlet, start); });
             }
             return;
         }
@@ -449,6 +481,8 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
         outlet.list_counts[target.index] = rings.pushed;
     }
 }
+
+#endif
 
 #if NF_OPEN != NF_GENERAL
 
@@ -493,6 +527,10 @@ __device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
     }
 }
 
+#if NF_GEOMETRY
+#include "flat_pairs.cuh"
+#else
+
 // Writes the lists of the targets whose masks were written. The lists of a block are one range of
 // entries: they are staged in shared memory, `room` at a time, and written side by side. Targets
 // whose masks are not complete are left to flat_lists, which overwrites what is written in the
@@ -520,7 +558,9 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
         if (count > 0 && meets && !left) {
             // Large for a list that begins before this part, until the part begins.
             u32 place = static_cast<u32>(start - begin - staged);
-            expand_masks(outlet.indices, cells, words, [&](u32 entry) {
+            const u32* const indices = outlet.indices;
+            const auto index_of = [indices](u32 k, u32) { return __ldg(indices + k); };
+            expand_masks(cells, words, index_of, [&](u32 entry) {
                 if (place < room) stage[place] = entry;
                 place++;
             });
@@ -539,6 +579,7 @@ flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet ou
     }
 }
 
+#endif
 #endif
 #endif
 #endif

@@ -13,6 +13,7 @@
 // that its list has to be found by walking once more.
 #pragma once
 #include "around.cuh"
+#include "pair_geometry.cuh"
 
 // Words of a target: those of all targets for one row are side by side.
 template <class Word>
@@ -31,7 +32,7 @@ struct MaskWords {
 
 // Collects the bits of a row.
 struct Masker {
-    static constexpr bool LEAN = true;
+    static constexpr bool LEAN = true, IMAGES = false;
     const float4* at;
     u32 count, bits, next;
 
@@ -88,21 +89,21 @@ __device__ __forceinline__ u32 mask_candidates(
     return masker.count;
 }
 
-// Calls put(index) for the caller's index of every neighbour with a bit, in the order of the walk.
-// `indices`: of the sorted sources.
-template <class Around, class Put>
+// Calls put(find(k, image)) for every neighbour with a bit, in the order of the walk: the sorted
+// source k, seen in the image of its cell with this number.
+template <class Around, class Find, class Put>
 __device__ __forceinline__ void expand_masks(
-    const u32* indices, const Around& around, const MaskWords<const u32>& words, Put put) {
+    const Around& around, const MaskWords<const u32>& words, Find find, Put put) {
     constexpr int ROWS = Around::ROWS - 1;
-    // Of two runs, whose bits are one behind the other. Two indices are loaded before either is
+    // Of two runs, whose bits are one behind the other. Two neighbours are found before either is
     // put, which may have to wait for memory.
-    const auto put_all = [&](uint2 first, u32 second, u32 bits) {
+    const auto put_all = [&](uint2 first, u32 image, u32 second, u32 second_image, u32 bits) {
         const u32 taken = (first.y - first.x + 1) & ~1u, beyond = second - taken;
         while (bits) {
             const u32 one = __ffs(bits) - 1, rest = bits & (bits - 1);
             const u32 two = rest ? __ffs(rest) - 1 : one;
-            const u32 a = __ldg(indices + (one + (one < taken ? first.x : beyond)));
-            const u32 b = __ldg(indices + (two + (two < taken ? first.x : beyond)));
+            const auto a = find(one + (one < taken ? first.x : beyond), one < taken ? image : second_image);
+            const auto b = find(two + (two < taken ? first.x : beyond), two < taken ? image : second_image);
             put(a);
             if (rest) put(b);
             bits = rest & (rest - 1);
@@ -110,9 +111,11 @@ __device__ __forceinline__ void expand_masks(
     };
     const auto put_parts = [&](const typename Around::Row& row, u32 bits) {
         for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
-            const uint2 run = around.part(row, parts).run;
+            const RowPart part = around.part(row, parts);
+            const uint2 run = part.run;
             const u32 taken = (run.y - run.x + 1) & ~1u;
-            put_all(run, 0, taken < 32 ? bits & ((1u << taken) - 1) : bits);
+            const u32 image = number_of_image(part.image, row.image_y, row.image_z);
+            put_all(run, image, 0, HERE, taken < 32 ? bits & ((1u << taken) - 1) : bits);
             bits = taken < 32 ? bits >> taken : 0;
         }
     };
@@ -122,14 +125,16 @@ __device__ __forceinline__ void expand_masks(
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
             const u32 begin = row.run().x;
-            if (bits) put_all(make_uint2(begin, begin + 32), 0, bits);
+            if (bits) put_all(make_uint2(begin, begin + 32), HERE, 0, HERE, bits);
         });
     } else if (path == WalkPath::ALONG_X) {
         around.template rows<false>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
             const Ring ring = around.parts_of_ring(row.row());
-            if (bits) put_all(ring.first.run, ring.second.run.x, bits);
+            const u32 image = number_of_image(ring.first.image, 0, 0);
+            const u32 second_image = number_of_image(ring.second.image, 0, 0);
+            if (bits) put_all(ring.first.run, image, ring.second.run.x, second_image, bits);
         });
     } else {
         around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row) {

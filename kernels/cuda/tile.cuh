@@ -64,6 +64,7 @@ __device__ __forceinline__ void visit_open_tile(const Walk& walk, const Outlet& 
                 const float d2 = squared(dx, dy, dz);
                 bool hit = d2 <= r2 && k + j != target.itself;
                 if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(walk.sources.at[k + j].w), 0, 0, 0);
+                tell_image(work, 0, 0, 0);
                 work.visit(hit, k + j, dx, dy, dz, d2, source.w);
             }
         }

@@ -7,6 +7,13 @@
 #pragma once
 #include "contract.cuh"
 
+// Length of a root off by at most one unit in the last place; numbers below 2^-126 become 0.
+__device__ __forceinline__ float rough_sqrt(float x) {
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
 // How around.cuh goes through the sources' table. Lengths are in units of the enlarged radius of
 // the lattice, places in cells from the table's first.
 struct Geometry {
@@ -92,6 +99,12 @@ __device__ __forceinline__ bool wanted(u32 target, u32 source, i64 a, i64 b, i64
     if (!HALF) return true;
     const bool positive = a > 0 || (a == 0 && (b > 0 || (b == 0 && c > 0)));
     return source > target || (source == target && positive);
+}
+
+// Tells a job that asks for it in which image the next candidate is seen.
+template <class Work>
+__device__ __forceinline__ void tell_image(Work& work, i64 a, i64 b, i64 c) {
+    if constexpr (Work::IMAGES) work.image(a, b, c);
 }
 
 // A cell coordinate brought into the box, and the image it came from.
@@ -224,6 +237,7 @@ __device__ __forceinline__ void visit_pair(
     const bool itself = k == target.itself && seen.here();
     bool hit = real && d2 <= walk.lattice.r2 && !itself;
     if (HALF) hit = hit && wanted<HALF>(target.index, source_index, seen.a, seen.b, seen.c);
+    tell_image(work, seen.a, seen.b, seen.c);
     work.visit(hit, k, dx, dy, dz, d2, source.w);
 }
 

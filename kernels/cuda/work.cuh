@@ -1,7 +1,9 @@
 // What is done with the pairs of a target, chosen by NF_WORK: counting neighbours, writing lists,
-// or evaluating a pair kernel, whose text is then included as nearfield/user.cuh.
+// or evaluating a pair kernel, whose text is then included as nearfield/user.cuh. NF_GEOMETRY:
+// lists are written with the geometry of their pairs.
 #pragma once
 #include "walk.cuh"
+#include "pair_geometry.cuh"
 #include "fast.cuh"
 
 #if NF_WORK == NF_PAIRS
@@ -47,7 +49,7 @@ struct Outlet {
 #if NF_WORK == NF_COUNT
 
 struct Work {
-    static constexpr bool LEAN = true;
+    static constexpr bool LEAN = true, IMAGES = false;
     u32 count;
     const Walk& walk;
     const Outlet& outlet;
@@ -66,11 +68,59 @@ struct Work {
     }
 };
 
+#elif NF_WORK == NF_LISTS && NF_GEOMETRY
+
+// Buffers of a job that writes lists and the geometry of their pairs.
+struct PairOutlet {
+    const Outlet& lists;
+    const PairArrays& arrays;
+};
+
+// Writes entries and their geometry from `next` on, one after the other.
+struct PairWriter {
+    static constexpr bool LEAN = false, IMAGES = true;
+    const Walk& walk;
+    const Target& target;
+    const Outlet& lists;
+    const PairArrays& arrays;
+    u64 next;
+    i64 a, b, c;
+
+    __device__ __forceinline__ PairWriter(const Walk& walk, const Target& target, const PairOutlet& to, u64 next)
+        : walk(walk), target(target), lists(to.lists), arrays(to.arrays), next(next), a(0), b(0), c(0) {}
+    __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
+    __device__ __forceinline__ void image(i64 of_a, i64 of_b, i64 of_c) {
+        a = of_a;
+        b = of_b;
+        c = of_c;
+    }
+    __device__ __forceinline__ void visit(bool hit, u32 k, float, float, float, float, float index) {
+        if (!hit) return;
+        if (next < lists.capacity) {
+            const u64 at = next - lists.base;
+            lists.entries[at] = __float_as_uint(index);
+            put_pair(arrays, at, target.index, PairSeen(walk, target, walk.sources.at[k], a, b, c));
+        }
+        next++;
+    }
+};
+
+// The same for strategies that go from cell to cell.
+struct Work : PairWriter {
+    __device__ __forceinline__ Work(const Walk& walk, const Target& target, const PairOutlet& to)
+        : PairWriter(walk, target, to, to.lists.starts[target.slot]) {}
+    __device__ __forceinline__ void finish(const Target& target) {
+        const u64 start = lists.starts[target.slot];
+        lists.list_starts[target.index] = start;
+        lists.list_counts[target.index] = static_cast<u32>(next - start);
+    }
+};
+
 #elif NF_WORK == NF_LISTS
 
 // Writes straight to the list, for strategies whose threads do not go in step.
 struct Work {
-    static constexpr bool LEAN = false;
+    static constexpr bool LEAN = false, IMAGES = false;
     u64 next;
     const Walk& walk;
     const Outlet& outlet;
@@ -108,7 +158,7 @@ __device__ __forceinline__ void read_channels(const Outlet& outlet, u32 k, float
 // The kernel is evaluated for candidates that turn out not to be neighbours too where that takes
 // no more than the channel that comes along with the position.
 struct Work {
-    static constexpr bool LEAN = NF_SOURCES <= 1 && NF_OUTPUTS <= 1;
+    static constexpr bool LEAN = NF_SOURCES <= 1 && NF_OUTPUTS <= 1, IMAGES = false;
     float target[TARGET_ROOM];
     float sum[OUTPUT_ROOM];
     const Walk& walk;

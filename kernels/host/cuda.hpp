@@ -1,6 +1,6 @@
-// What the device code of contract.cuh, walk.cuh and around.cuh takes from CUDA, for a compiler of
-// the host: the walk can then be compared with the CPU backend where there is no GPU. Compile with
-// `-ffp-contract=off`, as device code is compiled with `--fmad=false`.
+// What the device code of contract.cuh, walk.cuh, around.cuh and ascend.cuh takes from CUDA, for a
+// compiler of the host: it can then be compared with the CPU backend where there is no GPU. Compile
+// with `-ffp-contract=off`, as device code is compiled with `--fmad=false`.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -37,6 +37,7 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
 
 // Rounds down; what is too large becomes the largest number, and what is not a number 0.
 inline int __float2int_rd(float x) {
@@ -55,6 +56,12 @@ inline T __ldg(const T* from) { return *from; }
 using std::max;
 using std::min;
 
+inline unsigned atomicAdd(unsigned* to, unsigned number) {
+    const unsigned before = *to;
+    *to += number;
+    return before;
+}
+
 // A warp of one thread.
 inline unsigned __activemask() { return 1; }
 inline bool __all_sync(unsigned, bool all) { return all; }
@@ -66,7 +73,9 @@ inline int __shfl_xor_sync(unsigned, int value, int) { return value; }
 
 // Only the functions of a warp that walks of single targets do not call.
 struct Thread { unsigned x; };
-static const Thread threadIdx = {0};
+static const Thread threadIdx = {0}, blockDim = {1};
+inline void __syncwarp() {}
+inline void __syncthreads() {}
 inline unsigned __shfl_up_sync(unsigned, unsigned value, int) { return value; }
 
 // The approximate root, as wrong as the device may be: by a unit in the last place, downwards.

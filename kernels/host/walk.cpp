@@ -1,26 +1,47 @@
 // The walks of flat.cu for a compiler of the host, one target after the other, into lists.
 #include "cuda.hpp"
+#include "../cuda/ascend.cuh"
 #include "../cuda/masks.cuh"
 #include "../cuda/warps.cuh"
 
 #include <vector>
 
-// Output of the walks: the caller's indices of all neighbours of all sorted targets in turn, and
-// their number per target. The first call finds the numbers.
+// The geometry of a pair.
+struct PairOutput {
+    i64 image[3];
+    float shift[3], d[3], squared, distance;
+};
+
+// Output of the walks: the caller's indices of all neighbours of all sorted targets in turn, the
+// geometry of their pairs, and their number per target. The first call finds the numbers.
 struct ListOutput {
     u64* counts;
-    u32* entries;  // or null
+    u32* entries;       // or null…
+    PairOutput* pairs;  // …as this is then
 };
 
 struct Listing {
-    static constexpr bool LEAN = true;
+    static constexpr bool LEAN = true, IMAGES = true;
     const Walk& walk;
+    const Target& target;
     u32* to;
+    PairOutput* pairs;
     u64 count;
+    i64 a, b, c;
     const float4* sources() const { return walk.sources.at; }
-    void visit(bool hit, u32, float, float, float, float, float index) {
-        if (!hit) return;
-        if (to) to[count] = __float_as_uint(index);
+    void image(i64 of_a, i64 of_b, i64 of_c) {
+        a = of_a;
+        b = of_b;
+        c = of_c;
+    }
+    void visit(bool hit, u32 k, float, float, float, float, float) {
+        if (hit && to) put(k, PairSeen(walk, target, walk.sources.at[k], a, b, c));
+        else if (hit) count++;
+    }
+    void put(u32 k, const PairSeen& pair) {
+        to[count] = __float_as_uint(walk.sources.at[k].w);
+        pairs[count] = {{pair.a, pair.b, pair.c}, {pair.shift.x, pair.shift.y, pair.shift.z},
+                        {pair.d.x, pair.d.y, pair.d.z}, pair.squared, pair.distance()};
         count++;
     }
 };
@@ -48,9 +69,11 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
         visit_around<HALF>(walk, target, cells, wrapped, listing);
     } else if (listing.to) {
         const MaskWords<const u32> read = {words.data(), 1};
-        std::vector<u32> indices(walk.sources.count);
-        for (u32 k = 0; k < walk.sources.count; k++) indices[k] = __float_as_uint(walk.sources.at[k].w);
-        expand_masks(indices.data(), cells, read, [&](u32 entry) { listing.to[listing.count++] = entry; });
+        const auto found_at = [](u32 k, u32 image) { return uint2{k, image}; };
+        expand_masks(cells, read, found_at, [&](uint2 found) {
+            const Image image = image_of_number(found.y);
+            listing.put(found.x, pair_of_cells(walk, target, found.x, walk.sources.at[found.x], image, wrapped));
+        });
     } else {
         listing.count = count;
     }
@@ -74,7 +97,11 @@ static void list_all(const Walk& walk, const ListOutput& found, u32 domain, u32 
     u64 before = 0;
     for (u32 slot = 0; slot < walk.targets.count; slot++) {
         const Target target = target_at(walk, slot);
-        Listing listing{walk, found.entries ? found.entries + before : nullptr, 0};
+        Listing listing{walk, target, found.entries, found.pairs, 0, 0, 0, 0};
+        if (found.entries) {
+            listing.to += before;
+            listing.pairs += before;
+        }
         if (cells == 1) list_by<HALF, 1>(walk, target, listing, domain, means);
         if (cells == 2) list_by<HALF, 2>(walk, target, listing, domain, means);
         if (cells == 3) list_by<HALF, 3>(walk, target, listing, domain, means);
@@ -88,6 +115,14 @@ extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain
     const ListMethod means = static_cast<ListMethod>(found_by);
     if (half) list_all<true>(*walk, *found, domain, cells, means);
     else list_all<false>(*walk, *found, domain, cells, means);
+}
+
+// Sorts a list as a warp does, or as a block does.
+extern "C" void ascend_list(u32* entries, const PairArrays* arrays, u32 length, u32 by_block) {
+    static RankRoom room;
+    const ListToSort list = list_from(entries, *arrays, 0, length);
+    if (by_block) ascend_by_block(list);
+    else ascend_by_warp(list, room);
 }
 
 // Cell and whole boxes along each axis of a point, as sorting finds them.

@@ -55,6 +55,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Masses",
         "Meter",
         "Outlet",
+        "PairArrays",
         "Parts",
         "Points",
         "Row",

@@ -104,7 +104,13 @@ fn every_cuda_file_with_kernels_belongs_to_a_source() {
 #[test]
 fn kernels_that_overlap_wait_for_those_before_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
-    for file in ["grid.cu", "flat.cu", "work.cuh"] {
+    for file in [
+        "grid.cu",
+        "flat.cu",
+        "flat_pairs.cuh",
+        "work.cuh",
+        "ascend.cu",
+    ] {
         let text = fs::read_to_string(folder.join(file)).unwrap();
         let kernels: Vec<_> = text.split("extern \"C\" __global__").skip(1).collect();
         assert!(!kernels.is_empty(), "{file}");

@@ -23,7 +23,7 @@ mod _nearfield {
 
     #[pymodule_export]
     use crate::device::{
-        PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, check_apart, check_points,
+        PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, check_apart, check_points,
     };
     #[pymodule_export]
     use crate::engine::{PyEngine, neighbors};

@@ -207,6 +207,64 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
     assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)
 
 
+QUANTITIES = ["targets", "images", "shifts", "displacements", "squares", "distances"]
+
+
+@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_the_geometry_of_pairs_is_that_of_their_points(cuda, box, in_order):
+    points, others, radius = cloud(), cloud(700, 2), 0.1
+    # Some points have left the box.
+    points[::7] += np.float32([1.0, 0.0, -1.0]) if box else np.float32(0.01)
+    engine = nearfield.DeviceEngine(radius, box=box, sorted=in_order)
+    for set in (points, others):
+        engine.add_points(by_dlpack(Block(cuda, set)))
+    reference = on_cpu([points, others], radius, box=box)
+    for sources, from_ in ((0, points), (1, others)):
+        pairs, _ = repeated(engine, lambda: engine.pair_geometry(QUANTITIES, 0, sources))
+        assert sets(pairs) == expected(reference.neighbors(0, sources))
+        start, count, j = (
+            part.copy_to_host() for part in (pairs.start, pairs.count, pairs.indices)
+        )
+        i, n, s, d, d2, r = (getattr(pairs, name).copy_to_host() for name in QUANTITIES)
+        assert (i.dtype, n.dtype, d.dtype, r.dtype) == (np.uint32, np.int32, np.float32, np.float32)
+        assert n.shape == s.shape == d.shape == (len(j), 3)
+        used = np.concatenate([np.arange(a, a + int(b)) for a, b in zip(start.astype(int), count)])
+        assert np.array_equal(i[used], np.repeat(np.arange(len(points)), count))
+        i, j, n, s, d, d2, r = (of[used] for of in (i, j, n, s, d, d2, r))
+        vectors = np.zeros((3, 3)) if box is None else np.array(box, np.float64)
+        vectors = np.diag(vectors) if vectors.ndim == 1 else vectors
+        assert np.array_equal(s, (n @ vectors).astype(np.float32))
+        assert np.array_equal(d, (from_[j] - points[i]) + s)
+        assert np.allclose(d2, (d.astype(np.float64) ** 2).sum(axis=1), rtol=1e-6)
+        assert np.array_equal(r, np.sqrt(d2))
+        if in_order:
+            keys = np.column_stack([i, j, n])
+            assert np.array_equal(keys, keys[np.lexsort(keys.T[::-1])])
+
+
+def test_other_quantities_take_the_place_of_the_first(cuda):
+    engine = nearfield.DeviceEngine(0.1)
+    engine.add_points(by_dlpack(Block(cuda, cloud())))
+    pairs, _ = repeated(engine, lambda: engine.pair_geometry(["squares"]))
+    assert pairs.images is None and pairs.displacements is None
+    again = engine.pair_geometry(["squares"])
+    assert np.array_equal(again.squares.copy_to_host(), pairs.squares.copy_to_host())
+    lists = engine.neighbors()
+    assert sets(lists) == sets(pairs)
+    engine.pair_geometry(["distances"])
+    for old in (pairs.squares, lists.indices):
+        with pytest.raises(RuntimeError, match="out of date"):
+            old.copy_to_host()
+    for wrong in ([], ["speed"]):
+        with pytest.raises(ValueError):
+            engine.pair_geometry(wrong)
+    none = nearfield.DeviceEngine(0.1)
+    none.add_points(by_dlpack(Block(cuda, np.zeros((0, 3), np.float32))))
+    empty, _ = repeated(none, lambda: none.pair_geometry(QUANTITIES))
+    assert len(empty) == 0 and empty.images.shape[1] == 3
+
+
 def test_half_lists_hold_every_pair_once(cuda):
     points = cloud()
     engine = nearfield.DeviceEngine(0.1, half=True, subdivision=2, within=((0, 0, 0), (1, 1, 1)))

@@ -75,6 +75,7 @@ pub use lists::{
     measured::{ListRows, MeasuredLists},
     neighbor_lists::{ListOrder, NeighborLists},
     received::{Checked, Inside},
+    received_geometry::ReceivedPairs,
     storage::{BorrowedBuffer, BufferProvider},
 };
 pub use pool::{CpuBackend, WorkerHandle};

@@ -1,5 +1,7 @@
-//! Steps whose data live on a GPU on named clouds: build, counts, density, force and lists, medians
-//! of 20 in milliseconds, by events on the device, for several numbers of cells to a radius.
+//! Steps whose data live on a GPU on named clouds: build, counts, density, force, lists and lists
+//! with the geometry of their pairs, medians of 20 in milliseconds, by events on the device, for
+//! several numbers of cells to a radius. Beside each geometry is the time in which the device sets
+//! as many bytes.
 //!
 //! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
 //! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
@@ -11,7 +13,7 @@
 use nearfield_gpu::{
     Deliver, DeviceBuffer, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints,
     DeviceResults, DriverError, Error, GpuBackend, PairCall, PairOfPoints, PairProgram,
-    PairScratch, PositionBounds, Strategy,
+    PairScratch, PositionBounds, Quantities, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
@@ -358,8 +360,81 @@ fn time_lists(
             &mut lists,
         )
     };
-    println!("  lists {:.4}  pairs {pairs}", median(backend, &mut step)?);
+    print!("  lists {:.4}", median(backend, &mut step)?);
     lists.finish(backend)?;
+    for (name, quantities) in GEOMETRIES {
+        time_geometry(backend, lattice, set, name, quantities)?;
+    }
+    println!("  pairs {pairs}");
+    Ok(())
+}
+
+/// Quantities that molecular dynamics, hosts and graph networks take.
+const GEOMETRIES: [(&str, Quantities); 3] = [
+    (
+        "D and d2",
+        Quantities {
+            displacements: true,
+            squares: true,
+            ..Quantities::NONE
+        },
+    ),
+    (
+        "S, D and d2",
+        Quantities {
+            images: true,
+            displacements: true,
+            squares: true,
+            ..Quantities::NONE
+        },
+    ),
+    (
+        "i, S, D and d",
+        Quantities {
+            targets: true,
+            images: true,
+            displacements: true,
+            distances: true,
+            ..Quantities::NONE
+        },
+    ),
+];
+
+/// Prints how long sorting and writing lists with the geometry of their pairs take, and writing as
+/// many bytes.
+fn time_geometry(
+    backend: &GpuBackend,
+    lattice: &DeviceLattice,
+    set: &mut DevicePoints,
+    name: &str,
+    quantities: Quantities,
+) -> Result<(), Error> {
+    let mut lists = DeviceLists::default();
+    lists.want(quantities);
+    let kind = ListKind::Full;
+    match backend.search(itself(lattice, set), kind, Strategy::Flat, &mut lists) {
+        Err(error) if error.is_out_of_memory() => {
+            print!("  {name}: {error}");
+            return Ok(());
+        }
+        searched => searched?,
+    }
+    let bytes = lists.pairs() as usize * (size_of::<u32>() + quantities.bytes_per_pair());
+    let mut step = || {
+        backend.sort_again(set, lattice)?;
+        backend.search_again(itself(lattice, set), kind, Strategy::Flat, &mut lists)
+    };
+    print!("  {name} {:.4}", median(backend, &mut step)?);
+    lists.finish(backend)?;
+    drop(lists);
+    let mut array = (backend.stream())
+        .alloc_zeros::<u8>(bytes)
+        .map_err(allocating)?;
+    let mut fill = || {
+        let filled = backend.stream().memset_zeros(&mut array.as_view_mut());
+        filled.map_err(allocating)
+    };
+    print!(" (bytes {:.4})", median(backend, &mut fill)?);
     Ok(())
 }
 

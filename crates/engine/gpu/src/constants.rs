@@ -37,6 +37,8 @@ nearfield_shared::constants! {
         FLAT_THREADS = 256;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
+        /// Lists that a block of `lists_ascend` sorts.
+        ASCEND_LISTS = 16;
         /// Cells of a parent block; every occupied one has a child.
         PARENT_THREADS = 256;
         /// Uniforms of a pair kernel that a launch can carry.

@@ -299,6 +299,16 @@ pub enum ErrorKind {
         /// Entries there is room for.
         room: u64,
     },
+    /// Pairs were found through images whose numbers have more than 32 bits: points lie 2³¹ boxes
+    /// apart. Their images on the device are not these numbers.
+    #[error(
+        "the images of {pairs} pairs have numbers of more than 32 bits: bring the points nearer to \
+         the box, or ask for shifts and displacements without images"
+    )]
+    FarImages {
+        /// Pairs of such an image.
+        pairs: u32,
+    },
     /// Kernels could not launch their children, so results lack the pairs of some cells.
     #[error(
         "{failed} launches from kernels failed (code {error} of the device runtime): raise the \

@@ -84,9 +84,9 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
-    HaloResults, HaloScratch, MAX_PARTS, PairCall, PairFields, PairOfPoints, PairScratch,
-    PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField, StagedFields,
-    StagedSides, programs,
+    HaloResults, HaloScratch, HostPairs, MAX_PARTS, PairCall, PairFields, PairOfPoints,
+    PairScratch, PairViews, PointsPerThread, PositionBounds, Quantities, SideOfFields, SortOutcome,
+    StagedField, StagedFields, StagedSides, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};

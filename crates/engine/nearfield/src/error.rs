@@ -454,6 +454,9 @@ pub enum MissingLists {
         /// The set.
         set: PointSetId,
     },
+    /// The lists of a device engine were found without the geometry of their pairs.
+    #[error("the lists were found without geometry; call pair_geometry")]
+    Geometry,
     /// The search radius has changed since the lists were found.
     #[error("the search radius has changed since they were found; call find_neighbors again")]
     Radius,

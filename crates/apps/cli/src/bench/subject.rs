@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use nearfield::{
     Engine, PointSetId,
     kernels::{SphDensity, SphForce, WendlandC2},
+    lists::PairGeometry,
     prelude::*,
 };
 use nearfield_grid::memory::{Shortage, collected, filled};
@@ -19,6 +20,8 @@ use std::time::Instant;
 pub(crate) enum Work {
     /// Neighbour lists
     Lists,
+    /// Neighbour lists with image, displacement and squared distance of every pair
+    Geometry,
     /// SPH density, no lists stored
     Density,
     /// Number of neighbours, no lists stored
@@ -47,6 +50,7 @@ pub(crate) struct Subject {
     sums: Vec<f32>,
     forces: Vec<[f32; 3]>,
     counts: Vec<u32>,
+    geometry: PairGeometry,
 }
 
 impl Subject {
@@ -69,6 +73,7 @@ impl Subject {
             sums: filled(needed_for(&[Work::Density]), 0.0, WHAT)?,
             forces: filled(force, [0.0; 3], WHAT)?,
             counts: Vec::new(),
+            geometry: PairGeometry::default(),
         })
     }
 
@@ -95,6 +100,7 @@ impl Subject {
         let kernel = WendlandC2::with_support(self.radius);
         match self.work {
             Work::Lists => engine.find_neighbors()?,
+            Work::Geometry => engine.pair_geometry(set, set, &mut self.geometry)?,
             Work::Count => self.counts = engine.count_neighbors(set, set)?,
             Work::Density => engine
                 .traverse(&SphDensity { kernel }, set, set)
@@ -123,8 +129,11 @@ impl Subject {
         engine: &Engine,
         set: PointSetId,
     ) -> Result<(u64, Checksum), Failure> {
-        if self.work == Work::Lists {
-            let lists = engine.neighbors(set, set)?;
+        if matches!(self.work, Work::Lists | Work::Geometry) {
+            let lists = match self.work {
+                Work::Lists => engine.neighbors(set, set)?,
+                _ => self.geometry.lists(),
+            };
             let checksum = format!("{:016x}", digest::checksum(lists.iter()));
             return Ok((lists.pairs(), Checksum::Pairs(checksum)));
         }

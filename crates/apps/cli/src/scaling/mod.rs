@@ -191,10 +191,10 @@ fn time(
     let radius = args.radius.unwrap_or_else(|| cloud.default_radius(points));
     let builder = args.engine.engine(Radius::Single(radius));
     let mut steps = Steps::new(builder, radius, copied(positions, "points")?, args.order)?;
-    if work == Work::Lists {
+    if matches!(work, Work::Lists | Work::Geometry) {
         let counts = steps.engine().count_neighbors(steps.set(), steps.set())?;
         let pairs = counts.iter().map(|&count| u64::from(count)).sum();
-        let needed = Room::lists(points, pairs);
+        let needed = Room::lists(work, points, pairs);
         if !room.fits(needed) {
             return Ok(Outcome::Skipped(room.skip(points, work, needed)));
         }

@@ -118,6 +118,7 @@ fn color(work: Work) -> RGBColor {
         Work::Density => WARM[0],
         Work::Count => COOL[1],
         Work::Force => COOL[2],
+        Work::Geometry => COOL[3],
     }
 }
 
@@ -127,6 +128,7 @@ fn label(work: Work) -> &'static str {
         Work::Density => "density, no lists",
         Work::Count => "counts, no lists",
         Work::Force => "forces, no lists",
+        Work::Geometry => "lists with geometry",
     }
 }
 

@@ -9,7 +9,7 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 fn per_point(work: Work) -> u64 {
     match work {
         Work::Force => 192,
-        Work::Lists | Work::Density | Work::Count => 104,
+        Work::Lists | Work::Geometry | Work::Density | Work::Count => 104,
     }
 }
 
@@ -33,9 +33,10 @@ impl Room {
 
     /// Bytes that the lists of this many points with this many pairs need beside the points, with
     /// the eighth that storage may be longer than what it holds.
-    pub(super) fn lists(points: usize, pairs: u64) -> u64 {
-        let entries = pairs.saturating_mul(size_of::<u32>() as u64);
-        Self::points(Work::Lists, points)
+    pub(super) fn lists(work: Work, points: usize, pairs: u64) -> u64 {
+        let numbers = if work == Work::Geometry { 8 } else { 1 };
+        let entries = pairs.saturating_mul(numbers * size_of::<u32>() as u64);
+        Self::points(work, points)
             .saturating_add(entries)
             .saturating_add(entries / 8)
     }
@@ -102,8 +103,8 @@ mod tests {
     #[test]
     fn lists_need_four_bytes_a_pair_and_an_eighth() {
         let beside = Room::points(Work::Lists, 10);
-        assert_eq!(Room::lists(10, 800) - beside, 3_600);
-        assert_eq!(Room::lists(1, u64::MAX), u64::MAX);
+        assert_eq!(Room::lists(Work::Lists, 10, 800) - beside, 3_600);
+        assert_eq!(Room::lists(Work::Geometry, 1, u64::MAX), u64::MAX);
         let room = Room::of(Some(1));
         assert!(room.fits(1 << 20) && !room.fits((1 << 20) + 1));
         assert!(room.fits_points(Work::Count, 10_000) && !room.fits_points(Work::Force, 10_000));

@@ -75,7 +75,7 @@ pub(super) fn layout(
 /// Bytes that cross the bus for this job.
 fn traffic(work: Work) -> Traffic {
     match work {
-        Work::Lists => Traffic::LISTS,
+        Work::Lists | Work::Geometry => Traffic::LISTS,
         Work::Density => Traffic::SUMS,
         // Positions, and a number back.
         Work::Count => Traffic {

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "emulated", value_parser = two_backends)]
     device: Device,
     /// Quantity to compute
-    #[arg(long, value_enum, default_value_t = Work::Lists)]
+    #[arg(long, default_value = "lists", value_parser = divided)]
     work: Work,
     /// Policies to run: any of model, band[:ALPHA:BETA], fraction and fixed:THETA
     #[arg(
@@ -139,6 +139,14 @@ impl Args {
                 ["tune.json", "tune.png", "tune.svg"].contains(&name)
             });
         }
+    }
+}
+
+/// A work that two backends divide.
+fn divided(text: &str) -> Result<Work, String> {
+    match <Work as clap::ValueEnum>::from_str(text, false)? {
+        Work::Geometry => Err("geometry is not divided between two backends".to_owned()),
+        work => Ok(work),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 #[test]
 fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
     let place = Workplace::new();
-    for work in ["lists", "density", "count", "force"] {
+    for work in ["lists", "geometry", "density", "count", "force"] {
         let args = format!("bench --points 3e3 --repetitions 2 --json --work {work}");
         let args = words(&args);
         let shuffled = place.json(&args);

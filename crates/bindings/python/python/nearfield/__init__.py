@@ -17,6 +17,7 @@ Arrays that are on a GPU stay there with ``DeviceEngine``.
 from ._nearfield import (
     DeviceArray,
     DeviceNeighbors,
+    DevicePairs,
     Engine,
     Neighbors,
     DeviceEngine,
@@ -27,6 +28,7 @@ from ._nearfield import (
 __all__ = [
     "DeviceArray",
     "DeviceNeighbors",
+    "DevicePairs",
     "Engine",
     "Neighbors",
     "DeviceEngine",

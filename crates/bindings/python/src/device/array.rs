@@ -61,10 +61,11 @@ impl Drop for Owned {
 /// An array on a GPU, for everything that speaks DLPack or ``__cuda_array_interface__``:
 /// ``cupy.from_dlpack(array)``, ``torch.from_dlpack(array)``, ``cupy.asarray(array)``.
 ///
-/// Results own their memory, which stays as long as anything made of them. The arrays of lists are
-/// memory of the engine, for reading: they are valid until one of the two sets is next updated, and
-/// what other libraries made of them must not be used any longer either. The object itself raises
-/// RuntimeError then.
+/// Results own their memory, which stays as long as anything made of them. The arrays of lists and
+/// of the geometry of pairs are memory of the engine, for reading: they are valid until one of the
+/// two sets is next updated, or other quantities of their pairs are asked for, and what other
+/// libraries made of them must not be used any longer either. The object itself raises RuntimeError
+/// then.
 #[pyclass(name = "DeviceArray", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceArray {
     pub(crate) memory: Arc<Memory>,
@@ -83,7 +84,7 @@ impl PyDeviceArray {
         self.tuple(py)
     }
 
-    /// As a numpy.dtype: float32, uint32 or uint64.
+    /// As a numpy.dtype: float32, int32, uint32 or uint64.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?
@@ -99,6 +100,7 @@ impl PyDeviceArray {
     fn copy_to_host<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flat = match self.dtype {
             Dtype::F32 => self.values::<f32>(py)?.into_pyarray(py).into_any(),
+            Dtype::I32 => self.values::<i32>(py)?.into_pyarray(py).into_any(),
             Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
             Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),
         };

@@ -4,6 +4,7 @@ use super::{
     given::Given,
     layout::Dtype,
     neighbors::PyDeviceNeighbors,
+    pairs::{PyDevicePairs, quantities},
     results::{Outlet, Results},
     shared::Shared,
     stream::StreamNumber,
@@ -15,7 +16,7 @@ use crate::{
     errors::raise,
 };
 use nearfield::{
-    ListKind, PointSetId, Reduce,
+    ListKind, ListOrder, PointSetId, Reduce,
     device::{DeviceEngine, DeviceField, DeviceKernel, Progress},
     kernels::Cuda,
 };
@@ -30,8 +31,9 @@ use std::{mem, sync::Arc};
 /// on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the GPU's
 /// primary context, which must stay for as long as the engine and its arrays. half: lists hold
 /// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
-/// with a lexicographically positive image vector. subdivision: cells per radius, 1 to 8; 0
-/// chooses. within: a box ``(low, high)`` that points are expected to stay in.
+/// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
+/// by their images. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)``
+/// that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -57,7 +59,7 @@ pub(crate) struct PyDeviceEngine {
 impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
-                        half=false, subdivision=0, within=None))]
+                        half=false, sorted=false, subdivision=0, within=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -68,6 +70,7 @@ impl PyDeviceEngine {
         gpu: u32,
         stream: Option<i64>,
         half: bool,
+        sorted: bool,
         subdivision: u32,
         within: Option<([f32; 3], [f32; 3])>,
     ) -> PyResult<Self> {
@@ -83,6 +86,9 @@ impl PyDeviceEngine {
         };
         if half {
             builder = builder.lists(ListKind::Half);
+        }
+        if sorted {
+            builder = builder.list_order(ListOrder::Ascending);
         }
         if let Some((low, high)) = within {
             if !low.iter().chain(&high).all(|edge| edge.is_finite()) {
@@ -180,6 +186,30 @@ impl PyDeviceEngine {
             count: Py::new(py, count)?,
             indices: Py::new(py, indices)?,
         })
+    }
+
+    /// The neighbours of every point of one set in another, by default in the set itself, and
+    /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
+    /// or other quantities are asked for. Waits for the device the first time.
+    ///
+    /// quantities: any of "targets", "images", "shifts", "displacements", "squares" and
+    /// "distances", which DevicePairs describes; only these are computed. Pairs of a half list are
+    /// seen from the point that has the list. finish() raises RuntimeError for images that have no
+    /// 32-bit numbers.
+    #[pyo3(signature = (quantities, targets=0, sources=None))]
+    fn pair_geometry(
+        &self,
+        py: Python<'_>,
+        quantities: Vec<String>,
+        targets: usize,
+        sources: Option<usize>,
+    ) -> PyResult<PyDevicePairs> {
+        let wanted = self::quantities(&quantities)?;
+        let sources = sources.unwrap_or(targets);
+        let arrays = self.shared.work(py, Vec::new(), |state, _| {
+            state.pairs(&self.shared, [targets, sources], wanted)
+        })?;
+        arrays.hand_over(py)
     }
 
     /// Number of neighbours of every point of one set in another, by default in the set itself;

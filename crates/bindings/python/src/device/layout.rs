@@ -12,6 +12,7 @@ pub(crate) const CPU: i64 = 1;
 pub(crate) const CUDA: i64 = 2;
 
 /// Codes of numbers.
+pub(crate) const SIGNED: u8 = 0;
 pub(crate) const UNSIGNED: u8 = 1;
 pub(crate) const FLOAT: u8 = 2;
 
@@ -53,16 +54,18 @@ pub(crate) struct DLTensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtype {
     F32,
+    I32,
     U32,
     U64,
 }
 
 impl Dtype {
-    pub(crate) const ALL: [Self; 3] = [Self::F32, Self::U32, Self::U64];
+    pub(crate) const ALL: [Self; 4] = [Self::F32, Self::I32, Self::U32, Self::U64];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "float32",
+            Self::I32 => "int32",
             Self::U32 => "uint32",
             Self::U64 => "uint64",
         }
@@ -71,6 +74,7 @@ impl Dtype {
     pub(crate) fn typestr(self) -> &'static str {
         match self {
             Self::F32 => "<f4",
+            Self::I32 => "<i4",
             Self::U32 => "<u4",
             Self::U64 => "<u8",
         }
@@ -78,7 +82,7 @@ impl Dtype {
 
     pub(crate) fn size(self) -> usize {
         match self {
-            Self::F32 | Self::U32 => 4,
+            Self::F32 | Self::I32 | Self::U32 => 4,
             Self::U64 => 8,
         }
     }
@@ -87,6 +91,7 @@ impl Dtype {
         DLDataType {
             code: match self {
                 Self::F32 => FLOAT,
+                Self::I32 => SIGNED,
                 Self::U32 | Self::U64 => UNSIGNED,
             },
             bits: 8 * self.size() as u8,
@@ -288,7 +293,7 @@ fn are_packed(shape: &[usize], strides: &[i64], size: i64) -> bool {
 /// As NumPy calls a type.
 fn name_of(dtype: DLDataType) -> String {
     let kind = match dtype.code {
-        0 => "int",
+        SIGNED => "int",
         UNSIGNED => "uint",
         FLOAT => "float",
         4 => "bfloat",

@@ -1,7 +1,8 @@
 //! Engines for data that live on a GPU: device arrays in and out, nothing copied to the host.
 //!
 //! Arguments may be any object that speaks DLPack or `__cuda_array_interface__` (`given`); results
-//! speak both (`array`, `neighbors`, `results`). Work is done on one stream (`stream`), and memory
+//! speak both (`array`, `neighbors`, `pairs`,
+//! `results`). Work is done on one stream (`stream`), and memory
 //! is kept until that stream has used it (`shared`). Python code of others runs in the exchange, so
 //! the engine is never locked meanwhile; and what it hands over is checked before it is believed.
 
@@ -12,6 +13,7 @@ mod fate;
 mod given;
 mod layout;
 mod neighbors;
+mod pairs;
 mod results;
 mod shared;
 mod stream;
@@ -20,3 +22,4 @@ pub(crate) use array::PyDeviceArray;
 pub(crate) use engine::PyDeviceEngine;
 pub(crate) use given::{check_apart, check_points};
 pub(crate) use neighbors::PyDeviceNeighbors;
+pub(crate) use pairs::PyDevicePairs;

@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// Neighbour lists on a GPU: the neighbours of point i are the ``count[i]`` entries of ``indices``
-/// from ``start[i]`` on, in no particular order, once per periodic image.
+/// from ``start[i]`` on, in no particular order unless the engine is ``sorted``, once per periodic
+/// image.
 ///
 /// Valid until one of the two sets is next updated; see DeviceArray.
 #[pyclass(name = "DeviceNeighbors", module = "nearfield", frozen)]

@@ -39,6 +39,7 @@
 use super::{
     measured::MeasuredLists,
     neighbor_lists::{LaidOut, ListOrder, NeighborLists},
+    storage::Storage,
 };
 use crate::{
     candidates::walk::Walk,
@@ -50,6 +51,7 @@ use crate::{
     },
     simd::with_level,
 };
+use bytemuck::Zeroable;
 use nearfield_grid::{
     DoublePoints, Precision, SharedMut,
     memory::{Shortage, make_room, zeroed},
@@ -67,23 +69,32 @@ use std::{
 #[derive(Debug, Default)]
 pub struct PairGeometry {
     /// The lists.
-    lists: NeighborLists,
+    pub(super) lists: NeighborLists,
     /// Displacements and squares of a search in `f32`.
-    single: Arrays<f32>,
+    pub(super) single: Arrays<f32>,
     /// Those of a search in `f64`.
-    double: Arrays<f64>,
+    pub(super) double: Arrays<f64>,
     /// Which of the two were written.
-    precision: Precision,
+    pub(super) precision: Precision,
     /// Image of every entry.
-    image: Vec<[i32; 3]>,
+    pub(super) image: Storage<[i32; 3]>,
 }
 
 /// Displacement and squared distance of every entry; empty in the other precision, whose memory is
 /// given back so that a limit holds for what is there.
-#[derive(Debug, Default)]
-struct Arrays<T> {
-    displacement: Vec<[T; 3]>,
-    distance_squared: Vec<T>,
+#[derive(Debug)]
+pub(super) struct Arrays<T> {
+    pub(super) displacement: Storage<[T; 3]>,
+    pub(super) distance_squared: Storage<T>,
+}
+
+impl<T> Default for Arrays<T> {
+    fn default() -> Self {
+        Self {
+            displacement: Storage::default(),
+            distance_squared: Storage::default(),
+        }
+    }
 }
 
 /// Displacements and squared distances in the precision of the search; both are parallel to the
@@ -141,11 +152,11 @@ impl NeighborPair {
     }
 }
 
-impl<T: Clone + Default> Arrays<T> {
+impl<T: Copy + Zeroable> Arrays<T> {
     /// Makes both arrays `len` long.
-    fn resize(&mut self, len: usize) -> Result<(), Error> {
-        resize(&mut self.displacement, len)?;
-        resize(&mut self.distance_squared, len)
+    pub(super) fn resize(&mut self, len: usize) -> Result<(), Error> {
+        self.displacement.resize(len, WHAT)?;
+        self.distance_squared.resize(len, WHAT)
     }
 
     fn bytes(&self) -> u64 {
@@ -249,19 +260,12 @@ impl PairGeometry {
                 self.double.resize(len)?;
             }
         }
-        resize(&mut self.image, len)
+        self.image.resize(len, WHAT)
     }
 }
 
 /// The name of the memory in messages.
-const WHAT: &str = "the geometry of pairs";
-
-/// Makes an array `len` long.
-fn resize<T: Clone + Default>(array: &mut Vec<T>, len: usize) -> Result<(), Error> {
-    make_room(array, len, WHAT)?;
-    array.resize(len, T::default());
-    Ok(())
-}
+pub(super) const WHAT: &str = "the geometry of pairs";
 
 impl MeasuredLists<'_> {
     /// Writes all lists and the geometry of their pairs, reusing the memory of `geometry` where it
@@ -406,6 +410,13 @@ impl<'a> InDouble<'a> {
     }
 }
 
+/// The displacement with its image vector added, by the contract: searches that need none leave a
+/// vector of zeros out, which makes +0 of a difference of −0.
+#[inline(always)]
+fn with_image_vector(d: [f32; 3]) -> [f32; 3] {
+    [d[0] + 0.0, d[1] + 0.0, d[2] + 0.0]
+}
+
 /// Writes the pairs of one target after the other.
 struct Writer<'a> {
     /// The job.
@@ -538,7 +549,7 @@ impl Shared<'_> {
         squares.copy_from_slice(&pairs.d2[..end - begin]);
         let [x, y, z] = pairs.d;
         for (((to, &x), &y), &z) in displacement.iter_mut().zip(x).zip(y).zip(z) {
-            *to = [x, y, z];
+            *to = with_image_vector([x, y, z]);
         }
         images.fill(image);
     }
@@ -561,7 +572,7 @@ impl Shared<'_> {
                 }
                 None => {
                     let pair = neighbor.pair();
-                    self.displacement.write(at, pair.d);
+                    self.displacement.write(at, with_image_vector(pair.d));
                     self.distance_squared.write(at, pair.d2);
                 }
             }

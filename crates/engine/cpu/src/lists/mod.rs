@@ -42,6 +42,7 @@ mod long_list;
 pub(crate) mod measured;
 pub(crate) mod neighbor_lists;
 pub(crate) mod received;
+pub(crate) mod received_geometry;
 mod scans;
 mod search;
 mod select;

@@ -42,9 +42,17 @@ const CANDIDATES: [(Candidates, u32); 10] = [
     (Candidates::Tilted, 2),
 ];
 
+/// Returns true if lists hold each pair once.
+fn is_half(work: &Work) -> bool {
+    matches!(
+        work,
+        Work::Lists(ListKind::Half) | Work::Geometry(ListKind::Half)
+    )
+}
+
 /// The program of a traversal.
 fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision: u32) -> Program {
-    let half = work == Work::Lists(ListKind::Half);
+    let half = is_half(&work);
     let traversal = Traversal {
         strategy,
         work,
@@ -67,7 +75,7 @@ fn warp_programs(works: &[Work]) -> impl Iterator<Item = Program> {
             work: work.clone(),
             candidates,
             subdivision,
-            half: *work == Work::Lists(ListKind::Half),
+            half: is_half(work),
             by_warps: true,
         };
         traversal.program()
@@ -104,8 +112,31 @@ fn traversal_programs() -> Vec<Program> {
         }
     }
     programs.extend(warp_programs(&works));
+    programs.extend(geometry_programs());
     programs.extend(charge_programs());
     programs.extend(potential_programs());
+    programs
+}
+
+/// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.
+fn geometry_programs() -> Vec<Program> {
+    let works = [ListKind::Full, ListKind::Half].map(Work::Geometry);
+    let mut programs: Vec<Program> = warp_programs(&works).collect();
+    for work in &works {
+        // Masks need a dense table; without one warps write the lists.
+        let masked = CANDIDATES.iter().filter(|kind| kind.0 != Candidates::Rows);
+        programs.extend(masked.map(|&(candidates, subdivision)| {
+            traversal(Strategy::Flat, work.clone(), candidates, subdivision)
+        }));
+        programs.extend(CANDIDATES[..2].iter().map(|&(candidates, subdivision)| {
+            traversal(
+                Strategy::ChildPerCell,
+                work.clone(),
+                candidates,
+                subdivision,
+            )
+        }));
+    }
     programs
 }
 

@@ -22,12 +22,23 @@
 //! many parts, up to 4,096, before the request is refused. Only `flat` can write a range of
 //! targets; the other strategies write all lists at once and need room for all entries.
 //!
+//! # Geometry
+//!
+//! The geometry of pairs comes in the same parts. Each of its arrays has two halves as the entries
+//! have, and a part is copied array by array behind its entries. A pair then takes 32 bytes on the
+//! bus instead of 4, so the copies decide how long a delivery takes, and the kernels are hidden
+//! behind them. The arrays are given back at the end: a program that asks for lists alone next has
+//! their memory.
+//!
+//! # Invariant
+//!
 //! No copy is under way when a call returns, successful or not: the host's memory is the caller's
 //! again.
 
 use super::{
     gpu::{GpuBackend, elapsed},
-    lists::DeviceLists,
+    lists::{DeviceLists, WriteTo},
+    pair_arrays::{HostPairs, Quantities},
     walk::PairOfPoints,
 };
 use crate::{
@@ -132,6 +143,64 @@ impl GpuBackend {
         since: Option<&Event>,
         placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
     ) -> Result<Vec<Delivered>, Error> {
+        self.deliver_all(of, lists, (to, None), since, placed)
+    }
+
+    /// Counts the neighbours of every target, as [`measure_lists`](Self::measure_lists), for lists
+    /// that are [delivered](Self::deliver_pairs) with the geometry of their pairs.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn measure_pairs(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+    ) -> Result<u64, Error> {
+        lists.want(HostPairs::WANTED);
+        self.measure_lists(of, kind, strategy, lists)
+    }
+
+    /// As [`deliver_lists`](Self::deliver_lists), with the geometry of all pairs, of lists that
+    /// were [measured](Self::measure_pairs) for it. Arrays for it are given back afterwards.
+    ///
+    /// # Errors
+    /// As there, [`ErrorKind::FieldLength`] for arrays that do not have one value for each entry,
+    /// and [`ErrorKind::FarImages`].
+    pub fn deliver_pairs<'a>(
+        &self,
+        of: PairOfPoints<'_>,
+        lists: &mut DeviceLists,
+        to: HostLists<'a>,
+        pairs: HostPairs<'_>,
+        placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
+    ) -> Result<(), Error> {
+        let entries = to.entries.len();
+        fits("images of pairs", pairs.images.len(), entries)?;
+        fits("displacements of pairs", pairs.displacements.len(), entries)?;
+        fits("squared distances of pairs", pairs.squares.len(), entries)?;
+        let delivered = self.deliver_all(of, lists, (to, Some(pairs)), None, placed);
+        let far = match delivered {
+            Ok(_) if !of.is_empty() => lists.far_images(self),
+            delivered => delivered.map(|_| 0),
+        };
+        lists.want(Quantities::NONE);
+        match far? {
+            0 => Ok(()),
+            pairs => Err(Error::from(ErrorKind::FarImages { pairs })),
+        }
+    }
+
+    /// Lists, and the geometry of their pairs where there is memory for it.
+    fn deliver_all<'a>(
+        &self,
+        of: PairOfPoints<'_>,
+        lists: &mut DeviceLists,
+        (to, pairs): (HostLists<'a>, Option<HostPairs<'_>>),
+        since: Option<&Event>,
+        placed: impl FnOnce(&'a mut [u64], &'a mut [u32]),
+    ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
         fits("starts of lists", to.start.len(), targets)?;
         fits("lengths of lists", to.count.len(), targets)?;
@@ -156,7 +225,7 @@ impl GpuBackend {
             copies: &copies,
             timed: since.is_some(),
         };
-        let under_way = self.deliver(of, lists, to, observed);
+        let under_way = self.deliver(of, lists, (to, pairs), observed);
         let arrived = under_way.and_then(|(places, stages)| {
             places.synchronize().map_err(failed)?;
             Ok(stages)
@@ -188,18 +257,22 @@ impl GpuBackend {
         &self,
         of: PairOfPoints<'_>,
         lists: &mut DeviceLists,
-        to: HostLists<'_>,
+        (to, mut pairs): (HostLists<'_>, Option<HostPairs<'_>>),
         observed: Observed<'_>,
     ) -> Result<(Event, Vec<Stage>), Error> {
-        let kernels = self.traversal(lists.traversal(&of)?)?;
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
         }
-        let Traverse::Flat(flat) = &kernels.traverse else {
-            return self.deliver_at_once(of, lists, to, observed);
-        };
+        if lists.traversal(&of)?.strategy != Strategy::Flat {
+            return self.deliver_at_once(of, lists, (to, pairs), observed);
+        }
         let parts = self.divided(of, to.entries.len() as u64, lists)?;
-        let room = lists.entries.capacity() / 2;
+        // Now it is known whether there is memory for masks.
+        let kernels = self.traversal(lists.traversal(&of)?)?;
+        let Traverse::Flat(flat) = &kernels.traverse else {
+            return self.deliver_at_once(of, lists, (to, pairs), observed);
+        };
+        let room = lists.room() / 2;
         let (sorted, ordered) = (lists.sorted(), lists.ordered());
         let points = of.targets_layout();
         (self.shared.grid).lists_in_order(&self.stream, &points, sorted, ordered)?;
@@ -224,12 +297,20 @@ impl GpuBackend {
                 ..outlet
             };
             let long = part.entries.end - part.entries.start;
-            lists.write(self, of, flat, outlet, part.slots.len(), long)?;
+            let arrays = lists.arrays(half);
+            lists.write(
+                self,
+                of,
+                flat,
+                WriteTo { outlet, arrays },
+                part.slots.len(),
+                long,
+            )?;
             let written = observed.mark(&self.stream)?;
             copies.wait(&written).map_err(failed)?;
-            let place = part.entries.start as usize..part.entries.end as usize;
+            let range = part.entries.start as usize..part.entries.end as usize;
             let found = to.entries.len();
-            let Some(place) = to.entries.get_mut(place) else {
+            let Some(place) = to.entries.get_mut(range.clone()) else {
                 return Err(Error::from(ErrorKind::FieldLength {
                     what: "entries of lists",
                     found,
@@ -237,6 +318,9 @@ impl GpuBackend {
                 }));
             };
             lists.entries.copy_to(copies, half, place)?;
+            if let Some(pairs) = &mut pairs {
+                lists.geometry.copy_to(copies, half, pairs, range)?;
+            }
             stages.push(Stage {
                 slots: part.slots.clone(),
                 compute: [before, written],
@@ -254,17 +338,20 @@ impl GpuBackend {
         &self,
         of: PairOfPoints<'_>,
         lists: &mut DeviceLists,
-        to: HostLists<'_>,
+        (to, pairs): (HostLists<'_>, Option<HostPairs<'_>>),
         observed: Observed<'_>,
     ) -> Result<(Event, Vec<Stage>), Error> {
-        let (pairs, copies) = (to.entries.len(), observed.copies);
-        lists.entries.reserve(&self.stream, pairs)?;
+        let (entries, copies) = (to.entries.len(), observed.copies);
+        lists.reserve_entries(self, entries)?;
         let before = observed.mark(&self.stream)?;
-        lists.fill(self, of, pairs as u64)?;
+        lists.fill(self, of, entries as u64)?;
         let written = observed.mark(&self.stream)?;
         self.wait()?;
         let placed = lists.start_places(copies, to.start, to.count)?;
         lists.entries.copy_to(copies, 0, to.entries)?;
+        if let Some(mut pairs) = pairs {
+            lists.geometry.copy_to(copies, 0, &mut pairs, 0..entries)?;
+        }
         let stage = Stage {
             slots: 0..of.searching(),
             compute: [before, written],

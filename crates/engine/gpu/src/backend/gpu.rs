@@ -21,7 +21,7 @@ use crate::{
     driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
-    launch::{GridKernels, ShareKernels, TraversalKernels},
+    launch::{AscendKernels, GridKernels, ShareKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
     traversal::{Traversal, Traversals},
@@ -64,6 +64,8 @@ pub(super) struct Shared {
     pub(super) grid: GridKernels,
     /// Loaded when a backend first works beside another.
     pub(super) share: OnceLock<ShareKernels>,
+    /// Loaded when lists are first to ascend.
+    ascend: OnceLock<AscendKernels>,
     /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
     /// Name, architecture and memory.
@@ -85,6 +87,20 @@ impl Shared {
             None => {
                 let kernels = ShareKernels::load(&self.modules)?;
                 Ok(self.share.get_or_init(|| kernels))
+            }
+        }
+    }
+
+    /// The kernel that sorts lists, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn ascend(&self) -> Result<&AscendKernels, Error> {
+        match self.ascend.get() {
+            Some(kernels) => Ok(kernels),
+            None => {
+                let kernels = AscendKernels::load(&self.modules)?;
+                Ok(self.ascend.get_or_init(|| kernels))
             }
         }
     }
@@ -111,6 +127,7 @@ impl Shared {
         let shared = Arc::new(Self {
             grid: GridKernels::load(&modules)?,
             share: OnceLock::new(),
+            ascend: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,
             modules,

@@ -12,6 +12,10 @@
 //! are not complete are left to a third, which walks and tests once more, as the second does
 //! elsewhere and where memory is short. All write the same entries in the same order.
 //!
+//! Lists may come with the geometry of their pairs, in arrays that the same kernels write
+//! (`pair_arrays`). Programs of such lists have no walk through rings: what masks do not give,
+//! warps find.
+//!
 //! # With and without waiting
 //!
 //! [`GpuBackend::search`] waits between the two traversals for the number of entries, and reserves
@@ -28,12 +32,16 @@
 
 use super::{
     gpu::GpuBackend,
+    pair_arrays::{PairBuffers, PairViews, Quantities},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
     error::{Error, ErrorKind},
     handles::DeviceView,
-    launch::{Flat, ListArrays, Outlet, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
+    launch::{
+        Flat, ListArrays, ListsToSort, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse,
+        scan_tiles,
+    },
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
@@ -63,6 +71,10 @@ kept_buffers! {
         status: Status = "the status",
     }
     with {
+        /// The geometry of pairs, where it is wanted.
+        pub(super) geometry: PairBuffers,
+        /// Lists are brought into ascending order.
+        ascending: bool,
         /// The masks are those of the last counts, so lists are made without a second walk.
         masked: bool,
         /// Entries of all lists together, and the status, as the host reads them.
@@ -99,6 +111,16 @@ struct CountsOrigin {
     searching: usize,
     kind: ListKind,
     strategy: Strategy,
+    /// Lists come with the geometry of their pairs.
+    geometry: bool,
+}
+
+/// Where lists and the geometry of their pairs are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteTo {
+    /// Everything but masks.
+    pub(super) outlet: Outlet,
+    pub(super) arrays: PairArrays,
 }
 
 impl GpuBackend {
@@ -118,7 +140,7 @@ impl GpuBackend {
         let targets = of.targets.len();
         lists.prepare(self, targets)?;
         if of.is_empty() {
-            lists.entries.reserve(&self.stream, 0)?;
+            lists.reserve_entries(self, 0)?;
             lists.targets = targets;
             return lists.clear_places(self, targets);
         }
@@ -154,7 +176,7 @@ impl GpuBackend {
         } else {
             lists.count(self, of, kind, strategy)?;
             lists.unlooked = true;
-            let room = lists.entries.capacity() as u64;
+            let room = lists.room() as u64;
             lists.fill(self, of, room)?;
         }
         lists.targets = targets;
@@ -162,39 +184,52 @@ impl GpuBackend {
     }
 }
 
-impl CountsOrigin {
-    fn new(of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> Self {
-        Self {
-            sorts: [of.targets.last_sort(), of.sources.last_sort()],
-            searching: of.searching(),
-            kind,
-            strategy,
-        }
-    }
-}
-
 impl DeviceLists {
+    /// From the next search on these numbers of every pair are written beside the lists;
+    /// [`Quantities::NONE`] for lists alone.
+    pub fn want(&mut self, wanted: Quantities) {
+        self.geometry.want(wanted, self.ascending);
+    }
+
+    /// From the next search on lists ascend by the caller's index, and pairs of one source by their
+    /// images. Lists that are [delivered](GpuBackend::deliver_lists) in parts never do.
+    pub fn ascend(&mut self, ascending: bool) {
+        self.ascending = ascending;
+        self.want(self.geometry.wanted());
+    }
+
     /// Waits for the device and looks how long the lists are that were written since it last did.
     ///
     /// # Errors
-    /// [`ErrorKind::ListsOverflow`] when they did not fit, and [`ErrorKind::Driver`].
+    /// [`ErrorKind::ListsOverflow`] when they did not fit, [`ErrorKind::FarImages`] when images
+    /// were wanted that have no 32-bit numbers, and [`ErrorKind::Driver`].
     pub fn finish(&mut self, backend: &GpuBackend) -> Result<(), Error> {
         self.ask(backend)?;
         self.asked = false;
         let unlooked = std::mem::take(&mut self.unlooked);
-        let mut pairs = self.pairs;
+        let searched = self.scanned > 0 || unlooked;
+        let (mut pairs, mut far) = (self.pairs, 0);
         if let Some((total, status)) = &mut self.answer {
             if self.scanned > 0 {
                 self.pairs = total.read()?[0];
                 pairs = self.pairs;
             }
-            if unlooked {
-                pairs = pairs.max(status.read()?[0].pairs);
+            if searched {
+                let status = status.read()?[0];
+                pairs = if unlooked {
+                    pairs.max(status.pairs)
+                } else {
+                    pairs
+                };
+                far = far_images(&status);
             }
         }
-        let room = self.entries.capacity() as u64;
+        let room = self.room() as u64;
         if pairs > room {
             return Err(Error::from(ErrorKind::ListsOverflow { pairs, room }));
+        }
+        if far > 0 {
+            return Err(Error::from(ErrorKind::FarImages { pairs: far }));
         }
         backend.wait()
     }
@@ -221,19 +256,26 @@ impl DeviceLists {
         Ok(())
     }
 
-    /// Returns true if there is storage for entries, from an earlier search.
+    /// Returns true if there is storage for entries and what is wanted beside them, from an earlier
+    /// search.
     pub fn has_room(&self) -> bool {
-        self.entries.capacity() > 0
+        self.room() > 0
+    }
+
+    /// Entries there is room for, also in all arrays that are wanted beside them.
+    pub(super) fn room(&self) -> usize {
+        self.entries.capacity().min(self.geometry.room())
     }
 
     /// The storage has turned out too small: frees it, and makes the next search find out how much
     /// is needed.
     pub fn outgrown(&mut self) {
         self.entries.release();
+        self.geometry.release();
     }
 
-    /// Start and length of every list in the caller's order, and the storage of the entries; None
-    /// before the first search.
+    /// Start and length of every list in the caller's order, and the storage of the entries, as
+    /// far as there is also room for what is wanted beside them; None before the first search.
     pub fn views(
         &self,
     ) -> Option<(
@@ -241,12 +283,18 @@ impl DeviceLists {
         DeviceView<'_, u32>,
         DeviceView<'_, u32>,
     )> {
-        let entries = self.entries.view(self.entries.capacity())?;
+        let entries = self.entries.view(self.room())?;
         Some((
             DeviceView(self.list_starts.view(self.targets)?),
             DeviceView(self.list_counts.view(self.targets)?),
             DeviceView(entries),
         ))
+    }
+
+    /// The geometry of the pairs, parallel to the storage of the entries; None before the first
+    /// search.
+    pub fn pair_views(&self) -> Option<PairViews<'_>> {
+        (self.entries.capacity() > 0).then(|| self.geometry.views(self.room()))
     }
 
     /// Number of targets.
@@ -266,7 +314,7 @@ impl DeviceLists {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        self.held()
+        self.held() + self.geometry.held()
     }
 
     /// Copies the lists to the host: `start` and `count` hold one value per target in the caller's
@@ -356,7 +404,7 @@ impl DeviceLists {
             keep: self.unlooked,
         };
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
-        let counted = CountsOrigin::new(&of, kind, strategy);
+        let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
         Ok(())
     }
@@ -372,7 +420,7 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<bool, Error> {
         self.masked = false;
-        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
+        let traversal = of.traversal(strategy, self.work(kind), kind == ListKind::Half)?;
         if !traversal.has_masks() {
             return Ok(false);
         }
@@ -410,36 +458,63 @@ impl DeviceLists {
         backend: &GpuBackend,
         room: usize,
     ) -> Result<bool, Error> {
-        match self.entries.reserve(&backend.stream, room) {
+        match self.reserve_storage(backend, room) {
             Err(error) if error.is_out_of_memory() && self.masks.capacity() > 0 => {
                 self.masked = false;
                 self.masks.release();
-                self.entries.reserve(&backend.stream, room)
+                self.reserve_storage(backend, room)
             }
             reserved => reserved,
         }
     }
 
+    /// Room for entries and what is wanted beside them. Returns true if memory was allocated.
+    fn reserve_storage(&mut self, backend: &GpuBackend, room: usize) -> Result<bool, Error> {
+        let grown = self.entries.reserve(&backend.stream, room)?;
+        Ok(self.geometry.reserve(&backend.stream, room)? || grown)
+    }
+
     /// Writes the lists of `targets` targets from the first of the outlet on, which holds
-    /// everything but masks; `entries` is about how many they have together.
+    /// everything but masks, and the geometry of their pairs to `arrays`; `entries` is about how
+    /// many they have together.
     pub(super) fn write(
         &self,
         backend: &GpuBackend,
         of: PairOfPoints<'_>,
         flat: &Flat,
-        outlet: Outlet,
+        to: WriteTo,
         targets: usize,
         entries: u64,
     ) -> Result<(), Error> {
         let (walk, stream) = (of.walk(), &backend.stream);
-        let mut outlet = outlet;
+        let WriteTo { mut outlet, arrays } = to;
         if let Some(masks) = flat.masks.as_ref().filter(|_| self.masked) {
             outlet.masks = self.masks.address();
             outlet.indices = self.indices.address();
-            masks.expand(stream, &walk, &outlet, targets, entries)?;
+            masks.expand(stream, &walk, &outlet, &arrays, (targets, entries))?;
         }
         // Behind masks it looks only at blocks where these are not complete.
-        flat.run(stream, &walk, &outlet, targets)
+        flat.write(stream, &walk, &outlet, &arrays, targets)
+    }
+
+    /// The origin of counts of these points as they are sorted now.
+    fn origin(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> CountsOrigin {
+        CountsOrigin {
+            sorts: [of.targets.last_sort(), of.sources.last_sort()],
+            searching: of.searching(),
+            kind,
+            strategy,
+            geometry: !self.geometry.wanted().is_none(),
+        }
+    }
+
+    /// The job of a traversal that writes lists, with the geometry of their pairs if it is wanted.
+    fn work(&self, kind: ListKind) -> Work {
+        if self.geometry.wanted().is_none() {
+            Work::Lists(kind)
+        } else {
+            Work::Geometry(kind)
+        }
     }
 
     /// The last counts, if they are of these points as they are sorted now: the buffers are as long
@@ -448,9 +523,8 @@ impl DeviceLists {
     /// # Errors
     /// [`ErrorKind::OtherLists`] for other points.
     fn counted(&self, of: &PairOfPoints<'_>) -> Result<CountsOrigin, Error> {
-        let same = |counted: &CountsOrigin| {
-            *counted == CountsOrigin::new(of, counted.kind, counted.strategy)
-        };
+        let same =
+            |counted: &CountsOrigin| *counted == self.origin(of, counted.kind, counted.strategy);
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
     }
@@ -512,12 +586,42 @@ impl DeviceLists {
             behind: of.searching() as u32,
             ..self.outlet()
         };
+        let arrays = self.arrays(0);
         if let Traverse::Flat(flat) = &kernels.traverse {
-            return self.write(backend, of, flat, outlet, of.searching(), capacity);
+            let to = WriteTo { outlet, arrays };
+            self.write(backend, of, flat, to, of.searching(), capacity)?;
+        } else {
+            // As where they are counted.
+            self.clear_places(backend, of.targets.len())?;
+            backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        // As where they are counted.
-        self.clear_places(backend, of.targets.len())?;
-        backend.traverse(&kernels, of, &outlet, &mut self.scratch)
+        if !self.ascending {
+            return Ok(());
+        }
+        let lists = ListsToSort {
+            starts: outlet.starts,
+            count: of.searching() as u32,
+            entries: outlet.entries,
+            capacity,
+            arrays,
+        };
+        backend.shared.ascend()?.ascend(&backend.stream, &lists)
+    }
+
+    /// The arrays for the geometry of pairs from pair `first` on.
+    pub(super) fn arrays(&self, first: usize) -> PairArrays {
+        let far = self.status.address() + std::mem::offset_of!(Status, outside) as u64;
+        self.geometry.layout(first, far)
+    }
+
+    /// Number of pairs of the last search whose images have no 32-bit numbers; waits for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`].
+    pub(super) fn far_images(&self, backend: &GpuBackend) -> Result<u32, Error> {
+        let mut status = [Status::default()];
+        self.status.download(&backend.stream, 0, &mut status)?;
+        Ok(far_images(&status[0]))
     }
 
     /// The traversal that writes the lists that were counted.
@@ -526,7 +630,14 @@ impl DeviceLists {
     /// [`ErrorKind::OtherLists`], and those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>) -> Result<Traversal, Error> {
         let CountsOrigin { kind, strategy, .. } = self.counted(of)?;
-        of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)
+        let traversal = of.traversal(strategy, self.work(kind), kind == ListKind::Half)?;
+        let flat = traversal.strategy == Strategy::Flat;
+        Ok(Traversal {
+            // With geometry threads of their own write lists from masks alone.
+            by_warps: traversal.by_warps
+                || (flat && !self.masked && !self.geometry.wanted().is_none()),
+            ..traversal
+        })
     }
 
     /// The arrays that lists are written to, without a range of targets or of entries.
@@ -539,4 +650,10 @@ impl DeviceLists {
             ..Outlet::default()
         }
     }
+}
+
+/// Pairs whose images have no 32-bit numbers, of the status of lists: kernels count them in a field
+/// that is of use to sorts only. A later search remembers in `failed` that there were some.
+fn far_images(status: &Status) -> u32 {
+    status.outside.max(status.failed)
 }

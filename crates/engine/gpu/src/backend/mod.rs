@@ -43,6 +43,7 @@ mod lists;
 #[cfg(test)]
 mod on_host;
 mod order;
+mod pair_arrays;
 mod pairs;
 mod points;
 mod share;
@@ -58,6 +59,7 @@ pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
+pub use pair_arrays::{HostPairs, PairViews, Quantities};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};

@@ -1,16 +1,23 @@
 //! The walks of the device code on the CPU: compiled by the machine's C++ compiler and compared
 //! with the contract on all conformance cases, bit for bit, where there is no GPU.
 //!
+//! Every walk is a job that asks for images, so the geometry of every pair is compared with the
+//! contract's too, bit for bit: image vector, displacement, its square and its root. Masks are
+//! expanded as `flat_expand` does it, to places and images, from which pairs are computed anew.
+//! Lists are also sorted as the lanes of a warp and the threads of a block do it, one lane or
+//! thread being all there is.
+//!
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
-use crate::launch::{Geometry, KernelLattice, Lattice, Points, Row, Table, Walk};
+use crate::launch::{Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
+    random::Random,
 };
 use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 
@@ -19,9 +26,25 @@ use std::{env, fs, path::Path, process::Command, sync::OnceLock};
 struct ListOutput {
     counts: *mut u64,
     entries: *mut u32,
+    pairs: *mut PairOutput,
 }
 
+/// `PairOutput` of walk.cpp: the geometry of a pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+struct PairOutput {
+    image: [i64; 3],
+    shift: [f32; 3],
+    d: [f32; 3],
+    squared: f32,
+    distance: f32,
+}
+
+/// Lists of a case, by target: the index of every neighbour and the geometry of the pair.
+type Found = Vec<Vec<(u32, PairOutput)>>;
+
 type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
+type AscendList = unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
@@ -206,7 +229,7 @@ fn lists(
     subdivision: [u32; 3],
     means: ListMethod,
     taken: &mut PathCounts,
-) -> Option<Lists> {
+) -> Option<Found> {
     let domain = match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
@@ -272,13 +295,14 @@ fn lists(
     taken.fitted += usize::from(geometry.is_some() && farther);
     let half = u32::from(case.list == oracle::ListKind::Half);
     let mut counts = vec![0u64; targets];
-    let run = |counts: &mut [u64], entries: *mut u32| {
+    let run = |counts: &mut [u64], entries: *mut u32, pairs: *mut PairOutput| {
         let found = ListOutput {
             counts: counts.as_mut_ptr(),
             entries,
+            pairs,
         };
         // SAFETY: the function is declared so in walk.cpp; `counts` has room for every target, and
-        // `entries` for as many as were counted before or is null.
+        // `entries` and `pairs` for as many as were counted before, or they are null.
         unsafe {
             walks.get::<WalkLists>(b"walk_lists").unwrap()(
                 &walk,
@@ -290,17 +314,67 @@ fn lists(
             )
         };
     };
-    run(&mut counts, std::ptr::null_mut());
-    let mut entries = vec![u32::MAX; counts.iter().sum::<u64>() as usize];
-    run(&mut counts, entries.as_mut_ptr());
+    run(&mut counts, std::ptr::null_mut(), std::ptr::null_mut());
+    let all = counts.iter().sum::<u64>() as usize;
+    let mut entries = vec![u32::MAX; all];
+    let mut pairs = vec![PairOutput::default(); all];
+    run(&mut counts, entries.as_mut_ptr(), pairs.as_mut_ptr());
     let mut lists = vec![Vec::new(); targets];
-    let mut rest = entries.as_slice();
+    let mut rest = entries.into_iter().zip(pairs);
     for (slot, &count) in counts.iter().enumerate() {
-        let (list, behind) = rest.split_at(count as usize);
-        lists[of.at[slot][3].to_bits() as usize] = list.to_vec();
-        rest = behind;
+        let list = rest.by_ref().take(count as usize).collect();
+        lists[of.at[slot][3].to_bits() as usize] = list;
     }
     Some(lists)
+}
+
+/// Checks that every pair of `found` has the geometry of the contract.
+fn check_geometry(case: &Case, found: &Found) {
+    let domain = match case.vectors {
+        Some(vectors) => Domain::from_vectors(vectors).unwrap(),
+        None => Domain::new(case.periodic).unwrap(),
+    };
+    let problem = case.problem();
+    for (target, list) in found.iter().enumerate() {
+        for &(index, pair) in list {
+            let (from, to) = (case.targets()[target], case.sources()[index as usize]);
+            let squared = problem.distance_squared(from, to, pair.image);
+            let expected = PairOutput {
+                image: pair.image,
+                shift: domain.image_vector(pair.image),
+                d: problem.displacement(from, to, pair.image),
+                squared,
+                distance: squared.sqrt(),
+            };
+            let numbers = |pair: &PairOutput| {
+                let numbers = [pair.shift, pair.d, [pair.squared, pair.distance, 0.0]];
+                numbers.map(|three| three.map(f32::to_bits))
+            };
+            let same = numbers(&pair) == numbers(&expected);
+            assert!(same, "{}: {pair:?} instead of {expected:?}", case.name);
+        }
+    }
+}
+
+/// Indices and images of the pairs of every target, in ascending order.
+fn neighbors(found: &Found) -> Vec<Vec<oracle::Neighbor>> {
+    let ascending = |list: &Vec<(u32, PairOutput)>| {
+        let mut list: Vec<_> = (list.iter())
+            .map(|&(index, pair)| oracle::Neighbor {
+                index,
+                image: pair.image,
+            })
+            .collect();
+        list.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+        list
+    };
+    found.iter().map(ascending).collect()
+}
+
+/// The indices alone.
+fn indices(lists: &[Vec<oracle::Neighbor>]) -> Lists {
+    let list = |list: &Vec<oracle::Neighbor>| list.iter().map(|one| one.index).collect();
+    lists.iter().map(list).collect()
 }
 
 #[test]
@@ -310,7 +384,7 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
         .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
     let mut taken = PathCounts::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
-        for (case, expected) in runner.with_lists() {
+        for (case, expected) in runner.with_neighbors() {
             let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
             let found = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows]
                 .map(|means| (means, find(means)));
@@ -320,16 +394,79 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
                 case.name
             );
             for (means, found) in found {
-                if let Some(found) = found {
-                    let checked = case.check_against(expected, found);
-                    checked.unwrap_or_else(|error| {
-                        panic!("{} by {subdivision:?}, {means:?}: {error}", case.name)
-                    });
-                }
+                let Some(found) = found else { continue };
+                check_geometry(case, &found);
+                let found = neighbors(&found);
+                let by = || format!("{} by {subdivision:?}, {means:?}", case.name);
+                let checked = case.check_against(&indices(expected), indices(&found));
+                checked.unwrap_or_else(|error| panic!("{}: {error}", by()));
+                assert!(found == *expected, "{}: images", by());
             }
         }
     }
     println!("{taken:?}");
     assert!(taken.domains.iter().all(|&cases| cases > 20), "{taken:?}");
     assert!(taken.fitted > 0, "{taken:?}");
+}
+
+/// What belongs to an entry, made of its index and its image.
+fn belongings(index: u32, image: [i32; 3]) -> (u32, [f32; 3], f32) {
+    let number = index as f32 + 100.0 * image[0] as f32;
+    (7 * index, [number, image[1] as f32, -number], 0.5 * number)
+}
+
+#[test]
+fn lists_ascend_with_all_that_belongs_to_their_pairs() {
+    let Some(walks) = walks() else { return };
+    let mut random = Random::new(11);
+    for length in (0..40).chain([100, 255, 256, 300, 1000]) {
+        for (indices, with_images) in [(10_000, true), (4, true), (4, false)] {
+            for by_block in [0, 1] {
+                if by_block == 0 && length > 256 {
+                    continue;
+                }
+                let mut entries: Vec<u32> =
+                    (0..length).map(|_| random.below(indices) as u32).collect();
+                let mut images: Vec<[i32; 3]> = (0..length)
+                    .map(|_| [0; 3].map(|_: i32| random.below(5) as i32 - 2))
+                    .collect();
+                let of = |at: usize| belongings(entries[at], images[at]);
+                let mut targets: Vec<u32> = (0..length).map(|at| of(at).0).collect();
+                let mut shifts: Vec<[f32; 3]> = (0..length).map(|at| of(at).1).collect();
+                let mut squares: Vec<f32> = (0..length).map(|at| of(at).2).collect();
+                let mut expected: Vec<_> = entries.iter().copied().zip(images.clone()).collect();
+                expected.sort_unstable();
+                let arrays = PairArrays {
+                    targets: targets.as_mut_ptr() as u64,
+                    images: if with_images {
+                        images.as_mut_ptr() as u64
+                    } else {
+                        0
+                    },
+                    shifts: shifts.as_mut_ptr() as u64,
+                    squares: squares.as_mut_ptr() as u64,
+                    ..PairArrays::default()
+                };
+                // SAFETY: the function is declared so in walk.cpp; all arrays that are named have
+                // as many values as the list.
+                unsafe {
+                    let function = walks.get::<AscendList>(b"ascend_list").unwrap();
+                    function(entries.as_mut_ptr(), &arrays, length as u32, by_block);
+                }
+                let indices: Vec<u32> = expected.iter().map(|pair| pair.0).collect();
+                assert_eq!(entries, indices, "{length} entries");
+                if !with_images {
+                    // Pairs of one source are in any order.
+                    assert!((0..length).all(|at| targets[at] == 7 * entries[at]));
+                    continue;
+                }
+                let found: Vec<_> = entries.into_iter().zip(images).collect();
+                assert_eq!(found, expected, "{length} entries");
+                for (at, (index, image)) in found.into_iter().enumerate() {
+                    let found = (targets[at], shifts[at], squares[at]);
+                    assert_eq!(found, belongings(index, image), "{length} entries");
+                }
+            }
+        }
+    }
 }

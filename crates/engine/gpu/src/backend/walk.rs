@@ -26,8 +26,8 @@ use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share
 use crate::{
     error::{Error, ErrorKind},
     launch::{
-        ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Traverse, Walk,
-        scan_tiles,
+        ChildArguments, Children, Launches, Outlet, PairArrays, Points, TraversalKernels, Traverse,
+        Walk, scan_tiles,
     },
     memory::{Buffer, kept_buffers},
     traversal::{Candidates, Strategy, Traversal, Work},
@@ -219,6 +219,21 @@ impl GpuBackend {
         outlet: &Outlet,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
+        self.traverse_into(kernels, of, (outlet, &PairArrays::default()), scratch)
+    }
+
+    /// As [`traverse`](Self::traverse), with arrays for the geometry of pairs, which strategies
+    /// that launch kernels from kernels write beside lists.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn traverse_into(
+        &self,
+        kernels: &TraversalKernels,
+        of: PairOfPoints<'_>,
+        (outlet, arrays): (&Outlet, &PairArrays),
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
         let (walk, stream) = (of.walk(), &self.stream);
         let cells = of.targets.cells();
         match &kernels.traverse {
@@ -228,6 +243,7 @@ impl GpuBackend {
                 let arguments = ChildArguments {
                     walk,
                     outlet: *outlet,
+                    arrays: *arrays,
                 };
                 scratch.arguments.upload(stream, &[arguments])?;
                 scratch.lists.reserve(stream, Children::padded(cells))?;

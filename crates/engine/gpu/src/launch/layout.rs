@@ -202,6 +202,27 @@ nearfield_shared::shared_structs! {
         pub(crate) uniforms: [f32; MAX_UNIFORMS],
     }
 
+    /// `PairArrays` of pair_geometry.cuh: arrays parallel to the entries of lists, from the
+    /// outlet's `base` on. 0 where nobody asked for one.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct PairArrays {
+        /// The caller's index of the target.
+        pub(crate) targets: u64,
+        /// Boxes by which the source is moved, three `i32` a pair.
+        pub(crate) images: u64,
+        /// The vector of that image, three `f32` a pair.
+        pub(crate) shifts: u64,
+        /// From the target to that image of the source, three `f32` a pair.
+        pub(crate) displacements: u64,
+        /// Their squared lengths.
+        pub(crate) squares: u64,
+        /// Their lengths.
+        pub(crate) distances: u64,
+        /// A number to which pairs are added whose image has no 32-bit numbers. Never 0 where
+        /// images are asked for.
+        pub(crate) far: u64,
+    }
+
     /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
     /// only.
     #[derive(Debug, Clone, Copy)]
@@ -210,6 +231,8 @@ nearfield_shared::shared_structs! {
         pub(crate) walk: Walk,
         /// Buffers of the job.
         pub(crate) outlet: Outlet,
+        /// Where the geometry of pairs goes, if the job has it.
+        pub(crate) arrays: PairArrays,
     }
 
     /// `Launches` of children.cu: launches from kernels that failed.
@@ -271,7 +294,7 @@ macro_rules! laid_out_for_kernels {
 }
 
 laid_out_for_kernels!(
-    Lattice, Points, Parts, Row, Geometry, Walk, Outlet, Arguments, Launches, Status
+    Lattice, Points, Parts, Row, Geometry, Walk, Outlet, PairArrays, Arguments, Launches, Status
 );
 
 // SAFETY: integers, for which all zero is a value.

@@ -19,6 +19,7 @@
 //! program compares with its own declarations when it is compiled.
 
 mod all_pairs;
+mod ascend;
 mod grid;
 mod kernel;
 mod kernel_lattice;
@@ -29,13 +30,14 @@ mod traversal;
 mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
+pub(crate) use ascend::{AscendKernels, ListsToSort};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points,
-    Row, Status, StridedChannels, Table, Walk,
+    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
+    Parts, Points, Row, Status, StridedChannels, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};

@@ -6,7 +6,7 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Geometry, Lattice, Launches, Outlet, Parts, Points, Row, Status, Walk,
+    Arguments, Geometry, Lattice, Launches, Outlet, PairArrays, Parts, Points, Row, Status, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -24,6 +24,11 @@ const WALK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/walk.cuh"),
 )
 .with(&[Geometry::LAYOUT, Walk::LAYOUT]);
+const PAIR_GEOMETRY: Header = Header::new(
+    "pair_geometry.cuh",
+    include_str!("../../../../../kernels/cuda/pair_geometry.cuh"),
+)
+.with(&[PairArrays::LAYOUT]);
 const AROUND: Header = Header::new(
     "around.cuh",
     include_str!("../../../../../kernels/cuda/around.cuh"),
@@ -31,6 +36,10 @@ const AROUND: Header = Header::new(
 const MASKS: Header = Header::new(
     "masks.cuh",
     include_str!("../../../../../kernels/cuda/masks.cuh"),
+);
+const FLAT_PAIRS: Header = Header::new(
+    "flat_pairs.cuh",
+    include_str!("../../../../../kernels/cuda/flat_pairs.cuh"),
 );
 const WARPS: Header = Header::new(
     "warps.cuh",
@@ -41,6 +50,10 @@ const WORK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/work.cuh"),
 )
 .with(&[Outlet::LAYOUT]);
+const ASCENDING: Header = Header::new(
+    "ascend.cuh",
+    include_str!("../../../../../kernels/cuda/ascend.cuh"),
+);
 const TILE: Header = Header::new(
     "tile.cuh",
     include_str!("../../../../../kernels/cuda/tile.cuh"),
@@ -118,12 +131,32 @@ pub const SHARE: Source = Source {
     ],
 };
 
+/// Lists into ascending order.
+pub const ASCEND: Source = Source {
+    name: "ascend",
+    text: include_str!("../../../../../kernels/cuda/ascend.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["lists_ascend"],
+};
+
 /// Traversal by one thread per target.
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../../../../../kernels/cuda/flat.cu"),
     headers: &[
-        CONSTANTS, CELLS, CONTRACT, WALK, AROUND, MASKS, WARPS, FAST, WORK,
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        PAIR_GEOMETRY,
+        AROUND,
+        MASKS,
+        WARPS,
+        FAST,
+        WORK,
+        FLAT_PAIRS,
     ],
     layouts: &[],
     launches_children: false,
@@ -142,7 +175,16 @@ pub const FLAT: Source = Source {
 pub const CHILDREN: Source = Source {
     name: "children",
     text: include_str!("../../../../../kernels/cuda/children.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, TILE, FAST, WORK],
+    headers: &[
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        PAIR_GEOMETRY,
+        TILE,
+        FAST,
+        WORK,
+    ],
     layouts: &[Arguments::LAYOUT, Launches::LAYOUT],
     launches_children: true,
     kernels: &[
@@ -176,7 +218,7 @@ pub const ALL_PAIRS: Source = Source {
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];

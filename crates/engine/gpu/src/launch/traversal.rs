@@ -12,7 +12,7 @@
 
 use super::{
     kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
-    layout::{Outlet, Points, StridedChannels, Walk},
+    layout::{Outlet, PairArrays, Points, StridedChannels, Walk},
 };
 use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
@@ -53,6 +53,8 @@ pub(crate) struct Flat {
     /// With warps, `flat_lists` finds its lists by walking, and there are no masks: the rows of a
     /// target are walked side by side, so the second walk takes hardly longer than reading bits.
     lanes: usize,
+    /// `flat_lists` also writes the geometry of pairs, and so takes arrays for it.
+    geometry: bool,
     /// In programs of lists that are made from masks.
     pub(crate) masks: Option<Box<Masks>>,
 }
@@ -68,6 +70,8 @@ pub(crate) struct Masks {
     expand: Kernel,
     /// Maximum number of entries that a block may stage.
     max_staged: u32,
+    /// `flat_expand` also writes the geometry of pairs.
+    geometry: bool,
 }
 
 /// Which kernels a program of flat.cu has.
@@ -75,6 +79,8 @@ pub(crate) struct Masks {
 pub(crate) struct FlatKernels {
     /// Those that write lists.
     pub(crate) lists: bool,
+    /// These also write the geometry of pairs.
+    pub(crate) geometry: bool,
     /// Also those that make lists from masks.
     pub(crate) masks: bool,
     /// Points that have left the box have kernels of their own.
@@ -141,6 +147,7 @@ impl Flat {
     pub(crate) fn load(module: &Module, kernels: FlatKernels) -> Result<Self, Error> {
         let FlatKernels {
             lists,
+            geometry,
             masks,
             apart,
             warps,
@@ -151,12 +158,13 @@ impl Flat {
             ("flat", FLAT_THREADS)
         };
         let wrapped = (apart && !lists).then(|| Kernel::overlapping(module, "flat_wrapped"));
-        let masks = masks.then(|| Masks::load(module, apart));
+        let masks = masks.then(|| Masks::load(module, apart, geometry));
         Ok(Self {
             traverse: Kernel::overlapping(module, traverse)?,
             wrapped: wrapped.transpose()?,
             threads,
             lanes: if warps { WARP } else { 1 },
+            geometry,
             masks: masks.transpose()?.map(Box::new),
         })
     }
@@ -175,6 +183,25 @@ impl Flat {
         // walk, flat_lists at none behind the outlet's last.
         unsafe { self.traverse.start(queue, shape, &[walk, outlet]) }?;
         start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
+    }
+
+    /// Writes the lists of `targets` targets from the outlet's first on, those that masks have not
+    /// given, and the geometry of their pairs in programs that have it.
+    pub(crate) fn write(
+        &self,
+        queue: &Queue,
+        walk: &Walk,
+        outlet: &Outlet,
+        arrays: &PairArrays,
+        targets: usize,
+    ) -> Result<(), Error> {
+        if !self.geometry {
+            return self.run(queue, walk, outlet, targets);
+        }
+        let shape = LaunchShape::covering(targets.saturating_mul(self.lanes), self.threads);
+        // SAFETY: as flat_lists declares with NF_GEOMETRY; it looks at no target behind the
+        // outlet's last, and every array that is not null has as much room as the entries.
+        unsafe { self.traverse.start(queue, shape, &[walk, outlet, arrays]) }
     }
 }
 
@@ -200,12 +227,13 @@ fn start_wrapped(
 const WRAPPED_BLOCKS: u32 = 1_024;
 
 impl Masks {
-    /// The kernels of flat.cu; `apart`: also the one for points that have left the box.
-    fn load(module: &Module, apart: bool) -> Result<Self, Error> {
+    /// The kernels of flat.cu; `apart`: also the one for points that have left the box;
+    /// `geometry`: lists come with the geometry of their pairs.
+    fn load(module: &Module, apart: bool, geometry: bool) -> Result<Self, Error> {
         let expand = Kernel::overlapping(module, "flat_expand")?;
-        let staged = [STAGED_AT_MOST, STAGED_ANYWHERE];
-        let allowed = |entries: &u32| expand.allow_shared(entries * size_of::<u32>() as u32);
-        let max_staged = staged.into_iter().find(allowed).unwrap_or(STAGED_ANYWHERE);
+        let staged = staged_at_most(geometry);
+        let allowed = |entries: &u32| expand.allow_shared(entries * staged_bytes(geometry));
+        let max_staged = staged.into_iter().find(allowed).unwrap_or(staged[1]);
         Ok(Self {
             count: Kernel::overlapping(module, "flat_masks")?,
             wrapped: apart
@@ -213,6 +241,7 @@ impl Masks {
                 .transpose()?,
             expand,
             max_staged,
+            geometry,
         })
     }
 
@@ -225,21 +254,30 @@ impl Masks {
         start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
     }
 
-    /// Writes the lists of `targets` targets from the outlet's first on; `entries` is about how
-    /// many entries these have together, by which shared memory is taken.
+    /// Writes the lists of `targets` targets from the outlet's first on, and the geometry of their
+    /// pairs in programs that have it; `entries` is about how many entries these have together, by
+    /// which shared memory is taken.
     pub(crate) fn expand(
         &self,
         queue: &Queue,
         walk: &Walk,
         outlet: &Outlet,
-        targets: usize,
-        entries: u64,
+        arrays: &PairArrays,
+        (targets, entries): (usize, u64),
     ) -> Result<(), Error> {
         let room = staged_entries(targets, entries).min(self.max_staged);
         let mut shape = LaunchShape::covering(targets, LIST_THREADS);
-        shape.shared = room * size_of::<u32>() as u32;
-        // SAFETY: as flat_expand declares; a block has shared memory for `room` entries.
-        unsafe { self.expand.start(queue, shape, &[walk, outlet, &room]) }
+        shape.shared = room * staged_bytes(self.geometry);
+        // SAFETY: as flat_expand declares, the second with NF_GEOMETRY; a block has shared memory
+        // for `room` entries, and every array that is not null as much room as the entries.
+        unsafe {
+            if self.geometry {
+                self.expand
+                    .start(queue, shape, &[walk, outlet, &room, arrays])
+            } else {
+                self.expand.start(queue, shape, &[walk, outlet, &room])
+            }
+        }
     }
 }
 
@@ -258,6 +296,16 @@ fn staged_entries(targets: usize, entries: u64) -> u32 {
 const STAGED_AT_MOST: u32 = 14_336;
 /// 40 KiB: with what the kernel declares, less than the 48 that a block has without asking.
 const STAGED_ANYWHERE: u32 = 10_240;
+
+/// Bytes of a staged entry: its index, or the sorted place of its source and a note of 16 bits.
+fn staged_bytes(geometry: bool) -> u32 {
+    if geometry { 6 } else { 4 }
+}
+
+/// Entries in 56 KiB, and in the 40 that every device lets a block have.
+fn staged_at_most(geometry: bool) -> [u32; 2] {
+    [STAGED_AT_MOST, STAGED_ANYWHERE].map(|entries| entries * 4 / staged_bytes(geometry))
+}
 
 impl Children {
     /// The parent kernel of children.cu, by strategy.

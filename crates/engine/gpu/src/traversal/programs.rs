@@ -12,8 +12,16 @@
 //! | `NF_K` | cells to a radius along y and z | `flat` in dense tables |
 //! | `NF_HALF` | half lists | all |
 //! | `NF_WARPS` | a warp per target | `flat` |
+//! | `NF_GEOMETRY` | lists with the geometry of their pairs; not defined without | lists |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
+//!
+//! Lists with the geometry of their pairs are programs of their own, and not lists that look at
+//! run time whether geometry is wanted: registers and shared memory for it would halve the number
+//! of warps that plain lists have at work. All of it stands behind `NF_GEOMETRY` or in arguments
+//! that plain lists do not use, so these are the same machine code with it and without it. Which of
+//! the quantities are wanted is known at run time only: there are 63 choices, and a null pointer
+//! costs a comparison per entry.
 //!
 //! Loaded programs are kept in a table by [`Traversal`], which is hashed at every step: its hash
 //! takes the length of a kernel's text and not the text. Equality compares the texts, so two
@@ -36,6 +44,8 @@ use std::{
 /// Cells to a radius up to which lists are made from masks: with 3 a target's masks would take as
 /// much memory as a list of 49 neighbours.
 const MAX_MASKED_SUBDIVISION: u32 = 2;
+/// The same for lists with the geometry of their pairs, beside which masks are small.
+const MAX_MASKED_WITH_GEOMETRY: u32 = 3;
 
 /// Job of a traversal: `NF_WORK`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +54,8 @@ pub(crate) enum Work {
     Count,
     /// Lists are written; full and half lists are one program each.
     Lists(ListKind),
+    /// Lists are written with the geometry of their pairs.
+    Geometry(ListKind),
     /// A pair kernel is evaluated.
     Pairs(PairProgram),
 }
@@ -97,10 +109,13 @@ impl Traversal {
             .define("NF_WARPS", self.by_warps);
         let work = match &self.work {
             Work::Count => constants::COUNT,
-            Work::Lists(_) => constants::LISTS,
+            Work::Lists(_) | Work::Geometry(_) => constants::LISTS,
             Work::Pairs(_) => constants::PAIRS,
         };
         let program = program.define("NF_WORK", work);
+        if let Work::Geometry(_) = self.work {
+            return program.define("NF_GEOMETRY", 1);
+        }
         let Work::Pairs(pairs) = &self.work else {
             return program;
         };
@@ -121,7 +136,11 @@ impl Traversal {
     /// Returns true if lists are made from masks, which take a word for each of (2K + 1)² rows.
     pub(crate) fn has_masks(&self) -> bool {
         let around = self.candidates != Candidates::Rows && self.strategy == Strategy::Flat;
-        around && !self.by_warps && self.subdivision <= MAX_MASKED_SUBDIVISION
+        let max = match self.work {
+            Work::Geometry(_) => MAX_MASKED_WITH_GEOMETRY,
+            _ => MAX_MASKED_SUBDIVISION,
+        };
+        around && !self.by_warps && self.subdivision <= max
     }
 
     /// Returns true if points that have left the box are walked by kernels of their own:
@@ -150,9 +169,11 @@ impl Traversal {
         let pairs = matches!(self.work, Work::Pairs(_));
         let traverse = match self.strategy {
             Strategy::Flat | Strategy::Auto => {
-                let lists = matches!(self.work, Work::Lists(_));
+                let geometry = matches!(self.work, Work::Geometry(_));
+                let lists = geometry || matches!(self.work, Work::Lists(_));
                 let kernels = FlatKernels {
                     lists,
+                    geometry,
                     masks: lists && self.has_masks(),
                     apart: self.is_apart(),
                     warps: self.by_warps,

@@ -10,4 +10,5 @@ mod backend;
 mod common;
 mod compile;
 mod device;
+mod geometry;
 mod probe;

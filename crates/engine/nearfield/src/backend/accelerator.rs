@@ -10,7 +10,8 @@
 //!
 //! Calls of a job come in one of three orders, each after [`ready`](Accelerator::ready):
 //!
-//! - alone: [`find`](Accelerator::find) or [`values`](Accelerator::values);
+//! - alone: [`find`](Accelerator::find), [`geometry`](Accelerator::geometry) or
+//!   [`values`](Accelerator::values);
 //! - lists of two backends: [`begin_joint`](Accelerator::begin_joint), then
 //!   [`find_part`](Accelerator::find_part) while the CPU backend works;
 //! - values of two backends: [`prepare_part`](Accelerator::prepare_part), then
@@ -35,7 +36,7 @@ use super::{
 };
 use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
-use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
+use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairGeometry, PairOfSets};
 use nearfield_grid::{Bounds, HostLists};
 use nearfield_pairs::Field;
 use std::{fmt, time::Instant};
@@ -152,6 +153,19 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         input: &StepInput<'_>,
         job: Job,
         lists: &mut NeighborLists,
+    ) -> Result<(), DeviceError>;
+
+    /// Writes the lists of a pair of sets and the geometry of their pairs, in any order.
+    ///
+    /// Blocks until all arrays are in `geometry`, whose memory the device may lend.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    fn geometry(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        geometry: &mut PairGeometry,
     ) -> Result<(), DeviceError>;
 
     /// Computes values of all targets and gives them to `receive` as they arrive.

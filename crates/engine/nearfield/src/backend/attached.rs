@@ -13,7 +13,7 @@ use super::{
     split::{self, Split},
     values::{self, Values},
 };
-use crate::{Error, NeighborLists};
+use crate::{Error, NeighborLists, lists::PairGeometry};
 
 /// The device of an engine.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,27 @@ impl AttachedDevice<'_> {
             return Ok(None);
         };
         input.search(job, lists)?;
+        Ok(Some(fault.to_string()))
+    }
+
+    /// Writes the lists of a pair of sets and the geometry of their pairs, in any order, by the
+    /// device alone. Returns why the CPU backend did it instead, if it did.
+    ///
+    /// # Errors
+    /// Those of the host. A fault of the device is not an error.
+    pub(crate) fn geometry(
+        self,
+        input: &StepInput<'_>,
+        job: Job,
+        geometry: &mut PairGeometry,
+    ) -> Result<Option<String>, Error> {
+        let found = self
+            .ready(input)
+            .and_then(|()| self.accelerator.geometry(input, job, geometry));
+        let Some(fault) = fault_of(found)? else {
+            return Ok(None);
+        };
+        input.geometry(job, geometry)?;
         Ok(Some(fault.to_string()))
     }
 

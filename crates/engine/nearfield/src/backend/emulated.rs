@@ -32,7 +32,7 @@ use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_balance::{DeviceFault, EmulatedSpec, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, ListOrder, NeighborLists,
-    PairOfSets, SetRadii, Share, Spent,
+    PairGeometry, PairOfSets, SetRadii, Share, Spent,
 };
 use nearfield_grid::{
     Bounds, Grid, HostLists, Lattice,
@@ -341,6 +341,21 @@ impl Accelerator for EmulatedDevice {
             });
         state.lists = found;
         received
+    }
+
+    fn geometry(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), DeviceError> {
+        let state = &mut *self.take()?;
+        let fault = self.begin()?;
+        state.sort(&self.cpu, input)?;
+        let of = state.pair(job, None)?;
+        let measured = self.cpu.measure(of, input.options.lists)?;
+        measured.write_geometry(ListOrder::Unspecified, geometry)?;
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
     fn values(

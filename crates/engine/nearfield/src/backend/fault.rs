@@ -3,9 +3,10 @@
 //! They are not errors of the engine: the CPU backend does the job within the same call, and the
 //! report says why. So a [`Fault`] is a reason in words and has no source to be matched.
 //!
-//! The three faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next
+//! The faults differ in what follows. [`Fault::Busy`] says nothing about the device: the next
 //! job may find it free, and no controller learns from the step. [`Fault::Behind`] lasts until the
-//! next update of positions reaches the device. [`Fault::Failed`] makes the device rest for a
+//! next update of positions reaches the device. [`Fault::FarImages`] is a matter of the points: the
+//! CPU backend names the first pair in its error. [`Fault::Failed`] makes the device rest for a
 //! number of jobs, or for good (`gpu/faults.rs`); a controller that sees it in a step of both
 //! backends gives the device less work, or none.
 //!
@@ -22,6 +23,8 @@ pub(crate) enum Fault {
     Busy,
     /// It lacks positions that were placed while it could not work.
     Behind,
+    /// Images of pairs have numbers of more than 32 bits.
+    FarImages,
     /// It failed in this job or an earlier one, and why.
     Failed(String),
 }
@@ -33,6 +36,7 @@ impl fmt::Display for Fault {
             Self::Behind => {
                 f.write_str("the device lacks positions, which it gets with the next update")
             }
+            Self::FarImages => f.write_str("images of pairs have numbers of more than 32 bits"),
             Self::Failed(why) => write!(f, "the device has failed: {why}"),
         }
     }

@@ -14,7 +14,7 @@
 
 use super::lazy::LazyGrid;
 use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
-use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairOfSets, SetRadii};
+use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairGeometry, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
 use std::fmt;
@@ -34,6 +34,8 @@ pub(crate) struct Job {
 pub(crate) enum JobKind {
     /// Neighbour lists, full or half as the options say.
     Lists,
+    /// Neighbour lists with the geometry of their pairs.
+    Geometry,
     /// Numbers of neighbours.
     Counts,
     /// A pair kernel, by the name of its type.
@@ -46,6 +48,7 @@ impl fmt::Display for JobKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Lists => "lists",
+            Self::Geometry => "pair_geometry",
             Self::Counts => "counts",
             Self::Kernel(name) | Self::OfCpu(name) => name,
         })
@@ -138,6 +141,15 @@ impl StepInput<'_> {
     pub(crate) fn search(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
         let (of, kind) = (self.pair(job)?, self.options.lists);
         Ok((self.cpu).search(of, kind, ListOrder::Unspecified, lists)?)
+    }
+
+    /// Writes the lists of a job and the geometry of their pairs with the CPU backend alone.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub(crate) fn geometry(&self, job: Job, geometry: &mut PairGeometry) -> Result<(), Error> {
+        let measured = self.cpu.measure(self.pair(job)?, self.options.lists)?;
+        Ok(measured.write_geometry(ListOrder::Unspecified, geometry)?)
     }
 
     /// The sorted points of a set, sorted now if they are not.

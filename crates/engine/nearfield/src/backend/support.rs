@@ -23,6 +23,9 @@
 //! | [`Device::Hybrid`] | the CPU backend does the job; an error if all jobs need the feature |
 //! | [`Device::Auto`] | the CPU backend does the job |
 //!
+//! A GPU that shares jobs with the CPU backend is a backend of its own here: it lacks what is not
+//! divided yet, because a job that one of the two does alone may be slower than on the other.
+//!
 //! Two things are not decided here. Whether the machine *has* a GPU is found when an engine is
 //! built. Whether a GPU *works* at present is a [`Fault`](super::Fault), and no fault turns into an
 //! [`Unsupported`]: the CPU backend then does the job for every device, because the user asked for
@@ -77,11 +80,13 @@ pub(crate) enum Feature {
     AllPairs,
 }
 
-/// Hardware that does a job alone.
+/// Hardware that does a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Cpu,
     Gpu,
+    /// A GPU that shares jobs with the CPU backend.
+    Hybrid,
     Emulated,
 }
 
@@ -90,6 +95,7 @@ impl Backend {
         match self {
             Self::Cpu => "CPU",
             Self::Gpu => "GPU",
+            Self::Hybrid => "hybrid",
             Self::Emulated => "emulated",
         }
     }
@@ -144,6 +150,7 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
+            Self::PairGeometry => "use Device::Gpu or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
@@ -159,7 +166,9 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
     let supported = match (backend, feature) {
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
-        (Backend::Gpu, Feature::AllPairs) => true,
+        (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
+        // Not divided between two backends. The emulated device does it alone.
+        (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
         // It computes by the code of the CPU backend.
         (Backend::Emulated, Feature::KernelWithoutCuda { .. } | Feature::SlantedBox) => true,
         _ => false,
@@ -211,7 +220,8 @@ pub(crate) fn choose(device: Device, feature: &Feature) -> Result<Choice, Unsupp
     };
     let backend = match device {
         Device::Cpu => Backend::Cpu,
-        Device::Auto | Device::Gpu(_) | Device::Hybrid(_) => Backend::Gpu,
+        Device::Gpu(_) => Backend::Gpu,
+        Device::Auto | Device::Hybrid(_) => Backend::Hybrid,
         Device::Emulated(_) => Backend::Emulated,
     };
     match supports(backend, feature) {

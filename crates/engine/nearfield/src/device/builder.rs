@@ -4,7 +4,7 @@
 //! points have one radius, and there is no memory limit. Everything else that a settings call of
 //! the same name promises holds here too.
 
-use crate::{ListKind, balance::Strategy};
+use crate::{ListKind, ListOrder, balance::Strategy};
 use nearfield_grid::{Bounds, Domain};
 
 /// Settings of an engine on the device, made by
@@ -32,6 +32,7 @@ pub struct DeviceEngineBuilder {
     /// Box that the cells cover in addition to that of the points.
     pub(super) within: Bounds,
     pub(super) lists: ListKind,
+    pub(super) order: ListOrder,
 }
 
 impl DeviceEngineBuilder {
@@ -43,6 +44,7 @@ impl DeviceEngineBuilder {
             strategy: Strategy::Flat,
             within: Bounds::EMPTY,
             lists: ListKind::Full,
+            order: ListOrder::Unspecified,
         }
     }
 
@@ -82,6 +84,17 @@ impl DeviceEngineBuilder {
     /// Traversals always give every target all of its neighbours.
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.lists = kind;
+        self
+    }
+
+    /// Order of the neighbours inside a list, [`ListOrder::Unspecified`] by default.
+    ///
+    /// Ascending lists are sorted on the device after they were found, pairs of one source by their
+    /// images, so that with [`pair_geometry`](super::DeviceEngine::pair_geometry) all arrays are
+    /// the same, byte for byte, however they were found. Geometry then holds images on the device
+    /// also if they are not asked for, 12 bytes a pair.
+    pub fn list_order(mut self, order: ListOrder) -> Self {
+        self.order = order;
         self
     }
 

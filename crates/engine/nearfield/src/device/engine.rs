@@ -18,12 +18,13 @@
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
 use crate::{
-    Error, ErrorKind, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
+    Error, ErrorKind, ListOrder, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
     error::MissingLists, slots::Slots,
 };
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
-    GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch, Program, Queue, Transfers,
+    GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch, Program, Quantities,
+    Queue, Transfers,
 };
 use nearfield_gpu::{DeviceValue, DeviceView, DeviceViewMut, Stream};
 use nearfield_grid::OfProcess;
@@ -102,6 +103,8 @@ pub(super) struct Lists {
     pub(super) storage: DeviceLists,
     /// Not looked at since they were written.
     pub(super) provisional: bool,
+    /// What was asked for beside them.
+    pub(super) quantities: Quantities,
     /// Of the sets as they are.
     pub(super) current: bool,
     /// Why they are not, where they are not.
@@ -246,6 +249,16 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<(), Error> {
+        self.find(targets, sources, Quantities::NONE)
+    }
+
+    /// Writes lists, and these numbers of every pair beside them.
+    pub(super) fn find(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        quantities: Quantities,
+    ) -> Result<(), Error> {
         self.usable()?;
         let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
@@ -255,7 +268,10 @@ impl DeviceEngine {
             .or_default();
         lists.current = false;
         lists.provisional = true;
+        lists.quantities = quantities;
         let storage = &mut lists.storage;
+        storage.ascend(self.settings.order == ListOrder::Ascending);
+        storage.want(quantities);
         match storage.has_room() {
             true => self.backend.search_again(of, kind, strategy, storage),
             false => self.backend.search(of, kind, strategy, storage),
@@ -264,7 +280,8 @@ impl DeviceEngine {
         Ok(())
     }
 
-    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote.
+    /// The lists that [`find_neighbors`](Self::find_neighbors) or
+    /// [`pair_geometry`](Self::pair_geometry) wrote.
     ///
     /// # Errors
     /// [`ErrorKind::NoLists`] when there are none, or a set has been updated since.
@@ -275,20 +292,13 @@ impl DeviceEngine {
     ) -> Result<DeviceListsView<'_>, Error> {
         self.known(targets)?;
         self.known(sources)?;
-        self.lists
-            .get(&(targets.slot(), sources.slot()))
-            .filter(|lists| lists.current)
-            .and_then(|lists| DeviceListsView::of(&lists.storage))
-            .ok_or_else(|| {
-                let lists = self.lists.get(&(targets.slot(), sources.slot()));
-                let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
-                ErrorKind::NoLists {
-                    targets,
-                    sources,
-                    why,
-                }
-                .into()
-            })
+        let lists = self.lists.get(&(targets.slot(), sources.slot()));
+        let current = lists.filter(|lists| lists.current);
+        let view = current.and_then(|lists| DeviceListsView::of(&lists.storage));
+        view.ok_or_else(|| {
+            let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
+            no_lists(targets, sources, why)
+        })
     }
 
     /// Waits for the device and looks whether what was computed since the last call is valid. When
@@ -329,7 +339,10 @@ impl DeviceEngine {
                     lists.current = false;
                     progress = Progress::Repeat;
                 }
-                Err(error) => return Err(ErrorKind::Gpu(error).into()),
+                Err(error) => {
+                    lists.current = false;
+                    return Err(ErrorKind::Gpu(error).into());
+                }
             }
         }
         self.backend.wait()?;
@@ -503,6 +516,16 @@ impl DeviceEngine {
         self.usable()?;
         self.slots.check(set)
     }
+}
+
+/// The error of lists that are not there.
+pub(super) fn no_lists(targets: PointSetId, sources: PointSetId, why: MissingLists) -> Error {
+    let kind = ErrorKind::NoLists {
+        targets,
+        sources,
+        why,
+    };
+    kind.into()
 }
 
 /// Two sets on the lattice; unsorted ones are refused. A function and not a method, because callers

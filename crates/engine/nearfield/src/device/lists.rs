@@ -10,8 +10,9 @@ use nearfield_gpu::{DeviceLists, DeviceView};
 /// as indices in the caller's order. The arrays are those of the engine, on its stream; they are
 /// provisional until [`DeviceEngine::finish`](super::DeviceEngine::finish).
 ///
-/// Length of `start` and `count`: one per target. Entries of a target follow each other; no order
-/// of the lists among each other is guaranteed. Targets and entries are numbered from 0.
+/// Length of `start` and `count`: one per target. Entries of a target follow each other, in the
+/// [order](super::DeviceEngineBuilder::list_order) that the engine was built with; no order of the
+/// lists among each other is guaranteed. Targets and entries are numbered from 0.
 #[derive(Debug)]
 pub struct DeviceListsView<'a> {
     /// Where the list of every target begins.

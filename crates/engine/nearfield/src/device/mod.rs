@@ -37,9 +37,10 @@
 //!
 //! 1. [`update`](DeviceEngine::update) copies positions on the device and sorts them into the cells
 //!    there are.
-//! 2. [`traverse`](DeviceEngine::traverse), [`count_neighbors`](DeviceEngine::count_neighbors) and
-//!    [`find_neighbors`](DeviceEngine::find_neighbors) put their work on the stream. Kernels of
-//!    your own, on the same stream, may read the results at once.
+//! 2. [`traverse`](DeviceEngine::traverse), [`count_neighbors`](DeviceEngine::count_neighbors),
+//!    [`find_neighbors`](DeviceEngine::find_neighbors) and
+//!    [`pair_geometry`](DeviceEngine::pair_geometry) put their work on the stream. Kernels of your
+//!    own, on the same stream, may read the results at once.
 //! 3. [`finish`](DeviceEngine::finish) waits, and says whether the results count.
 //!
 //! The host is needed for launches only: a step sends no particle's data across the bus. A
@@ -55,6 +56,7 @@
 //! | counts | 1 per target | the caller's |
 //! | lists: starts, lengths | 1 per target | the caller's |
 //! | lists: entries | 1 per neighbour, and room behind them | by target, as its start says |
+//! | geometry of pairs | 1 or 3 per entry | that of the entries |
 //!
 //! A kernel that reads [indices](crate::kernels::Indices) of points gets them without an array, and
 //! one side may have several fields; both are put together on the device for the traversal.
@@ -119,6 +121,7 @@
 mod builder;
 mod engine;
 mod fields;
+mod geometry;
 mod halo;
 mod helper;
 mod lent;
@@ -131,6 +134,7 @@ mod traverse;
 pub use builder::DeviceEngineBuilder;
 pub use engine::{DeviceEngine, Progress};
 pub use fields::DeviceFieldsOf;
+pub use geometry::DeviceGeometry;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
@@ -139,7 +143,7 @@ pub use nearfield_gpu::{
     DeviceField, DeviceValue, DeviceView, DeviceViewMut, DriverError, Error as GpuError,
     ErrorKind as GpuErrorKind, Event, Function, GpuInfo, HostBuffer, HostCopy, InUse,
     KernelArgument, KernelArguments, KernelLattice, Launch, LaunchArgument, LaunchShape,
-    MemoryKind, Module, Moment, Program, Queue, SideOfFields, Stream, Transfers, UserKernel,
-    memory_at,
+    MemoryKind, Module, Moment, PairViews, Program, Quantities, Queue, SideOfFields, Stream,
+    Transfers, UserKernel, memory_at,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

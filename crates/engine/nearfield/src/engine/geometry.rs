@@ -6,14 +6,15 @@
 //! their order agrees by construction.
 //!
 //! The search counts first and writes second, so the bytes are known before anything is allocated,
-//! with a limit or without.
+//! with a limit or without. A GPU writes all arrays in page-locked memory that it lends; pairs that
+//! are to ascend are sorted on the host.
 //!
 //! **Invariant:** entry k of every array of a [`PairGeometry`] belongs to entry k of its lists.
 
 use crate::{
-    Engine, Error, PointSetId,
+    Device, Engine, Error, ListOrder, PointSetId,
     backend::{JobKind, support::Feature},
-    engine::jobs::job,
+    engine::jobs::{Assigned, job},
     engine::lists::within,
     lists::PairGeometry,
 };
@@ -43,13 +44,13 @@ impl Engine {
     /// ```
     ///
     /// Displacements point from the target to the source, its periodic image included, in the unit
-    /// of the coordinates; images are whole numbers of box vectors. An engine that was asked for a
-    /// GPU alone, or for an emulated one, refuses this with
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// of the coordinates; images are whole numbers of box vectors. A GPU does it if the engine was
+    /// asked for one alone; an engine that shares its jobs leaves it to the CPU pool.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
     /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii);
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a memory limit on a GPU;
     /// [`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit), which leaves `geometry` as it
     /// was; and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when memory is short, after which
     /// `geometry` is of no use until it is written again.
@@ -61,8 +62,37 @@ impl Engine {
     ) -> Result<(), Error> {
         let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.geometry", targets = t, sources = s).entered();
-        let kind = JobKind::OfCpu("pair_geometry");
-        self.assign_to_cpu(&Feature::PairGeometry, job(kind, targets, sources))?;
+        self.pair(targets, sources)?;
+        self.in_place()?;
+        let job = job(JobKind::Geometry, targets, sources);
+        let feature = match self.settings.memory_limit {
+            Some(_) => Feature::LimitedLists,
+            None => Feature::PairGeometry,
+        };
+        match self.assign(&feature)? {
+            Assigned::Cpu(reason) => {
+                self.geometry_on_cpu(targets, sources, geometry)?;
+                self.was_done(job, Device::Cpu, reason);
+            }
+            Assigned::Device(device) => {
+                self.ran(job, device.geometry(&self.input(), job, geometry)?);
+                if self.settings.order == ListOrder::Ascending {
+                    let targets = geometry.lists().len();
+                    tracing::debug_span!("cpu.sort_geometry")
+                        .in_scope(|| self.backend.install_for(targets, || geometry.sort()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by the CPU backend, within the memory limit.
+    fn geometry_on_cpu(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), Error> {
         let of = self.pair_of_sets(targets, sources)?;
         let lists = self.backend.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {

@@ -2,7 +2,7 @@
 
 use crate::common::{Settings, builder_for, fill, levels_in_turn};
 use nearfield::{
-    Engine, Error, ErrorKind, ListOrder,
+    Device, Engine, Error, ErrorKind, ListOrder,
     lists::{NeighborPair, PairArrays, PairGeometry},
 };
 use nearfield_testkit::{
@@ -95,6 +95,80 @@ fn geometry_is_the_contracts_at_every_simd_level_and_cell_size() {
             ..Settings::default()
         };
         check(case, &expected, settings, ListOrder::Ascending);
+    }
+}
+
+#[test]
+fn an_emulated_device_gives_the_contracts_geometry() {
+    let uniform = |case: &Case| case.rule == oracle::RadiusRule::Uniform;
+    let runner = Runner::new(Level::Quick).keep(uniform);
+    for ((case, neighbors), order) in (runner.with_neighbors()).zip(
+        [ListOrder::Unspecified, ListOrder::Ascending]
+            .into_iter()
+            .cycle(),
+    ) {
+        let device: Device = "emulated".parse().unwrap();
+        let builder = builder_for(case, Settings::default()).device(device);
+        let (engine, sets) = fill(builder.list_order(order).build().unwrap(), case).unwrap();
+        let (targets, sources) = (sets[case.target], sets[case.source]);
+        let mut found = PairGeometry::default();
+        let written = engine.pair_geometry(targets, sources, &mut found);
+        if !has_narrow_images(neighbors) {
+            let error = written.unwrap_err();
+            assert!(error.to_string().contains("boxes apart"), "{error}");
+            continue;
+        }
+        written.unwrap();
+        let report = engine.report();
+        assert_eq!(report.device, device);
+        assert_eq!(report.jobs[0].job, "pair_geometry");
+        let expected = expected(case, neighbors);
+        for (target, expected) in expected.iter().enumerate() {
+            let mut found: Vec<_> = found.of(target).collect();
+            if order == ListOrder::Unspecified {
+                found.sort_by_key(|neighbor| (neighbor.index, neighbor.image));
+            }
+            assert!(found == *expected, "{}, target {target}", case.name);
+        }
+    }
+}
+
+#[test]
+fn a_device_that_shares_its_jobs_leaves_geometry_to_the_cpu_and_says_so() {
+    let mut engine = Engine::builder(1.0).build().unwrap();
+    let set = engine
+        .add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])
+        .unwrap();
+    let mut geometry = PairGeometry::default();
+    engine.pair_geometry(set, set, &mut geometry).unwrap();
+    assert_eq!(geometry.lists().pairs(), 2);
+    let jobs = engine.report().jobs;
+    assert_eq!(
+        (&*jobs[0].job, jobs[0].device),
+        ("pair_geometry", Device::Cpu)
+    );
+    assert!(!jobs[0].reason.is_empty());
+}
+
+/// The contract adds an image vector of zeros, which makes +0 of −0; searches leave it out where
+/// no box is in the way.
+#[test]
+fn a_displacement_of_nothing_is_positive_on_every_path() {
+    let points = [[0.0f32, 0.0, 0.0], [-0.0, 0.5, -0.0]];
+    for periodic in [[None; 3], [Some(8.0), None, None]] {
+        let mut engine = Engine::builder(1.0).periodic(periodic).build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        let mut geometry = PairGeometry::default();
+        engine.pair_geometry(set, set, &mut geometry).unwrap();
+        for target in 0..2 {
+            for pair in geometry.of(target) {
+                let [x, _, z] = pair.d;
+                assert!(
+                    x.is_sign_positive() && z.is_sign_positive(),
+                    "{periodic:?}: {pair:?}"
+                );
+            }
+        }
     }
 }
 

@@ -387,6 +387,9 @@ fn what_the_device_cannot_do_is_refused_by_name() {
     let mut limited = builder().memory_limit(1 << 20).build().unwrap();
     let set = limited.add_point_set(&points).unwrap();
     check_refused(limited.find_neighbors(), "memory limit");
+    let mut geometry = nearfield::lists::PairGeometry::default();
+    let within = limited.pair_geometry(set, set, &mut geometry);
+    check_refused(within, "memory limit");
     assert_eq!(limited.count_neighbors(set, set).unwrap().len(), 500);
 
     let mut engine = builder().build().unwrap();
@@ -400,8 +403,6 @@ fn what_the_device_cannot_do_is_refused_by_name() {
         engine.for_each_neighbor(set, set, 0, |_, _| ()),
         "one point",
     );
-    let mut geometry = nearfield::lists::PairGeometry::default();
-    check_refused(engine.pair_geometry(set, set, &mut geometry), "geometry");
     let visit = |_: nearfield::lists::PairBatch<'_>| std::ops::ControlFlow::Continue(());
     check_refused(engine.for_each_batch(set, set, visit), "batches");
     // It is as it was.

@@ -2,7 +2,12 @@
 
 use super::{GPU, OnCpu, assert_close, assert_on_gpu, engine_with, fresh_seed, needs_gpu, uniform};
 use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
-use nearfield::{balance::Strategy, kernels::SphDensity, prelude::*};
+use nearfield::{
+    balance::Strategy,
+    kernels::SphDensity,
+    lists::{NeighborPair, PairGeometry},
+    prelude::*,
+};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},
@@ -41,6 +46,99 @@ fn lists_are_the_contracts_by_every_strategy() {
             Ok(lists)
         };
         runner.run(run).unwrap();
+    }
+}
+
+/// The geometry of a pair, with the bits of its numbers.
+fn bits(pair: &NeighborPair) -> (u32, [i32; 3], [u64; 3], u64) {
+    (
+        pair.index,
+        pair.image,
+        pair.d.map(f64::to_bits),
+        pair.d2.to_bits(),
+    )
+}
+
+#[test]
+fn geometry_has_the_bits_of_the_cpu_by_every_strategy() {
+    needs_gpu!();
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
+    for strategy in Strategy::ALL {
+        for case in Runner::new(Level::Quick).keep(uniform).cases() {
+            let builder = || {
+                let builder = builder_for(case, Settings::default());
+                builder.list_order(ListOrder::Ascending)
+            };
+            let on_gpu = builder().device(GPU).strategy(strategy).build().unwrap();
+            let (on_gpu, sets) = fill(on_gpu, case).unwrap();
+            let on_cpu = builder().device(Device::Cpu).build().unwrap();
+            let (on_cpu, _) = fill(on_cpu, case).unwrap();
+            let (targets, sources) = (sets[case.target], sets[case.source]);
+            let [mut found, mut expected] = [PairGeometry::default(), PairGeometry::default()];
+            let by_cpu = on_cpu.pair_geometry(targets, sources, &mut expected);
+            for _ in 0..2 {
+                let by_gpu = on_gpu.pair_geometry(targets, sources, &mut found);
+                assert_eq!(
+                    by_gpu.as_ref().map_err(ToString::to_string),
+                    by_cpu.as_ref().map_err(ToString::to_string),
+                    "{}",
+                    case.name
+                );
+            }
+            if by_cpu.is_err() {
+                continue;
+            }
+            assert_on_gpu(&on_gpu);
+            for target in 0..case.targets().len() {
+                let [found, expected] = [&found, &expected].map(|geometry| {
+                    geometry
+                        .of(target)
+                        .map(|pair| bits(&pair))
+                        .collect::<Vec<_>>()
+                });
+                assert_eq!(
+                    found, expected,
+                    "{}, target {target}, {strategy}",
+                    case.name
+                );
+            }
+        }
+    }
+}
+
+/// Many points, whose lists come from masks, in steps; lists and geometry of one engine in turns.
+#[test]
+fn geometry_of_a_moving_cloud_is_that_of_the_cpu() {
+    needs_gpu!();
+    for periodic in [[None; 3], [Some(40.0), Some(40.0), None]] {
+        let mut points = Cloud::Lattice.points(60_000, 3);
+        let mut engines = [GPU, Device::Cpu].map(|device| {
+            let builder = Engine::builder(2.0).periodic(periodic);
+            engine_with(builder.list_order(ListOrder::Ascending), device, &points)
+        });
+        let mut geometry = [PairGeometry::default(), PairGeometry::default()];
+        for step in 0..4 {
+            drift(&mut points, 0.2, step);
+            points.truncate(60_000 - 2_000 * step as usize);
+            for ((engine, set), geometry) in engines.iter_mut().zip(&mut geometry) {
+                engine.update(*set, &points).unwrap();
+                engine.pair_geometry(*set, *set, geometry).unwrap();
+                engine.find_neighbors().unwrap();
+                let lists = engine.neighbors(*set, *set).unwrap();
+                assert_eq!(lists.pairs(), geometry.lists().pairs());
+                assert_eq!(lists.of(7), geometry.lists().of(7));
+            }
+            assert_on_gpu(&engines[0].0);
+            for target in 0..points.len() {
+                let [found, expected] = geometry.each_ref().map(|geometry| {
+                    geometry
+                        .of(target)
+                        .map(|pair| bits(&pair))
+                        .collect::<Vec<_>>()
+                });
+                assert_eq!(found, expected, "step {step}, target {target}");
+            }
+        }
     }
 }
 

@@ -15,14 +15,16 @@
 use super::state::{GpuJobError, GpuState};
 use crate::{
     backend::{
-        Job, StepInput,
+        Fault, Job, StepInput,
         accelerator::{DevicePart, JointRoom, OnPlaced},
         split::{GpuDone, Piece},
     },
     balance::Strategy,
 };
-use nearfield_cpu::{BorrowedBuffer, BufferProvider, Inside, JointLists, NeighborLists};
-use nearfield_gpu::{self as gpu, DeviceLists, GpuBackend, HostBuffer};
+use nearfield_cpu::{
+    BorrowedBuffer, BufferProvider, Inside, JointLists, NeighborLists, PairGeometry, ReceivedPairs,
+};
+use nearfield_gpu::{self as gpu, DeviceLists, GpuBackend, HostBuffer, HostPairs, Quantities};
 use nearfield_grid::HostLists;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
@@ -77,6 +79,63 @@ impl GpuState {
         let (targets, lender) = (pair.targets.len(), Lender(backend));
         lists.work_on(input.cpu);
         (input.cpu).install(|| lists.receive(targets, pairs, &lender, fill))
+    }
+
+    /// Writes the lists of a pair of sets and the geometry of their pairs. No image of a pair that
+    /// has no 32-bit numbers is handed on: the job is then the CPU backend's.
+    pub(super) fn geometry(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), GpuJobError> {
+        let strategy = self.sort(input)?;
+        let _span = tracing::debug_span!("gpu.geometry", pairs = Empty).entered();
+        let begin = self.mark_begin()?;
+        let mut storage = std::mem::take(&mut self.lists);
+        let written = self.write_geometry(input, job, strategy, &mut storage, geometry);
+        // The next lists are written without it.
+        storage.want(Quantities::NONE);
+        self.lists = storage;
+        let written = written.map_err(|error| match error {
+            GpuJobError::Gpu(error) if matches!(error.kind(), gpu::ErrorKind::FarImages { .. }) => {
+                GpuJobError::Fault(Fault::FarImages)
+            }
+            error => error,
+        });
+        if !matches!(written, Err(GpuJobError::Gpu(_))) {
+            self.book(job, begin, None)?;
+        }
+        written
+    }
+
+    /// Counts, and writes lists and geometry into memory that they are lent.
+    fn write_geometry(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        strategy: Strategy,
+        storage: &mut DeviceLists,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), GpuJobError> {
+        let (pair, backend) = (self.pair(job)?, &self.backend);
+        let pairs = backend.measure_pairs(pair, input.options.lists, strategy, storage)?;
+        tracing::Span::current().record("pairs", pairs);
+        let fill = |to: ReceivedPairs<'_>, inside: Inside| {
+            let arrays = HostPairs {
+                images: to.images,
+                displacements: to.displacements,
+                squares: to.squares,
+            };
+            let mut checked = None;
+            let placed = |start: &mut [u64], count: &mut [u32]| {
+                checked = Some(inside.check(start, count));
+            };
+            backend.deliver_pairs(pair, storage, to.lists, arrays, placed)?;
+            Ok(checked)
+        };
+        let (targets, lender) = (pair.targets.len(), Lender(backend));
+        (input.cpu).install(|| geometry.receive(targets, pairs, &lender, fill))
     }
 
     /// Room for lists of both backends.

@@ -32,7 +32,7 @@ use super::{
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
-use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
+use nearfield_cpu::{CpuBackend, JointLists, NeighborLists, PairGeometry};
 use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
 use nearfield_grid::{Bounds, HostLists};
 use nearfield_pairs::Field;
@@ -154,6 +154,7 @@ impl GpuSide {
         match work(&mut state) {
             Ok(done) => Ok(done),
             Err(GpuJobError::Host(error)) => Err(error.into()),
+            Err(GpuJobError::Fault(fault)) => Err(fault.into()),
             // A kernel that does not compile is not a fault of the GPU.
             Err(GpuJobError::Gpu(error))
                 if matches!(
@@ -356,6 +357,15 @@ impl Accelerator for GpuSide {
         lists: &mut NeighborLists,
     ) -> Result<(), DeviceError> {
         self.attempt(|state| state.find(input, job, lists))
+    }
+
+    fn geometry(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.geometry(input, job, geometry))
     }
 
     fn values(

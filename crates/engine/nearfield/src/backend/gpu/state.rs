@@ -7,7 +7,10 @@
 //! **Invariant:** after a fault no set counts as sorted, and the lattice is made anew.
 
 use super::{faults::FaultRecord, fields::StagedFields, times::Times};
-use crate::{Error, backend::Job};
+use crate::{
+    Error,
+    backend::{Fault, Job},
+};
 use nearfield_gpu::{
     self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, Event,
     GpuBackend, HostBuffer, PairOfPoints, PairScratch,
@@ -72,6 +75,8 @@ pub(super) enum Order {
 pub(super) enum GpuJobError {
     Gpu(gpu::Error),
     Host(Error),
+    /// The GPU works, but the CPU backend has to do the job.
+    Fault(Fault),
 }
 
 impl From<gpu::Error> for GpuJobError {

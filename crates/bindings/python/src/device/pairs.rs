@@ -1,0 +1,244 @@
+//! Lists with the geometry of their pairs on a GPU, which stay memory of the engine.
+
+use super::{
+    array::{Memory, PyDeviceArray},
+    fate::Fate,
+    layout::Dtype,
+    shared::{Shared, State},
+    stream::KeptStream,
+};
+use crate::errors::raise;
+use nearfield::{
+    ErrorKind, PointSetId,
+    device::{DeviceView, Quantities, Stream},
+};
+use pyo3::{exceptions::PyValueError, prelude::*};
+use std::sync::Arc;
+
+/// Neighbour lists on a GPU as DeviceNeighbors has them, and numbers of every pair: entry k of
+/// every array belongs to entry k of ``indices``. Arrays that were not asked for are None.
+///
+/// Valid until one of the two sets is next updated or other quantities are asked for; see
+/// DeviceArray.
+#[pyclass(name = "DevicePairs", module = "nearfield", frozen)]
+pub(crate) struct PyDevicePairs {
+    /// First entry of the list of every point; shape (n,), uint64.
+    #[pyo3(get)]
+    start: Py<PyDeviceArray>,
+    /// Number of neighbours of every point; shape (n,), uint32.
+    #[pyo3(get)]
+    count: Py<PyDeviceArray>,
+    /// The neighbour of every pair, and room that belongs to none; shape (m,), uint32.
+    #[pyo3(get)]
+    indices: Py<PyDeviceArray>,
+    /// The point that has the neighbour; shape (m,), uint32.
+    #[pyo3(get)]
+    targets: Option<Py<PyDeviceArray>>,
+    /// By how many box lengths the neighbour is moved along each axis, or by how many of each box
+    /// vector; shape (m, 3), int32.
+    #[pyo3(get)]
+    images: Option<Py<PyDeviceArray>>,
+    /// The vector by which it is moved; shape (m, 3), float32.
+    #[pyo3(get)]
+    shifts: Option<Py<PyDeviceArray>>,
+    /// From the point to its neighbour, moved so; shape (m, 3), float32.
+    #[pyo3(get)]
+    displacements: Option<Py<PyDeviceArray>>,
+    /// Squared distances; shape (m,), float32.
+    #[pyo3(get)]
+    squares: Option<Py<PyDeviceArray>>,
+    /// Distances; shape (m,), float32.
+    #[pyo3(get)]
+    distances: Option<Py<PyDeviceArray>>,
+}
+
+#[pymethods]
+impl PyDevicePairs {
+    fn __len__(&self) -> usize {
+        self.count.get().__len__()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<nearfield.DevicePairs of {} points>", self.__len__())
+    }
+}
+
+/// The quantities of these names.
+pub(super) fn quantities(names: &[String]) -> PyResult<Quantities> {
+    let mut wanted = Quantities::NONE;
+    for name in names {
+        let quantity = match name.as_str() {
+            "targets" => &mut wanted.targets,
+            "images" => &mut wanted.images,
+            "shifts" => &mut wanted.shifts,
+            "displacements" => &mut wanted.displacements,
+            "squares" => &mut wanted.squares,
+            "distances" => &mut wanted.distances,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "quantities are \"targets\", \"images\", \"shifts\", \"displacements\", \
+                     \"squares\" and \"distances\", not {other:?}"
+                )));
+            }
+        };
+        *quantity = true;
+    }
+    if wanted.is_none() {
+        return Err(PyValueError::new_err(
+            "name a quantity of pairs, or call neighbors() for lists alone",
+        ));
+    }
+    Ok(wanted)
+}
+
+/// Arrays before Python has them.
+pub(super) struct Arrays {
+    lists: [PyDeviceArray; 3],
+    /// Targets, images, shifts, displacements, squares, distances.
+    pairs: [Option<PyDeviceArray>; 6],
+}
+
+impl Arrays {
+    /// The object that has them.
+    pub(super) fn hand_over(self, py: Python<'_>) -> PyResult<PyDevicePairs> {
+        let own = |array: Option<PyDeviceArray>| array.map(|array| Py::new(py, array)).transpose();
+        let [start, count, indices] = self.lists;
+        let [targets, images, shifts, displacements, squares, distances] = self.pairs;
+        Ok(PyDevicePairs {
+            start: Py::new(py, start)?,
+            count: Py::new(py, count)?,
+            indices: Py::new(py, indices)?,
+            targets: own(targets)?,
+            images: own(images)?,
+            shifts: own(shifts)?,
+            displacements: own(displacements)?,
+            squares: own(squares)?,
+            distances: own(distances)?,
+        })
+    }
+}
+
+/// Makes views of arrays of the engine.
+struct Views<'a> {
+    memory: Arc<Memory>,
+    fate: Arc<Fate>,
+    stream: &'a Stream,
+}
+
+impl Views<'_> {
+    /// The array; `width` numbers an element.
+    fn of<T>(&self, array: &DeviceView<'_, T>, width: usize, dtype: Dtype) -> PyDeviceArray {
+        let shape = match width {
+            1 => vec![array.len()],
+            _ => vec![array.len(), width],
+        };
+        PyDeviceArray {
+            memory: self.memory.clone(),
+            pointer: array.device_ptr(self.stream).0,
+            shape,
+            dtype,
+            fate: self.fate.clone(),
+            stream: KeptStream::new(self.stream),
+        }
+    }
+}
+
+impl State {
+    /// Lists of a pair of sets and these quantities of their pairs, written now if there are none
+    /// to be used.
+    pub(super) fn pairs(
+        &mut self,
+        shared: &Arc<Shared>,
+        of: [usize; 2],
+        wanted: Quantities,
+    ) -> PyResult<Arrays> {
+        let (t, s) = (self.set(of[0])?, self.set(of[1])?);
+        let current = |(pair, fate): &&([usize; 2], Arc<Fate>)| *pair == of && fate.is_usable();
+        let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
+        let same = |state: &Self| {
+            let found = state.engine.geometry(t, s);
+            found.is_ok_and(|found| found.pairs.quantities() == wanted)
+        };
+        let fate = match kept.filter(|_| same(self)) {
+            Some(fate) => fate,
+            None => {
+                self.retire(|pair| pair == of);
+                self.engine.pair_geometry(t, s, wanted).map_err(raise)?;
+                let fate = self.new_fate();
+                self.lists.push((of, fate.clone()));
+                fate
+            }
+        };
+        self.views_of(shared, [t, s], fate, wanted)
+    }
+
+    /// The arrays that were written.
+    fn views_of(
+        &self,
+        shared: &Arc<Shared>,
+        [t, s]: [PointSetId; 2],
+        fate: Arc<Fate>,
+        wanted: Quantities,
+    ) -> PyResult<Arrays> {
+        let stream = self.engine.stream();
+        let found = match self.engine.geometry(t, s) {
+            Ok(found) => found,
+            // Where nothing was found there is no storage to look at.
+            Err(error) if matches!(error.kind(), ErrorKind::NoLists { .. }) => {
+                let points = self.engine.points(t).map_err(raise)?;
+                return none(stream, points, &fate, wanted);
+            }
+            Err(error) => return Err(raise(error)),
+        };
+        let views = Views {
+            memory: Arc::new(Memory::Engine(shared.clone())),
+            fate,
+            stream,
+        };
+        let (lists, pairs) = (found.lists, found.pairs);
+        let number =
+            |array: Option<DeviceView<'_, f32>>| array.map(|array| views.of(&array, 1, Dtype::F32));
+        let vector = |array: Option<DeviceView<'_, [f32; 3]>>| {
+            array.map(|array| views.of(&array, 3, Dtype::F32))
+        };
+        Ok(Arrays {
+            lists: [
+                views.of(&lists.start, 1, Dtype::U64),
+                views.of(&lists.count, 1, Dtype::U32),
+                views.of(&lists.entries, 1, Dtype::U32),
+            ],
+            pairs: [
+                (pairs.targets).map(|array| views.of(&array, 1, Dtype::U32)),
+                (pairs.images).map(|array| views.of(&array, 3, Dtype::I32)),
+                vector(pairs.shifts),
+                vector(pairs.displacements),
+                number(pairs.squares),
+                number(pairs.distances),
+            ],
+        })
+    }
+}
+
+/// Empty lists of so many points.
+fn none(stream: &Stream, points: usize, fate: &Arc<Fate>, wanted: Quantities) -> PyResult<Arrays> {
+    let zeros = |shape, dtype| PyDeviceArray::zeros(stream, shape, dtype, fate.clone());
+    let if_wanted = |wanted: bool, width: usize, dtype| {
+        let shape = if width == 1 { vec![0] } else { vec![0, width] };
+        wanted.then(|| zeros(shape, dtype)).transpose()
+    };
+    Ok(Arrays {
+        lists: [
+            zeros(vec![points], Dtype::U64)?,
+            zeros(vec![points], Dtype::U32)?,
+            zeros(vec![0], Dtype::U32)?,
+        ],
+        pairs: [
+            if_wanted(wanted.targets, 1, Dtype::U32)?,
+            if_wanted(wanted.images, 3, Dtype::I32)?,
+            if_wanted(wanted.shifts, 3, Dtype::F32)?,
+            if_wanted(wanted.displacements, 3, Dtype::F32)?,
+            if_wanted(wanted.squares, 1, Dtype::F32)?,
+            if_wanted(wanted.distances, 1, Dtype::F32)?,
+        ],
+    })
+}

@@ -1,0 +1,336 @@
+//! The geometry of pairs on the device: arrays parallel to the entries of lists.
+//!
+//! Lists name sources, but not the image through which each was found. Where that is asked for, the
+//! kernels that write entries also write image, displacement and distance of every pair, each to an
+//! array of its own: value k of every array belongs to entry k of the storage. There is no second
+//! search, and programs that want lists alone are compiled without all of this.
+//!
+//! # Why an array each
+//!
+//! Programs want some of these numbers and not others: molecular dynamics the displacement and its
+//! square, a graph network both ends of a pair and the image vector. What is not asked for is
+//! neither computed nor written, and writing is what such a job takes its time for. Displacements
+//! are three numbers side by side, as positions are.
+//!
+//! # Memory
+//!
+//! Arrays grow with the storage of entries and are kept as that is. An array that nobody asks for
+//! any more is given back at the next search, so a program that stops to want images holds none.
+//!
+//! # Invariant
+//!
+//! Every array that was asked for has room for as many pairs as [`PairBuffers::room`] says, which
+//! kernels are told as the end of the storage.
+
+use crate::{
+    error::Error,
+    handles::{DeviceView, Stream},
+    launch::PairArrays,
+    memory::{Buffer, Queue, kept_buffers},
+};
+use cudarc::driver::{CudaView, DeviceRepr};
+use std::ops::Range;
+
+/// Which numbers of every pair are written beside the entries of lists.
+///
+/// All of them are those of the contract, with the bits that the CPU backend gives: the
+/// displacement is fl(fl(x_j − x_i) + S) per axis, its square fma(dz, dz, fma(dy, dy, dx·dx)), and
+/// S the image vector, computed in `f64` and rounded once.
+///
+/// ```
+/// use nearfield_gpu::Quantities;
+/// let wanted = Quantities { displacements: true, images: true, ..Quantities::NONE };
+/// assert_eq!(wanted.bytes_per_pair(), 24);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Quantities {
+    /// The caller's index of the target, `u32`: with the entry, both ends of a pair.
+    pub targets: bool,
+    /// By how many boxes the source is moved along each axis, three `i32`; zero on open axes.
+    pub images: bool,
+    /// The vector of that image, three `f32` in the unit of the coordinates.
+    pub shifts: bool,
+    /// From the target to that image of the source, three `f32`.
+    pub displacements: bool,
+    /// Squared length of the displacement, `f32`.
+    pub squares: bool,
+    /// Its length, `f32`: the root of the square, rounded to the nearest.
+    pub distances: bool,
+}
+
+impl Quantities {
+    /// Lists alone.
+    pub const NONE: Self = Self {
+        targets: false,
+        images: false,
+        shifts: false,
+        displacements: false,
+        squares: false,
+        distances: false,
+    };
+
+    /// Returns true if nothing is asked for.
+    pub fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Bytes that a pair takes beside its entry.
+    pub fn bytes_per_pair(self) -> usize {
+        let of = |wanted: bool, bytes: usize| if wanted { bytes } else { 0 };
+        of(self.targets, 4)
+            + of(self.images, 12)
+            + of(self.shifts, 12)
+            + of(self.displacements, 12)
+            + of(self.squares, 4)
+            + of(self.distances, 4)
+    }
+}
+
+/// The arrays of the geometry of pairs on the device; None of a quantity that was not asked for.
+///
+/// Pairs stand in the order of the lists. Pairs of a half list are seen from the point that has the
+/// list: displacements point from it to the other one.
+///
+/// All are parallel to the entries of the lists, room behind the last list included.
+#[derive(Debug)]
+pub struct PairViews<'a> {
+    /// The caller's index of the target.
+    pub targets: Option<DeviceView<'a, u32>>,
+    /// Boxes by which the source is moved.
+    pub images: Option<DeviceView<'a, [i32; 3]>>,
+    /// The vector of that image.
+    pub shifts: Option<DeviceView<'a, [f32; 3]>>,
+    /// From the target to that image of the source.
+    pub displacements: Option<DeviceView<'a, [f32; 3]>>,
+    /// Squared lengths of the displacements.
+    pub squares: Option<DeviceView<'a, f32>>,
+    /// Lengths of the displacements.
+    pub distances: Option<DeviceView<'a, f32>>,
+}
+
+impl PairViews<'_> {
+    /// Which arrays there are.
+    pub fn quantities(&self) -> Quantities {
+        Quantities {
+            targets: self.targets.is_some(),
+            images: self.images.is_some(),
+            shifts: self.shifts.is_some(),
+            displacements: self.displacements.is_some(),
+            squares: self.squares.is_some(),
+            distances: self.distances.is_some(),
+        }
+    }
+}
+
+/// Memory of the host that images, displacements and their squares are copied to, one value for
+/// each entry of the lists.
+#[derive(Debug)]
+pub struct HostPairs<'a> {
+    /// Boxes by which the source is moved.
+    pub images: &'a mut [[i32; 3]],
+    /// From the target to that image of the source.
+    pub displacements: &'a mut [[f32; 3]],
+    /// Squared lengths of the displacements.
+    pub squares: &'a mut [f32],
+}
+
+impl HostPairs<'_> {
+    /// What is written for the host.
+    pub(super) const WANTED: Quantities = Quantities {
+        images: true,
+        displacements: true,
+        squares: true,
+        ..Quantities::NONE
+    };
+}
+
+kept_buffers! {
+    /// Arrays of the geometry of pairs, one for each of [`Quantities`]. Those that are not wanted
+    /// hold no memory.
+    pub(super) struct PairBuffers {
+        /// The caller's index of the target.
+        targets: u32 = "targets of pairs",
+        /// Boxes by which the source is moved.
+        images: [i32; 3] = "images of pairs",
+        /// The vector of that image.
+        shifts: [f32; 3] = "image vectors of pairs",
+        /// From the target to that image of the source.
+        displacements: [f32; 3] = "displacements of pairs",
+        /// Squared lengths of the displacements.
+        squares: f32 = "squared distances of pairs",
+        /// Lengths of the displacements.
+        distances: f32 = "distances of pairs",
+    }
+    with {
+        /// What searches write from now on. Arrays of the last search that are wanted no more have
+        /// been given back.
+        wanted: Quantities,
+        /// These, and images where pairs of one source are sorted by them.
+        written: Quantities,
+    }
+}
+
+impl PairBuffers {
+    /// What searches write.
+    pub(super) fn wanted(&self) -> Quantities {
+        self.wanted
+    }
+
+    /// From the next search on these are written, and other arrays are given back. Pairs that are
+    /// to ascend have images in any case.
+    pub(super) fn want(&mut self, wanted: Quantities, ascending: bool) {
+        self.wanted = wanted;
+        self.hold(Quantities {
+            images: wanted.images || (ascending && !wanted.is_none()),
+            ..wanted
+        });
+    }
+
+    /// Gives back all arrays but these.
+    fn hold(&mut self, written: Quantities) {
+        fn keep<T: DeviceRepr>(array: &mut Buffer<T>, wanted: bool) {
+            if !wanted {
+                array.release();
+            }
+        }
+        self.written = written;
+        keep(&mut self.targets, written.targets);
+        keep(&mut self.images, written.images);
+        keep(&mut self.shifts, written.shifts);
+        keep(&mut self.displacements, written.displacements);
+        keep(&mut self.squares, written.squares);
+        keep(&mut self.distances, written.distances);
+    }
+
+    /// Gives all arrays back; the same are wanted.
+    pub(super) fn release(&mut self) {
+        let written = self.written;
+        self.hold(Quantities::NONE);
+        self.written = written;
+    }
+
+    /// Makes room for `pairs` pairs in every array that is written. Returns true if memory was
+    /// allocated.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory); some arrays may then be longer than others.
+    pub(super) fn reserve(&mut self, stream: &Stream, pairs: usize) -> Result<bool, Error> {
+        fn grow<T: DeviceRepr>(
+            (array, wanted): (&mut Buffer<T>, bool),
+            stream: &Stream,
+            pairs: usize,
+        ) -> Result<bool, Error> {
+            if wanted {
+                array.reserve(stream, pairs)
+            } else {
+                Ok(false)
+            }
+        }
+        let wanted = self.written;
+        let grown = [
+            grow((&mut self.targets, wanted.targets), stream, pairs)?,
+            grow((&mut self.images, wanted.images), stream, pairs)?,
+            grow((&mut self.shifts, wanted.shifts), stream, pairs)?,
+            grow(
+                (&mut self.displacements, wanted.displacements),
+                stream,
+                pairs,
+            )?,
+            grow((&mut self.squares, wanted.squares), stream, pairs)?,
+            grow((&mut self.distances, wanted.distances), stream, pairs)?,
+        ];
+        Ok(grown.contains(&true))
+    }
+
+    /// Pairs that every array that is written has room for; as many as there may be if none is.
+    pub(super) fn room(&self) -> usize {
+        let of = |wanted: bool, room: usize| if wanted { room } else { usize::MAX };
+        let wanted = self.written;
+        [
+            of(wanted.targets, self.targets.capacity()),
+            of(wanted.images, self.images.capacity()),
+            of(wanted.shifts, self.shifts.capacity()),
+            of(wanted.displacements, self.displacements.capacity()),
+            of(wanted.squares, self.squares.capacity()),
+            of(wanted.distances, self.distances.capacity()),
+        ]
+        .into_iter()
+        .fold(usize::MAX, usize::min)
+    }
+
+    /// The arrays from pair `first` on, as kernels take them. `far` is where they count pairs whose
+    /// image has no 32-bit numbers.
+    pub(super) fn layout(&self, first: usize, far: u64) -> PairArrays {
+        fn from<T: DeviceRepr>(array: &Buffer<T>, wanted: bool, first: usize) -> u64 {
+            match array.address() {
+                address if wanted && address != 0 => address + (first * size_of::<T>()) as u64,
+                _ => 0,
+            }
+        }
+        let wanted = self.written;
+        PairArrays {
+            targets: from(&self.targets, wanted.targets, first),
+            images: from(&self.images, wanted.images, first),
+            shifts: from(&self.shifts, wanted.shifts, first),
+            displacements: from(&self.displacements, wanted.displacements, first),
+            squares: from(&self.squares, wanted.squares, first),
+            distances: from(&self.distances, wanted.distances, first),
+            far,
+        }
+    }
+
+    /// The first `pairs` values of every array that is wanted.
+    pub(super) fn views(&self, pairs: usize) -> PairViews<'_> {
+        fn view<T: DeviceRepr>(
+            array: &Buffer<T>,
+            wanted: bool,
+            pairs: usize,
+        ) -> Option<DeviceView<'_, T>> {
+            let found: Option<CudaView<'_, T>> = array.view(pairs).filter(|_| wanted);
+            found.map(DeviceView)
+        }
+        let wanted = self.wanted;
+        PairViews {
+            targets: view(&self.targets, wanted.targets, pairs),
+            images: view(&self.images, wanted.images, pairs),
+            shifts: view(&self.shifts, wanted.shifts, pairs),
+            displacements: view(&self.displacements, wanted.displacements, pairs),
+            squares: view(&self.squares, wanted.squares, pairs),
+            distances: view(&self.distances, wanted.distances, pairs),
+        }
+    }
+
+    /// Starts to copy values from `first` on to the places `to` of the host's arrays.
+    ///
+    /// # Errors
+    /// [`FieldLength`](crate::ErrorKind::FieldLength) if an array ends before them.
+    pub(super) fn copy_to(
+        &self,
+        queue: &Queue,
+        first: usize,
+        pairs: &mut HostPairs<'_>,
+        to: Range<usize>,
+    ) -> Result<(), Error> {
+        fn part<'a, T>(
+            array: &'a mut [T],
+            what: &'static str,
+            to: &Range<usize>,
+        ) -> Result<&'a mut [T], Error> {
+            let found = array.len();
+            let part = array.get_mut(to.clone());
+            part.ok_or_else(|| {
+                Error::from(crate::ErrorKind::FieldLength {
+                    what,
+                    found,
+                    expected: to.end,
+                })
+            })
+        }
+        let images = part(pairs.images, "images of pairs", &to)?;
+        self.images.copy_to(queue, first, images)?;
+        let displacements = part(pairs.displacements, "displacements of pairs", &to)?;
+        self.displacements.copy_to(queue, first, displacements)?;
+        let squares = part(pairs.squares, "squared distances of pairs", &to)?;
+        self.squares.copy_to(queue, first, squares)
+    }
+}

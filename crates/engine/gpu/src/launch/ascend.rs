@@ -1,0 +1,76 @@
+//! The kernel of ascend.cu: lists into ascending order.
+//!
+//! A block takes a few lists that lie one behind the other, so what it sorts is near in memory;
+//! each of its warps sorts short lists by itself, and all of them together sort a long one.
+//!
+//! The kernel sorts lists of any way to find them, after these were written: entries are unique but
+//! for the images of a source, so the order that it leaves does not depend on the one before. It
+//! reads and writes every array that it is given once, or for long lists as often as a sorting
+//! network exchanges pairs.
+
+use super::{
+    kernel::{Kernel, LaunchShape},
+    layout::PairArrays,
+};
+use crate::{
+    constants::{ASCEND_LISTS, LIST_THREADS},
+    error::Error,
+    memory::Queue,
+    program::{Modules, Program},
+};
+use cudarc::driver::sys::CUdeviceptr;
+
+/// The kernel that sorts lists.
+///
+/// A program of its own, because few engines ask for it: starting others compiles nothing more.
+#[derive(Debug)]
+pub(crate) struct AscendKernels {
+    /// `lists_ascend`.
+    lists: Kernel,
+}
+
+/// Lists that lie one behind the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListsToSort {
+    /// Entries before every list, and all of them behind the last.
+    pub(crate) starts: CUdeviceptr,
+    /// Number of lists.
+    pub(crate) count: u32,
+    /// The entries.
+    pub(crate) entries: CUdeviceptr,
+    /// Entries there is room for; lists that reach beyond are left as they are.
+    pub(crate) capacity: u64,
+    /// What belongs to the entries, and is moved with them.
+    pub(crate) arrays: PairArrays,
+}
+
+impl AscendKernels {
+    /// Compiles ascend.cu, or takes it from the cache, and looks up its kernel.
+    ///
+    /// # Errors
+    /// The errors of [`Modules::load`].
+    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
+        let module = modules.load(&Program::from(&super::sources::ASCEND))?;
+        let lists = Kernel::overlapping(&module, "lists_ascend")?;
+        Ok(Self { lists })
+    }
+
+    /// Sorts lists by their entries, and pairs of one source by their images if these are there.
+    pub(crate) fn ascend(&self, queue: &Queue, lists: &ListsToSort) -> Result<(), Error> {
+        let ListsToSort {
+            starts,
+            count,
+            entries,
+            capacity,
+            arrays,
+        } = lists;
+        let blocks = count.div_ceil(ASCEND_LISTS).max(1);
+        let shape = LaunchShape::of(blocks, LIST_THREADS);
+        // SAFETY: as lists_ascend declares. Starts have one element more than there are lists, and
+        // entries and every array that is not null have room for `capacity`.
+        unsafe {
+            self.lists
+                .start(queue, shape, &[starts, count, entries, capacity, arrays])
+        }
+    }
+}

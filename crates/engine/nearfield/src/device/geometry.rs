@@ -1,0 +1,86 @@
+//! The geometry of pairs, in arrays that stay on the device.
+//!
+//! The kernels that write the entries of lists also write what is asked for of every pair, so there
+//! is no second search, and arrays are parallel to the entries by construction. They grow with the
+//! storage of the lists and are provisional as these are.
+
+use super::{
+    engine::{DeviceEngine, no_lists},
+    lists::DeviceListsView,
+};
+use crate::{Error, PointSetId, error::MissingLists};
+use nearfield_gpu::{PairViews, Quantities};
+
+/// Lists of one pair of sets and the geometry of their pairs: value k of every array of `pairs`
+/// belongs to entry k of the lists.
+///
+/// All are the engine's, on its stream, and provisional until
+/// [`DeviceEngine::finish`]. Room behind the last list is part of every array.
+#[derive(Debug)]
+pub struct DeviceGeometry<'a> {
+    /// Starts, lengths and entries.
+    pub lists: DeviceListsView<'a>,
+    /// What was asked for of every pair.
+    pub pairs: PairViews<'a>,
+}
+
+impl DeviceEngine {
+    /// Writes the neighbour lists of `targets` among `sources` and, beside the entries, the numbers
+    /// of every pair that are asked for. Lists are those of
+    /// [`find_neighbors`](Self::find_neighbors), in the same order, and are replaced by its next
+    /// call for these sets, which gives the other arrays back.
+    ///
+    /// ```no_run
+    /// use nearfield::device::{DeviceEngine, Progress, Quantities};
+    /// # use nearfield::{Error, PointSetId};
+    /// # fn of(engine: &mut DeviceEngine, atoms: PointSetId) -> Result<(), Error> {
+    /// let wanted = Quantities { displacements: true, squares: true, ..Quantities::NONE };
+    /// while {
+    ///     engine.pair_geometry(atoms, atoms, wanted)?;
+    ///     engine.finish()? == Progress::Repeat
+    /// } {}
+    /// let found = engine.geometry(atoms, atoms)?;
+    /// let displacements = found.pairs.displacements.expect("they were asked for");
+    /// assert_eq!(displacements.len(), found.lists.entries.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Displacements point from the target to the source in its periodic image; their bits are
+    /// those of [`Engine::pair_geometry`](crate::Engine::pair_geometry) in `f32`. A pair takes
+    /// [`Quantities::bytes_per_pair`] beside its entry. Waits for the device the first time, and
+    /// when an array is asked for that was not before.
+    ///
+    /// # Errors
+    /// Those of [`find_neighbors`](Self::find_neighbors).
+    /// [`GpuErrorKind::FarImages`](super::GpuErrorKind::FarImages) is found by
+    /// [`finish`](Self::finish).
+    pub fn pair_geometry(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        quantities: Quantities,
+    ) -> Result<(), Error> {
+        self.find(targets, sources, quantities)
+    }
+
+    /// The lists and the geometry that [`pair_geometry`](Self::pair_geometry) wrote.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when there are none, a set has been
+    /// updated since, or lists without geometry were found last.
+    pub fn geometry(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<DeviceGeometry<'_>, Error> {
+        let lists = self.neighbors(targets, sources)?;
+        let found = self.lists.get(&(targets.slot(), sources.slot()));
+        let found = found.filter(|found| !found.quantities.is_none());
+        let pairs = found.and_then(|found| found.storage.pair_views());
+        match pairs {
+            Some(pairs) => Ok(DeviceGeometry { lists, pairs }),
+            None => Err(no_lists(targets, sources, MissingLists::Geometry)),
+        }
+    }
+}

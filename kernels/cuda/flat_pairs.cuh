@@ -1,0 +1,177 @@
+// The kernels of flat.cu that write lists from masks, where lists come with the geometry of their
+// pairs.
+//
+// Displacements of a block's lists would take more shared memory than there is. So flat_expand
+// stages what a pair is computed from: the sorted place of its source, and a note of the target and
+// the image. Then its threads take the staged entries side by side, compute every pair anew by the
+// contract, and write all arrays side by side.
+#pragma once
+
+// A note: the target's number in the block, and above it the number of the image.
+constexpr u32 NOTE_SHIFT = 7;
+static_assert(LIST_THREADS == 1u << NOTE_SHIFT, "a note holds the number of a target of the block");
+
+// Entries of one list and their geometry, which the lanes of a warp write side by side.
+struct PairSide {
+    const Walk& walk;
+    const Target& target;
+    const Outlet& lists;
+    const PairArrays& arrays;
+    u64 next;
+
+    __device__ __forceinline__ PairSide(const Walk& walk, const Target& target, const PairOutlet& to, u64 start)
+        : walk(walk), target(target), lists(to.lists), arrays(to.arrays), next(start) {}
+
+    // By all lanes together.
+    __device__ __forceinline__ void add(const HitNote& found, u32 entry, u32 k) {
+        const u32 hits = __ballot_sync(~0u, found.hit), before = (1u << threadIdx.x % 32) - 1;
+        const u64 place = next + __popc(hits & before);
+        next += __popc(hits);
+        if (!found.hit || place >= lists.capacity) return;
+        const u64 at = place - lists.base;
+        lists.entries[at] = entry;
+        const float4 source = walk.sources.at[k];
+        put_pair(arrays, at, target.index, PairSeen(walk, target, source, found.a, found.b, found.c));
+    }
+};
+
+// Writes the lists that flat_expand has left out, each by a warp.
+extern "C" __global__ void __launch_bounds__(LIST_THREADS)
+flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
+    await_kernels_before();
+    __shared__ u32 slots[LIST_THREADS], found;
+    const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
+    if (threadIdx.x == 0) found = 0;
+    const bool left = slot < outlet.behind && words_of(walk, outlet, slot).incomplete(Cells::ROWS - 1);
+    const u32 count = __syncthreads_count(left);
+    if (count == 0) return;
+    if (left) slots[atomicAdd(&found, 1u)] = slot;
+    __syncthreads();
+    for (u32 k = threadIdx.x / 32; k < count; k += LIST_THREADS / 32) {
+        const Target one = target_at(walk, slots[k]);
+        const u64 start = outlet.starts[one.slot];
+        write_side_by_side(walk, one, [&] { return PairSide(walk, one, {outlet, arrays}, start); });
+    }
+}
+
+// Writes three numbers of the entries of all lanes of a warp side by side: of those whose bits are
+// set in `real`, from `to` on, which is the place of lane 0. `room` is the warp's.
+__device__ __forceinline__ void put_triples(u32* to, u32* room, u32 real, u32 x, u32 y, u32 z) {
+    const u32 lane = threadIdx.x % 32;
+    __syncwarp();
+    room[3 * lane] = x;
+    room[3 * lane + 1] = y;
+    room[3 * lane + 2] = z;
+    __syncwarp();
+    #pragma unroll
+    for (u32 word = lane; word < 96; word += 32) {
+        if (real >> (word / 3) & 1) __stcs(to + word, room[word]);
+    }
+}
+
+__device__ __forceinline__ void put_vectors(float* to, u32* room, u32 real, const float3& vector) {
+    put_triples(reinterpret_cast<u32*>(to), room, real, __float_as_uint(vector.x), __float_as_uint(vector.y),
+                __float_as_uint(vector.z));
+}
+
+// Writes one pair of every lane of a warp to consecutive places, by all lanes together. `at` is the
+// lane's place; lanes whose bit is not set in `real` have no pair, and their place is not used.
+__device__ __forceinline__ void put_pairs(
+    const PairArrays& to, u32* room, u32 real, i64 at, u32 target, const PairSeen& pair) {
+    const u32 lane = threadIdx.x % 32;
+    const bool mine = real >> lane & 1;
+    const i64 triples = 3 * (at - lane);
+    if (to.targets && mine) __stcs(to.targets + at, target);
+    if (to.images) {
+        put_triples(reinterpret_cast<u32*>(to.images) + triples, room, real, static_cast<u32>(pair.a),
+                    static_cast<u32>(pair.b), static_cast<u32>(pair.c));
+        if (mine && pair.far()) atomicAdd(to.far, 1u);
+    }
+    if (to.shifts) put_vectors(to.shifts + triples, room, real, pair.shift);
+    if (to.displacements) put_vectors(to.displacements + triples, room, real, pair.d);
+    if (to.squares && mine) __stcs(to.squares + at, pair.squared);
+    if (to.distances && mine) __stcs(to.distances + at, pair.distance());
+}
+
+// The pair of a note and a sorted source, by the contract. `first`: the first target of the block.
+__device__ __forceinline__ PairSeen pair_of_note(
+    const Walk& walk, u32 first, u32 note, u32 k, const float4& source, bool wrapped, u32& target) {
+    Target of;
+    of.slot = first + note % LIST_THREADS;
+    const float4 at = __ldg(walk.targets.at + of.slot);
+    of.x = at.x;
+    of.y = at.y;
+    of.z = at.z;
+    of.wraps = wrapped ? wraps_of(walk.targets, of.slot) : make_int4(0, 0, 0, 0);
+    target = __float_as_uint(at.w);
+    const Image image = PERIODIC ? image_of_number(note >> NOTE_SHIFT) : Image();
+    return pair_of_cells(walk, of, k, source, image, wrapped);
+}
+
+// As flat_expand without geometry. Entries of lists that are left to flat_lists are left out here;
+// that may be all lists of a block.
+extern "C" __global__ void __launch_bounds__(LIST_THREADS, 5)
+flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room NF_ARRAYS) {
+    await_kernels_before();
+    extern __shared__ u32 slots[];  // sorted places of sources, NONE where an entry is left out
+    unsigned short* const notes = reinterpret_cast<unsigned short*>(slots + room);
+    __shared__ u32 triples[3 * LIST_THREADS];
+    const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
+    const u32 slot = first + threadIdx.x, warp = threadIdx.x & ~31u;
+    const bool real = slot < outlet.behind;
+    const Target target = target_at(walk, real ? slot : outlet.behind - 1);
+    const MaskWords<const u32> words = words_of(walk, outlet, target.slot);
+    prefetch(words);
+    const bool left = real && words.incomplete(Cells::ROWS - 1);
+    const u64 start = outlet.starts[target.slot];
+    const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
+    const u64 begin = outlet.starts[first];
+    const u64 entries = outlet.starts[min(first + LIST_THREADS, outlet.behind)] - begin;
+    const bool wrapped = PERIODIC && images_differ(walk);
+    const Cells cells(walk, target, wrapped);
+    for (u64 staged = 0; staged < entries; staged += room) {
+        const u64 behind = min(entries, staged + room);
+        const bool meets = start - begin < behind && start + count > begin + staged;
+        if (count > 0 && meets && left) {
+            const u64 end = min(start + count - begin, behind);
+            for (u64 entry = max(start - begin, staged); entry < end; entry++) slots[entry - staged] = NONE;
+        } else if (count > 0 && meets) {
+            // Large for a list that begins before this part, until the part begins.
+            u32 place = static_cast<u32>(start - begin - staged);
+            const auto found_at = [](u32 k, u32 image) { return make_uint2(k, image); };
+            expand_masks(cells, words, found_at, [&](uint2 found) {
+                if (place < room) {
+                    slots[place] = found.x;
+                    notes[place] = static_cast<unsigned short>(threadIdx.x | found.y << NOTE_SHIFT);
+                }
+                place++;
+            });
+        }
+        __syncthreads();
+        const u32 length = static_cast<u32>(behind - staged);
+        // Warps take places from one on that 32 divides, where lines of the cache begin.
+        const i64 from = static_cast<i64>(begin + staged - outlet.base);
+        const u32 lead = static_cast<u32>(from) % 32;
+        for (u32 base = warp; base < length + lead; base += LIST_THREADS) {
+            // Behind `length` for lanes before the first entry.
+            const u32 entry = base + threadIdx.x % 32 - lead;
+            const bool fits = entry < length && begin + staged + entry < outlet.capacity;
+            const u32 k = fits ? slots[entry] : NONE;
+            const bool mine = k < walk.sources.count;
+            const u32 lanes = __ballot_sync(~0u, mine);
+            if (lanes == 0) continue;
+            const u32 note = mine ? notes[entry] : HERE << NOTE_SHIFT, source_slot = mine ? k : 0;
+            const float4 source = __ldg(walk.sources.at + source_slot);
+            u32 of;
+            const PairSeen pair = pair_of_note(walk, first, note, source_slot, source, wrapped, of);
+            const i64 at = from + static_cast<i64>(base + threadIdx.x % 32) - lead;
+            if (mine) __stcs(outlet.entries + at, __float_as_uint(source.w));
+            put_pairs(arrays, triples + 3 * warp, lanes, at, of, pair);
+        }
+        __syncthreads();
+    }
+    if (real) {
+        outlet.list_starts[target.index] = start;
+        outlet.list_counts[target.index] = count;
+    }
+}

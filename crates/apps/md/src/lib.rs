@@ -37,7 +37,7 @@
 //! # Deterministic
 //!
 //! A run on the CPU gives the same bits whatever the number of threads, and so does one that
-//! [goes on](Checkpoint) from a checkpoint: lists are built anew wherever one is written.
+//! [resumes](Checkpoint) from a checkpoint: lists are rebuilt wherever one is written.
 
 mod cell;
 mod checkpoint;

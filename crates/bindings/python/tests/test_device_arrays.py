@@ -136,7 +136,7 @@ def test_malformed_objects_are_type_errors():
         ("data", POINTER, "no data"),
         ("data", (-1, False), "no data"),
         ("strides", "ab", "strides"),
-        ("stream", "x", "a stream that is no integer"),
+        ("stream", "x", "a stream that is not an integer"),
         ("mask", good, "a mask"),
     ]:
         refused(TypeError, text, Interface({**good, key: value}))

@@ -19,9 +19,9 @@ pub(super) struct Atoms {
     pub(super) charges: Vec<f64>,
 }
 
-/// Reads atoms. Particle files have the charges as a quantity of the name `charges`, or, where none
-/// is given, of one that charges usually have; text files as a column of such a name, or as the
-/// fourth column where columns have no names.
+/// Reads atoms. Charges are the quantity (particle files) or the column (text files) named
+/// `charges`. Without that name it is the first with a usual name of charges, and in text files
+/// without column names the fourth column.
 pub(super) fn read(
     path: &Path,
     charges: Option<&str>,
@@ -47,8 +47,9 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
     let found = input::quantity(&cloud, names).filter(|data| data.components() == 1);
     let Some(found) = found else {
         let names = names.join(", ");
-        let message =
-            format!("the points have no quantity {names}: name that of the charges by --charges");
+        let message = format!(
+            "the points have no quantity {names}: name the quantity of charges by --charges"
+        );
         return Err(refused(path, message));
     };
     let charges = collected(found.doubles(), CHARGES)?;
@@ -60,7 +61,7 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
     {
         let path = path.display();
         tell(format_args!(
-            "{path}: its periodic box is not used: atoms count where they are"
+            "{path}: its periodic box is not used: atoms have no images here"
         ));
     }
     let positions = match cloud.positions_f64 {

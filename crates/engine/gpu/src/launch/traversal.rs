@@ -236,8 +236,8 @@ impl Masks {
         entries: u64,
     ) -> Result<(), Error> {
         let room = staged_entries(targets, entries).min(self.max_staged);
-        let mut shape = LaunchShape::covering(targets, LIST_THREADS);
-        shape.shared = room * size_of::<u32>() as u32;
+        let shape = LaunchShape::covering(targets, LIST_THREADS);
+        let shape = shape.with_shared(room * size_of::<u32>() as u32);
         // SAFETY: as flat_expand declares; a block has shared memory for `room` entries.
         unsafe { self.expand.start(queue, shape, &[walk, outlet, &room]) }
     }

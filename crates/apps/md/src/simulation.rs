@@ -51,7 +51,7 @@ impl Simulation {
     pub fn new(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
         check_skin(&options)?;
         let body = match options.device {
-            Device::Gpu(number) if DeviceBody::takes(&system, &field, &options) => {
+            Device::Gpu(number) if DeviceBody::supports(&system, &field, &options) => {
                 Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
             }
             _ => Body::Host(Box::new(HostBody::new(system, &field, &options)?)),
@@ -75,7 +75,7 @@ impl Simulation {
         } = &checkpoint;
         let (step, time) = (*step, *time);
         let body = match options.device {
-            Device::Gpu(number) if DeviceBody::takes(system, &field, &options) => {
+            Device::Gpu(number) if DeviceBody::supports(system, &field, &options) => {
                 let system = checkpoint.system;
                 Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
             }

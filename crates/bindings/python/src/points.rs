@@ -191,9 +191,10 @@ fn as_array<'py>(
                 ))
             };
             let made = numpy.call_method1(by, (object,)).map_err(|error| {
-                match error.is_instance_of::<PyException>(py) {
-                    true => wrong(&error),
-                    false => error,
+                if error.is_instance_of::<PyException>(py) {
+                    wrong(&error)
+                } else {
+                    error
                 }
             })?;
             let made = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;

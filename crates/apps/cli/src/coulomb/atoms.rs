@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     files::extension,
     input::{self, CHARGE, FrameOption},
-    output::tell,
+    output::notice,
 };
 use nearfield_grid::memory::{collected, copied};
 use nearfield_io::{Column, Frame, Table, read_table};
@@ -53,14 +53,14 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
         return Err(refused(path, message));
     };
     let charges = collected(found.doubles(), CHARGES)?;
-    input::tell_unused(path, input::names(&cloud), &[found.name()], CHARGE);
+    input::notice_unused(path, input::names(&cloud), &[found.name()], CHARGE);
     let axes = cloud.simulation_box.map(|cell| cell.periodic);
     if axes
         .or(cloud.periodic_without_box)
         .is_some_and(|axes| axes != [false; 3])
     {
         let path = path.display();
-        tell(format_args!(
+        notice(format_args!(
             "{path}: its periodic box is not used: atoms have no images here"
         ));
     }
@@ -96,7 +96,7 @@ fn of_table(path: &Path, table: &Table, charges: &[&str]) -> Result<Atoms, Failu
         }
     };
     let used = places.map(|place| table.names().get(place).map_or("", String::as_str));
-    input::tell_unused(
+    input::notice_unused(
         path,
         table.names().iter().map(String::as_str),
         &used,

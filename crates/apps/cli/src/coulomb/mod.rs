@@ -88,7 +88,7 @@ impl Args {
         if let Some(path) = &self.output {
             plan.write("--output", path);
             if self.field && !is_image(path) {
-                plan.write("--field", beside(path));
+                plan.write("--field", field_path(path));
             }
         }
     }
@@ -357,9 +357,9 @@ impl Run<'_> {
         write_array(path, &[z, y, x], &potentials)?;
         let mut written = vec![path.clone()];
         if let Some(field) = field {
-            let beside = beside(path);
-            write_array(&beside, &[z, y, x, 3], &field)?;
-            written.push(beside);
+            let field_path = field_path(path);
+            write_array(&field_path, &[z, y, x, 3], &field)?;
+            written.push(field_path);
         }
         Ok(written)
     }
@@ -371,7 +371,7 @@ fn is_image(path: &Path) -> bool {
 }
 
 /// File of the field, in the folder of the potentials.
-fn beside(path: &Path) -> PathBuf {
+fn field_path(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{stem}_field.npy"))
 }

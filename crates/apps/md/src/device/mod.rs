@@ -89,7 +89,7 @@ impl DeviceBody {
     /// Returns true if the atoms of a run like this can stay on a GPU: in single precision, with a
     /// skin, in a box more than twice as wide as lists reach and without vectors that lean along an
     /// open axis.
-    pub(crate) fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
+    pub(crate) fn supports(system: &System, field: &ForceField, options: &Options) -> bool {
         let reach = 2.001 * (field.cutoff() + f64::from(options.skin));
         let widths = system.cell().widths();
         widths.iter().all(|&width| width >= reach)

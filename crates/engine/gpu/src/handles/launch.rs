@@ -38,30 +38,28 @@ mod sealed {
 }
 
 macro_rules! tuples {
-    ($($kind:ident $at:tt),+) => {
-        impl<'a, $($kind: sealed::Push<'a>),+> sealed::Push<'a> for ($($kind,)+) {
+    () => {};
+    ($first:ident $($kind:ident)*) => {
+        impl<'a, $first: sealed::Push<'a>, $($kind: sealed::Push<'a>),*> sealed::Push<'a>
+            for ($first, $($kind,)*)
+        {
             #[inline(always)]
+            #[allow(non_snake_case, reason = "values are named like their types")]
             fn push(self, launch: &mut LaunchArgs<'a>) {
-                $(self.$at.push(launch);)+
+                let ($first, $($kind,)*) = self;
+                $first.push(launch);
+                $($kind.push(launch);)*
             }
         }
 
-        impl<'a, $($kind: sealed::Push<'a>),+> KernelArguments<'a> for ($($kind,)+) {}
+        impl<'a, $first: sealed::Push<'a>, $($kind: sealed::Push<'a>),*> KernelArguments<'a>
+            for ($first, $($kind,)*)
+        {
+        }
+        tuples!($($kind)*);
     };
 }
-tuples!(A 0);
-tuples!(A 0, B 1);
-tuples!(A 0, B 1, C 2);
-tuples!(A 0, B 1, C 2, D 3);
-tuples!(A 0, B 1, C 2, D 3, E 4);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
-tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12);
+tuples!(A B C D E F G H I J K L M);
 
 impl<'a, 'b: 'a, T: KernelArgument> sealed::Push<'a> for &'b T {
     #[inline(always)]

@@ -254,7 +254,7 @@ mod tests {
             Checkpoint::read(&path).unwrap_err().to_string()
         };
         let whole = checkpoint().bytes().unwrap();
-        assert!(refused(b"x,y,z\n").contains("no checkpoint"));
+        assert!(refused(b"x,y,z\n").contains("not a checkpoint"));
         let older = refused(b"nearfield-md checkpoint 1\n\0\0");
         assert!(
             older.contains("checkpoint 1, and this program reads"),

@@ -65,7 +65,7 @@ fn main() -> Result<(), nearfield::Error> {
         csr.indices.len()
     );
 
-    // And positions that are no points of any set can be asked about.
+    // And positions that are not points of any set can be asked about.
     let probes = [[0.4, 0.4, -0.01], [5.0, 5.0, 5.0f32]];
     let near = engine.query(&probes, fluid_set)?;
     println!(

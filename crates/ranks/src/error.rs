@@ -18,18 +18,12 @@ use crate::transport::Fault;
 /// Why a call failed, the same on every rank; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(ErrorKind);
+pub struct Error(#[from] ErrorKind);
 
 impl Error {
     /// The cause.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
-    }
-}
-
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self(kind)
     }
 }
 
@@ -199,8 +193,8 @@ impl From<nearfield::Error> for Refusal {
     }
 }
 
-impl From<nearfield::device::GpuError> for Refusal {
-    fn from(error: nearfield::device::GpuError) -> Self {
+impl From<nearfield::error::gpu::Error> for Refusal {
+    fn from(error: nearfield::error::gpu::Error) -> Self {
         nearfield::Error::from(nearfield::ErrorKind::Gpu(error)).into()
     }
 }

@@ -1,4 +1,4 @@
-//! The box a cloud lives in: from the command line, or from the file where it states one.
+//! The box of a cloud, from the command line or from its file.
 
 use crate::failure::Failure;
 use nearfield::Builder;
@@ -17,7 +17,7 @@ pub(crate) struct DomainOptions {
         allow_hyphen_values = true
     )]
     cell: Option<Lengths>,
-    /// Periodic axes, any of x, y and z [default: all axes of --box, or what the file says]
+    /// Periodic axes, any of x, y and z [default: all axes of --box, or those of the file]
     #[arg(long, value_name = "AXES")]
     periodic: Option<Axes>,
 }
@@ -58,7 +58,7 @@ impl FromStr for Lengths {
             .map(|part| {
                 part.trim()
                     .parse()
-                    .map_err(|_| format!("\"{part}\" is no number"))
+                    .map_err(|_| format!("\"{part}\" is not a number"))
             })
             .collect::<Result<_, _>>()?;
         match numbers[..] {
@@ -81,7 +81,7 @@ impl FromStr for Axes {
         for letter in text.chars() {
             let axis = "xyz"
                 .find(letter)
-                .ok_or_else(|| format!("\"{letter}\" is no axis: use any of x, y and z"))?;
+                .ok_or_else(|| format!("\"{letter}\" is not an axis: use any of x, y and z"))?;
             axes[axis] = true;
         }
         Ok(Self(axes))
@@ -110,7 +110,7 @@ impl Boundaries {
 }
 
 impl DomainOptions {
-    /// The boundaries asked for, or else those of the file; `None` when everything is open.
+    /// The boundaries from the command line, else those of the file; `None` if all axes are open.
     ///
     /// # Errors
     /// When axes are to be periodic, by the flags or by the file, but no box is known.
@@ -121,8 +121,8 @@ impl DomainOptions {
             Some(axes) if axes != [false; 3] && self.cell.is_none() && self.periodic.is_none() => {
                 let flags = axes.map(|axis| if axis { "T" } else { "F" }).join(" ");
                 Err(Failure::Wrong(format!(
-                    "the file says pbc=\"{flags}\" and has no Lattice: give --box LX,LY,LZ, or \
-                     --periodic \"\" to take all axes as open"
+                    "the file has pbc=\"{flags}\" but no Lattice: give --box LX,LY,LZ, or \
+                     --periodic \"\" for open axes"
                 )))
             }
             _ => Ok(found),

@@ -1,4 +1,4 @@
-//! Why a command failed: one line for standard error.
+//! The error of a command, printed as one line on standard error.
 
 use std::{io, path::Path};
 
@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     /// A particle file could not be read or written.
     #[error(transparent)]
     File(#[from] nearfield_io::Error),
-    /// The GPU, or what compiles for it, is missing or refused.
+    /// The GPU or its compiler is missing or was refused.
     #[error(transparent)]
     Gpu(#[from] nearfield_gpu::Error),
     /// The dam break stopped.
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     /// Outputs would replace inputs, or each other.
     #[error(transparent)]
     Clash(#[from] nearfield_files::Error),
-    /// The named cloud does not exist and is no file either.
+    /// The name is neither a named cloud nor a file.
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
     /// The named cloud does not exist, and a file will not do.
@@ -59,18 +59,18 @@ impl From<nearfield_grid::memory::Shortage> for Failure {
 }
 
 impl Failure {
-    /// For `map_err` of what was done with a file of atoms.
+    /// For `map_err` after reading or writing a file of atoms.
     pub(crate) fn atoms(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |source| nearfield_md::Error::from(nearfield_md::ErrorKind::Io { path, source }).into()
     }
 
-    /// That of files that are not those of a run: no wrong usage, as a clash is.
+    /// Files that do not belong to the run. Unlike a clash of flags this is not wrong usage.
     pub(crate) fn of_run(error: nearfield_files::Error) -> Self {
         Self::Wrong(error.to_string())
     }
 
-    /// The exit code: 2 for flags that cannot be meant, 1 for runs that failed.
+    /// The exit code: 2 for wrong usage, 1 for runs that failed.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Clash(_) => 2,
@@ -78,7 +78,8 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of our output has left, as `head` does; that is no failure.
+    /// Returns true if the reader of our output has closed the pipe, as `head` does. The run has
+    /// not failed then.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

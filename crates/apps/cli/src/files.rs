@@ -21,12 +21,12 @@ pub(crate) fn extension(path: &Path) -> String {
     extension.to_string_lossy().to_ascii_lowercase()
 }
 
-/// Refuses an output whose extension is none of those that `what` is written as: another program
-/// would take the file for something else. Pipes and devices need none.
+/// Refuses an output with an extension that `what` is not written as, because another program would
+/// misread the file. Pipes and devices need no extension.
 pub(crate) fn check_extension(path: &Path, what: &str, known: &[&str]) -> Result<(), Failure> {
     let may_be_file = match path.metadata() {
         Ok(about) => about.is_file(),
-        // Opening the file says what else is wrong with its name.
+        // Opening the file reports any other fault of its name.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
     if !may_be_file || known.contains(&extension(path).as_str()) {
@@ -34,14 +34,14 @@ pub(crate) fn check_extension(path: &Path, what: &str, known: &[&str]) -> Result
     }
     let known: Vec<String> = known.iter().map(|known| format!(".{known}")).collect();
     Err(Failure::Wrong(format!(
-        "{}: {what} are written as {}: give a name that ends so",
+        "{}: {what} are written as {}: use one of these extensions",
         path.display(),
         known.join(" or ")
     )))
 }
 
-/// A table that grows by lines while a run goes on. It replaces the one that is there when its
-/// first line behind the header is written.
+/// A table that grows by lines during a run. It replaces an existing file when the first line after
+/// the header is written.
 #[derive(Debug)]
 pub(crate) struct GrowingTable(GrowingFile);
 
@@ -102,7 +102,7 @@ pub(crate) fn goes_on(
     }
 }
 
-/// Removes what killed runs have left of a checkpoint, whether or not this run writes one.
+/// Removes leftovers of a checkpoint from killed runs, whether or not this run writes one.
 pub(crate) fn remove_leftovers(checkpoint: PathBuf) {
     let mut plan = Plan::default();
     plan.write("--checkpoint", checkpoint);

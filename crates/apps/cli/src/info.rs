@@ -1,4 +1,4 @@
-//! `nearfield info`: what this machine offers.
+//! `nearfield info`: processors, GPUs and libraries of this machine.
 
 use crate::{failure::Failure, output};
 use nearfield::{Engine, report::SimdLevel};

@@ -1,6 +1,6 @@
-//! Particle files as commands read them: one frame, and on standard error what was left out.
+//! Reads one frame of a particle file, and lists on standard error what was not read.
 
-use crate::{failure::Failure, output::tell};
+use crate::{failure::Failure, output::notice};
 use nearfield_io::{Frame, PointCloud, PointData, read_frame};
 use std::path::Path;
 
@@ -14,36 +14,38 @@ pub(crate) struct FrameOption {
 }
 
 impl FrameOption {
-    /// Reads the frame. Standard error says which of how many it is, and what the reader left out.
+    /// Reads the frame. Standard error gets its number, the number of frames, and a list of what
+    /// the
+    /// reader skipped.
     pub(crate) fn read(self, path: &Path) -> Result<PointCloud, Failure> {
         let cloud = read_frame(path, self.frame.unwrap_or(Frame::FIRST))?;
         let frames = cloud.frames;
         if frames.count > 1 || frames.cut_off {
             let cut = if frames.cut_off {
-                ", and one more that is cut off"
+                " (another one is truncated)"
             } else {
                 ""
             };
             let remedy = if self.frame.is_none() {
-                "; --frame N or --frame last takes another"
+                "; select another by --frame N or --frame last"
             } else {
                 ""
             };
-            tell(format_args!(
-                "{}: frame {} is read of {}{cut}{remedy}",
+            notice(format_args!(
+                "{}: read frame {} of {}{cut}{remedy}",
                 path.display(),
                 frames.number,
                 frames.count
             ));
         }
         for note in &cloud.notes {
-            tell(format_args!("{}: {note}", path.display()));
+            notice(format_args!("{}: {note}", path.display()));
         }
         Ok(cloud)
     }
 }
 
-/// Names of columns and quantities that have a meaning to the commands, by what they mean. Upper
+/// Names of columns and quantities that commands understand, by meaning. Upper
 /// and lower case are the same.
 pub(crate) const VELOCITY: &[&str] = &["velo", "vel", "velocity", "velocities"];
 /// Momenta, as ASE writes them.
@@ -101,12 +103,12 @@ const OTHERS: &[&str] = &[
     "type",
 ];
 
-/// Names that are shown at most.
+/// Maximum number of names in a message.
 const SHOWN: usize = 8;
 
-/// Names on standard error the columns that this command did not use and might have: those of
+/// Lists on standard error the columns that this command could have used but did not: those of
 /// unknown meaning, and those of `wanted` meanings that are not among the `used` ones.
-pub(crate) fn tell_unused<'a>(
+pub(crate) fn notice_unused<'a>(
     path: &Path,
     names: impl IntoIterator<Item = &'a str>,
     used: &[&str],
@@ -138,14 +140,14 @@ pub(crate) fn tell_unused<'a>(
     } else {
         format!("; known are {}", wanted.join(", "))
     };
-    tell(format_args!(
+    notice(format_args!(
         "{}: not used: {}{known}",
         path.display(),
         list.join(", ")
     ));
 }
 
-/// The names of all columns of a cloud beside the coordinates.
+/// The names of all columns of a cloud except the coordinates.
 pub(crate) fn names(cloud: &PointCloud) -> impl Iterator<Item = &str> {
     let data = cloud.data.iter().map(PointData::name);
     data.chain(cloud.unread.iter().map(String::as_str))

@@ -1,5 +1,5 @@
 //! `nearfield kernels`: compiles the GPU's programs, for nodes that have only the driver, or to
-//! see that they compile everywhere.
+//! check that they compile for every architecture.
 
 use crate::{failure::Failure, output};
 use nearfield_files::Plan;
@@ -65,14 +65,14 @@ struct Outcome {
 }
 
 #[derive(Debug, Serialize)]
-struct Built<'a> {
+struct BuildSummary<'a> {
     nvrtc: String,
     folder: &'a Path,
     programs: Vec<Outcome>,
 }
 
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckSummary {
     nvrtc: String,
     unknown: Vec<String>,
     programs: Vec<Outcome>,
@@ -121,7 +121,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         args.arch.clone()
     });
     if archs.is_empty() {
-        let text = "there is no GPU here; name architectures, such as --arch 80,90";
+        let text = "there is no GPU here: name architectures, for example --arch 80,90";
         return Err(Failure::Wrong(text.to_owned()));
     }
     let Some(cache) = args.output.as_ref().map(Cache::at).or_else(Cache::from_env) else {
@@ -137,7 +137,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         for_each(&nearfield_kernels::programs()?, &archs, |program, arch| {
             keep(&compiler, &cache, program, arch)
         });
-    let built = Built {
+    let built = BuildSummary {
         nvrtc: compiler.version().to_string(),
         folder: cache.folder(),
         programs: outcomes?,
@@ -197,7 +197,7 @@ fn keep(
     })
 }
 
-/// The programs of these names, all if there are none: several may have one name.
+/// The programs with these names, or all without names. Several programs may share a name.
 fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
     let mut programs = nearfield_kernels::programs()?;
     let has = |name: &String| programs.iter().any(|program| program.name() == name);
@@ -207,7 +207,7 @@ fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
         known.dedup();
         let known = known.join(", ");
         return Err(Failure::Wrong(format!(
-            "there is no program \"{unknown}\"; there are {known}"
+            "there is no program \"{unknown}\": use one of {known}"
         )));
     }
     programs.retain(|program| names.is_empty() || names.iter().any(|name| name == program.name()));
@@ -235,7 +235,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let outcomes = for_each(&programs, &archs, |program, arch| {
         attempt(&compiler, program, arch)
     });
-    let checked = Checked {
+    let checked = CheckSummary {
         nvrtc: compiler.version().to_string(),
         unknown,
         programs: outcomes,
@@ -272,7 +272,7 @@ fn attempt(compiler: &Compiler, program: &Program, arch: Arch) -> Outcome {
 }
 
 /// Lists the checks, for people.
-fn report(checked: &Checked) -> Vec<String> {
+fn report(checked: &CheckSummary) -> Vec<String> {
     let mut report = vec![format!("NVRTC {}", checked.nvrtc)];
     report.extend(lines(&checked.programs));
     if !checked.unknown.is_empty() {

@@ -5,7 +5,7 @@
 //! checked before the first file is opened.
 
 #![forbid(unsafe_code)]
-// It panics where standard error is full: use `output::tell`.
+// It panics where standard error is full: use `output::notice`.
 #![deny(clippy::print_stderr)]
 
 mod bench;
@@ -63,7 +63,7 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Says what this machine offers and what the engine would use
+    /// Lists processors, GPUs and libraries of this machine, and what the engine would use
     Info(info::Args),
     /// Finds the neighbours of all points of a file
     Neighbors(neighbors::Args),
@@ -76,7 +76,7 @@ enum Task {
     Kernels(kernels::Task),
     /// Shows how the cost grows with the number of points
     Scaling(scaling::Args),
-    /// Shows what dividing a step between two backends brings, and where the policies settle
+    /// Measures the gain from splitting a step between CPU and GPU, and where the policies settle
     Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(DamBreak),
@@ -84,7 +84,7 @@ enum Task {
     Gravity(gravity::Args),
     /// Computes the electric potential of atoms at the points of a grid
     Coulomb(coulomb::Args),
-    /// Shows what a recorded trace says: --trace FILE records one with any other command
+    /// Analyses a recorded trace: --trace FILE records one with any other command
     #[command(subcommand)]
     Trace(trace::Task),
 }
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            output::tell(&failure);
+            output::notice(&failure);
             ExitCode::from(failure.code())
         }
     }
@@ -135,13 +135,13 @@ fn command() -> Result<Command, clap::Error> {
     Command::from_arg_matches(&matches)
 }
 
-/// Shows why there is no command: the help or the version that was asked for, or wrong usage. Text
-/// that was asked for and cannot be written is a failure.
+/// Prints the help, the version, or the mistake in the command line. Requested text that cannot be
+/// written is a failure.
 fn show(reason: &clap::Error) -> ExitCode {
     let shown = reason.print().and_then(|()| io::stdout().flush());
     match shown.map_err(Failure::from) {
         Err(failure) if !reason.use_stderr() && !failure.is_closed_pipe() => {
-            output::tell(&failure);
+            output::notice(&failure);
             ExitCode::from(failure.code())
         }
         _ => ExitCode::from(u8::try_from(reason.exit_code()).unwrap_or(2)),
@@ -203,7 +203,7 @@ fn perform(task: &Task) -> Result<(), Failure> {
     }
 }
 
-/// Starts to record what the command does, when that is asked for.
+/// Starts to record a trace of the command, if `--trace` is given.
 fn record(command: &Command) -> Result<Option<Recording>, Failure> {
     let Some(path) = &command.trace else {
         return Ok(None);

@@ -75,7 +75,7 @@ struct Summary {
     digest: String,
 }
 
-/// Both backends where they shared the search, or else the one that did it.
+/// Both backends if they shared the search, else the one that did it.
 fn backends(report: &Report) -> Vec<Backend> {
     let mut lists = report.jobs.iter().filter(|job| job.job == "lists");
     if let Some(split) = lists.find_map(|job| job.split.as_ref()) {
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;
     let cloud = args.frame.read(&args.file)?;
-    input::tell_unused(&args.file, input::names(&cloud), &[], &[]);
+    input::notice_unused(&args.file, input::names(&cloud), &[], &[]);
     let length = Length {
         name: "radius",
         value: args.radius.double(),
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut summary = summarize(radius, precision, &report, times, lists)?;
     summary.pairs_near_radius =
-        near_radius::tell(engine, points, args.radius.double(), summary.pairs, || {
+        near_radius::report(engine, points, args.radius.double(), summary.pairs, || {
             let positions = cloud.positions_f64.as_ref()?;
             let mut exact = args
                 .engine

@@ -45,15 +45,14 @@ pub(crate) struct EngineOptions {
     /// Worker threads on the CPU; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) threads: usize,
-    /// How the GPU maps cells to threads: flat, child-per-cell or
-    /// child-aggregated
+    /// How the GPU maps cells to threads: flat, child-per-cell or child-aggregated
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
     /// Policy that divides the work between both backends (hybrid, emulated): model,
     /// band[:ALPHA:BETA], fraction or fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
-    /// Let nothing depend on what steps took: the same sums, to the last bit, from the same input
+    /// Ignore timings: same input, same bits
     #[arg(long)]
     pub(crate) deterministic: bool,
 }

@@ -1,4 +1,4 @@
-//! Results on standard output: one JSON object, or lines for people. Notes on standard error.
+//! Prints results to standard output, as one JSON object or as text, and notes to standard error.
 
 use crate::failure::Failure;
 use serde::Serialize;
@@ -14,7 +14,7 @@ fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     print_lines([text])
 }
 
-/// Prints `result` as one JSON object with `--json`, and these lines without.
+/// Prints `result` as one JSON object with `--json`, else these lines.
 pub(crate) fn print<L: IntoIterator<Item: Display>>(
     json: bool,
     result: &impl Serialize,
@@ -38,7 +38,7 @@ pub(crate) fn print_lines(lines: impl IntoIterator<Item: Display>) -> Result<(),
 
 /// Writes one line to standard error. A standard error that is full or closed changes nothing: the
 /// exit code still says how the run went.
-pub(crate) fn tell(line: impl Display) {
+pub(crate) fn notice(line: impl Display) {
     writeln!(io::stderr(), "nearfield: {line}").ok();
 }
 

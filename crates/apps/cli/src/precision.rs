@@ -1,6 +1,6 @@
-//! Whether points survive being rounded to f32, and what is done where they do not.
+//! Chooses f64 if rounding to f32 would move points too far, or warns.
 
-use crate::{options::Precision, output::tell};
+use crate::{options::Precision, output::notice};
 use nearfield_grid::Value;
 
 /// Part of a length of interest (a radius, a spacing) by which rounding may move a point.
@@ -16,13 +16,13 @@ pub(crate) struct Length {
 
 /// The point that rounding to f32 moves farthest.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Moved {
+struct RoundedPoint {
     point: usize,
     by: f64,
 }
 
-impl Moved {
-    /// `None` where rounding changes nothing that matters beside this length.
+impl RoundedPoint {
+    /// `None` if rounding moves no point by more than [`ALLOWED`] of this length.
     fn too_far(positions: &[[f64; 3]], length: Length) -> Option<Self> {
         let by = |position: &[f64; 3]| {
             let off = position.map(|x| x - f64::from(x as f32));
@@ -52,8 +52,8 @@ impl Moved {
     }
 }
 
-/// The precision to work in: what is asked for, or else f32 where points survive it and f64 where
-/// they do not. Standard error says so; `None` for positions that are f32 in the file.
+/// The precision to work in: the one asked for, else f32 unless rounding would move points too far,
+/// which is reported on standard error. `positions` is `None` if the file has f32.
 pub(crate) fn choose(
     asked: Option<Precision>,
     positions: Option<&[[f64; 3]]>,
@@ -61,33 +61,33 @@ pub(crate) fn choose(
 ) -> Precision {
     let moved = match asked {
         Some(Precision::F64) => None,
-        _ => positions.and_then(|positions| Moved::too_far(positions, length)),
+        _ => positions.and_then(|positions| RoundedPoint::too_far(positions, length)),
     };
     match (asked, moved) {
         (Some(asked), None) => asked,
         (None, None) => Precision::F32,
         (Some(asked), Some(moved)) => {
             let text = moved.text(length);
-            tell(format_args!("warning: {text}: take --precision f64"));
+            notice(format_args!("warning: {text}: use --precision f64"));
             asked
         }
         (None, Some(moved)) => {
             let text = moved.text(length);
-            tell(format_args!(
-                "{text}: f64 is taken; --precision f32 rounds all the same"
+            notice(format_args!(
+                "{text}: using f64; --precision f32 rounds anyway"
             ));
             Precision::F64
         }
     }
 }
 
-/// Warns where points are rounded to f32 that do not survive it.
+/// Warns if rounding to f32 moves points too far.
 pub(crate) fn warn(positions: Option<&[[f64; 3]]>, length: Length) {
-    let moved = positions.and_then(|positions| Moved::too_far(positions, length));
+    let moved = positions.and_then(|positions| RoundedPoint::too_far(positions, length));
     if let Some(moved) = moved {
         let text = moved.text(length);
-        tell(format_args!(
-            "warning: {text}: results are those of the rounded points"
+        notice(format_args!(
+            "warning: {text}: results are for the rounded points"
         ));
     }
 }
@@ -107,9 +107,9 @@ mod tests {
             [1e7 + 0.5, 0.0, 0.25],
             [1e7 + 0.25, 0.0, 0.0],
         ];
-        let moved = Moved::too_far(&far, radius(0.1)).unwrap();
+        let moved = RoundedPoint::too_far(&far, radius(0.1)).unwrap();
         assert_eq!((moved.point, moved.by), (1, 0.5));
-        assert_eq!(Moved::too_far(&far, radius(501.0)), None);
+        assert_eq!(RoundedPoint::too_far(&far, radius(501.0)), None);
         assert_eq!(choose(None, Some(&far), radius(0.1)), Precision::F64);
         assert_eq!(choose(None, Some(&far), radius(501.0)), Precision::F32);
         assert_eq!(choose(None, None, radius(0.1)), Precision::F32);

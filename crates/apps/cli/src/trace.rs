@@ -1,4 +1,4 @@
-//! `nearfield trace`: what a recorded trace says.
+//! `nearfield trace`: analyses and converts a recorded trace.
 
 use crate::{failure::Failure, files, output};
 use clap::{Subcommand, ValueEnum};
@@ -16,7 +16,7 @@ use std::{
 /// The commands of `nearfield trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Says how busy backends were, what waited for what, and what to do about it
+    /// Prints how busy the backends were, the reasons for idle time, and remedies
     Summary {
         /// A file that --trace wrote
         file: PathBuf,
@@ -55,7 +55,7 @@ pub(crate) enum Task {
         #[arg(long, value_name = "PATH")]
         output: PathBuf,
     },
-    /// Shows what became faster or slower from one trace to another
+    /// Lists what became faster or slower from one trace to another
     Compare {
         /// The trace before
         before: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) enum Format {
 
 /// The files written, by kind.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct WrittenFile<'a> {
     output: &'a Path,
     steps: usize,
     bytes: u64,
@@ -145,7 +145,7 @@ fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
     let trace = open(file)?;
     let analysis = Analysis::of(&trace)?;
     write(output, |to| write_report(&analysis, to))?;
-    let written = Written {
+    let written = WrittenFile {
         output,
         steps: analysis.rows.len(),
         bytes: output.metadata().map_or(0, |file| file.len()),
@@ -179,7 +179,7 @@ fn merge(files: &[PathBuf], output: &Path) -> Result<(), Failure> {
     write_merged(&traces, &mut merged)?;
     write(output, |to| to.write_all(&merged))?;
     let (path, ranks) = (output.display(), traces.len());
-    output::print_lines([format!("{path}: made of {ranks} traces")])
+    output::print_lines([format!("{path}: merged from {ranks} traces")])
 }
 
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
@@ -194,7 +194,7 @@ fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
 fn open(file: &Path) -> Result<Trace, Failure> {
     let trace = Trace::open(file)?;
     if !trace.damage.is_none() {
-        output::tell(format_args!("{}: {}", file.display(), trace.damage));
+        output::notice(format_args!("{}: {}", file.display(), trace.damage));
     }
     Ok(trace)
 }

@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = count)]
     pub particles: Option<usize>,
 
-    /// Simulated time, seconds [default: that of the scene, or until t·√(2g/a) = 5]
+    /// Simulated time, seconds [default: the end of the scene, or until t·√(2g/a) = 5]
     #[arg(long, value_name = "T_END")]
     pub seconds: Option<f64>,
 
@@ -133,7 +133,7 @@ impl DeviceFlag {
     }
 }
 
-/// Reads a number of things: digits, or a decimal such as 1e6 or 2.5e5 that is whole.
+/// Reads a count: digits, or a decimal that is an integer, such as 1e6 or 2.5e5.
 ///
 /// # Errors
 /// When it is not a whole number, or more than a `usize` holds.
@@ -146,8 +146,8 @@ pub fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The whole number that a decimal stands for, exactly, which an `f64` would not be beyond 2^53:
-/// `None` if it is not one, `Some(None)` if it is too large.
+/// The integer value of a decimal, exactly, which an `f64` would not be beyond 2^53: `None` if it
+/// is not one, `Some(None)` if it is too large.
 fn whole(text: &str) -> Option<Option<u128>> {
     let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (before, after) = number.split_once('.').unwrap_or((number, ""));
@@ -208,7 +208,7 @@ impl Args {
     /// The scene asked for.
     ///
     /// # Errors
-    /// When its file cannot be read or says what cannot be simulated.
+    /// If its file cannot be read or describes something that cannot be simulated.
     pub fn scene(&self) -> Result<Scene, Error> {
         let Some(path) = &self.scene else {
             return Ok(Scene::column(self.dim.unwrap_or(Dimensions::Three)));

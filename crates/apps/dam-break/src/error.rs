@@ -1,4 +1,4 @@
-//! Reasons why a dam break could not run, with the numbers and the remedy.
+//! Errors of a dam break, with the numbers and the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ pub enum ErrorKind {
     /// The solver or its engine refused, or a particle is lost.
     #[error(transparent)]
     Solver(#[from] nearfield_sph::Error),
-    /// The energy is no longer a number or has changed by more than there was.
+    /// The energy is NaN or has changed by more than its first value.
     #[error(
         "at step {step} (t = {time} s) the energy is {energy:.6e} J, after {first:.6e} J at the \
          start: the run has blown up"
@@ -95,7 +95,7 @@ pub enum ErrorKind {
         /// The values allowed.
         wanted: &'static str,
     },
-    /// A scene file cannot be read, or what it says cannot be simulated.
+    /// A scene file cannot be read or simulated.
     #[error("scene {}: {reason}", path.display())]
     Scene {
         /// The file.
@@ -129,10 +129,10 @@ pub enum ErrorKind {
         /// The message of the operating system.
         reason: String,
     },
-    /// The output directory has files that are not those of this run.
+    /// The output directory has files of another run.
     #[error(transparent)]
     Folder(#[from] nearfield_files::Error),
-    /// A checkpoint is that of another run.
+    /// A checkpoint belongs to another run.
     #[error("checkpoint {}: {reason}: give the flags of its run", path.display())]
     Restart {
         /// The file.

@@ -1,11 +1,11 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 //!
-//! The solver hands each moment in and goes on. Threads take one frame each. Where there are many,
-//! each is drawn by its thread alone; where there are few, their loops run in a pool that all
-//! share, so that a single frame has all threads. Many frames in one pool would hold each other up:
-//! a thread of it that waits for a part of its frame takes up another whole frame, and goes on with
-//! its own when that is done. Unfinished frames are bounded, by the memory that they take, and so
-//! is how far the solver runs ahead.
+//! The solver hands in each moment and continues. Each thread takes one frame. If many frames wait,
+//! each thread draws its frame alone. If few wait, their loops run in a shared pool, so that even a
+//! single frame uses all threads. Many frames in one pool would delay each other: a pool thread
+//! that waits for a part of its frame would start another whole frame and return to its own only
+//! after that. The memory of unfinished frames is bounded, which limits how far the solver runs
+//! ahead.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -47,18 +47,17 @@ const HOLD: usize = 12;
 /// gaps.
 const RADIUS: f32 = 0.6;
 
-/// Bytes of particles that unfinished frames may hold together, except that there may always be
-/// [`MIN_UNFINISHED`] of them.
+/// Maximum bytes of particles in all unfinished frames. [`MIN_UNFINISHED`] frames are always
+/// allowed.
 const MAX_UNFINISHED_BYTES: usize = 256 << 20;
 
-/// Unfinished frames that there may be however large they are: one that is written and one that
-/// waits.
+/// Number of unfinished frames that are always allowed: one is written and one waits.
 const MIN_UNFINISHED: usize = 2;
 
-/// Frames that are drawn at a time, however many threads there are: each takes some 45 MB.
+/// Maximum number of frames that are drawn at a time: each takes some 45 MB.
 const MAX_DRAWN: usize = 16;
 
-/// Unfinished frames that there may be however small they are.
+/// Maximum number of unfinished frames of any size.
 const MAX_UNFINISHED: usize = 64;
 
 /// Bytes that a thread takes to draw a frame.
@@ -67,22 +66,22 @@ const DRAWING: usize = 45 << 20;
 /// Bytes of the scenery, which the first frame draws for all.
 const SCENERY: usize = 24 << 20;
 
-/// What memory is set aside for: libraries that draw and encode pictures end the process where
+/// The use of the memory set aside: libraries that draw and encode pictures abort the process if
 /// memory is refused.
 const TO_DRAW: &str = "drawing frames (--pieces draws none)";
 
-/// Writes frames of one run into a directory, on threads of its own beside the solver.
+/// Writes frames of one run into a directory, on its own threads while the solver runs.
 ///
-/// [`push`](Self::push) hands a moment in and returns; it waits only where too many frames are
+/// [`push`](Self::push) queues a moment and returns; it waits only if too many frames are
 /// unfinished. An error of a frame is returned by the next `push` or by [`finish`](Self::finish).
 pub(crate) struct Frames {
     writer: Arc<Writer>,
     pool: Arc<ThreadPool>,
     /// Frames to be written, with their numbers.
     waiting: Sender<(usize, PendingMoment)>,
-    /// Frames handed in.
+    /// Number of frames handed in.
     count: usize,
-    /// Frames handed in whose outcome has not been taken from `results`.
+    /// Number of frames whose outcome has not been taken from `results`.
     unfinished: usize,
     results: Receiver<Outcome>,
 }
@@ -90,9 +89,9 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on.
-    /// The files of an older run in the `folder` are removed when frame 0 is there; frames before
-    /// `first` must be, and are taken into the animation.
+    /// Frames of the scene, drawn with `threads` threads, at least one, from number `first` on. The
+    /// files of an older run in the `folder` are removed when frame 0 is written. Frames before
+    /// `first` must exist, and are added to the animation.
     pub(crate) fn create(
         directory: &Path,
         folder: RunFolder,
@@ -135,7 +134,7 @@ impl Frames {
         let (done, results) = crossbeam_channel::unbounded();
         let brush = Brush::default();
         for index in 0..drawers {
-            let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.beside());
+            let (writer, pool, brush) = (writer.clone(), pool.clone(), brush.for_thread());
             let (frames, done) = (frames.clone(), done.clone());
             let thread = thread::Builder::new().name(format!("frame-{index}"));
             // It ends with the sender of frames.
@@ -160,9 +159,9 @@ impl Frames {
     /// Hands in the next frame.
     ///
     /// # Errors
-    /// That of an earlier frame; this one is then left out.
+    /// The error of an earlier frame; this frame is then skipped.
     pub(crate) fn push(&mut self, moment: PendingMoment) -> Result<(), Error> {
-        // The first frame removes those of an earlier run: until then, others must not be there.
+        // The first frame removes those of an earlier run: no other may be written before that.
         let room = match self.count {
             1 => 0,
             _ => max_unfinished(moment.bytes()) - 1,
@@ -191,17 +190,16 @@ impl Frames {
         all
     }
 
-    /// Waits for all frames, completes the animation of those that are there and returns their
-    /// number.
+    /// Waits for all frames, completes the animation and returns the number of frames.
     ///
     /// # Errors
-    /// That of a frame or of the animation.
+    /// The error of a frame or of the animation.
     pub(crate) fn finish(mut self) -> Result<usize, Error> {
         let settled = self.settle(0);
         let strip = std::mem::take(&mut *self.writer.strip());
         let span = tracing::debug_span!("beside.animation");
         let finished = self.pool.install(|| span.in_scope(|| strip.finish()));
-        // What follows may need it.
+        // Frees it for later work.
         drop(self.writer.reserve().take());
         settled.and(finished).map(|()| self.count)
     }
@@ -228,7 +226,7 @@ struct Writer {
     strip: Mutex<Strip>,
     /// Frames that threads have taken and not finished.
     drawn: AtomicUsize,
-    /// Memory to draw in where the system refuses any, until all frames are drawn.
+    /// Reserve memory for drawing if the system refuses any, until all frames are drawn.
     reserve: Mutex<Option<Reserve>>,
 }
 
@@ -249,15 +247,15 @@ impl Writer {
         self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the files of an older run, but not the walls and frame 0, which are there.
+    /// Removes the files of an older run, except the walls and frame 0, which are new.
     fn begin(&self) -> Result<(), Error> {
         let first = ["vtp", "png"].map(|extension| format!("{}.{extension}", stem(0)));
         let kept = |name: &str| name == "wall.vtp" || first.iter().any(|own| name == own);
         Ok(self.folder.begin(kept)?)
     }
 
-    /// Writes frames until no more can come, alone or, where there are few, with all threads of
-    /// `pool`.
+    /// Writes frames until the channel closes: alone, or with all threads of `pool` if few frames
+    /// wait.
     fn write_all(
         &self,
         mut brush: Brush,
@@ -292,8 +290,7 @@ impl Writer {
         }
     }
 
-    /// Ends the run where a frame was drawn in memory that was set aside: for the next there may be
-    /// none.
+    /// Ends the run if a frame was drawn in the reserve, which may not suffice for the next one.
     fn check_memory(&self) -> Result<(), Error> {
         if !(self.reserve().as_ref()).is_some_and(Reserve::was_used) {
             return Ok(());

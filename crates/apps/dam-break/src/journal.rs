@@ -1,4 +1,4 @@
-//! What is noted down during a run: the front and the energies, often.
+//! The journal of a run: frequent records of the front and the energies.
 
 use std::fmt::Write as _;
 

@@ -1,19 +1,18 @@
-//! Water that is let go: a column collapses, and its front is compared with
-//! experiments; or a scene of a file, with obstacles and probes.
+//! Dam breaks: the collapse of a water column, whose front is compared with experiments, or a scene
+//! from a file with obstacles and probes.
 //!
-//! A [`Scene`] says what there is. [`Scene::column`] is the classic case of Martin & Moyce 1952: a
-//! column one wide and two high in the end of a tank four long. [`run`] simulates a scene with
-//! [`nearfield_sph`] and writes particles, pictures, an animation, tables and a plot into a
-//! directory; [`execute`] does the same and prints the outcome. [`Args`] are the command-line flags
-//! of both the example and the `nearfield dam-break` command.
+//! A [`Scene`] describes the tank, the water and the physics. [`Scene::column`] is the classic case
+//! of Martin & Moyce 1952: a column one wide and two high in the end of a tank four long. [`run`]
+//! simulates a scene with [`nearfield_sph`] and writes particles, pictures, an animation, tables
+//! and a plot into a directory; [`execute`] also prints the results. [`Args`] are the command-line
+//! flags of both the example and the `nearfield dam-break` command.
 //!
-//! The front is computed, not fitted. An ideal front on a smooth floor runs
-//! ahead of the experiments, whose gates and floors hold the water back; so the
-//! water here has a small viscosity and its floor some friction, both the same
-//! at every resolution, and these two numbers alone were chosen with an eye on
-//! the experiments. The front is where a fixed volume of water lies ahead, so finer
-//! runs find the same one. `docs/physics.md` has the figures, `summary.json` the
-//! largest deviation from every experiment.
+//! The front is computed, not fitted. An ideal front on a smooth floor runs ahead of the
+//! experiments, whose gates and floors slow the water down. So the water here has a small viscosity
+//! and the floor some friction, both the same at every resolution. Only these two numbers were
+//! chosen with regard to the experiments. The front is the place with a fixed volume of water ahead
+//! of it, so it does not depend on the resolution. `docs/physics.md` has the figures,
+//! `summary.json` the largest deviation from every experiment.
 
 mod args;
 mod error;

@@ -35,7 +35,7 @@ pub(crate) fn stem(index: usize) -> String {
     format!("frame_{index:04}")
 }
 
-/// Files that a run writes beside its frames, whole or in pieces.
+/// Files of a run other than frames, whole or in pieces.
 const FILES: [&str; 8] = [
     "dam_break.gif",
     "energy.csv",

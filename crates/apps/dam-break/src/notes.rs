@@ -1,4 +1,4 @@
-//! What a checkpoint holds beside the particles: the next frame, the flags of its run, and the
+//! The contents of a checkpoint other than particles: the next frame, the flags of the run, and the
 //! tables so far.
 //!
 //! Numbers, little endian: the next frame, the frames of the run and a checksum of its scene (3 ×
@@ -16,7 +16,8 @@ use crate::probes::Readings;
 use crate::scene::Scene;
 use crate::{Error, ErrorKind};
 
-/// The flags that decide when frames and notes are taken, and of what: a run goes on with its own.
+/// The flags that decide when frames and records are taken, and of what. A resumed run keeps its
+/// flags.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Flags {
     frames: u64,
@@ -27,7 +28,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Those of a run of `scene` with this number of frames that ends after `end` seconds.
+    /// The flags of a run of `scene` with this number of frames that ends after `end` seconds.
     pub(crate) fn of(scene: &Scene, frames: usize, end: f64) -> Self {
         Self {
             frames: frames as u64,
@@ -51,7 +52,7 @@ impl Flags {
     /// The difference to the flags of a checkpoint whose next frame is `next`.
     fn differ(&self, checkpoint: &Self, next: u64) -> Option<String> {
         if self.checksum != checkpoint.checksum {
-            return Some("it is that of another scene".to_owned());
+            return Some("it belongs to another scene".to_owned());
         }
         if self.end != checkpoint.end {
             return Some(format!(
@@ -96,7 +97,7 @@ pub(crate) fn of(
 /// Takes the tables of a checkpoint of a run with these flags, and returns the next frame.
 ///
 /// # Errors
-/// When they are those of another run.
+/// If they belong to another run.
 pub(crate) fn restore(
     path: &Path,
     checkpoint: &Checkpoint,
@@ -120,7 +121,7 @@ fn take(
     let (words, rest) = bytes.as_chunks::<8>();
     let Some((&[next, frames, checksum, notes, rows, end], numbers)) = words.split_first_chunk()
     else {
-        return Err("it is not that of a dam break".to_owned());
+        return Err("it is not a checkpoint of a dam break".to_owned());
     };
     let [next, frames, checksum, notes, rows] =
         [next, frames, checksum, notes, rows].map(u64::from_le_bytes);
@@ -135,7 +136,7 @@ fn take(
         .collect();
     let fits = notes.checked_add(rows) == Some(numbers.len() as u64) && rest.is_empty();
     if !fits {
-        return Err("it is not that of a dam break".to_owned());
+        return Err("it is not a checkpoint of a dam break".to_owned());
     }
     if let Some(reason) = flags.differ(&found, next) {
         return Err(reason);
@@ -143,13 +144,13 @@ fn take(
     let (notes, rows) = numbers.split_at(notes as usize);
     let width = readings.as_ref().map_or(1, Readings::width);
     if notes.len() % NUMBERS != 0 || rows.len() % width != 0 {
-        return Err("its tables are not those of this scene".to_owned());
+        return Err("its tables belong to another scene".to_owned());
     }
     journal.restore(notes);
     match readings {
         Some(readings) => readings.restore(rows.chunks_exact(width).map(<[f64]>::to_vec).collect()),
         None if rows.is_empty() => {}
-        None => return Err("it is that of a scene with probes".to_owned()),
+        None => return Err("it belongs to a scene with probes".to_owned()),
     }
     Ok(next as usize)
 }

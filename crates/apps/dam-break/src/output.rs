@@ -1,4 +1,4 @@
-//! Where the moments of a run go: whole into files and pictures of rank 0, or in pieces.
+//! Writes the moments of a run: whole to files and pictures on rank 0, or in pieces.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Output {
         }
     }
 
-    /// Removes the files of an older run, where this one writes no frame with which that is done.
+    /// Removes the files of an older run, if this run writes no frame, which would remove them.
     pub(crate) fn begin_without_frames(&self) -> Result<(), Error> {
         match self {
             Self::Whole(Some(frames)) => frames.begin(),

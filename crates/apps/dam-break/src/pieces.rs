@@ -1,8 +1,8 @@
 //! Frames in pieces: every rank writes its own particles, and rank 0 a file that joins them.
 //!
-//! No particle leaves its rank, so no rank needs memory for those of others. A piece is written
-//! beside the solver, by one thread. The file that joins a frame is written at the next frame, when
-//! all ranks have written their pieces.
+//! No particle is sent to another rank, so no rank needs memory for those of others. One thread
+//! writes the pieces while the solver runs. The file that joins a frame is written at the next
+//! frame, when all ranks have written their pieces.
 //!
 //! **Invariant:** where a joining file is, all its pieces are.
 
@@ -76,7 +76,7 @@ impl Pieces {
     /// Hands the present moment in as the next frame. Collective.
     ///
     /// # Errors
-    /// That of the piece before too.
+    /// The error of this or of the previous piece.
     pub(crate) fn push(&mut self, simulation: &Simulation) -> Result<(), Error> {
         self.complete(simulation)?;
         let (moment, path) = (simulation.piece()?, self.path(self.count, self.rank));
@@ -100,7 +100,7 @@ impl Pieces {
     /// Waits until the frames of all ranks are there. Collective.
     ///
     /// # Errors
-    /// That of the last piece, or of the file that joins it with the others.
+    /// The error of the last piece, or of the file that joins it with the others.
     pub(crate) fn complete(&mut self, simulation: &Simulation) -> Result<(), Error> {
         let Some(thread) = self.writing.take() else {
             return Ok(());
@@ -142,7 +142,7 @@ impl Pieces {
         (0..self.ranks).map(|rank| piece(stem, rank)).collect()
     }
 
-    /// Removes what an older run has left, but not the walls and the pieces of frame 0, which are
+    /// Removes the files of an older run, but not the walls and the pieces of frame 0, which are
     /// there.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         let Some(folder) = &self.folder else {

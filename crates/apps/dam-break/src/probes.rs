@@ -1,4 +1,4 @@
-//! Probes: the pressure at points and the height of the water over points, as time goes on.
+//! Probes: pressures at points, and heights of the water over points, against time.
 //!
 //! Pressures and volumes of water in columns are read by the solver
 //! ([`nearfield_sph::Probes`]), where the particles are. A height is the volume in a column two
@@ -17,7 +17,7 @@ use crate::scene::{Probe, Scene};
 /// up to the same on every site of a lattice.
 const REACH: f64 = 2.0;
 
-/// The probes of a run and what they read.
+/// The probes of a run and their readings.
 pub(crate) struct Readings {
     probes: Probes,
     /// Area of each column inside the tank.
@@ -105,7 +105,7 @@ impl Readings {
         1 + self.probes.points.len() + self.probes.columns.len()
     }
 
-    /// Goes on from such rows.
+    /// Continues from these rows of a checkpoint.
     pub(crate) fn restore(&mut self, rows: Vec<Vec<f64>>) {
         if let Some(row) = rows.last() {
             self.wait_from(row[0]);

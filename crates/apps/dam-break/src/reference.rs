@@ -1,4 +1,4 @@
-//! What others measured, and how far a simulated front is from it.
+//! Published measurements, and the deviation of a simulated front from them.
 
 /// Largest deviation from an experiment that passes, as a share of its Z at
 /// equal T. Experiments deviate from each other by about as much.

@@ -1,4 +1,4 @@
-//! The run itself: steps the scene, takes notes, writes everything down.
+//! The run: steps the scene, and writes frames, tables and checkpoints.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -98,8 +98,8 @@ impl<'a> Setup<'a> {
     /// Checks the flags. Not collective: ranks agree on the outcome before they go on.
     ///
     /// # Errors
-    /// When the scene or a flag cannot be simulated, the checkpoint is not that of such a run, or
-    /// the directory of the output cannot be made.
+    /// If the scene or a flag cannot be simulated, the checkpoint belongs to another run, or the
+    /// directory of the output cannot be made.
     pub fn new(args: &'a Args, rank: usize, ranks: usize) -> Result<Self, Error> {
         let begin = Instant::now();
         let mut plan = Plan::default();
@@ -198,7 +198,7 @@ impl<'a> Setup<'a> {
                 Output::Whole(frames.transpose()?)
             };
             frames.write_walls(&simulation, directory, first.is_some())?;
-            Ok(Course {
+            Ok(RunState {
                 flags: Flags::of(&scene, args.frame_count(), self.end),
                 journal: self.journal,
                 readings: self.readings,
@@ -211,14 +211,14 @@ impl<'a> Setup<'a> {
                 end: self.end,
             })
         };
-        let course: Result<Course, Error> = course();
+        let course: Result<RunState, Error> = course();
         let done = course.and_then(|course| course.run(&mut simulation, args, self.begin));
         done.inspect_err(|error| simulation.give_up(&error.to_string()))
     }
 }
 
-/// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait
-/// for a core, so one is left to it. Threads that solve on the host have serial stages, which
+/// Number of threads that write frames while the solver runs. A thread that drives a GPU must not
+/// wait for a core, so one is left to it. Threads that solve on the host have serial stages, which
 /// writers fill.
 fn writers(threads: usize, device: Device) -> usize {
     let all = match threads {
@@ -246,7 +246,7 @@ fn record(path: &Path, rank: Option<u32>) -> Result<Recording, Error> {
 }
 
 /// A run under way.
-struct Course {
+struct RunState {
     scene: Scene,
     flags: Flags,
     journal: Journal,
@@ -264,16 +264,16 @@ struct Course {
     end: f64,
 }
 
-impl Course {
-    /// Travels to the end, or keeps what there is where that fails.
+impl RunState {
+    /// Runs to the end. If that fails, keeps the results so far.
     fn run(
         mut self,
         simulation: &mut Simulation,
         args: &Args,
         begin: Instant,
     ) -> Result<Summary, Error> {
-        match self.travel(simulation, args) {
-            Ok(()) => self.arrive(simulation, args, begin),
+        match self.run_steps(simulation, args) {
+            Ok(()) => self.finish(simulation, args, begin),
             Err(error) => {
                 self.keep(args, simulation.rank());
                 Err(error)
@@ -282,7 +282,7 @@ impl Course {
     }
 
     /// Steps to the end, writing frames at even intervals.
-    fn travel(&mut self, simulation: &mut Simulation, args: &Args) -> Result<(), Error> {
+    fn run_steps(&mut self, simulation: &mut Simulation, args: &Args) -> Result<(), Error> {
         let frames = args.frame_count();
         if self.first.is_none() {
             self.note(simulation)?;
@@ -302,7 +302,7 @@ impl Course {
         self.advance(simulation, self.end)
     }
 
-    /// Notes down what is due.
+    /// Writes the records that are due.
     fn note(&mut self, simulation: &Simulation) -> Result<(), Error> {
         if let Some(readings) = &mut self.readings {
             readings.follow(simulation)?;
@@ -346,7 +346,7 @@ impl Course {
 
     /// Steps until the time is `until`, seconds.
     fn advance(&mut self, simulation: &mut Simulation, until: f64) -> Result<(), Error> {
-        // A rest of the size of rounding is no step.
+        // A rest of the size of rounding is not a step.
         while until - simulation.time() > 1e-9 * self.end {
             let begin = Instant::now();
             simulation.step_at_most(until - simulation.time())?;
@@ -371,7 +371,7 @@ impl Course {
     }
 
     /// Writes tables, plot and summary.
-    fn arrive(
+    fn finish(
         self,
         simulation: &Simulation,
         args: &Args,
@@ -554,7 +554,7 @@ mod tests {
         let flags = Flags::of(&column, 0, 1.0);
         let folder = RunFolder::open(&args.output, flags.run(1.0, false)).unwrap();
         let frames = Frames::create(&args.output, folder, &column, 1, 0).unwrap();
-        let course = Course {
+        let course = RunState {
             journal: Journal::new(&column, 1.0),
             readings: None,
             frames: Output::Whole(Some(frames)),

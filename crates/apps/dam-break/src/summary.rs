@@ -1,4 +1,4 @@
-//! What came out of a run, in numbers.
+//! The results of a run in numbers.
 
 use indicatif::HumanCount;
 use std::fmt;
@@ -39,9 +39,9 @@ pub struct Summary {
     /// Time the steps took of that, seconds; the rest is the start, notes on
     /// front and energy, and output.
     pub solver_seconds: f64,
-    /// Time the solver's thread spent with frames instead, seconds: copying the
-    /// particles, waiting where too many frames were unfinished and, in the end,
-    /// for the last ones. Frames are written and drawn beside the solver.
+    /// Time the solver's thread spent with frames instead, seconds: copying the particles, waiting
+    /// where too many frames were unfinished and, in the end, for the last ones. Frames are written
+    /// and drawn while the solver runs.
     pub output_seconds: f64,
     /// Where the neighbour engine ran.
     pub device: String,
@@ -69,7 +69,7 @@ pub struct Summary {
     pub frames: usize,
     /// The directory with all files of the run.
     pub output: PathBuf,
-    /// The particles by rank; left out where there are no ranks.
+    /// The particles by rank; omitted without ranks.
     #[serde(flatten)]
     pub spread: Option<SpreadSummary>,
 }
@@ -150,7 +150,7 @@ pub struct FrontSummary {
 }
 
 impl FrontSummary {
-    /// Each experiment beside the summary.
+    /// Each experiment with its comparison.
     fn rows(&self) -> impl Iterator<Item = (&Self, &Comparison)> {
         self.series.iter().map(move |one| (self, one))
     }

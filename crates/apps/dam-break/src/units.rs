@@ -12,7 +12,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Those of a scene: a is the length of its first box of water.
+    /// The units of a scene: a is the length of its first box of water.
     pub(crate) fn of(scene: &Scene) -> Self {
         let width = scene.width();
         Self {

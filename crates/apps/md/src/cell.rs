@@ -40,8 +40,8 @@ impl Cell {
         Self::new([vector(0), vector(1), vector(2)])
     }
 
-    /// A box of any shape; `None` where an axis is open. The one or two vectors that there are then
-    /// may point anywhere.
+    /// A box of any shape; `None` for an open axis. The one or two remaining vectors then may point
+    /// anywhere.
     ///
     /// # Errors
     /// [`ErrorKind::Flat`] when the vectors, with those of length 1 across them for open axes, span
@@ -90,7 +90,7 @@ impl Cell {
         (0..9).any(|k| k % 4 != 0 && self.vectors.as_flattened()[k] != 0.0)
     }
 
-    /// Whether a vector leans along an open axis; the GPU backend takes no such box.
+    /// Returns true if a vector leans along an open axis; the GPU backend refuses these boxes.
     pub(crate) fn is_slanted(&self) -> bool {
         is_slanted(self.vectors())
     }

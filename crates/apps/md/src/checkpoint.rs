@@ -51,7 +51,7 @@ impl Checkpoint {
     /// Writes the run; the file appears complete or not at all.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], and memory that is short; what was there before is then unchanged.
+    /// [`ErrorKind::Io`], and refused memory; an existing file is then unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let bytes = self.bytes()?;
@@ -64,7 +64,7 @@ impl Checkpoint {
         written().map_err(Error::io(path))
     }
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads a file of [`write`](Self::write).
     ///
     /// # Errors
     /// [`ErrorKind::Io`], and [`ErrorKind::File`] for a file that is another one, cut short, or
@@ -85,8 +85,8 @@ impl Checkpoint {
             .ok_or_else(|| refuse(nearfield_files::not_this_format(&bytes, MAGIC)))?;
         match parse(rest) {
             Ok(checkpoint) => checkpoint.map_err(|error| refuse(error.to_string())),
-            Err(Refused::Memory(shortage)) => Err(shortage.into()),
-            Err(Refused::Counts) => Err(refuse(format!(
+            Err(CheckpointFault::Memory(shortage)) => Err(shortage.into()),
+            Err(CheckpointFault::Counts) => Err(refuse(format!(
                 "{} bytes are not what its counts ask for",
                 bytes.len()
             ))),
@@ -127,43 +127,45 @@ impl Checkpoint {
     }
 }
 
-/// Appends numbers as they lie in memory, which is little endian wherever the engine runs.
+/// Appends the bytes of numbers, which are little-endian on all supported platforms.
 fn put<T: bytemuck::NoUninit>(bytes: &mut Vec<u8>, values: &[T]) {
     bytes.extend_from_slice(bytemuck::cast_slice(values));
 }
 
 /// Why a file is not a usable checkpoint.
-enum Refused {
+enum CheckpointFault {
     /// Numbers are missing or left over.
     Counts,
     Memory(Shortage),
 }
 
-impl From<Shortage> for Refused {
+impl From<Shortage> for CheckpointFault {
     fn from(shortage: Shortage) -> Self {
         Self::Memory(shortage)
     }
 }
 
 /// Takes `count` numbers from the front.
-fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, Refused> {
-    let len = count.checked_mul(size_of::<T>()).ok_or(Refused::Counts)?;
-    let (front, behind) = rest.split_at_checked(len).ok_or(Refused::Counts)?;
+fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, CheckpointFault> {
+    let len = count
+        .checked_mul(size_of::<T>())
+        .ok_or(CheckpointFault::Counts)?;
+    let (front, behind) = rest.split_at_checked(len).ok_or(CheckpointFault::Counts)?;
     *rest = behind;
-    // Only what the file holds is allocated.
+    // Allocates no more than the file holds.
     let mut values = zeroed(count, "atoms of a checkpoint")?;
     bytemuck::cast_slice_mut(&mut values).copy_from_slice(front);
     Ok(values)
 }
 
 /// The checkpoint that the numbers of a file make.
-fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
+fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, CheckpointFault> {
     let rest = &mut rest;
     let counts = take::<u64>(rest, 4)?;
     let [atoms, kinds, step, notes] = counts[..] else {
-        return Err(Refused::Counts);
+        return Err(CheckpointFault::Counts);
     };
-    let count = |count| usize::try_from(count).map_err(|_| Refused::Counts);
+    let count = |count| usize::try_from(count).map_err(|_| CheckpointFault::Counts);
     let (atoms, kinds) = (count(atoms)?, count(kinds)?);
     let notes = take(rest, count(notes)?)?;
     let state = take::<f64>(rest, 3)?;
@@ -176,7 +178,7 @@ fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
     let (types, ids) = (take::<u32>(rest, atoms)?, take(rest, atoms)?);
     let charges = take(rest, if charged { atoms } else { 0 })?;
     if !rest.is_empty() {
-        return Err(Refused::Counts);
+        return Err(CheckpointFault::Counts);
     }
     let vectors = [0, 1, 2].map(|axis| (periodic[axis] != 0).then_some(vectors[axis]));
     let make = || {
@@ -252,7 +254,7 @@ mod tests {
             Checkpoint::read(&path).unwrap_err().to_string()
         };
         let whole = checkpoint().bytes().unwrap();
-        assert!(refused(b"x,y,z\n").contains("no checkpoint"));
+        assert!(refused(b"x,y,z\n").contains("not a checkpoint"));
         let older = refused(b"nearfield-md checkpoint 1\n\0\0");
         assert!(
             older.contains("checkpoint 1, and this program reads"),

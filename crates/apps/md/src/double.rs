@@ -85,7 +85,7 @@ impl Terms<'_> {
         }
     }
 
-    /// Sums over pairs that are looked for now.
+    /// Sums over pairs, found by a search now.
     pub(crate) fn over_engine(
         &self,
         engine: &Engine,

@@ -15,7 +15,7 @@ impl Error {
         &self.0
     }
 
-    /// For `map_err` of what was done with a file.
+    /// For `map_err` after an operation on a file.
     pub(crate) fn io(path: &std::path::Path) -> impl Fn(io::Error) -> Self {
         let path = path.to_owned();
         move |source| {
@@ -51,11 +51,11 @@ pub enum ErrorKind {
     /// Arrays that belong together differ in length.
     #[error("{found} {what} for {atoms} atoms: give one for each")]
     Count {
-        /// Of what.
+        /// Name of the quantity.
         what: &'static str,
         /// How many were given.
         found: usize,
-        /// How many atoms there are.
+        /// Number of atoms.
         atoms: usize,
     },
     /// A number of an atom is NaN or infinite.
@@ -139,7 +139,7 @@ pub enum ErrorKind {
         /// Why.
         source: io::Error,
     },
-    /// A file does not say what it should.
+    /// A file lacks required contents.
     #[error("{}, {place}: {message}", path.display())]
     File {
         /// The file.
@@ -191,8 +191,8 @@ impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     }
 }
 
-impl From<nearfield::device::GpuError> for ErrorKind {
-    fn from(error: nearfield::device::GpuError) -> Self {
+impl From<nearfield::error::gpu::Error> for ErrorKind {
+    fn from(error: nearfield::error::gpu::Error) -> Self {
         Self::Engine(nearfield::ErrorKind::Gpu(error).into())
     }
 }

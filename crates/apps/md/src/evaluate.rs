@@ -26,7 +26,7 @@ type OfAtom = (f32, f32, [f32; 3]);
 /// Finds pairs and evaluates a force field over them.
 ///
 /// With a skin, lists are kept from call to call until atoms have moved too far; without one, every
-/// call finds the pairs anew and stores none.
+/// call finds the pairs again and stores none.
 #[derive(Debug)]
 pub struct Evaluator {
     search: Search,
@@ -58,7 +58,7 @@ impl Evaluator {
     /// An evaluator for systems like this one, in its box.
     ///
     /// # Errors
-    /// What the engine says about the cut-off, the box, the device and the positions, and
+    /// Errors of the engine about the cut-off, the box, the device and the positions, and
     /// [`ErrorKind::Type`] and [`ErrorKind::Count`] for a system that the force field does not fit.
     pub fn new(system: &System, field: &ForceField, options: &Options) -> Result<Self, Error> {
         field.check(system)?;
@@ -79,7 +79,7 @@ impl Evaluator {
     /// atoms having moved.
     ///
     /// # Errors
-    /// What the engine says about the positions, and [`ErrorKind::Overlap`] naming the first atom
+    /// Errors of the engine about the positions, and [`ErrorKind::Overlap`] naming the first atom
     /// whose force is not finite.
     pub fn evaluate(&mut self, system: &System, field: &ForceField) -> Result<Evaluation, Error> {
         self.update(system)?;
@@ -144,7 +144,7 @@ impl Evaluator {
     /// or as they were given if they have not been yet.
     ///
     /// # Errors
-    /// What the engine says.
+    /// Errors of the engine.
     pub fn pairs(&mut self) -> Result<u64, Error> {
         match &mut self.search {
             Search::EveryTime(engine) => {
@@ -160,7 +160,7 @@ impl Evaluator {
         }
     }
 
-    /// How often pairs were looked for.
+    /// Number of searches for pairs.
     pub fn builds(&self) -> u64 {
         self.builds
     }
@@ -177,7 +177,7 @@ impl Evaluator {
         }
     }
 
-    /// The order of the atoms that makes memory local, by where they were last looked for.
+    /// The order of the atoms that makes memory local, by their positions at the last search.
     pub(crate) fn order(&self) -> Result<Vec<u32>, Error> {
         let permutation = match &self.search {
             Search::EveryTime(engine) => engine.z_sort(self.set)?,

@@ -6,14 +6,14 @@ use nearfield_grid::memory::with_room;
 use nearfield_io::parse_number;
 use std::path::Path;
 
-/// Lines that say something, with their numbers. They are looked for as they are needed: a list of
+/// Lines with contents, and their numbers. They are found as they are needed: a list of
 /// them would take many times the memory of the text.
 struct Lines<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-/// Words that a line is told by: one more than any line may have.
+/// Number of words that are split from a line: one more than any line may have.
 const MAX_WORDS: usize = 6;
 
 impl<'a> Lines<'a> {

@@ -1,11 +1,11 @@
-//! Atoms in the host's memory, whose forces an [`Evaluator`] computes wherever the engine runs.
+//! Atoms in the host's memory. An [`Evaluator`] computes their forces on any device.
 //!
 //! Kicks and drifts run on threads of their own. The order of the atoms changes every [`REORDER`]
 //! steps, so that atoms near each other in space stay near each other in memory.
 
 use crate::{
     Checkpoint, Error, ErrorKind, Evaluation, Evaluator, ForceField, Options, System,
-    observe::Measured, system::lost,
+    observe::AtomSums, system::lost,
 };
 use nearfield_grid::{
     PerProcess,
@@ -28,11 +28,11 @@ const REORDER: u64 = 1000;
 pub(crate) struct HostBody {
     pub(crate) system: System,
     evaluator: Evaluator,
-    /// Threads that move atoms; made anew in a forked child, which has none of its parent's.
+    /// Threads that move atoms; started again in a forked child, which has none of its parent's.
     pool: PerProcess<Option<ThreadPool>>,
     pub(crate) forces: Vec<[f64; 3]>,
     now: Evaluation,
-    /// Builds of evaluators before this one.
+    /// Number of list builds by earlier evaluators.
     builds: u64,
 }
 
@@ -108,8 +108,8 @@ impl HostBody {
     }
 
     /// Energies, virial and momentum now.
-    pub(crate) fn measure(&self) -> Measured {
-        Measured {
+    pub(crate) fn measure(&self) -> AtomSums {
+        AtomSums {
             pairs: self.now,
             kinetic: self.system.kinetic(),
             momentum: self.system.momentum(),
@@ -121,7 +121,7 @@ impl HostBody {
         self.now.energy
     }
 
-    /// How often neighbours were looked for.
+    /// Number of neighbour searches.
     pub(crate) fn builds(&self) -> u64 {
         self.builds + self.evaluator.builds()
     }
@@ -136,7 +136,7 @@ impl HostBody {
         self.evaluator.pairs()
     }
 
-    /// Atoms and rounded forces. Pairs are looked for anew at the next step, as they are in the run
+    /// Atoms and rounded forces. Pairs are searched again at the next step, as they are in the run
     /// that goes on from the checkpoint.
     pub(crate) fn save(
         &mut self,

@@ -29,15 +29,15 @@
 //!
 //! # Units and precision
 //!
-//! The numbers may be in any units that belong together: with σ, ε and the mass of an atom
-//! as units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`;
-//! pairs are found and evaluated in `f32` from positions brought into the box, or found and summed
-//! in `f64` ([`Options::precision`]) on the host, and energies of atoms are added up in `f64`.
+//! Numbers may be in any consistent units: with σ, ε and the mass of an atom as units, times are in
+//! σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`; Pairs are found and
+//! evaluated in `f32` from positions wrapped into the box, or in `f64` on the host
+//! ([`Options::precision`]). Energies of atoms are summed in `f64`.
 //!
 //! # Deterministic
 //!
-//! A run on the CPU gives the same bits whatever the number of threads, and so does one that
-//! [goes on](Checkpoint) from a checkpoint: lists are built anew wherever one is written.
+//! A run on the CPU gives the same bits for any number of threads, also if it [resumes](Checkpoint)
+//! from a checkpoint, because lists are rebuilt whenever one is written.
 
 mod cell;
 mod checkpoint;

@@ -21,9 +21,9 @@ pub struct Observation {
     pub momentum: [f64; 3],
 }
 
-/// Sums over the atoms as they are now, wherever they are.
+/// Sums over the current atoms, on the host or a GPU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct AtomSums {
     pub(crate) pairs: Evaluation,
     /// Σ m·v²/2.
     pub(crate) kinetic: f64,
@@ -88,7 +88,7 @@ impl EnergyGuard {
     }
 }
 
-/// How the total energy goes with time: a straight line through what was observed.
+/// The trend of the total energy: a straight line fitted to the observations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Drift {
     first: Option<(f64, f64)>,

@@ -6,7 +6,7 @@ use nearfield::{
     balance::{Policy, Strategy},
 };
 
-/// How a run is computed; what it computes does not depend on it, but for rounding.
+/// Settings of the computation, which change results only by rounding.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where pairs are found and evaluated; [`Device::Auto`] by default. With [`Device::Gpu`] and a

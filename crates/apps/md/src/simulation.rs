@@ -8,7 +8,7 @@ use crate::{
     Checkpoint, Drift, Error, ErrorKind, Evaluator, ForceField, Observation, Options, System,
     device::DeviceBody, host::HostBody,
 };
-use nearfield::{Device, device::Transfers, kernels::LongRange};
+use nearfield::{Device, device::copies::Transfers, kernels::LongRange};
 use std::fmt;
 
 /// Atoms that move by Newton's equations at constant energy.
@@ -46,12 +46,12 @@ impl Simulation {
     /// forces.
     ///
     /// # Errors
-    /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`ErrorKind::Setting`] for a
+    /// As [`Evaluator::new`] and [`Evaluator::evaluate`], and [`ErrorKind::Setting`] for a
     /// skin that is negative or not finite, or threads that cannot be started.
     pub fn new(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
         check_skin(&options)?;
         let body = match options.device {
-            Device::Gpu(number) if DeviceBody::takes(&system, &field, &options) => {
+            Device::Gpu(number) if DeviceBody::supports(&system, &field, &options) => {
                 Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
             }
             _ => Body::Host(Box::new(HostBody::new(system, &field, &options)?)),
@@ -63,7 +63,7 @@ impl Simulation {
     /// field, skin and precision, it gives the same bits as the run that wrote it.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// As [`new`](Self::new).
     pub fn resume(
         checkpoint: Checkpoint,
         field: ForceField,
@@ -75,7 +75,7 @@ impl Simulation {
         } = &checkpoint;
         let (step, time) = (*step, *time);
         let body = match options.device {
-            Device::Gpu(number) if DeviceBody::takes(system, &field, &options) => {
+            Device::Gpu(number) if DeviceBody::supports(system, &field, &options) => {
                 let system = checkpoint.system;
                 Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
             }
@@ -174,7 +174,7 @@ impl Simulation {
     /// Observes the system without counting for the drift. Waits for a GPU.
     ///
     /// # Errors
-    /// What a GPU says.
+    /// Errors of a GPU.
     pub fn look(&mut self) -> Result<Observation, Error> {
         let seen = match &mut self.body {
             Body::Host(body) => body.measure(),
@@ -208,7 +208,7 @@ impl Simulation {
     /// The atoms as they are now. Waits for a GPU.
     ///
     /// # Errors
-    /// What a GPU says.
+    /// Errors of a GPU.
     pub fn system(&mut self) -> Result<&System, Error> {
         match &mut self.body {
             Body::Host(body) => Ok(&body.system),
@@ -219,7 +219,7 @@ impl Simulation {
     /// Forces on the atoms, in the order of the [system](Self::system). Waits for a GPU.
     ///
     /// # Errors
-    /// What a GPU says.
+    /// Errors of a GPU.
     pub fn forces(&mut self) -> Result<&[[f64; 3]], Error> {
         match &mut self.body {
             Body::Host(body) => Ok(&body.forces),
@@ -243,7 +243,7 @@ impl Simulation {
     /// Energy and virial of the pairs beyond the cut-off, by [`ForceField::long_range`].
     ///
     /// # Errors
-    /// What a GPU says.
+    /// Errors of a GPU.
     pub fn long_range(&mut self) -> Result<LongRange, Error> {
         let field = self.field.clone();
         Ok(field.long_range(self.system()?))
@@ -254,7 +254,7 @@ impl Simulation {
         self.step
     }
 
-    /// How often neighbours were looked for in this run.
+    /// Number of neighbour searches in this run.
     pub fn builds(&self) -> u64 {
         match &self.body {
             Body::Host(body) => body.builds(),
@@ -271,7 +271,7 @@ impl Simulation {
     }
 
     /// Bytes copied between host and GPU so far; `None` with the atoms on the host. A step copies
-    /// the same few bytes however many atoms there are.
+    /// the same few bytes for any number of atoms.
     pub fn transfers(&self) -> Option<Transfers> {
         match &self.body {
             Body::Host(_) => None,
@@ -283,7 +283,7 @@ impl Simulation {
     /// counts them, because the lists there reach farther.
     ///
     /// # Errors
-    /// What the engine says.
+    /// Errors of the engine.
     pub fn pairs(&mut self) -> Result<u64, Error> {
         match &mut self.body {
             Body::Host(body) => body.pairs(),
@@ -296,7 +296,7 @@ impl Simulation {
     /// Computes the forces `times` over and waits for them, for measurements.
     ///
     /// # Errors
-    /// Those of [`Evaluator::evaluate`].
+    /// As [`Evaluator::evaluate`].
     pub fn time_forces(&mut self, times: usize) -> Result<(), Error> {
         match &mut self.body {
             Body::Host(body) => (0..times).try_for_each(|_| body.evaluate(&self.field, self.step)),
@@ -304,11 +304,11 @@ impl Simulation {
         }
     }
 
-    /// The run as it is, to be written. On the host pairs are looked for anew at the next step, as
-    /// they are where a run goes on from it.
+    /// The current state of the run, to be written. On the host pairs are searched again at the
+    /// next step, as they are where a run goes on from it.
     ///
     /// # Errors
-    /// Those of [`Evaluator::new`] and of [`look`](Self::look).
+    /// As [`Evaluator::new`] and of [`look`](Self::look).
     pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
         let (now, (system, forces)) = match &mut self.body {
             Body::Host(body) => {

@@ -102,7 +102,7 @@ impl System {
         self.positions.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no atoms.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }
@@ -127,7 +127,7 @@ impl System {
         &self.types
     }
 
-    /// Charges; empty where there are none.
+    /// Charges; empty without charges.
     pub fn charges(&self) -> &[f32] {
         &self.charges
     }
@@ -242,8 +242,8 @@ impl System {
         })
     }
 
-    /// Brings the atoms into this order: place k gets what was at `order[k]`.
-    /// After an error everything is in the order that it had.
+    /// Reorders the atoms: place k gets the atom at `order[k]`. After an error everything is in the
+    /// order that it had.
     pub(crate) fn reorder(&mut self, order: &[u32]) -> Result<(), Error> {
         fn taken<T: Copy>(values: &[T], order: &[u32]) -> Result<Vec<T>, Error> {
             let mut taken = Vec::new();

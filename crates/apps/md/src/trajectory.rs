@@ -18,8 +18,8 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
-    /// A file whose frames name kinds of atoms like this. It replaces the one that is there as soon
-    /// as its first frame is complete.
+    /// A file whose frames use these names of kinds. It replaces an existing file as soon as its
+    /// first frame is complete.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].

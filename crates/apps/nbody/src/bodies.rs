@@ -21,7 +21,7 @@ impl<T: Real> Bodies<T> {
         self.positions.len()
     }
 
-    /// Whether there is no body.
+    /// Returns true if there are no bodies.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }

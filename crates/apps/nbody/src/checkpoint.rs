@@ -132,7 +132,7 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Content<T>, String> {
     if needed != Some(rest.len()) {
         let (found, bodies) = (bytes.len(), long(24));
         return Err(format!(
-            "{found} bytes are not those of {bodies} bodies: it is cut off or damaged"
+            "{found} bytes do not fit {bodies} bodies: it is truncated or damaged"
         ));
     }
     let (data, sum) = rest.split_at(rest.len() - 8);
@@ -142,7 +142,7 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Content<T>, String> {
     let integrator = match long(48) {
         0 => Integrator::Leapfrog,
         1 => Integrator::SymplecticEuler,
-        other => return Err(format!("it names integrator {other}, which there is not")),
+        other => return Err(format!("it names the unknown integrator {other}")),
     };
     let (data, notes) = data.split_at(7 * count * size);
     let short = |shortage: Shortage| shortage.to_string();

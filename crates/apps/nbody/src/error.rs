@@ -83,7 +83,7 @@ pub enum ErrorKind {
     /// The time step is none.
     #[error("the time step is {}: it must be finite and not 0", Value::from(*.0))]
     TimeStep(f64),
-    /// A body has been thrown out of what the precision holds.
+    /// The state of a body has left the range of the precision.
     #[error(
         "after step {step} the {what} of body {index} is no longer finite: bodies came too close for \
          the time step {}; take a smaller one, or a softening",
@@ -99,7 +99,7 @@ pub enum ErrorKind {
         /// The time step.
         time_step: f64,
     },
-    /// The energy is no longer a number or has left all bounds.
+    /// The energy is NaN or has diverged.
     #[error(
         "at step {step} the energy is {energy:.6e}, after {first:.6e} at the start: the run has blown up, \
          because bodies came too close for the time step {}; take a smaller one, or a softening",

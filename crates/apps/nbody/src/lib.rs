@@ -20,10 +20,10 @@
 //! ```
 //!
 //! * [`Bodies`] are read from tables and particle files by [`read_bodies`].
-//! * A [`Simulation`] moves them by a symplectic [`Integrator`]; it tells energy and momentum.
-//! * [`Simulation::save`] and [`Simulation::restore`] write and read checkpoints: a run that is
-//!   restored goes on with the same bits as one that was not interrupted.
-//! * [`write_snapshot`] and [`draw`] put bodies into files and pictures.
+//! * A [`Simulation`] moves them by a symplectic [`Integrator`], and returns energy and momentum.
+//! * [`Simulation::save`] and [`Simulation::restore`] write and read checkpoints. A restored run
+//!   continues with the same bits as an uninterrupted one.
+//! * [`write_snapshot`] and [`draw`] write bodies to files and pictures.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The picture of a run: bodies before and after, and how well energy was kept.
+//! The picture of a run: bodies before and after, and the error of the energy.
 
 use crate::{Bodies, Error};
 use nearfield::all_pairs::Real;
@@ -29,8 +29,8 @@ pub struct Moment {
     pub energy: f64,
 }
 
-/// Draws the bodies of two moments, seen along z, side by side, and the change of the energy beside
-/// them, as a PNG file of 1500×620 pixels.
+/// Draws the bodies of two moments, seen along z, side by side, and the change of the energy next
+/// to them, as a PNG file of 1500×620 pixels.
 ///
 /// # Errors
 /// [`ErrorKind::Plot`](crate::ErrorKind::Plot) when the file cannot be written, and memory that is

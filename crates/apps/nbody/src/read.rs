@@ -1,4 +1,4 @@
-//! Bodies from files.
+//! Reads bodies from files.
 
 use crate::{Bodies, Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, copied};
@@ -26,7 +26,7 @@ pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
     Ok(read_bodies_file(path)?.bodies)
 }
 
-/// Bodies, and what else their file has.
+/// Bodies, and the names of unused columns of their file.
 #[derive(Debug, Clone)]
 pub struct BodiesFile {
     /// The bodies.

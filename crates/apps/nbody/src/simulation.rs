@@ -61,7 +61,7 @@ impl Energy {
     }
 }
 
-/// Bodies, their time, and what moves them; in `f32` or `f64`.
+/// Bodies, their time, and the engine that moves them; in `f32` or `f64`.
 #[derive(Debug)]
 pub struct Simulation<T> {
     bodies: Bodies<T>,
@@ -108,7 +108,8 @@ impl<T: Real> Simulation<T> {
     /// Advances the bodies by `steps` steps.
     ///
     /// # Errors
-    /// [`ErrorKind::Blown`] when a body is no longer where numbers reach, and those of the engine.
+    /// [`ErrorKind::Blown`] if a body leaves the range of the precision, and the errors of the
+    /// engine.
     pub fn run(&mut self, steps: u64) -> Result<(), Error> {
         for _ in 0..steps {
             self.step()?;
@@ -195,7 +196,7 @@ impl<T: Real> Simulation<T> {
     /// The energy, summed in double precision whatever the bodies are in.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     pub fn energy(&mut self) -> Result<Energy, Error> {
         let bodies = self.bodies.rounded::<f64>()?;
         let softening = T::of(self.options.softening).double();

@@ -1,4 +1,4 @@
-//! Snapshots of a run as files.
+//! Writes snapshots of a run.
 
 use crate::{Bodies, Error, Simulation};
 use nearfield::all_pairs::Real;

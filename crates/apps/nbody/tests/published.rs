@@ -129,7 +129,7 @@ fn a_restored_run_goes_on_with_the_same_bits() {
     assert!(error.to_string().contains("checksum"), "{error}");
     std::fs::write(&path, &bytes[..900]).unwrap();
     let error = Simulation::<f64>::restore(&path, options(1.0)).unwrap_err();
-    assert!(error.to_string().contains("cut off"), "{error}");
+    assert!(error.to_string().contains("truncated"), "{error}");
     bytes[8] = 1;
     std::fs::write(&path, &bytes).unwrap();
     let error = Simulation::<f64>::restore(&path, options(1.0)).unwrap_err();

@@ -2,7 +2,7 @@
 //! many ranks.
 
 use glam::Vec3;
-use nearfield::device::Transfers;
+use nearfield::device::copies::Transfers;
 
 use crate::{
     Config, Error, FrontRule, PendingMoment, Running,

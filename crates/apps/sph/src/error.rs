@@ -191,8 +191,8 @@ impl From<nearfield_grid::memory::Shortage> for ErrorKind {
     }
 }
 
-impl From<nearfield::device::GpuError> for ErrorKind {
-    fn from(error: nearfield::device::GpuError) -> Self {
+impl From<nearfield::error::gpu::Error> for ErrorKind {
+    fn from(error: nearfield::error::gpu::Error) -> Self {
         Self::Engine(nearfield::ErrorKind::Gpu(error).into())
     }
 }

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
-use nearfield::device::Transfers;
+use nearfield::device::copies::Transfers;
 use nearfield_grid::memory::copied;
 use nearfield_io::{PointData, VtpWriter};
 

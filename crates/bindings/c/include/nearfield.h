@@ -79,7 +79,7 @@ typedef enum {
    */
   NF_STATUS_NO_LISTS = 9,
   /*
-   Lists were got before the engine changed; get them anew.
+   The lists are older than the last change of the engine; get them again.
    */
   NF_STATUS_OUT_OF_DATE = 10,
   /*
@@ -863,8 +863,8 @@ nf_status nf_remove_set(nf_engine *engine, uint32_t set);
 
 /*
  Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
- others. Points that are kept stay in their order and are numbered anew from 0. Lists that
- involve the set are gone until nf_find_neighbors(), unless no point was removed.
+ others. Points that are kept stay in their order and are renumbered from 0. Lists that involve
+ the set are gone until nf_find_neighbors(), unless no point was removed.
 
  # Safety
  `keep` points to `points` bytes.
@@ -872,7 +872,7 @@ nf_status nf_remove_set(nf_engine *engine, uint32_t set);
 nf_status nf_retain_points(nf_engine *engine, uint32_t set, const uint8_t *keep, size_t points);
 
 /*
- Number of points in an array of `numbers` coordinates, three per point; numbers that are no
+ Number of points in an array of `numbers` coordinates, three per point; numbers that are not
  whole points are refused.
 
  # Safety
@@ -909,7 +909,7 @@ nf_status nf_set_active(nf_engine *engine, uint32_t targets, uint32_t sources, u
 nf_status nf_set_all_active(nf_engine *engine, uint32_t active);
 
 /*
- Asks what nf_set_active() and nf_set_all_active() set.
+ Reads the setting of nf_set_active() and nf_set_all_active().
 
  # Safety
  `active` points to a number.
@@ -1069,7 +1069,7 @@ nf_status nf_neighbors_csr(const nf_engine *engine,
 nf_status nf_options_init(nf_options *options, size_t size);
 
 /*
- Finds the neighbours in a set of positions that are no points; free what is found with
+ Finds the neighbours in a set of positions that are not points; free what is found with
  nf_query_free(). Any number of threads may query an engine at the same time.
 
  # Safety
@@ -1133,8 +1133,8 @@ uint32_t nf_abi_version(void);
 const char *nf_version(void);
 
 /*
- Records what all engines of this process do from now on to a file that `nearfield trace` reads.
- Once per process.
+ Records the work of all engines of this process from now on to a file that `nearfield trace`
+ reads. Once per process.
 
  # Safety
  `path` points to a text that ends with a NUL.

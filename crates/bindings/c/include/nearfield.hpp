@@ -119,7 +119,7 @@ template <class T> struct positions {
               std::size_t rest = 0) noexcept
         : first(first), points(points), stride(stride), rest(rest) {}
 
-    /* Refuses numbers that are no whole points. */
+    /* Refuses numbers that are not whole points. */
     nf_status whole() const noexcept {
         std::size_t found = 0;
         return rest == 0 ? NF_STATUS_OK : nf_whole_points(3 * points + rest, &found);
@@ -210,11 +210,11 @@ positions<detail::number_of<detail::element_of<C>>> as_positions(const C &contai
     using element = detail::element_of<C>;
     using number = detail::number_of<element>;
     if constexpr (detail::is_number<element>) {
-        /* Bare numbers, three a point. Where they are no whole points, that is found by whole(). */
+        /* Bare numbers, three a point. whole() refuses a number that is not a multiple of 3. */
         return {container.data(), container.size() / 3, 3 * sizeof(number), container.size() % 3};
     } else {
         static_assert(detail::point<element>::is_known,
-                      "nearfield: the elements of this container are no points: a point holds at "
+                      "nearfield: the elements of this container are not points: a point holds at "
                       "least three float or double itself, as std::array<float, 3> does, and does "
                       "not point to them; pass others as nearfield::positions");
         return {reinterpret_cast<const number *>(container.data()), container.size(),
@@ -330,7 +330,7 @@ private:
     nf_lists raw_;
 };
 
-/* Neighbours of positions that are no points of a set; owns its lists. */
+/* Neighbours of positions that are not points of a set; owns its lists. */
 class query_result {
 public:
     query_result() noexcept = default;

@@ -22,8 +22,8 @@ pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::new(NfStatus::BadArgument, text)
 }
 
-/// An array of the caller's: where it lies, its length and its name in messages. Nothing is made of
-/// it before it is asked for; null is an array of no elements.
+/// An array of the caller: its address, its length and its name in messages. Nothing is made of it
+/// before it is asked for; null is an array of no elements.
 #[derive(Debug)]
 pub(crate) struct Array<'n, T> {
     first: *const T,
@@ -74,7 +74,7 @@ impl<'n, T> Array<'n, T> {
         }
     }
 
-    /// Refuses results that would be written over what is read, or over other results.
+    /// Refuses results that would overwrite inputs or other results.
     pub(crate) fn apart_from<U>(&self, other: &Array<'_, U>) -> Result<(), Failure> {
         let (size, others) = (size_of::<T>(), size_of::<U>());
         let end = self.address().saturating_add(self.len.saturating_mul(size));
@@ -236,7 +236,7 @@ pub(crate) unsafe fn put_text(
     Ok(())
 }
 
-/// A number that stands for one of `count` choices.
+/// A number that selects one of `count` choices.
 pub(crate) fn choice(what: &str, given: u32, count: u32) -> Result<u32, Failure> {
     if given < count {
         Ok(given)
@@ -245,7 +245,7 @@ pub(crate) fn choice(what: &str, given: u32, count: u32) -> Result<u32, Failure>
     }
 }
 
-/// Refuses an array of another length than the one wanted.
+/// Refuses an array of the wrong length.
 pub(crate) fn check_len(what: &str, given: usize, wanted: usize) -> Result<(), Failure> {
     if given == wanted {
         Ok(())

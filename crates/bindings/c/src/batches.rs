@@ -1,4 +1,4 @@
-//! Pair kernels of the caller on the CPU: a function that is given pairs in batches.
+//! Pair kernels on the CPU as a function of the caller, which gets pairs in batches.
 
 use crate::{
     args, call,

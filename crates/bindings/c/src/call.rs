@@ -1,4 +1,4 @@
-//! The way into every function: panics are caught, failures kept.
+//! The wrapper of every function: catches panics and keeps the last failure.
 
 use crate::{
     args,
@@ -22,7 +22,7 @@ pub(crate) fn plain(work: impl FnOnce() -> Result<(), Failure>) -> NfStatus {
     }
 }
 
-/// Runs a call that reads what a handle names; `work` is also told the number of its state.
+/// Runs a call that reads the object of a handle; `work` also gets the number of its state.
 pub(crate) fn read<T>(
     table: &Table<T>,
     handle: usize,
@@ -34,7 +34,7 @@ pub(crate) fn read<T>(
     })
 }
 
-/// Runs a call that changes what a handle names.
+/// Runs a call that changes the object of a handle.
 pub(crate) fn write<T>(
     table: &Table<T>,
     handle: usize,
@@ -46,7 +46,7 @@ pub(crate) fn write<T>(
     })
 }
 
-/// Frees what a handle names; null is ignored.
+/// Frees the object of a handle; null is ignored.
 pub(crate) fn free<T>(table: &Table<T>, handle: usize) -> NfStatus {
     plain(|| {
         if handle == 0 {

@@ -130,7 +130,7 @@ pub struct NfDeviceKernel {
 ///
 /// # Safety
 /// As for [`Lent::new`].
-unsafe fn lent<T>(engine: &DeviceEngine, array: &Array<'_, T>) -> Result<Lent<T>, Failure> {
+unsafe fn borrow_array<T>(engine: &DeviceEngine, array: &Array<'_, T>) -> Result<Lent<T>, Failure> {
     array.check()?;
     // SAFETY: the caller guarantees that the address is device memory of this length until the
     // stream has used it.
@@ -309,7 +309,7 @@ unsafe fn coordinates(
     let positions = Array::on_device(pointer, numbers, "the array of positions");
     // SAFETY: the caller guarantees that the address is device memory of this length until the
     // stream has used it.
-    unsafe { lent(engine, &positions) }
+    unsafe { borrow_array(engine, &positions) }
 }
 
 /// Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
@@ -383,7 +383,8 @@ pub unsafe extern "C" fn nf_device_engine_count_neighbors(
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
-        let mut counts = unsafe { lent::<u32>(engine, &Array::on_device(counts, len, "counts"))? };
+        let mut counts =
+            unsafe { borrow_array::<u32>(engine, &Array::on_device(counts, len, "counts"))? };
         let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
         Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
     })
@@ -403,7 +404,8 @@ pub unsafe extern "C" fn nf_device_engine_order(
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
-        let mut order = unsafe { lent::<u32>(engine, &Array::on_device(order, len, "order"))? };
+        let mut order =
+            unsafe { borrow_array::<u32>(engine, &Array::on_device(order, len, "order"))? };
         Ok(engine.order(engine.point_set(number)?, &mut order.as_view_mut())?)
     })
 }
@@ -524,7 +526,7 @@ unsafe fn run(
             results.apart_from(&array)?;
             // SAFETY: the caller guarantees that the address is device memory of this length until
             // the stream has used it.
-            let lent = unsafe { lent(engine, &array)? };
+            let lent = unsafe { borrow_array(engine, &array)? };
             Ok::<_, Failure>((lent, field.stride))
         };
         field.map(lend).transpose()
@@ -532,8 +534,8 @@ unsafe fn run(
     let of_targets = lend(of_targets, "the targets' field")?;
     let of_sources = lend(of_sources, "the sources' field")?;
     // SAFETY: as above, of the results.
-    let mut results = unsafe { lent(engine, &results)? };
-    // Anew, for a lifetime that ends with what is lent.
+    let mut results = unsafe { borrow_array(engine, &results)? };
+    // Again, for the lifetime of the loan.
     let mut traversal = traversal;
     if let Some((field, stride)) = &of_targets {
         traversal = traversal.targets(DeviceField::new(field.as_view(), *stride));

@@ -1,4 +1,4 @@
-//! Engines: made, filled, moved, asked.
+//! Engines: creation, point sets, updates and reports.
 
 use crate::{
     args::{self, Array, Coordinate, check_len, choice},
@@ -175,8 +175,8 @@ pub extern "C" fn nf_remove_set(engine: *mut NfEngine, set: u32) -> NfStatus {
 }
 
 /// Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
-/// others. Points that are kept stay in their order and are numbered anew from 0. Lists that
-/// involve the set are gone until nf_find_neighbors(), unless no point was removed.
+/// others. Points that are kept stay in their order and are renumbered from 0. Lists that involve
+/// the set are gone until nf_find_neighbors(), unless no point was removed.
 ///
 /// # Safety
 /// `keep` points to `points` bytes.
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn nf_retain_points(
     })
 }
 
-/// Number of points in an array of `numbers` coordinates, three per point; numbers that are no
+/// Number of points in an array of `numbers` coordinates, three per point; numbers that are not
 /// whole points are refused.
 ///
 /// # Safety
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn nf_whole_points(numbers: usize, points: *mut usize) -> 
     call::plain(|| {
         if !numbers.is_multiple_of(3) {
             return Err(args::bad(format!(
-                "{numbers} numbers are no whole points, which have three coordinates each"
+                "{numbers} numbers are not whole points, which have three coordinates each"
             )));
         }
         // SAFETY: the caller guarantees that `points` is null or points to a writable value.
@@ -279,7 +279,7 @@ pub extern "C" fn nf_set_all_active(engine: *mut NfEngine, active: u32) -> NfSta
     })
 }
 
-/// Asks what nf_set_active() and nf_set_all_active() set.
+/// Reads the setting of nf_set_active() and nf_set_all_active().
 ///
 /// # Safety
 /// `active` points to a number.

@@ -1,8 +1,8 @@
-//! Handles: names of things in a table.
+//! Handles: names of objects in a table.
 //!
 //! Calls that read a thing run side by side, any number of them; a call that changes it runs alone.
-//! Neither waits for the other: what cannot run now is refused as busy. A call that waited could
-//! wait for itself, where it comes from a callback, or for a thread that waits for it.
+//! Neither waits for the other: a call that cannot run now is refused as busy. A call that waited
+//! could wait for itself, where it comes from a callback, or for a thread that waits for it.
 //!
 //! A handle looks like a pointer to C but is a number that counts up over all kinds of handles and
 //! is never used twice. Any other value is therefore not found, and nothing is read from the
@@ -35,7 +35,7 @@ static STATES: AtomicU64 = AtomicU64::new(1);
 pub(crate) struct Table<T> {
     /// Name of these things in messages.
     kind: &'static str,
-    /// By the last digits of the name, so that what is copied for a change is short.
+    /// By the last digits of the name, so that a change copies little.
     shards: [Shard<T>; SHARDS],
 }
 
@@ -54,7 +54,7 @@ struct Shard<T> {
     owned: PhantomData<Arc<Entry<T>>>,
 }
 
-/// A thing, and what is known about it.
+/// An object with its state.
 pub(crate) struct Entry<T> {
     value: RwLock<T>,
     state: AtomicU64,
@@ -113,7 +113,7 @@ impl<T> Table<T> {
             ),
             _ => Failure::new(
                 NfStatus::BadHandle,
-                format!("{name:#x} is no {}, or one that was freed", self.kind),
+                format!("{name:#x} is not a {}, or it was freed", self.kind),
             ),
         }
     }
@@ -167,7 +167,7 @@ impl<T> Drop for Shard<T> {
 }
 
 impl<T> Entry<T> {
-    /// Uses the thing beside others who do no more than that.
+    /// Reads the object, possibly at the same time as other readers.
     pub(crate) fn read<R>(
         &self,
         work: impl FnOnce(&T, u64) -> Result<R, Failure>,
@@ -178,7 +178,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Changes the thing, alone. It counts as changed whatever becomes of `work`: what fails in the
+    /// Changes the object exclusively. It counts as changed even if `work` fails: a failure in the
     /// middle may have moved memory that views of the old state point to.
     pub(crate) fn write<R>(
         &self,

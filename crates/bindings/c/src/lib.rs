@@ -1,15 +1,15 @@
 //! Nearfield for C and C++: opaque handles, a status from every call, explicit sizes and strides.
 //!
-//! The header `include/nearfield.h` is made from this crate and holds the rules for callers;
-//! `docs/embedding.md` tells how to build against it. Inside, three facts carry everything:
+//! The header `include/nearfield.h` is generated from this crate and states the rules for callers;
+//! `docs/embedding.md` explains how to build against it. The design rests on three facts:
 //!
 //! * Handles are names in a table (`handle`), never addresses, so that any value a caller passes
 //!   can be looked up and refused.
 //! * Every function runs through `call`, which catches panics, keeps the text of failures, and
 //!   refuses changes to an engine that another thread is using.
-//! * Pointers of the caller become slices in one place, `args`, which checks null and alignment.
-//!   That they point to the stated number of elements, which are not written to meanwhile, is the
-//!   guarantee of the caller: the `# Safety` of every function here.
+//! * Pointers of the caller become slices in one place, `args`, which checks for null and
+//!   alignment. The caller guarantees that they point to the stated number of elements and that
+//!   nothing writes to them meanwhile: the `# Safety` of every function here.
 
 mod args;
 mod batches;

@@ -1,4 +1,4 @@
-//! Neighbour lists: found, viewed where they are, copied as CSR.
+//! Neighbour lists: found, viewed in place, or copied as CSR.
 
 use crate::{
     args::{self, Array, check_len},
@@ -50,7 +50,7 @@ impl NfLists {
             return Err(Failure::new(
                 NfStatus::UnknownPoint,
                 format!(
-                    "there is no point {point}: the lists are those of {}",
+                    "there is no point {point}: there are lists for {} points",
                     self.points
                 ),
             ));

@@ -1,4 +1,4 @@
-//! Neighbours of positions that are no points of any set.
+//! Neighbours of positions that are not points of any set.
 
 use crate::{
     args::{self, Coordinate},
@@ -20,7 +20,7 @@ pub struct NfQuery {
 
 static QUERIES: Table<NeighborLists> = Table::new("query");
 
-/// Finds the neighbours in a set of positions that are no points; free what is found with
+/// Finds the neighbours in a set of positions that are not points; free what is found with
 /// nf_query_free(). Any number of threads may query an engine at the same time.
 ///
 /// # Safety

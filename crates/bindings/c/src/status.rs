@@ -1,4 +1,4 @@
-//! What calls return, and the texts of failures.
+//! The status codes of calls, and the texts of failures.
 
 use std::{
     cell::UnsafeCell,
@@ -30,7 +30,7 @@ pub enum NfStatus {
     UnknownPoint = 8,
     /// No current lists: the pair of sets is inactive, or a set was updated since they were found.
     NoLists = 9,
-    /// Lists were got before the engine changed; get them anew.
+    /// The lists are older than the last change of the engine; get them again.
     OutOfDate = 10,
     /// Lists would exceed the memory limit; the text holds the bytes needed.
     MemoryLimit = 11,

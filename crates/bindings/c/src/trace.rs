@@ -1,4 +1,4 @@
-//! Recording what engines do to a file.
+//! Records the work of engines to a file.
 
 use crate::{
     args, call,
@@ -11,7 +11,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The one recording of this process.
+/// The recording of this process.
 enum State {
     Unused,
     Running(Recording),
@@ -26,8 +26,8 @@ fn recording() -> MutexGuard<'static, State> {
     recording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records what all engines of this process do from now on to a file that `nearfield trace` reads.
-/// Once per process.
+/// Records the work of all engines of this process from now on to a file that `nearfield trace`
+/// reads. Once per process.
 ///
 /// # Safety
 /// `path` points to a text that ends with a NUL.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn nf_trace_start(path: *const c_char) -> NfStatus {
         let State::Unused = *state else {
             return Err(Failure::new(
                 NfStatus::Trace,
-                "this process has had its recording: there is one per process",
+                "this process has already made its recording: there is one per process",
             ));
         };
         *state = State::Running(nearfield_trace::start(path).map_err(failure)?);

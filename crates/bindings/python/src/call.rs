@@ -1,5 +1,5 @@
-//! The way from Python into the engine: other threads run meanwhile, Ctrl-C ends the call, and no
-//! panic comes back.
+//! The wrapper of calls into the engine: other Python threads run meanwhile, Ctrl-C ends the call,
+//! and panics become exceptions.
 
 use nearfield::Engine;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -16,19 +16,19 @@ const BUSY: &str = "the engine is in use by another thread: any number of thread
                     the same time, but none may change it meanwhile";
 
 /// Does work. A panic is a defect of the library, and becomes a RuntimeError: PyO3 would raise
-/// PanicException, which programs do not catch because it is no Exception.
+/// PanicException, which programs do not catch because it is not an Exception.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(PyRuntimeError::new_err(format!(
-            "the library failed within itself, which is a defect of it: {}",
+            "internal error of the library, please report it: {}",
             message(panic.as_ref())
         )))
     })
 }
 
 /// Does work while other Python threads run. Python's handlers of signals run about every 50 ms, as
-/// they do between its own instructions; where one raises, as that of Ctrl-C does, the work ends
-/// early, and the exception comes back beside whatever the work has returned.
+/// they do between its own instructions. If one raises an exception, as that of Ctrl-C does, the
+/// work ends early, and the exception is returned with the result of the work.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
@@ -57,7 +57,7 @@ pub(crate) fn detached_or<T: Send>(
     done
 }
 
-/// Reads a thing beside others who do no more than that.
+/// Reads an object, possibly at the same time as other readers.
 pub(crate) fn read<T, R>(of: &RwLock<T>, work: impl FnOnce(&T) -> PyResult<R>) -> PyResult<R> {
     guarded(|| {
         let held = of.try_read().map_err(|refused| refusal(&refused, BUSY))?;

@@ -15,7 +15,7 @@ use pyo3::{
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
 /// The keywords of Python.
-pub(crate) struct Given<'a, 'py> {
+pub(crate) struct DomainArgs<'a, 'py> {
     pub(crate) r#box: Option<&'a Bound<'py, PyAny>>,
     pub(crate) cell: Option<&'a Bound<'py, PyAny>>,
     pub(crate) pbc: Option<&'a Bound<'py, PyAny>>,
@@ -48,7 +48,7 @@ enum Numbers {
     Vectors(Vec<Vec<f64>>),
 }
 
-impl Given<'_, '_> {
+impl DomainArgs<'_, '_> {
     /// The box that the keywords describe together.
     pub(crate) fn read(&self) -> PyResult<Domain> {
         let pbc = self.pbc.map(Pbc::of).transpose()?;
@@ -173,7 +173,7 @@ impl Pbc {
         };
         match z {
             None if !is_planar => refused("pbc has two values, but the box has three axes"),
-            // One value for all axes means those that there are.
+            // One value for all axes applies to the existing ones.
             Some(true) if is_planar && !(x && y) => {
                 refused("pbc says that the domain repeats along z, but the box has two lengths")
             }
@@ -263,7 +263,7 @@ fn numbers(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Numbers> {
     }
 }
 
-/// A number; nothing for what is none. Booleans are refused.
+/// The number, or `None` for another object. Booleans are refused.
 fn number(item: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
     if is_boolean(item) {
         return Err(booleans(name));

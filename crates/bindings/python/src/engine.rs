@@ -1,8 +1,8 @@
-//! The engine, and the one call that makes, asks and drops one.
+//! The class `Engine`, and the one-call search.
 
 use crate::{
     call::{detached, detached_or, guarded, read, write},
-    domain::{Domain, Given},
+    domain::{Domain, DomainArgs},
     errors::{raise, set_named},
     lists::room,
     neighbors::PyNeighbors,
@@ -35,7 +35,7 @@ const REMEMBERED: usize = 8;
 /// "gpu:1" or "hybrid". precision: "f32" or "f64" (on the CPU, takes both types of arrays). half:
 /// lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
 /// itself those with a lexicographically positive image vector; lists between two sets are full.
-/// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are no
+/// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are not
 /// neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
 ///
 /// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
@@ -112,7 +112,7 @@ impl PyEngine {
                 )));
             }
         };
-        let domain = Given { r#box, cell, pbc }.read()?;
+        let domain = DomainArgs { r#box, cell, pbc }.read()?;
         let settings = Settings {
             radius,
             domain,
@@ -203,7 +203,7 @@ impl PyEngine {
 
     /// Keeps the points of a set where `keep`, an array of shape (n,) of bool, is true, and removes
     /// all others; returns how many were removed. Points that are kept stay in their order and are
-    /// numbered anew from 0, as in ``array[keep]``. Lists that involve the set are out of date.
+    /// renumbered from 0, as in ``array[keep]``. Lists that involve the set are out of date.
     fn retain_points(
         &self,
         py: Python<'_>,
@@ -257,7 +257,7 @@ impl PyEngine {
         })
     }
 
-    /// Asks what set_active() and set_all_active() set.
+    /// Reads the setting of set_active() and set_all_active().
     fn is_active(&self, targets: usize, sources: usize) -> PyResult<bool> {
         let sets = [self.set(targets)?, self.set(sources)?];
         self.ask(|engine| engine.is_active(sets[0], sets[1]).map_err(raise))
@@ -302,7 +302,7 @@ impl PyEngine {
         })
     }
 
-    /// The neighbours in a set of positions that are no points, an array as for add_points(); one
+    /// The neighbours in a set of positions that are not points, an array as for add_points(); one
     /// list per position.
     #[pyo3(signature = (positions, sources=0))]
     fn query(
@@ -429,7 +429,7 @@ impl PyEngine {
         read(&self.state, |state| ask(&state.engine))
     }
 
-    /// Does work that changes nothing, beside other threads.
+    /// Runs work that changes nothing, possibly at the same time as other threads.
     fn work<T: Send>(
         &self,
         py: Python<'_>,
@@ -548,7 +548,7 @@ pub(crate) fn density_kernel(
 /// for an open axis; the others may point anywhere; two of either for points with two coordinates.
 /// cell, pbc: a box in the place of that, as ASE keeps it; see Engine. device: "auto", "cpu", "gpu"
 /// or "hybrid". half: every pair once, i < j, in the list of i; see Engine. sorted: lists in
-/// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads: 0
+/// ascending order. strict: pairs exactly as far apart as the radius are not neighbours. threads: 0
 /// for one per core. Errors and Ctrl-C are those of Engine.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
@@ -568,7 +568,7 @@ pub(crate) fn neighbors(
     threads: usize,
 ) -> PyResult<PyNeighbors> {
     let points = Points::of(points, None)?;
-    let domain = Given { r#box, cell, pbc }.read()?;
+    let domain = DomainArgs { r#box, cell, pbc }.read()?;
     domain.suits(points.are_flat())?;
     let settings = Settings {
         radius,

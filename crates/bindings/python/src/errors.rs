@@ -1,6 +1,9 @@
-//! Errors of the engine as Python's own exceptions.
+//! Converts errors of the engine to Python exceptions.
 
-use nearfield::{Error, ErrorKind, PointSetId, device::GpuErrorKind, error::grid};
+use nearfield::{
+    Error, ErrorKind, PointSetId,
+    error::{gpu::ErrorKind as GpuErrorKind, grid},
+};
 use pyo3::{
     PyErr, PyResult,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},

@@ -1,10 +1,10 @@
-//! Nearfield for Python: NumPy arrays in and out, nothing copied that need not be.
+//! Nearfield for Python: NumPy arrays in and out, without needless copies.
 //!
-//! Arrays that go in are copied (`points` tells why); while the engine works, other Python threads
-//! run, and may use the same engine (`call`). Lists are handed over by the engine to a Python
-//! object that owns them, and every array that views them keeps that object alive: there is no view
-//! that can go stale. `device` is for arrays on a GPU, where lists stay with the engine and views
-//! know their age.
+//! Input arrays are copied (`points` explains why). While the engine works, other Python threads
+//! run, and may use the same engine (`call`). The engine moves its lists into a Python object that
+//! owns them, and every array that views them keeps this object alive, so no view can become stale.
+//! `device` is for arrays on a GPU, where lists stay with the engine and a view checks whether it
+//! is current.
 
 mod call;
 mod device;

@@ -1,4 +1,4 @@
-//! Whole numbers of Python programs, and the lists of some points that they choose.
+//! Integers from Python programs, and lists of selected points.
 
 use crate::errors::raise;
 use nearfield::{NeighborLists, lists::Csr};
@@ -11,7 +11,7 @@ use pyo3::{
 };
 
 /// Points of lists in an order.
-pub(crate) enum Selected {
+pub(crate) enum Selection {
     /// As Python counts them.
     Slice {
         begin: isize,
@@ -22,7 +22,7 @@ pub(crate) enum Selected {
     Points(Vec<usize>),
 }
 
-impl Selected {
+impl Selection {
     /// The points that an array of numbers or of bools chooses of `len`, as in NumPy.
     pub(crate) fn of(points: &Bound<'_, PyAny>, len: usize) -> PyResult<Self> {
         let numpy = points.py().import("numpy")?;
@@ -51,7 +51,7 @@ impl Selected {
                     let index = usize::try_from(point + from_end).ok();
                     let index = index.filter(|index| *index < len).ok_or_else(|| {
                         PyIndexError::new_err(format!(
-                            "there is no point {point}: the lists are those of {len}"
+                            "there is no point {point}: there are lists for {len} points"
                         ))
                     })?;
                     chosen.push(index);
@@ -133,14 +133,14 @@ pub(crate) fn whole_numbers<T: Element + Copy>(
     Ok(numbers)
 }
 
-/// A vector with room for `len` values, which are for `what`.
+/// An empty vector with room for `len` values; `what` names their use in errors.
 pub(crate) fn room<T>(len: usize, what: &str) -> PyResult<Vec<T>> {
     let mut values = Vec::new();
     let reserved = values.try_reserve_exact(len);
     reserved.map_err(|_| {
         let bytes = len.saturating_mul(size_of::<T>());
         PyMemoryError::new_err(format!(
-            "{what} would take {bytes} bytes, which are not there"
+            "{what} would take {bytes} bytes, which the system refuses"
         ))
     })?;
     Ok(values)

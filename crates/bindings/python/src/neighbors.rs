@@ -3,7 +3,7 @@
 use crate::{
     call::guarded,
     errors::raise,
-    lists::{Selected, room, whole_numbers},
+    lists::{Selection, room, whole_numbers},
 };
 use nearfield::{NeighborLists, lists::Csr};
 use numpy::{Element, IntoPyArray, PyArray1, ndarray::ArrayView1};
@@ -27,17 +27,17 @@ use pyo3::{
 /// uint32: convert by ``astype(int)`` before you subtract, and for libraries that index by int64
 /// only. csr() and edge_index() are copies in int64.
 ///
-/// Neighbors(offsets, indices) makes lists of what csr() gave.
+/// Neighbors(offsets, indices) makes lists from the arrays of csr().
 #[pyclass(name = "Neighbors", module = "nearfield")]
 pub(crate) struct PyNeighbors {
     pub(crate) lists: NeighborLists,
 }
 
 /// Copies of lists one behind the other, in 64-bit integers.
-type Copied<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+type CopiedLists<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
 /// Lists as they are pickled.
-type Pickled<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+type PickledLists<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
 
 #[pymethods]
 impl PyNeighbors {
@@ -80,7 +80,7 @@ impl PyNeighbors {
     /// >>> offsets, indices = lists.csr()
     /// >>> shape = len(lists), number_of_sources
     /// >>> scipy.sparse.csr_array((np.ones(lists.pairs), indices, offsets), shape=shape)
-    fn csr<'py>(&self, py: Python<'py>) -> PyResult<Copied<'py>> {
+    fn csr<'py>(&self, py: Python<'py>) -> PyResult<CopiedLists<'py>> {
         let (offsets, indices) = guarded(|| {
             py.detach(|| -> PyResult<_> {
                 let mut offsets = room(self.lists.len() + 1, "the offsets of lists")?;
@@ -132,7 +132,7 @@ impl PyNeighbors {
         let len = this.try_borrow()?.lists.len();
         if let Ok(slice) = points.cast::<PySlice>() {
             let found = slice.indices(len as isize)?;
-            let chosen = Selected::Slice {
+            let chosen = Selection::Slice {
                 begin: found.start,
                 step: found.step,
                 count: found.slicelength,
@@ -142,7 +142,7 @@ impl PyNeighbors {
         let point = match points.extract::<isize>() {
             Ok(point) => point,
             Err(error) if error.is_instance_of::<PyTypeError>(this.py()) => {
-                return selected(this, &Selected::of(points, len)?);
+                return selected(this, &Selection::of(points, len)?);
             }
             Err(error) => return Err(error),
         };
@@ -151,7 +151,7 @@ impl PyNeighbors {
         let index = index.and_then(|index| usize::try_from(index).ok());
         let index = index.filter(|index| *index < len).ok_or_else(|| {
             PyIndexError::new_err(format!(
-                "there is no point {point}: the lists are those of {len}"
+                "there is no point {point}: there are lists for {len} points"
             ))
         })?;
         Ok(view(this, |lists| lists.of(index))?.into_any())
@@ -183,9 +183,7 @@ impl PyNeighbors {
             }
         }
         if copy == Some(false) {
-            return Err(PyValueError::new_err(
-                "an array of lists is always made anew",
-            ));
+            return Err(PyValueError::new_err("an array of lists is always a copy"));
         }
         let len = this.try_borrow()?.lists.len();
         let array = numpy.call_method1("empty", (len, "O"))?;
@@ -195,7 +193,9 @@ impl PyNeighbors {
         Ok(array)
     }
 
-    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+    fn __reduce__<'py>(
+        this: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, PickledLists<'py>)> {
         let py = this.py();
         let lists = &this.try_borrow()?.lists;
         let csr = guarded(|| {
@@ -218,7 +218,10 @@ impl PyNeighbors {
 }
 
 /// Lists of some points, copied.
-fn selected<'py>(this: &Bound<'py, PyNeighbors>, points: &Selected) -> PyResult<Bound<'py, PyAny>> {
+fn selected<'py>(
+    this: &Bound<'py, PyNeighbors>,
+    points: &Selection,
+) -> PyResult<Bound<'py, PyAny>> {
     let from = this.try_borrow()?;
     let lists = points.copied(&from.lists)?;
     Ok(Bound::new(this.py(), PyNeighbors { lists })?.into_any())

@@ -1,4 +1,4 @@
-//! Numbers of the caller, as the engine reads them: copies of arrays.
+//! Reads arrays of numbers from the caller by copying them.
 //!
 //! Lists and tensors on the host become NumPy arrays first ([`as_array`]). Whole numbers
 //! and numbers of lists have no precision of their own and take that of the engine; whole numbers
@@ -109,7 +109,7 @@ impl<'py> Points<'py> {
         self.shape[1] == 2
     }
 
-    /// Whether several threads copy them, if there are several.
+    /// True if several threads copy them.
     pub(crate) fn are_many(&self) -> bool {
         let [rows, columns] = self.shape;
         rows.saturating_mul(columns) >= 2 * PART
@@ -162,8 +162,8 @@ pub(crate) fn field(
     }
 }
 
-/// The array that an object is, or that NumPy makes of it: of a list, or of a tensor on the host.
-/// Whole numbers, and numbers of lists, become those of `precision`.
+/// The array that an object is, or that NumPy makes of it (a list or a tensor on the host). Whole
+/// numbers, and numbers of lists, become those of `precision`.
 fn as_array<'py>(
     object: &Bound<'py, PyAny>,
     what: &str,
@@ -191,9 +191,10 @@ fn as_array<'py>(
                 ))
             };
             let made = numpy.call_method1(by, (object,)).map_err(|error| {
-                match error.is_instance_of::<PyException>(py) {
-                    true => wrong(&error),
-                    false => error,
+                if error.is_instance_of::<PyException>(py) {
+                    wrong(&error)
+                } else {
+                    error
                 }
             })?;
             let made = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
@@ -255,7 +256,7 @@ pub(crate) fn values<T: Number>(
     Ok(copy)
 }
 
-/// Refuses masked arrays with entries that are masked: what lies in memory there is no data.
+/// Refuses masked arrays with masked entries, whose memory holds no data.
 fn check_unmasked(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<()> {
     let py = array.py();
     if array.get_type().is(py.get_type::<PyUntypedArray>()) {
@@ -268,7 +269,7 @@ fn check_unmasked(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<()>
     }
     let entries = masked.call_method1("count_masked", (array,))?;
     Err(PyValueError::new_err(format!(
-        "{what}: {entries} of {} entries are masked and no data: leave them out \
+        "{what}: {entries} of {} entries are masked and hold no data: leave them out \
          (numpy.ma.compress_rows), or fill them by filled()",
         array.shape().iter().product::<usize>()
     )))
@@ -385,7 +386,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Copies all numbers to as many places, by up to `threads` threads.
+    /// Copies all numbers with up to `threads` threads.
     fn copy<T: Number>(self, places: &mut [MaybeUninit<T>], threads: usize) {
         let parts = threads.min(places.len() / PART).clamp(1, MAX_THREADS);
         if parts == 1 {
@@ -402,7 +403,7 @@ impl Layout {
         };
         thread::scope(|scope| {
             for _ in 1..parts {
-                // This thread does what is left where the system starts no others.
+                // If the system starts no other threads, this thread copies the rest.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();

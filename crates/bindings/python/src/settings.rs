@@ -1,4 +1,4 @@
-//! Keyword arguments as settings of an engine.
+//! Converts keyword arguments to settings of an engine.
 
 use crate::{domain::Domain, errors::raise};
 use nearfield::{Device, Engine, ListKind, ListOrder, Precision};

@@ -117,7 +117,7 @@ def test_malformed_objects_are_type_errors():
     array = ByDLPack(POINTER, (5, 3))
     used = array.__dlpack__(stream=1)
     check(Odd(used))
-    refused(TypeError, "no tensor, or was used before", Odd(used))
+    refused(TypeError, "not a tensor, or was used before", Odd(used))
     assert array.deleted == 1
     refused(TypeError, "no tensor", Odd(new_capsule(POINTER, b"other", None)))
     refused(TypeError, "an address that is none", Odd(new_capsule(POINTER + 1, NAMES[True], None)))
@@ -136,7 +136,7 @@ def test_malformed_objects_are_type_errors():
         ("data", POINTER, "no data"),
         ("data", (-1, False), "no data"),
         ("strides", "ab", "strides"),
-        ("stream", "x", "a stream that is no integer"),
+        ("stream", "x", "a stream that is not an integer"),
         ("mask", good, "a mask"),
     ]:
         refused(TypeError, text, Interface({**good, key: value}))

@@ -45,7 +45,7 @@ def of_stub(function):
 
 def of_package(function):
     found = inspect.signature(function).parameters.values()
-    # A default that is no literal in Rust is an Ellipsis: an empty sequence.
+    # A default that is not a literal in Rust is an Ellipsis: an empty sequence.
     return [
         (one.name, one.kind.name, () if one.default is ... else one.default)
         for one in found

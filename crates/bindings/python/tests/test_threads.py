@@ -9,7 +9,8 @@ import pytest
 
 from test_nearfield import cloud, sets
 
-# Values that other threads write: coordinates that no check would let through, and some that it would.
+# Values that other threads write: coordinates that no check would let through, and some that it
+# would.
 POISON = [np.nan, np.inf, -np.inf, 1e38, 1e30, 3.5]
 
 
@@ -40,7 +41,7 @@ def hammer(arrays, work, calls, seconds=20.0):
                 outcomes["done"] += 1
             except ValueError:
                 outcomes["refused"] += 1
-            except BaseException as error:  # PanicException is no Exception
+            except BaseException as error:  # PanicException is not an Exception
                 errors.append(error)
                 break
             if time.monotonic() > end:
@@ -224,7 +225,7 @@ def test_threads_ask_one_engine_at_the_same_time():
                     assert np.array_equal(engine.count_neighbors(), counts)
                     assert np.array_equal(engine.sph_density(mass), density)
                 asked.append(k)
-        except BaseException as error:  # PanicException is no Exception
+        except BaseException as error:  # PanicException is not an Exception
             errors.append(error)
 
     threads = [threading.Thread(target=ask, args=(thread,)) for thread in range(4)]

@@ -21,7 +21,7 @@ use nearfield_grid::memory::{Shortage, remedy};
 /// apart.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(ErrorKind);
+pub struct Error(#[from] ErrorKind);
 
 impl Error {
     /// The cause, with the numbers.
@@ -30,10 +30,15 @@ impl Error {
     }
 }
 
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self(kind)
+/// Refuses an array of results of another length than expected.
+///
+/// # Errors
+/// [`ErrorKind::OutputLength`].
+pub(crate) fn check_outputs(found: usize, expected: usize) -> Result<(), Error> {
+    if found != expected {
+        return Err(ErrorKind::OutputLength { found, expected }.into());
     }
+    Ok(())
 }
 
 /// The causes for which the CPU backend refuses or cannot finish a request.
@@ -71,7 +76,7 @@ pub enum ErrorKind {
         expected: usize,
     },
     /// Lists were found for another number of targets.
-    #[error("the lists are those of {found} targets, but the target set has {expected}")]
+    #[error("the lists are for {found} targets, but the target set has {expected}")]
     ListsLength {
         /// Targets of the lists.
         found: usize,
@@ -98,7 +103,7 @@ pub enum ErrorKind {
         value: f32,
         /// The search radius, which no point's may exceed.
         largest: f32,
-        /// How many points have such a radius.
+        /// Number of points with such a radius.
         count: usize,
         /// Points in the set.
         points: usize,
@@ -118,7 +123,7 @@ pub enum ErrorKind {
         /// The rule asked for.
         rule: RadiusRule,
     },
-    /// Rows that are no lists.
+    /// Rows that are not lists.
     ///
     /// From [`NeighborLists::from_csr`](crate::NeighborLists::from_csr), whose rows may come from a
     /// file.
@@ -138,7 +143,7 @@ pub enum ErrorKind {
         /// The purpose of the memory.
         what: &'static str,
     },
-    /// Sets that do not go together, or are not what the request is for.
+    /// Sets that do not match, or do not fit the request.
     #[error("the sets cannot be searched: {reason}")]
     Sets {
         /// The reason.
@@ -149,7 +154,8 @@ pub enum ErrorKind {
         "the lists that came from the GPU lie outside their entries: this is a fault of the library"
     )]
     ListsOutside,
-    /// The image of a pair has no 32-bit counts, which is what the geometry of pairs has room for.
+    /// The image of a pair is too far: its counts do not fit into 32 bits, as the geometry of pairs
+    /// stores them.
     #[error(
         "target {target} and its neighbour {source_point} lie {boxes} boxes apart along an axis, more \
          than the 32-bit counts of pair geometry hold: move the points into the box first"
@@ -170,7 +176,7 @@ pub enum ErrorKind {
     Interrupted,
     /// The worker threads could not be started.
     #[error(
-        "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to take what there is"
+        "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to use all available cores"
     )]
     Threads {
         /// Threads asked for, 0 for all cores.

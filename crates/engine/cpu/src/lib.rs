@@ -2,7 +2,7 @@
 //!
 //! # How it searches
 //!
-//! A job is dealt out as ranges of sorted targets. For each cell of targets the backend copies the
+//! A job is split into ranges of sorted targets. For each cell of targets the backend copies the
 //! runs of candidates once into a scratch that stays in the first-level cache, keeping only those
 //! within the radius of the **bounding box of the cell's targets**, and then tests every target
 //! against that scratch. The box test is done by vectors, in exactly the arithmetic of the pair
@@ -12,9 +12,9 @@
 //! In double precision candidates are gathered by `f32` proxies of the points, with a radius that
 //! is enlarged by the largest error of the proxies, and tested in `f64` by vectors half as long.
 //!
-//! # Besides searching
+//! # Other jobs
 //!
-//! [`CpuBackend::measure`] counts first, for lists whose memory must be known before it is taken,
+//! [`CpuBackend::measure`] counts first, for lists whose memory must be known before allocation,
 //! for lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of
 //! every pair. [`CpuBackend::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that
 //! were found earlier, at the positions that points have now. [`CpuBackend::sum_pairs`] sums over
@@ -22,18 +22,18 @@
 //!
 //! # Radii of single points
 //!
-//! [`PairOfSets::radii`] and [`StoredPairs::radii`] say by a [`RadiusRule`] whose radius decides.
-//! The grids are those of the largest radius. In the loops a point's own radius is part of the
-//! mode, a constant parameter, so that searches of one radius do not pay for it: candidates then
-//! carry their squared radii, and count when within the larger of theirs and the target's (which is
-//! below any square where only the sources' count).
+//! The [`RadiusRule`] of [`PairOfSets::radii`] and [`StoredPairs::radii`] selects the deciding
+//! radius. Grids are made for the largest radius. Radii of points are part of the mode of the
+//! loops, a constant parameter, so searches with one radius do not pay for them. Candidates then
+//! carry their squared radii, and count within the larger of their radius and the target's. Where
+//! only radii of sources count, the target's square is negative.
 //!
 //! # Shares
 //!
-//! A backend that works beside another one searches for the targets of some bricks only:
-//! [`PairOfSets::share`] names them, learns which points were taken, and how long it took.
-//! [`CpuBackend::search_share`] writes such lists into one part of a storage
-//! whose other part the other backend fills.
+//! When two backends share a step, this one searches for the targets of some bricks only:
+//! [`PairOfSets::share`] names them, and receives which points were taken and the time.
+//! [`CpuBackend::search_share`] writes such lists into one part of a storage whose other part the
+//! other backend fills.
 //!
 //! # Where to look
 //!
@@ -74,7 +74,7 @@ pub use lists::{
     joint::{JointLists, ShareOfLists},
     measured::{ListRows, MeasuredLists},
     neighbor_lists::{ListOrder, NeighborLists},
-    received::{Checked, Inside},
+    received::{CheckedLists, Inside},
     received_geometry::ReceivedPairs,
     storage::{BorrowedBuffer, BufferProvider},
 };

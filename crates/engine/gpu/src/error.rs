@@ -15,11 +15,13 @@
 
 use crate::{
     handles::{DriverError, FailedCall},
-    program::UnsafeFolder,
     version::{Arch, Version},
 };
 use cudarc::driver::result::DriverError as RawError;
-use std::{ffi::CStr, path::PathBuf};
+use std::{
+    ffi::CStr,
+    path::{Path, PathBuf},
+};
 
 /// Why the GPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
 /// apart.
@@ -58,6 +60,31 @@ impl From<UnsafeFolder> for Error {
 impl From<nearfield_grid::memory::Shortage> for Error {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::from(ErrorKind::HostMemory(shortage))
+    }
+}
+
+/// A folder of machine code that is not used, because other users could have put code there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}, which is not safe for GPU code: {reason}; take these rights away (chmod go-w, chown), or \
+     name a folder of your own by NEARFIELD_CACHE_DIR",
+    named(*named_by, folder)
+)]
+pub struct UnsafeFolder {
+    /// The variable of the environment that names the folder, if one does.
+    pub named_by: Option<&'static str>,
+    /// The folder.
+    pub folder: PathBuf,
+    /// Which owner or mode was found, and what was expected.
+    pub reason: String,
+}
+
+/// A folder, with the variable of the environment that names it.
+fn named(variable: Option<&str>, folder: &Path) -> String {
+    let folder = folder.display();
+    match variable {
+        Some(variable) => format!("{variable} names {folder}"),
+        None => format!("the cache is in {folder}"),
     }
 }
 

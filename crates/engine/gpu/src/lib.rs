@@ -89,20 +89,20 @@ pub use backend::{
     StagedField, StagedFields, StagedSides, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, UnsafeFolder};
 pub use handles::{
     Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView,
-    DeviceViewMut, DriverError, Event, Function, InUse, KernelArgument, Launch, LaunchArgument,
-    MemoryKind, Stream, memory_at,
+    DeviceViewMut, DriverError, Event, InUse, KernelArgument, KernelArguments, MemoryKind, Stream,
+    memory_at,
 };
-pub use launch::{KernelArguments, KernelLattice, LaunchShape, UserKernel, sources};
+pub use launch::{KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{Arrivals, Arriving, Destination, HostBuffer, HostCopy, Moment, Queue, Transfers};
 pub use nearfield_grid::HostLists;
 pub use program::{
     Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
-    Origin, Program, Tool, USER_HEADER, UnsafeFolder,
+    Origin, Program, Tool, USER_HEADER,
 };
 pub use toolkit::{Libraries, LibraryFile, Search};
 pub use traversal::{PairProgram, Strategy};

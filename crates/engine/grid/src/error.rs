@@ -18,18 +18,12 @@ use crate::{
 /// Why positions, a radius or a domain were refused; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(ErrorKind);
+pub struct Error(#[from] ErrorKind);
 
 impl Error {
     /// The cause, with the numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
-    }
-}
-
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self(kind)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two traces side by side: what became faster or slower.
+//! Compares two traces: what became faster or slower.
 
 use crate::analysis::{Analysis, Spread};
 use serde::Serialize;

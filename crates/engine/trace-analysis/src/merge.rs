@@ -1,14 +1,14 @@
-//! One trace of the traces of many ranks.
+//! Merges the traces of many ranks into one.
 //!
 //! Each rank becomes a [backend](nearfield_trace::ranks) of the merged trace, `rank 0`, `rank 1`
-//! and so on. So everything that is told of backends is told of ranks: rows of the timeline, shares
-//! of time, imbalance, and the stages that kept a rank from computing. Clocks of machines are
-//! aligned by the starts that headers state, to the millisecond at best.
+//! and so on. So ranks get all reports on backends: rows of the timeline, shares of time,
+//! imbalance, and the stages that kept a rank from computing. Clocks of machines are aligned by the
+//! start times in the headers, to the millisecond at best.
 
 use nearfield_trace::{
     Error, ErrorKind, Trace, Writer,
     model::{Interval, Lost, Record, Span, Step, Subregion},
-    ranks::{give_span, give_subregion, of_spans, together},
+    ranks::{assign_span, assign_subregion, joint_steps, of_spans},
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,8 +18,8 @@ use std::{
 /// Writes the traces of the ranks of one run as one trace.
 ///
 /// # Errors
-/// [`ErrorKind::SameRank`] if two files are those of one rank, and [`ErrorKind::Merged`] for what
-/// the output says.
+/// [`ErrorKind::SameRank`] if two traces belong to one rank, and [`ErrorKind::Merged`] if the
+/// output fails.
 pub fn write_merged(traces: &[Trace], to: impl Write) -> Result<(), Error> {
     let mut ranks: BTreeMap<u32, &Trace> = BTreeMap::new();
     for (place, trace) in traces.iter().enumerate() {
@@ -32,8 +32,8 @@ pub fn write_merged(traces: &[Trace], to: impl Write) -> Result<(), Error> {
     write(&ranks, to).map_err(|source| ErrorKind::Merged(source).into())
 }
 
-/// A rank's trace on the clock and with the numbers of the merged one.
-struct Part<'a> {
+/// The trace of a rank, with its shift to the clock and the numbers of the merged trace.
+struct RankTrace<'a> {
     rank: u32,
     trace: &'a Trace,
     /// Nanoseconds from the start of the first trace to that of this one.
@@ -44,7 +44,7 @@ struct Part<'a> {
     ranks: HashMap<u64, u32>,
 }
 
-impl Part<'_> {
+impl RankTrace<'_> {
     fn at(&self, at: u64) -> u64 {
         at.saturating_add(self.shift)
     }
@@ -69,7 +69,7 @@ impl Part<'_> {
             thread: format!("rank {rank}").into(),
             ..span.clone()
         };
-        give_span(&mut span, rank);
+        assign_span(&mut span, rank);
         span
     }
 
@@ -91,7 +91,7 @@ impl Part<'_> {
             exchange,
             ..one.clone()
         };
-        give_subregion(&mut one, self.rank);
+        assign_subregion(&mut one, self.rank);
         one
     }
 }
@@ -108,8 +108,8 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
         part
     };
     let numbers: Vec<(u32, u64, u64)> = ranks.iter().map(part).collect();
-    let parts: Vec<Part<'_>> = (numbers.into_iter().zip(ranks.values()))
-        .map(|((rank, shift, ids), trace)| Part {
+    let parts: Vec<RankTrace<'_>> = (numbers.into_iter().zip(ranks.values()))
+        .map(|((rank, shift, ids), trace)| RankTrace {
             rank,
             trace,
             shift,
@@ -130,7 +130,7 @@ fn write(ranks: &BTreeMap<u32, &Trace>, to: impl Write) -> std::io::Result<()> {
             ..step.clone()
         })
     });
-    for step in together(steps) {
+    for step in joint_steps(steps) {
         last = last.max(step.time.end());
         writer.write(&Record::Step(step))?;
     }

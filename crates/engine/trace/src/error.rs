@@ -1,4 +1,4 @@
-//! What goes wrong with traces.
+//! Errors in writing, reading and showing traces.
 
 use std::{
     io,
@@ -53,7 +53,7 @@ pub enum ErrorKind {
         source: io::Error,
     },
     /// The file is something else.
-    #[error("{name} is no trace: {reason}")]
+    #[error("{name} is not a trace: {reason}")]
     Foreign {
         /// The file.
         name: String,
@@ -88,7 +88,7 @@ pub enum ErrorKind {
         /// The file.
         name: String,
     },
-    /// Two traces that are to be merged are those of one rank.
+    /// Two of the traces to merge belong to the same rank.
     #[error("{} and {} are both traces of rank {rank}: give one of each rank", names[0], names[1])]
     SameRank {
         /// The rank.

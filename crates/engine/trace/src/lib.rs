@@ -1,5 +1,5 @@
-//! Where the time of a step went: recording and reading of traces. The crate
-//! `nearfield-trace-analysis` says what they mean and shows them.
+//! Records and reads traces, which show where the time of a step goes. The crate
+//! `nearfield-trace-analysis` analyses and displays them.
 //!
 //! Two lines record a program that uses Nearfield:
 //!
@@ -10,12 +10,12 @@
 //! # Ok::<(), nearfield_trace::Error>(())
 //! ```
 //!
-//! [`record`] gives a layer instead, for programs that have a `tracing` subscriber. A program that
-//! marks its steps, with a span that has a field `step`, has them told apart in the analysis;
-//! otherwise a step begins at the first update of positions after a search or a traversal.
+//! [`record`] returns a layer instead, for programs that have a `tracing` subscriber. A program
+//! marks its steps by a span with a field `step`. Without such spans, a step begins at the first
+//! update of positions after a search or a traversal.
 //!
-//! The recording holds the engine's `tracing` spans and events: stages of a step and not more, so
-//! a step costs some microseconds when it is recorded and nothing that could be measured when not.
+//! A recording holds the engine's `tracing` spans and events. Spans mark only the stages of a step,
+//! so recording costs some microseconds per step, and nothing measurable when it is off.
 
 #![forbid(unsafe_code)]
 

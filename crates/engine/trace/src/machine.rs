@@ -1,4 +1,4 @@
-//! What this machine and this program are called, so that a trace says where it was made.
+//! Names of the machine and the program, for the header of a trace.
 
 use crate::model::{Machine, Program};
 use std::{env, path::Path, thread};

@@ -1,4 +1,4 @@
-//! What a trace holds: the records of format version 1, one JSON object per line.
+//! The records of a trace in format version 1, one JSON object per line.
 //!
 //! `docs/trace-format.md` describes them for other programs, `docs/trace.schema.json` in a form
 //! that machines check. All times are nanoseconds since the start that the header states, on the
@@ -53,7 +53,7 @@ pub enum Record {
     Unknown,
 }
 
-/// The first line: what made the trace, where and when.
+/// The first line: the program that made the trace, the machine and the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].
@@ -66,7 +66,7 @@ pub struct Header {
     pub machine: Machine,
     /// The moment that all times count from, milliseconds since 1970-01-01 UTC.
     pub start_unix_ms: u64,
-    /// The rank whose trace this is, where a run has many.
+    /// The rank that recorded it, in a run of many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
 }
@@ -98,7 +98,7 @@ pub struct Machine {
     pub gpus: Vec<String>,
 }
 
-/// A stretch of time, `[begin, end]` in nanoseconds; written so as to be unable to end before it
+/// An interval of time, `[begin, end]` in nanoseconds; written so as to be unable to end before it
 /// begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "[u64; 2]", into = "[u64; 2]")]
@@ -138,7 +138,7 @@ impl TryFrom<[u64; 2]> for Interval {
             return Ok(Self { begin, end });
         }
         Err(format!(
-            "a stretch ends at {end}, before it begins at {begin}"
+            "an interval ends at {end}, before it begins at {begin}"
         ))
     }
 }
@@ -166,7 +166,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// A count, when it is one.
+    /// The value if it is a count.
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Count(count) => Some(*count),
@@ -174,7 +174,7 @@ impl Value {
         }
     }
 
-    /// A number, when it is one; infinity is.
+    /// The value if it is a number, infinity included.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -216,7 +216,7 @@ pub type Fields = BTreeMap<Text, Value>;
 pub struct Span {
     /// Its name, such as `grid.sort`.
     pub name: Text,
-    /// The backend that it kept busy; none for what the caller's thread did itself.
+    /// The backend that it kept busy; none for work of the caller's thread itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<Text>,
     /// Phase of the backend.
@@ -241,8 +241,8 @@ impl Span {
         DEVICE_TIMED.contains(&&*self.name)
     }
 
-    /// Returns true if a thread beside the one that steps did it, such as one that writes files: no
-    /// step and no backend waits for that.
+    /// Returns true if it ran on another thread than that of the steps, such as one that writes
+    /// files. No step and no backend waits for it.
     pub fn is_beside(&self) -> bool {
         self.name.starts_with("beside.")
     }
@@ -256,7 +256,7 @@ impl Span {
     }
 }
 
-/// Activity of a backend during a stretch of time.
+/// Activity of a backend during an interval of time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
@@ -293,8 +293,8 @@ impl Phase {
     }
 }
 
-/// An occupancy threshold: what holds more points goes to the GPU backend. It may be infinite,
-/// which is written `"inf"`.
+/// An occupancy threshold: bricks with more points go to the GPU backend. Infinity is written
+/// `"inf"`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Theta(pub f64);
@@ -312,7 +312,7 @@ impl TryFrom<Value> for Theta {
         match value.number() {
             Some(theta) if theta >= 0.0 => Ok(Self(theta)),
             _ => Err(format!(
-                "{value} is no threshold: a number from 0, or \"inf\""
+                "{value} is not a threshold: use a number from 0, or \"inf\""
             )),
         }
     }
@@ -407,8 +407,7 @@ pub struct Subregion {
     /// The threshold that held there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<Theta>,
-    /// Of the bricks that hold exactly as many points as the threshold, how many went to the CPU
-    /// backend.
+    /// Number of bricks with exactly as many points as the threshold that went to the CPU backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta_ties: Option<u64>,
 }
@@ -434,7 +433,7 @@ impl Record {
 }
 
 impl Subregion {
-    /// Returns true if the times are those of an emulated device.
+    /// Returns true if the times come from an emulated device.
     pub fn is_virtual(&self) -> bool {
         self.clock.as_deref() == Some(VIRTUAL)
     }
@@ -514,7 +513,7 @@ pub struct Note {
 /// Records that were dropped because the writer could not keep up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Lost {
-    /// How many since the last such line.
+    /// Number of lost records since the last such line.
     pub records: u64,
 }
 
@@ -583,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_that_ends_before_it_begins_is_refused() {
+    fn a_interval_that_ends_before_it_begins_is_refused() {
         let refused = serde_json::from_str::<Interval>("[5,4]").unwrap_err();
         assert!(
             refused

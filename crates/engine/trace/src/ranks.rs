@@ -1,11 +1,11 @@
-//! Ranks in traces: their names, and those that are threads of one program.
+//! Ranks in traces: their names, and ranks that are threads of one program.
 //!
-//! A rank is a backend. Its work on the CPU is what that backend computes, and waiting for messages
-//! of the halo is its exchange. A GPU of a rank is a backend beside it.
+//! A rank is a backend. Its work on the CPU is the computing of that backend, and waiting for
+//! messages of the halo is its exchange. The GPU of a rank is another backend.
 //!
-//! Ranks that are threads write one trace, in which stages of several of them go on at a time. A
-//! reader that took them for those of one program would count the same moments several times. So
-//! they are told apart when a trace is read: by the names of their threads, `rank 0` and so on.
+//! Ranks that are threads write one trace, in which stages of several ranks overlap. Counted as
+//! stages of one program they would count the same time several times. So reading a trace separates
+//! them by the names of their threads, `rank 0` and so on.
 
 use crate::model::{Interval, Phase, Span, Step, Subregion, Text};
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ pub fn is_gpu(backend: &str) -> bool {
             .is_some_and(|rank| rank.ends_with(" gpu"))
 }
 
-/// The backend of a rank. A backend that is one of a rank already keeps its name.
+/// The backend of a rank. A name that already includes a rank is kept.
 fn backend(rank: u32, backend: &str) -> Text {
     let first = backend
         .strip_prefix("rank ")
@@ -39,7 +39,7 @@ fn backend(rank: u32, backend: &str) -> Text {
 }
 
 /// Gives a stage to a rank.
-pub fn give_span(span: &mut Span, rank: u32) {
+pub fn assign_span(span: &mut Span, rank: u32) {
     if span.name == HALO {
         (span.backend, span.phase) = (Some("cpu".into()), Phase::Exchange);
     }
@@ -49,19 +49,18 @@ pub fn give_span(span: &mut Span, rank: u32) {
 }
 
 /// Gives the figures of a subregion to a rank.
-pub fn give_subregion(one: &mut Subregion, rank: u32) {
+pub fn assign_subregion(one: &mut Subregion, rank: u32) {
     one.backend = backend(rank, &one.backend);
 }
 
-/// The ranks of stages, by the stages' numbers: those of their threads, or of the stages that they
-/// are part of.
+/// Ranks by the ids of stages: the rank of the thread, or else of an inner stage.
 pub fn of_spans(spans: &[Span]) -> HashMap<u64, u32> {
     let by_thread = |span: &Span| Some((span.id, named(&span.thread)?));
     let mut ranks: HashMap<u64, u32> = spans.iter().filter_map(by_thread).collect();
     if ranks.is_empty() {
         return ranks;
     }
-    // A stage is written when it has ended, so behind those that are part of it.
+    // A stage is written when it ends, so after its inner stages.
     for span in spans.iter().rev() {
         if let Some(rank) = ranks.get(&span.parent).copied() {
             ranks.entry(span.id).or_insert(rank);
@@ -78,20 +77,20 @@ pub(crate) fn tell_apart(spans: &mut [Span], steps: &mut Vec<Step>, subregions: 
     }
     for span in spans {
         if let Some(rank) = ranks.get(&span.id) {
-            give_span(span, *rank);
+            assign_span(span, *rank);
         }
     }
     for one in subregions {
         if let Some(rank) = one.rank {
-            give_subregion(one, rank);
+            assign_subregion(one, rank);
         }
     }
-    *steps = together(steps.drain(..));
+    *steps = joint_steps(steps.drain(..));
 }
 
 /// Steps that all ranks made together: from the first beginning to the last end, or to the
 /// beginning of the next one, so that no moment counts twice.
-pub fn together(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+pub fn joint_steps(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let mut whole: BTreeMap<u64, Step> = BTreeMap::new();
     for step in steps {
         let known = whole.entry(step.step).or_insert_with(|| step.clone());

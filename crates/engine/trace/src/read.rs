@@ -16,24 +16,24 @@ use std::{
     path::Path,
 };
 
-/// Longest line that is read, bytes; writers stay far below, and what is kept of a line while it is
-/// read may be sixteen times as long.
+/// Maximum length of a line, bytes. Writers stay far below it; parsing a line may take sixteen
+/// times as much memory.
 const LONGEST: u64 = 1 << 20;
 
 /// Bytes of memory that a byte of a trace may still take when as many again have been read, in
 /// records, vectors that double, and analysis. A trace of a bench takes 7.2 a byte in all.
 const PER_BYTE: usize = 6;
 
-/// Damage of a trace that could be read all the same.
+/// Damage of a trace that could still be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// The file was not closed: the program crashed, was killed, or runs still.
+    /// The file was not closed: the program crashed, was killed, or is still running.
     pub cut: bool,
     /// Records dropped while recording because the writer could not keep up.
     pub dropped: u64,
     /// Lines that could not be read.
     pub lines: u64,
-    /// The first of those, from 1, and what is wrong with it.
+    /// The first unreadable line, from 1, and its fault.
     pub first: Option<(u64, String)>,
     /// Lines of a kind that this version does not know.
     pub unknown: u64,
@@ -185,7 +185,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Another line of so many bytes.
+    /// Accounts for another line of this many bytes.
     ///
     /// # Errors
     /// [`io::ErrorKind::OutOfMemory`].
@@ -260,11 +260,11 @@ fn header(line: &[u8], name: &str) -> Result<Header, Error> {
         }
         // Numbers where names should be, or a list.
         Err(error) if error.is_data() => Beginning::default(),
-        Err(_) => return Err(foreign("its first line is no JSON".into())),
+        Err(_) => return Err(foreign("its first line is not JSON".into())),
     };
     if found.record != "header" || found.format != FORMAT {
         return Err(foreign(format!(
-            "its first line is no header with \"format\":\"{FORMAT}\""
+            "its first line is not a header with \"format\":\"{FORMAT}\""
         )));
     }
     match found.version {
@@ -276,7 +276,7 @@ fn header(line: &[u8], name: &str) -> Result<Header, Error> {
         .into()),
         Some(1..) => match serde_json::from_slice(line) {
             Ok(Record::Header(header)) => Ok(header),
-            Ok(_) => Err(foreign("its first line is no header".into())),
+            Ok(_) => Err(foreign("its first line is not a header".into())),
             Err(error) => Err(foreign(format!("its header is incomplete: {error}"))),
         },
         _ => Err(foreign("its header has no version from 1".into())),

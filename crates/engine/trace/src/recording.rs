@@ -22,13 +22,13 @@ use tracing_subscriber::{
 
 /// Records that may wait to be written; a record takes some 300 bytes.
 const QUEUE: usize = 1 << 16;
-/// Longest that a panic is held up by writing what was recorded before it.
+/// Maximum delay of a panic while the records before it are written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A layer that can be added to any subscriber with a registry.
 pub type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Told once what ended a recording.
+/// Called once with the error that ended a recording.
 type Tell = Box<dyn FnOnce(&Error) + Send>;
 
 /// Settings of a recording.
@@ -71,15 +71,15 @@ impl Options {
         self
     }
 
-    /// Records the spans and events of one more target too, and of all below it, such as your own
-    /// crate's; of those, and of `nearfield`, everything up to the level `DEBUG` is taken.
+    /// Also records the spans and events of a target and those below it, such as your own crate.
+    /// Like those of `nearfield` they are recorded up to the level `DEBUG`.
     pub fn target(mut self, prefix: &str) -> Self {
         self.targets.push(prefix.into());
         self
     }
 
-    /// Records that may wait to be written, 65536 by default; what is too much is dropped, counted,
-    /// and the count stands in the trace.
+    /// Maximum number of records that wait to be written, 65536 by default. More are dropped, and
+    /// the trace holds their number.
     pub fn queue(mut self, records: usize) -> Self {
         self.queue = records;
         self
@@ -131,7 +131,7 @@ impl Options {
     {
         let tell = self.on_error.unwrap_or_else(|| {
             Box::new(|error: &Error| {
-                // A standard error that is full or closed is no reason to panic.
+                // A standard error that is full or closed is not a reason to panic.
                 writeln!(io::stderr(), "{error}; the run goes on without a trace").ok();
             })
         });
@@ -277,7 +277,7 @@ fn write_error(path: &Path, error: &io::Error) -> Error {
     Error::write(path, source)
 }
 
-/// Lets pass what belongs to `targets`, so that other layers' spans cost nothing here.
+/// A filter for `targets`, so that spans of other layers cost nothing here.
 fn filter(targets: Vec<String>) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     FilterFn::new(move |metadata: &Metadata<'_>| {
         let target = metadata.target();
@@ -289,7 +289,7 @@ fn filter(targets: Vec<String>) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     .with_max_level_hint(LevelFilter::DEBUG)
 }
 
-/// Has every panic write first what was recorded before it.
+/// Installs a panic hook that first writes the records so far.
 fn flush_on_panic(sink: Weak<Sink>) {
     // A hook cannot be set while this thread panics.
     if thread::panicking() {

@@ -35,7 +35,7 @@ impl<W: Write> Writer<W> {
     /// Writes the header; give it buffered output.
     ///
     /// # Errors
-    /// What `to` says.
+    /// If `to` fails.
     pub fn new(to: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self {
             to,
@@ -50,7 +50,7 @@ impl<W: Write> Writer<W> {
     /// Writes a line.
     ///
     /// # Errors
-    /// What the output says; the line may then be there in part.
+    /// If the output fails; part of the line may have been written.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record)?;
@@ -61,8 +61,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Whether anything was written that a run does: neither the header nor a note, such as that of
-    /// the device that is about to be used.
+    /// Returns true if a record of the run was written. The header and notes, such as the one that
+    /// names the device, do not count.
     pub(crate) fn has_content(&self) -> bool {
         self.content
     }
@@ -72,10 +72,10 @@ impl<W: Write> Writer<W> {
         &mut self.to
     }
 
-    /// Hands on what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
-    /// What the output says.
+    /// If the output fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
@@ -84,7 +84,7 @@ impl<W: Write> Writer<W> {
     /// back.
     ///
     /// # Errors
-    /// What the output says.
+    /// If the output fails.
     pub fn finish(mut self, at: u64) -> io::Result<W> {
         let records = self.records;
         self.write(&Record::End(End { at, records }))?;

@@ -3,7 +3,10 @@
 //! recorded if a trace is recorded or the program asks for times; nothing waits for them.
 
 use crate::{HaloTimes, communicator::Exchange, error::Refusal};
-use nearfield::device::{DeviceEngine, Moment, Queue};
+use nearfield::device::{
+    DeviceEngine,
+    copies::{Moment, Queue},
+};
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
 /// Maximum number of halos whose times are not read yet; the oldest are dropped.

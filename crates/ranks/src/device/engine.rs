@@ -22,8 +22,8 @@ use crate::{
 use nearfield::{
     Device, ListKind, RadiusRule,
     device::{
-        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, Event, HostCopy,
-        Progress,
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, Event, Progress,
+        copies::HostCopy,
     },
 };
 use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};

@@ -14,8 +14,10 @@ use crate::error::Refusal;
 use nearfield::{
     Reduce,
     device::{
-        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut, InUse, KernelLattice,
-        LaunchShape, Program, Queue, UserKernel,
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DeviceViewMut,
+        copies::Queue,
+        interop::InUse,
+        programs::{KernelLattice, LaunchShape, Program, UserKernel},
     },
 };
 use std::sync::Arc;

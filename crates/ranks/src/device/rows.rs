@@ -7,7 +7,8 @@ use super::{
 };
 use crate::error::Refusal;
 use nearfield::device::{
-    DeviceArray, DeviceBuffer, DeviceValue, DeviceView, InUse, LaunchShape, Queue,
+    DeviceArray, DeviceBuffer, DeviceValue, DeviceView, copies::Queue, interop::InUse,
+    programs::LaunchShape,
 };
 
 /// An array, and the place of its words in the row of a point.

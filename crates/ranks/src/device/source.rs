@@ -1,7 +1,7 @@
 //! The source of the kernels for points of ranks, and the structs that they take.
 
 use super::constants::{self, MAX_COLUMNS};
-use nearfield::device::{KernelArgument, KernelLattice, Program};
+use nearfield::device::programs::{KernelArgument, KernelLattice, Program};
 use nearfield_shared::{Header, Source, shared_structs};
 
 pub(super) const COLUMNS: usize = MAX_COLUMNS as usize;

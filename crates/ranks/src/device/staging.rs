@@ -21,9 +21,12 @@ use crate::{
     error::{Failure, Refusal},
     transport::{Announced, Handed},
 };
-use nearfield::device::{
-    Arriving, DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DriverError, Event, GpuError,
-    HostBuffer, Queue, Stream,
+use nearfield::{
+    device::{
+        DeviceBuffer, DeviceEngine, DeviceValue, DeviceView, DriverError, Event, Stream,
+        copies::{Arriving, HostBuffer, Queue},
+    },
+    error::gpu::Error as GpuError,
 };
 use nearfield_grid::memory::filled;
 use std::{

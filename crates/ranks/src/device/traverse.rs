@@ -20,7 +20,8 @@ use crate::{
 use nearfield::{
     PairKernel,
     device::{
-        CheckedField, DeviceBuffer, DeviceField, DeviceFieldsOf, DeviceViewMut, SideOfFields,
+        DeviceBuffer, DeviceField, DeviceFieldsOf, DeviceViewMut,
+        programs::{CheckedField, SideOfFields},
     },
     kernels::Channels,
 };

@@ -1,4 +1,4 @@
-//! Contents of files: whether two are the same, and the format of one.
+//! Compares contents of files, and checks the format of one.
 
 /// Tells contents apart: FNV-1a with 64 bits (Fowler, Noll and Vo). It finds accidents, not
 /// forgeries.
@@ -9,7 +9,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Says what a file is that does not begin with the line `expected` of a format and its version.
+/// Describes a file that does not begin with the line `expected` of a format and its version.
 #[must_use]
 pub fn not_this_format(bytes: &[u8], expected: &[u8]) -> String {
     let text = |bytes: &[u8]| bytes.trim_ascii_end().escape_ascii().to_string();
@@ -28,5 +28,5 @@ pub fn not_this_format(bytes: &[u8], expected: &[u8]) -> String {
             "it is {found}, and this program reads {wanted}: go on with the program that wrote it"
         );
     }
-    format!("it is no checkpoint of this kind, which begins with {wanted}")
+    format!("it is not a checkpoint of this kind, which begins with {wanted}")
 }

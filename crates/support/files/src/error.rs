@@ -1,23 +1,17 @@
-//! Why outputs of a run are refused, and why a run cannot go on.
+//! Errors about outputs that are refused, and runs that cannot resume.
 
 use std::path::PathBuf;
 
-/// An output would replace an input or another output, or files are not those of a run;
+/// An output would replace an input or another output, or files do not belong to a run;
 /// [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(ErrorKind);
+pub struct Error(#[from] ErrorKind);
 
 impl Error {
     /// The cause, with the paths.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
-    }
-}
-
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self(kind)
     }
 }
 
@@ -98,7 +92,7 @@ pub enum ErrorKind {
         /// The output.
         path: PathBuf,
     },
-    /// A file or folder is not what a run needs to begin or to go on.
+    /// A file or folder does not fit a run that starts or resumes.
     #[error("{}: {reason}", path.display())]
     Run {
         /// The file or folder.

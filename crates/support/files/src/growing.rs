@@ -1,4 +1,4 @@
-//! Files that grow while a run goes on, and where a checkpoint cuts them.
+//! Files that grow during a run, and that a run resumes at the length of a checkpoint.
 
 use crate::{content::checksum, new_file::NewFile};
 use std::{
@@ -37,7 +37,7 @@ impl Grown {
         &self.name
     }
 
-    /// Says why the file in this folder is not the one that had grown.
+    /// The reason for which the file in this folder is not the one of the checkpoint.
     pub(crate) fn check(&self, folder: &Path) -> Result<(), String> {
         let remedy = "go on in the folder of the checkpoint's run, or in a new one";
         let len = self.len;
@@ -85,7 +85,7 @@ impl FromStr for Grown {
         else {
             return Err(());
         };
-        // A name is one of a file in the folder of the run, not a path out of it.
+        // A name is that of a file in the folder of the run, not a path out of it.
         if name.is_empty() || name.contains(['/', '\\']) || name == ".." {
             return Err(());
         }
@@ -97,8 +97,8 @@ impl FromStr for Grown {
     }
 }
 
-/// A file that grows by parts while a run goes on. It replaces the one that is there when its first
-/// part is [complete](Self::complete).
+/// A file that grows by parts during a run. It replaces an existing file when its first part is
+/// [complete](Self::complete).
 #[derive(Debug)]
 pub struct GrowingFile {
     path: PathBuf,
@@ -116,10 +116,10 @@ impl GrowingFile {
         Ok(Self { path, file })
     }
 
-    /// Goes on with a file of this folder where a checkpoint left it: what is behind is cut off.
+    /// Resumes a file of this folder at the length of a checkpoint, and truncates the rest.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn go_on(folder: &Path, from: &Grown) -> io::Result<Self> {
         let path = folder.join(&from.name);
         let file = BufWriter::new(NewFile::cut(&path, from.len)?);
@@ -134,7 +134,7 @@ impl GrowingFile {
     /// Ends a part, which readers see from then on.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn complete(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_mut().settle()
@@ -143,7 +143,7 @@ impl GrowingFile {
     /// How far the file has grown, for a checkpoint; everything up to there is on the disk then.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn grown(&mut self) -> io::Result<Grown> {
         self.complete()?;
         let file = self.file.get_mut();

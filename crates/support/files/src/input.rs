@@ -1,10 +1,9 @@
-//! Files that are read, with errors that say what is wrong with them: the system's own words for a
-//! folder depend on the call that meets it, and text of a binary file is refused by its first odd
-//! character.
+//! Reads files with clear errors: the system's message for a folder depends on the call that meets
+//! it, and a binary file given as text would be refused by its first odd character.
 
 use std::{fs, io, path::Path};
 
-/// First bytes of files that are no text, and what these are.
+/// First bytes of files that are not text, with their kinds.
 const KNOWN: [(&[u8], &str); 7] = [
     (b"\x93NUMPY", "a NumPy array (.npy)"),
     (b"PK\x03\x04", "a ZIP archive, as .npz, .xlsx and .ods are"),
@@ -30,7 +29,7 @@ pub fn not_text(bytes: &[u8]) -> Option<&'static str> {
 /// The contents of a file.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::IsADirectory`] for a folder and
+/// The system's error; [`io::ErrorKind::IsADirectory`] for a folder and
 /// [`io::ErrorKind::OutOfMemory`], with the bytes, for a file that memory is too short for.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
@@ -51,13 +50,13 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// encode end the process where memory is refused.
 ///
 /// # Errors
-/// [`io::ErrorKind::OutOfMemory`] with the bytes, where the system does not grant as many at once.
+/// [`io::ErrorKind::OutOfMemory`] with the number of bytes.
 pub fn ask_for_memory(bytes: usize, what: &str) -> io::Result<()> {
     let mut room: Vec<u8> = Vec::new();
     (room.try_reserve_exact(bytes)).map_err(|_| out_of_memory(bytes, what))
 }
 
-/// The error for `bytes` that the system refuses to `what`.
+/// The error for `bytes` refused by the system for `what`.
 pub(crate) fn out_of_memory(bytes: usize, what: &str) -> io::Error {
     let message = format!(
         "out of memory: {bytes} bytes are needed for {what}; raise the limit (ulimit -v, or that \
@@ -69,7 +68,7 @@ pub(crate) fn out_of_memory(bytes: usize, what: &str) -> io::Error {
 /// The contents of a text file, without the mark that some editors put before UTF-8.
 ///
 /// # Errors
-/// As [`read`], and [`io::ErrorKind::InvalidData`] for a file that is no text in UTF-8.
+/// As [`read`], and [`io::ErrorKind::InvalidData`] for a file that is not UTF-8 text.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read(path)?;
     let refuse = |what: &str| {
@@ -110,7 +109,7 @@ pub fn of_a_file(path: &Path, error: io::Error) -> io::Error {
 /// Makes a folder for output, and those above it, where they are missing.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::NotADirectory`] if the path leads to a file.
+/// The system's error; [`io::ErrorKind::NotADirectory`] if the path leads to a file.
 pub fn make_folder(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     fs::create_dir_all(path).map_err(|error| {

@@ -6,7 +6,7 @@
 use crate::new_file::{RANDOM, SUFFIX};
 use std::{fs, fs::File, path::Path};
 
-/// The name of the file that this one would have become, if it is a temporary name.
+/// The final name of a file with a temporary name.
 fn becomes(temporary: &str) -> Option<&str> {
     let name = temporary.strip_prefix('.')?.strip_suffix(SUFFIX)?;
     let (name, random) = name.split_at_checked(name.len().checked_sub(RANDOM)?)?;

@@ -1,15 +1,15 @@
 //! Output files that never destroy what the user has, and clear errors of input files.
 //!
-//! [`NewFile`] is written beside its place, under a temporary name in the same folder, and takes
-//! the place when it is complete: a failed run leaves the old file as it was. [`Plan`] knows the
-//! inputs and outputs of a run before the first of them is opened, and refuses an output that is an
-//! input or that is named twice.
+//! [`NewFile`] is written under a temporary name in the same folder and renamed when it is
+//! complete, so a failed run leaves the old file unchanged. [`Plan`] knows the inputs and outputs
+//! of a run before the first of them is opened, and refuses an output that is an input or that is
+//! named twice.
 //!
-//! Runs that go on after a break share one protocol. A checkpoint holds a [`Run`]: the settings by
-//! which it is told from others, and how far every [`GrowingFile`] had grown, which is on the disk
-//! before the checkpoint takes its place. A run that goes on cuts each of these files there, and
-//! refuses those of another run. A [`RunFolder`] knows which frames are those of a run: frames
-//! behind the checkpoint, and those of an older run, are removed, and no others.
+//! Runs that resume after an interruption share one protocol. A checkpoint holds a [`Run`]: the
+//! settings that identify it, and the length of every [`GrowingFile`], which is flushed to the disk
+//! before the checkpoint is renamed. A run that resumes truncates each of these files to that
+//! length, and refuses files of another run. A [`RunFolder`] knows the frames of a run: only frames
+//! after the checkpoint and frames of an older run are removed.
 //!
 //! **Invariant others rely on:** only regular files are replaced. Devices, pipes and standard
 //! output (`/dev/stdout`) are written directly, because renaming over them would destroy them.

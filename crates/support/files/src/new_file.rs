@@ -1,4 +1,4 @@
-//! Files that take their place when they are complete.
+//! Files that appear under their name when they are complete.
 
 use crate::place::{folder, resolve};
 use std::{
@@ -44,7 +44,7 @@ impl NewFile {
     /// refused, as it would be if it were opened. A new file has the permissions of the old one.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::IsADirectory`] for a folder.
+    /// The system's error; [`io::ErrorKind::IsADirectory`] for a folder.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         if let Some(standard) = standard_stream(path)? {
@@ -97,11 +97,10 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Goes on with a file behind its first `len` bytes; what follows them is cut off. Nothing is
-    /// renamed.
+    /// Resumes a file after its first `len` bytes, and truncates the rest. Nothing is renamed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn cut(path: impl AsRef<Path>, len: u64) -> io::Result<Self> {
         let path = path.as_ref();
         let mut file = OpenOptions::new().write(true).open(path)?;
@@ -117,16 +116,16 @@ impl NewFile {
         }
     }
 
-    /// Takes the place of the path now, with what is written so far, and goes on there: for files
+    /// Replaces the file at the path now, with the contents so far, and continues there: for files
     /// that grow for hours and are read meanwhile. Call it when the first complete part is written.
     ///
     /// # Errors
-    /// What the system says; the old file is then still there.
+    /// The system's error; the old file then still exists.
     pub fn settle(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Failed) {
             State::Beside(file) => {
                 let file = file.persist(&self.target).map_err(|error| error.error)?;
-                // It is no leftover any more, whatever happens to this process.
+                // It is no longer a leftover, whatever happens to this process.
                 let _ = file.unlock();
                 self.state = State::InPlace(file);
                 Ok(())
@@ -142,7 +141,7 @@ impl NewFile {
     /// Takes the place of the path.
     ///
     /// # Errors
-    /// What the system says; the old file is then still there.
+    /// The system's error; the old file then still exists.
     pub fn finish(mut self) -> io::Result<()> {
         self.settle()?;
         if let State::Spooled { spool, to } = &mut self.state {
@@ -152,10 +151,10 @@ impl NewFile {
         Ok(())
     }
 
-    /// Has the system write everything to the disk, where the file lies on one.
+    /// Flushes everything to the disk, if the file is on one.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn sync(&self) -> io::Result<()> {
         match &self.state {
             State::Beside(file) => file.as_file().sync_all(),
@@ -192,7 +191,7 @@ impl Seek for NewFile {
 /// Writes a file with this content.
 ///
 /// # Errors
-/// What the system says; the old file is then still there.
+/// The system's error; the old file then still exists.
 pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref())?;
@@ -202,7 +201,7 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()
 /// Has `fill` write a file, which may seek.
 ///
 /// # Errors
-/// What `fill` or the system says; the old file is then still there.
+/// The error of `fill` or of the system; the old file then still exists.
 pub fn write_with(
     path: impl AsRef<Path>,
     fill: impl FnOnce(&mut BufWriter<NewFile>) -> io::Result<()>,
@@ -224,7 +223,7 @@ fn standard_stream(path: &Path) -> io::Result<Option<File>> {
     };
     let (out, error) = (io::stdout(), io::stderr());
     for stream in [out.as_fd(), error.as_fd()] {
-        // Either may be closed, which is no reason to refuse the path.
+        // Either may be closed, which is not a reason to refuse the path.
         let Ok(file) = stream.try_clone_to_owned().map(File::from) else {
             continue;
         };
@@ -251,11 +250,11 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
-    // Temporary files are private by default; this one is to be as readable as any other.
+    // Temporary files are private by default; this one gets the usual permissions.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = builder.tempfile_in(folder(target))?;
-    // The lock says that a process is writing it. Where there are no locks, nothing is removed.
+    // The lock marks a file that a process is writing. Without locks, nothing is removed.
     let _ = file.as_file().try_lock();
     Ok(file)
 }

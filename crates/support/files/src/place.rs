@@ -1,4 +1,4 @@
-//! Which file a path names, whatever its spelling.
+//! Identifies the file that a path names, whatever its spelling.
 
 use std::{
     fs, io,
@@ -31,7 +31,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
         os::{fd::AsFd, unix::fs::FileTypeExt},
     };
     let out = io::stdout();
-    // Closed, it is no file at all.
+    // A closed stream is not a file.
     let Ok(file) = out.as_fd().try_clone_to_owned().map(fs::File::from) else {
         return false;
     };
@@ -48,7 +48,7 @@ pub(crate) fn is_standard_output(_: &Path) -> bool {
     false
 }
 
-/// The folder that a file of this path lies in.
+/// The folder that contains a file of this path.
 pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

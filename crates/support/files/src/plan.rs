@@ -134,8 +134,8 @@ impl Plan {
             .try_for_each(|folder| self.check_folder(folder))
     }
 
-    /// Removes what killed runs have left of the outputs: files under temporary names that no
-    /// process is writing. A file that cannot be looked at or removed stays.
+    /// Removes leftovers of killed runs: files under temporary names of the outputs that no process
+    /// is writing. A file that cannot be looked at or removed stays.
     pub fn remove_leftovers(&self) {
         for Output { path, .. } in &self.outputs {
             let path = resolve(path);

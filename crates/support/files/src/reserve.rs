@@ -1,4 +1,4 @@
-//! Memory set aside for code that ends the process where memory is refused.
+//! Reserve memory for code that aborts the process if memory is refused.
 //!
 //! Libraries that draw and encode pictures cannot return an error when an allocation fails. A
 //! program that must not be ended by them makes [`ReserveAllocator`] its global allocator, sets
@@ -51,7 +51,8 @@ const ALIGN: usize = 4096;
 #[derive(Debug)]
 pub struct ReserveAllocator;
 
-/// Memory that is set aside for as long as this lives. A process has one: further ones share it.
+/// Memory set aside during the lifetime of this value. A process has one reserve, which all values
+/// share.
 #[derive(Debug)]
 pub struct Reserve(());
 
@@ -60,8 +61,8 @@ pub struct Reserve(());
 /// the end of another would claim blocks of the system.
 static SPAN: AtomicU64 = AtomicU64::new(0);
 
-/// What is known about the reserve. Taken by the slow path only: the system has refused memory, or
-/// a block of the reserve is freed.
+/// The state of the reserve. Locked by the slow path only: the system has refused memory, or a
+/// block of the reserve is freed.
 static STATE: Mutex<State> = Mutex::new(State {
     owners: 0,
     used: 0,
@@ -187,7 +188,7 @@ impl Span {
         ((self.begin / ALIGN) as u64) << PAGES_BITS | pages as u64
     }
 
-    /// What was packed; None for 0.
+    /// The unpacked span; None for 0.
     fn unpack(word: u64) -> Option<Self> {
         let pages = word & ((1 << PAGES_BITS) - 1);
         let begin = (word >> PAGES_BITS) as usize * ALIGN;
@@ -294,7 +295,7 @@ unsafe impl GlobalAlloc for ReserveAllocator {
             take(wanted)
         };
         if !to.is_null() {
-            // SAFETY: both blocks have so many bytes, and the old one is not used again.
+            // SAFETY: both blocks have this many bytes, and the old one is not used again.
             unsafe {
                 to.copy_from_nonoverlapping(block, layout.size().min(size));
                 self.dealloc(block, layout);
@@ -309,7 +310,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// The reserve is one for the process.
+    /// A process has one reserve.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn layout(bytes: usize) -> Layout {

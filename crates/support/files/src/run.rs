@@ -1,4 +1,4 @@
-//! Names of runs: what a checkpoint says about the run that wrote it.
+//! Identities of runs: the description of the run in a checkpoint.
 //!
 //! A [`Run`] has the settings that decide what a run computes, the files that it writes, and how
 //! far files had grown when a checkpoint was written. It is a few lines of text, which a checkpoint
@@ -72,7 +72,7 @@ impl Run {
         self
     }
 
-    /// Says which files are written beside frames.
+    /// Adds the files that are written in addition to frames.
     #[must_use]
     pub fn writes(mut self, names: &[&str]) -> Self {
         self.writes = names.iter().map(|&name| name.to_owned()).collect();
@@ -127,7 +127,7 @@ impl Run {
         frame.is_some_and(|(_, kind)| self.kinds.iter().any(|known| known == kind))
     }
 
-    /// This run without those of its files beside frames for which `keep` is false.
+    /// This run without the files other than frames for which `keep` is false.
     pub(crate) fn without_files(&self, keep: impl Fn(&str) -> bool) -> Self {
         let mut run = self.clone();
         run.writes.retain(|name| keep(name));
@@ -138,7 +138,8 @@ impl Run {
     /// the same up to there. False where none of them is there: the run goes on in a new folder.
     ///
     /// # Errors
-    /// [`ErrorKind::Run`] for a file that is missing beside others, too short, or of another run.
+    /// [`ErrorKind::Run`] for a file that is missing although others exist, too short, or of
+    /// another run.
     pub fn grew_in(&self, folder: &Path) -> Result<bool, Error> {
         if !self
             .grown
@@ -180,7 +181,7 @@ impl Run {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote.
+    /// Parses the text of [`to_text`](Self::to_text).
     ///
     /// # Errors
     /// The line that is none of a run.

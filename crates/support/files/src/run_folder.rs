@@ -1,7 +1,7 @@
 //! The folder that a run writes frames and tables into.
 //!
 //! The file [`MARKER`] in it holds the [`Run`] whose files these are. Frames that no marker names
-//! are not known to be those of a run, and are never removed.
+//! are not known to belong to a run, and are never removed.
 
 use crate::{Error, ErrorKind, Run, frames::frame_number, input::make_folder, write};
 use std::{
@@ -75,9 +75,9 @@ impl RunFolder {
         listed().map_err(|error| unusable(&self.path, error.to_string()))
     }
 
-    /// Makes the folder that of a run which has begun: files of the older run are removed, except
-    /// those that are to be `kept` because this run has written them already. To be called when the
-    /// first of them are complete.
+    /// Assigns the folder to a run that has begun: files of the older run are removed, except those
+    /// that are to be `kept` because this run has written them already. To be called when the first
+    /// of them are complete.
     ///
     /// # Errors
     /// [`ErrorKind::Run`] for a file that cannot be removed or written.
@@ -96,10 +96,10 @@ impl RunFolder {
         self.mark(&self.run.without_files(|name| !strange(name)))
     }
 
-    /// Makes the folder that of a run which goes on: frames from number `next` on are removed.
+    /// Assigns the folder to a run that resumes: frames from number `next` on are removed.
     ///
     /// # Errors
-    /// [`ErrorKind::Run`] where the folder is that of another run, with the difference, and as
+    /// [`ErrorKind::Run`] if the folder belongs to another run, with the difference, and as
     /// [`begin`](Self::begin).
     pub fn go_on(&self, next: usize) -> Result<(), Error> {
         if let Some(difference) = self

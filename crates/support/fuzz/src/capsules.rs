@@ -7,7 +7,7 @@
 mod layout;
 
 use arbitrary::Arbitrary;
-use layout::{DLDataType, DLDevice, DLTensor, Described, Dtype, Layout, Refused};
+use layout::{ArrayError, DLDataType, DLDevice, DLTensor, Dtype, Layout, TensorFields};
 use std::ptr;
 
 /// A description.
@@ -114,7 +114,7 @@ pub fn check(given: &Given) {
         byte_offset: given.byte_offset,
     };
     // SAFETY: the axes are at most as many as there are lengths and strides.
-    let found = unsafe { Described::of(&tensor, true) };
+    let found = unsafe { TensorFields::of(&tensor, true) };
     let found = match found {
         Ok(found) => found,
         Err(text) => return crate::message::check_line(&text),
@@ -151,9 +151,9 @@ fn packed(lengths: &[i64]) -> Vec<i64> {
 
 /// Checks that accepted points lie where they can, and as they must. `size` is in the unit of
 /// strides.
-fn accept(layout: Result<Layout, Refused>, given: &[i64], strides: Option<&[i64]>, size: i64) {
-    let refused = |refused: Refused| match refused {
-        Refused::Type(text) | Refused::Value(text) => crate::message::check_line(&text),
+fn accept(layout: Result<Layout, ArrayError>, given: &[i64], strides: Option<&[i64]>, size: i64) {
+    let refused = |refused: ArrayError| match refused {
+        ArrayError::Type(text) | ArrayError::Value(text) => crate::message::check_line(&text),
     };
     let layout = match layout {
         Ok(layout) => layout,

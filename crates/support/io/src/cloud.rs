@@ -1,4 +1,4 @@
-//! What a particle file holds once it is read.
+//! The contents of a particle file after reading.
 //!
 //! **Invariant others rely on:** positions, their double-precision copy, the species and every
 //! quantity of a [`PointCloud`] have the same number of points.
@@ -11,7 +11,7 @@ use crate::{
     point_data::PointData,
 };
 
-/// The points of a file and what the file says about them.
+/// The points of a file, with their quantities and the box.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PointCloud {
     /// Coordinates, in the file's units: the file's values rounded once to `f32`.
@@ -22,34 +22,34 @@ pub struct PointCloud {
     /// The coordinates in double precision, present only when the file holds at least one that
     /// `f32` cannot represent.
     pub positions_f64: Option<Vec<[f64; 3]>>,
-    /// How many coordinates a point has in the file.
+    /// Number of coordinates per point in the file.
     pub dimensions: Dimensions,
-    /// The simulation box, where the format has one (extended XYZ).
+    /// The simulation box, if the format has one (extended XYZ).
     pub simulation_box: Option<SimulationBox>,
-    /// The axes that a file without a box says are periodic (`pbc` without `Lattice`). Searching
-    /// such points in the open misses pairs, so give a box or refuse them.
+    /// The periodic axes of a file without a box (`pbc` without `Lattice`). A search of these
+    /// points in an open domain misses pairs, so give a box or refuse them.
     pub periodic_without_box: Option<[bool; 3]>,
-    /// The time of the frame, where the file states one (`TimeValue` in VTK, `Time` in extended
+    /// The time of the frame, if the file states one (`TimeValue` in VTK, `Time` in extended
     /// XYZ).
     pub time: Option<f64>,
-    /// Element symbols or other names of the points' kinds, where the file has them (XYZ).
+    /// Element symbols or other names of the points' kinds, if the file has them (XYZ).
     pub species: Option<Species>,
-    /// Further quantities per point (VTK and extended XYZ; other formats' are left out).
+    /// Other quantities per point (read from VTK and extended XYZ only).
     pub data: Vec<PointData<'static>>,
-    /// The frame that this is, and how many the file has.
+    /// The number of this frame, and the number of frames in the file.
     pub frames: Frames,
-    /// Names of the file's columns that are not among the data: those of CSV and PLY beside the
-    /// coordinates, and those of extended XYZ that hold text or flags.
+    /// Names of the file's columns that are not among the data: all columns of CSV and PLY except
+    /// coordinates, and columns of extended XYZ that hold text or flags.
     pub unread: Vec<String>,
-    /// Sentences for people: what the reader took for granted since the file does not say it, and
-    /// what it left out.
+    /// Notes for users: assumptions that the reader made because the file states nothing, and what
+    /// it skipped.
     pub notes: Vec<String>,
 }
 
 /// Which frame of a file of several to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// This one, counted from 1.
+    /// The frame with this number, counted from 1.
     Number(usize),
     /// The last complete one.
     Last,
@@ -72,7 +72,7 @@ impl FromStr for Frame {
     }
 }
 
-/// Which frame points are of, and how many there are.
+/// The number of a frame, and the number of frames in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frames {
     /// The frame, counted from 1.
@@ -99,7 +99,7 @@ impl PointCloud {
         self.positions.len()
     }
 
-    /// Whether there is no point.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }

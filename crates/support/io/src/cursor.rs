@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// The next word, or a fault that says what is missing.
+    /// The next word, or a fault that names the missing part.
     pub(crate) fn expect_word(&mut self, what: &str) -> Parsed<Word<'a>> {
         self.next_word().ok_or_else(|| {
             Fault::truncated(

@@ -1,8 +1,8 @@
-//! What went wrong with a file, and where in it.
+//! Errors of reading and writing files, with the place in the file.
 //!
 //! Format modules report a [`Fault`], which knows the place but not the file; the entry points
 //! add the file and turn it into the public [`Error`]. **Invariant others rely on:** the text of
-//! an [`Error`] is a single line that names the file and, where there is one, the place.
+//! an [`Error`] is a single line that names the file and, if there is one, the place.
 
 use std::{
     fmt, io,
@@ -38,7 +38,7 @@ impl Error {
         }
     }
 
-    /// Where in the file the failure lies.
+    /// The place of the failure in the file.
     pub fn place(&self) -> Place {
         self.fault.place
     }
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     UnknownFormat,
     /// The file holds nothing at all.
     Empty,
-    /// The file ends before what it announces.
+    /// The file is shorter than it announces.
     Truncated,
     /// The contents contradict the format or themselves.
     Malformed,
@@ -66,7 +66,7 @@ pub enum ErrorKind {
     InvalidArgument,
 }
 
-/// Where in a file a failure lies.
+/// The place of a failure in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -126,8 +126,8 @@ pub(crate) struct Fault {
 pub(crate) type Parsed<T> = Result<T, Fault>;
 
 impl Fault {
-    /// A long message is cut: names of columns, and what the XML library says, may repeat the file
-    /// at length.
+    /// Cuts a long message, because names of columns and messages of the XML library may repeat
+    /// long parts of the file.
     pub(crate) fn new(kind: ErrorKind, place: Place, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -152,7 +152,7 @@ impl Fault {
         Self::new(ErrorKind::InvalidArgument, Place::Whole, message)
     }
 
-    /// `action` says what was tried, as in "cannot read".
+    /// `action` names the failed action, for example "cannot read".
     pub(crate) fn io(action: &str, error: &io::Error) -> Self {
         Self::new(
             ErrorKind::Io(error.kind()),
@@ -204,10 +204,10 @@ pub(crate) fn quoted(text: &[u8]) -> String {
     format!("'{}'", OneLine(&cut(&String::from_utf8_lossy(text), 40)))
 }
 
-/// The first `most` characters, and a sign that there are more.
-fn cut(text: &str, most: usize) -> String {
-    let mut shown: String = text.chars().take(most).collect();
-    if text.chars().nth(most).is_some() {
+/// The first `max` characters, and a sign if there are more.
+fn cut(text: &str, max: usize) -> String {
+    let mut shown: String = text.chars().take(max).collect();
+    if text.chars().nth(max).is_some() {
         shown.push('…');
     }
     shown

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Format {
-    /// The format that `path`'s extension stands for; upper and lower case are the same.
+    /// The format of `path` by its extension, in upper or lower case.
     ///
     /// # Errors
     /// When the extension is missing or unknown; the message lists the known ones and names a tool

@@ -1,8 +1,8 @@
 //! The grammar of the comment line of an extended XYZ file: `key=value` pairs.
 //!
-//! It is that of the [published specification](https://github.com/libAtoms/extxyz), and it stands
-//! nowhere else; readers decide which keys they take. Blanks (space and tab) may stand between all
-//! parts:
+//! This module is the only one that knows the grammar, which follows the [published
+//! specification](https://github.com/libAtoms/extxyz); readers decide which keys they use. Blanks
+//! (space and tab) may be between all parts:
 //!
 //! ```text
 //! line    = { pair }
@@ -14,11 +14,10 @@
 //! brackets = "[" element { "," element } "]"          the new style, also of rows in brackets
 //! ```
 //!
-//! Four things go beyond it, since files have them: a key may stand alone, a word behind `=` may be
-//! empty, a word may hold commas, backslashes and pairs of brackets, and a value may be a string in
-//! apostrophes as long as it holds no `=`. **Invariant others rely on:** nothing within a value is
-//! taken for a key. A line that can be split in two ways is an error, with the character where that
-//! shows.
+//! Four extensions occur in files: a key may have no value, a word after `=` may be empty, a word
+//! may hold commas, backslashes and pairs of brackets, and a value may be a string in apostrophes
+//! if it holds no `=`. **Invariant others rely on:** nothing within a value is taken for a key. A
+//! line that can be split in two ways is an error, with the position of the ambiguous character.
 
 use std::borrow::Cow;
 
@@ -47,17 +46,17 @@ pub struct Value<'a> {
 pub struct Pair<'a> {
     /// The key, without quotes.
     pub key: Cow<'a, str>,
-    /// The value; `None` for a key that stands alone, an empty word for one before nothing but `=`.
+    /// The value; `None` for a key without `=`, an empty word for one with nothing after `=`.
     pub value: Option<Value<'a>>,
 }
 
 /// Why a line cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("character {character}: {message}")]
-pub struct Unsplit {
-    /// Where, counted from 1.
+pub struct SplitError {
+    /// Position of the character, counted from 1.
     pub character: usize,
-    /// The fault there.
+    /// The fault at that position.
     pub message: &'static str,
 }
 
@@ -73,7 +72,7 @@ pub struct Unsplit {
 /// let periodic = pairs[1].value.and_then(|value| value.rows(3, |flag| Some(flag == "T")));
 /// assert_eq!(periodic, Some(vec![vec![true, true, false]]));
 /// assert!(Pairs::new(r#"pbc="T T"#).any(|pair| pair.is_err()));
-/// # Ok::<(), nearfield_io::extxyz::Unsplit>(())
+/// # Ok::<(), nearfield_io::extxyz::SplitError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pairs<'a> {
@@ -91,16 +90,16 @@ impl<'a> Pairs<'a> {
         self.rest = self.rest.trim_ascii_start();
     }
 
-    /// The error at the beginning of `at`, which is the end of the line or a part of it.
-    fn refuse<T>(&self, at: &str, message: &'static str) -> Result<T, Unsplit> {
+    /// The error at the beginning of `at`, which is a suffix of the line.
+    fn refuse<T>(&self, at: &str, message: &'static str) -> Result<T, SplitError> {
         let before = &self.line[..self.line.len() - at.len()];
-        Err(Unsplit {
+        Err(SplitError {
             character: before.chars().count() + 1,
             message,
         })
     }
 
-    fn pair(&mut self) -> Result<Pair<'a>, Unsplit> {
+    fn pair(&mut self) -> Result<Pair<'a>, SplitError> {
         let key = if let Some(inner) = self.rest.strip_prefix('"') {
             unescaped(self.string(inner, '"')?)
         } else if self.rest.starts_with('=') {
@@ -120,7 +119,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The value behind a `=`.
-    fn value(&mut self) -> Result<(Form, &'a str), Unsplit> {
+    fn value(&mut self) -> Result<(Form, &'a str), SplitError> {
         let adjacent = !self.rest.starts_with(|c: char| c.is_ascii_whitespace());
         self.skip_blanks();
         let mut rest = self.rest.chars();
@@ -144,7 +143,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The characters up to one that is an `end`.
-    fn word(&mut self, end: impl Fn(char) -> bool) -> Result<&'a str, Unsplit> {
+    fn word(&mut self, end: impl Fn(char) -> bool) -> Result<&'a str, SplitError> {
         let length = self.rest.find(end).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(length);
         if let Some(at) = word.find('"') {
@@ -160,8 +159,8 @@ impl<'a> Pairs<'a> {
         Ok(word)
     }
 
-    /// The text before the quote that closes a string; `inner` begins behind the one that opens it.
-    fn string(&mut self, inner: &'a str, quote: char) -> Result<&'a str, Unsplit> {
+    /// The text of a string up to its closing quote; `inner` begins after the opening one.
+    fn string(&mut self, inner: &'a str, quote: char) -> Result<&'a str, SplitError> {
         match closing(inner, quote) {
             Some(end) => {
                 self.rest = &inner[end + 1..];
@@ -171,9 +170,9 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// A string in apostrophes. The specification takes them for letters and other readers for
-    /// quotes, so what they hold must mean the same to both.
-    fn apostrophes(&mut self) -> Result<&'a str, Unsplit> {
+    /// A string in apostrophes. The specification treats them as letters and other readers as
+    /// quotes, so the text between them must mean the same in both cases.
+    fn apostrophes(&mut self) -> Result<&'a str, SplitError> {
         let start = self.rest;
         let inner = self.string(&start[1..], '\'')?;
         if inner.contains('=') {
@@ -183,7 +182,7 @@ impl<'a> Pairs<'a> {
         Ok(inner)
     }
 
-    fn braces(&mut self, inner: &'a str) -> Result<&'a str, Unsplit> {
+    fn braces(&mut self, inner: &'a str) -> Result<&'a str, SplitError> {
         let mut from = 0;
         while let Some(at) = inner[from..].find(['"', '}']) {
             let at = from + at;
@@ -199,7 +198,7 @@ impl<'a> Pairs<'a> {
         self.refuse(self.rest, "the braces that open here do not close")
     }
 
-    fn brackets(&mut self) -> Result<&'a str, Unsplit> {
+    fn brackets(&mut self) -> Result<&'a str, SplitError> {
         let text = self.rest;
         let (mut from, mut open) = (0, 0_usize);
         while let Some(at) = text[from..].find(['"', '[', ']']) {
@@ -223,7 +222,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl<'a> Iterator for Pairs<'a> {
-    type Item = Result<Pair<'a>, Unsplit>;
+    type Item = Result<Pair<'a>, SplitError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.skip_blanks();
@@ -257,10 +256,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements, one row for all or, of brackets within brackets, one for each of them.
+    /// The elements: one row, or one row per inner bracket if brackets are nested.
     ///
-    /// `None` if there are none or more than `max_elements`, if `element` does not know one, and if
-    /// brackets do not hold what they have to.
+    /// `None` without elements, with more than `max_elements`, if `element` refuses one, or if the
+    /// brackets are malformed.
     pub fn rows<T>(
         &self,
         max_elements: usize,
@@ -298,7 +297,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Where a string ends: at the first quote that no backslash stands before.
+/// The end of a string: the first quote without a backslash before it.
 fn closing(inner: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in inner.char_indices() {

@@ -1,8 +1,8 @@
 //! Readers and writers of particle files.
 //!
-//! [`read_points`] reads a cloud of points in the format that the file's extension stands for;
-//! [`write_points`] and its siblings write one. A file's other data (a simulation
-//! box, the time, velocities, identifiers, element symbols) comes along where the format has it.
+//! [`read_points`] reads a cloud of points in the format given by the file's extension;
+//! [`write_points`] and related functions write one. Other data of a file (simulation box, time,
+//! velocities, identifiers, element symbols) are read if the format has them.
 //!
 //! ```
 //! use nearfield_io::{read_points, write_points};
@@ -18,11 +18,15 @@
 //!
 //! | extension | read | written |
 //! | --- | --- | --- |
-//! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3 of f4 |
-//! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma, semicolon, tab or blanks; `#` begins a comment | `x,y,z` |
-//! | `.xyz`, `.extxyz` | any one frame ([`read_frame`]); `Lattice`, `pbc`, `Properties` and `Time` of the comment ([`extxyz`]); without `Properties` rows of `species x y z` or `x y z` | – |
+//! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3
+//! of f4 |
+//! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma,
+//! semicolon, tab or blanks; `#` begins a comment | `x,y,z` |
+//! | `.xyz`, `.extxyz` | any one frame ([`read_frame`]); `Lattice`, `pbc`, `Properties` and `Time`
+//! of the comment ([`extxyz`]); without `Properties` rows of `species x y z` or `x y z` | – |
 //! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
-//! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
+//! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no
+//! compression | `.vtp`, zlib |
 //! | `.ply` | text and both binary encodings, any scalar type | – |
 //! | `.vti` | – | quantities on a regular grid ([`write_vti`]) |
 //! | `.npz` | – | neighbour lists ([`write_csr_npz`]) |
@@ -30,17 +34,19 @@
 //! [`read_table`] reads any table of numbers, and [`write_array`] writes an array of any shape.
 //!
 //! # What callers can rely on
-//! - Positions are the file's values rounded once to `f32`; where that loses something,
-//!   [`PointCloud::positions_f64`] has them in double precision. NaN and infinite values are passed
-//!   on: the engine that takes the points refuses them by index.
+//! - Positions are the file's values rounded once to `f32`. If that loses digits,
+//!   [`PointCloud::positions_f64`] has them in double precision. NaN and infinite values are kept;
+//!   the engine refuses them and names the index.
 //! - Text may begin with a byte order mark, end its lines in either way, and write exponents with a
 //!   D.
-//! - What a file has and a reader does not hand over is named in [`PointCloud::unread`] and
-//!   [`PointCloud::notes`].
-//! - Readers neither panic nor take memory that a file merely announces: a header with 10¹² points
-//!   before ten bytes of data is refused. A truncated file is refused wherever its format can tell.
+//! - [`PointCloud::unread`] and [`PointCloud::notes`] name the contents of a file that a reader
+//!   skipped.
+//! - Readers neither panic nor allocate memory just because a file announces much data: a header
+//!   with 10¹² points before ten bytes of data is refused. A truncated file is refused if its
+//!   format allows detecting it.
 //! - An [`Error`] is one line that names the file, the place and the offending text.
-//! - A file is written beside its target and then renamed, so a failed run leaves no half file.
+//! - A file is written under a temporary name in the same folder and then renamed, so a failed run
+//!   leaves no partial file.
 
 #![forbid(unsafe_code)]
 

@@ -50,7 +50,7 @@ pub fn parse_number<T: FromStr>(text: &str) -> Option<T> {
         let at = text.find(['d', 'D'])?;
         let exponent = text[at + 1..].strip_prefix(['+', '-']);
         let digits = exponent.unwrap_or(&text[at + 1..]);
-        // Only what is a number otherwise is copied.
+        // Only words that are numbers apart from this are copied.
         let is_number = text[..at].parse::<f64>().is_ok_and(f64::is_finite)
             && !text[..at].contains(['e', 'E'])
             && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -61,8 +61,8 @@ pub fn parse_number<T: FromStr>(text: &str) -> Option<T> {
     })
 }
 
-/// Whether `f64` → `f32` could hit a tie that the decimal number itself is not: the case when the
-/// `f64` lies exactly between two `f32` values, or among the subnormal ones.
+/// Returns true if `f64` → `f32` could meet a tie that the decimal number is not: if the `f64` lies
+/// exactly between two `f32` values, or among the subnormal ones.
 fn rounding_twice_may_differ(double: f64) -> bool {
     const DROPPED: u64 = (1 << 29) - 1;
     const TIE: u64 = 1 << 28;

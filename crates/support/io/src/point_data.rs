@@ -100,13 +100,13 @@ impl<'a> PointData<'a> {
         &self.values
     }
 
-    /// The values as `f32`, rounded once, when there is one per point.
+    /// The values as `f32`, rounded once, if there is one per point.
     pub fn scalars_of(&self) -> Option<impl ExactSizeIterator<Item = f32> + '_> {
         let scalar = |i| self.values.number(i).single;
         (self.components == 1).then(|| (0..self.points()).map(scalar))
     }
 
-    /// The values as `f32`, rounded once, when there are three per point.
+    /// The values as `f32`, rounded once, if there are three per point.
     pub fn vectors_of(&self) -> Option<impl ExactSizeIterator<Item = [f32; 3]> + '_> {
         let vector = |i| [0, 1, 2].map(|axis| self.values.number(3 * i + axis).single);
         (self.components == 3).then(|| (0..self.points()).map(vector))
@@ -167,7 +167,7 @@ pub enum Values<'a> {
 macro_rules! values {
     ($($variant:ident $type:ty),*) => {
         impl Values<'_> {
-            /// How many numbers there are: points times components.
+            /// Number of values: points times components.
             pub fn len(&self) -> usize {
                 match self {
                     $(Self::$variant(values) => values.len(),)*
@@ -240,7 +240,7 @@ macro_rules! values {
 values!(F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64);
 
 impl Values<'_> {
-    /// Whether there is no number at all.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -43,6 +43,8 @@ pub struct Counts {
     pub to_device: u64,
     /// Kernels started.
     pub kernels: u64,
+    /// Bytes of shared memory per block that kernels were started with by `cuLaunchKernel`.
+    pub shared: u64,
     /// Calls that wait for the device.
     pub waits: u64,
     /// Times that primary contexts are held now.
@@ -52,6 +54,7 @@ pub struct Counts {
 static TO_HOST: AtomicU64 = AtomicU64::new(0);
 static TO_DEVICE: AtomicU64 = AtomicU64::new(0);
 static KERNELS: AtomicU64 = AtomicU64::new(0);
+static SHARED: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
 static CONTEXTS: AtomicU64 = AtomicU64::new(0);
 
@@ -66,6 +69,7 @@ pub unsafe extern "C" fn nullGpuCounts(counts: *mut Counts) {
         to_host: read(&TO_HOST),
         to_device: read(&TO_DEVICE),
         kernels: read(&KERNELS),
+        shared: read(&SHARED),
         waits: read(&WAITS),
         contexts: read(&CONTEXTS),
     };
@@ -534,11 +538,12 @@ pub extern "C" fn cuLaunchKernel(
     _block_x: c_uint,
     _block_y: c_uint,
     _block_z: c_uint,
-    _shared_bytes: c_uint,
+    shared_bytes: c_uint,
     _stream: Handle,
     _arguments: *mut Handle,
     _extra: *mut Handle,
 ) -> Status {
     KERNELS.fetch_add(1, Ordering::Relaxed);
+    SHARED.fetch_add(shared_bytes.into(), Ordering::Relaxed);
     SUCCESS
 }

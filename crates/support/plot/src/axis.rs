@@ -1,5 +1,5 @@
-//! Axes, linear and logarithmic, of one type so that all panels are drawn alike: which values are
-//! marked, and how they are called.
+//! Linear and logarithmic axes as one type, so that all panels are drawn by the same code: which
+//! values are marked, and their labels.
 
 use crate::rounded;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
@@ -86,7 +86,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies, on a scale that is divided evenly.
+    /// The position of a value on a linear scale.
     fn place(&self, value: f64) -> f64 {
         match self.kind {
             Kind::Linear => value,

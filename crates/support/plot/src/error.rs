@@ -1,22 +1,16 @@
-//! Why a plot has not been drawn or saved.
+//! Errors of drawing and saving plots.
 
 use std::{io, path::PathBuf};
 
 /// A plot could not be drawn or saved; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(ErrorKind);
+pub struct Error(#[from] ErrorKind);
 
 impl Error {
     /// The cause, with the path.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
-    }
-}
-
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self(kind)
     }
 }
 

@@ -1,8 +1,9 @@
-//! What the plots of Nearfield share: one embedded font, one set of colours on white, smooth edges.
+//! Shared parts of the plots of Nearfield: one embedded font, one set of colours on white, smooth
+//! edges.
 //!
-//! [`save_png`] hands out an area of the drawing library `plotters`, larger than the picture by
-//! [`DETAIL`] along both axes, and averages it down. Lengths given to `plotters` are therefore to
-//! be multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks
+//! [`save_png`] provides an area of the drawing library `plotters` that is larger than the picture
+//! by [`DETAIL`] along both axes, and averages it down. So lengths for `plotters` must be
+//! multiplied by [`DETAIL`]; [`text`] does that itself. No system font is needed, so a plot looks
 //! the same everywhere.
 
 #![forbid(unsafe_code)]
@@ -40,7 +41,7 @@ pub const COOL: [RGBColor; 4] = [
     RGBColor(0x7a, 0x4f, 0xb5),
     RGBColor(0x3a, 0x3f, 0x8f),
 ];
-/// Colours of what curves are compared with, in turn; none looks like one of [`COOL`].
+/// Colours of curves for comparison, in turn; none resembles one of [`COOL`].
 pub const WARM: [RGBColor; 4] = [
     RGBColor(0xd4, 0x5a, 0x1c),
     RGBColor(0xb0, 0x2a, 0x5b),
@@ -71,7 +72,7 @@ pub trait Plot {
     /// Draws it on an area [`DETAIL`] times as large as the plot along both axes.
     ///
     /// # Errors
-    /// What the backend says.
+    /// Errors of the backend.
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Fault<B>>;
 }
 
@@ -102,7 +103,7 @@ pub fn save_png(
 /// Refuses a picture that memory is too short for before it is drawn: the libraries that draw and
 /// encode would end the process.
 fn check_room(path: &Path, (width, height): (u32, u32)) -> Result<(), Error> {
-    // The large image, the one that is saved, and what encoding takes.
+    // The large image, the saved one, and the memory for encoding.
     let bytes = 2 * 3 * width as usize * height as usize + (4 << 20);
     nearfield_files::ask_for_memory(bytes, "the picture").map_err(|error| unwritten(path, error))
 }

@@ -30,9 +30,9 @@ pub struct UnknownCloud {
 /// One of the named clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cloud {
-    /// A cubic lattice of m³ points, m = round(∛points), at whole
-    /// coordinates 0 … m − 1, each moved by up to 0.1 along each axis. The
-    /// number of points is therefore the cube nearest to the one asked for.
+    /// A cubic lattice of m³ points, m = round(∛points), at whole coordinates 0 … m − 1, each moved
+    /// by up to 0.1 along each axis. The number of points is therefore the nearest cube to the
+    /// requested number.
     ///
     /// A million points make about 28.3 million directed pairs at r = 2 and
     /// 103 million at r = 3. Default radius 2.
@@ -40,8 +40,8 @@ pub enum Cloud {
     /// A pool of liquid with spray above it: 70 % of the points are a
     /// jittered lattice of aspect 100 × 100 × 70, the others lie above its
     /// footprint at a height that is exponential with scale 200, at most
-    /// 1400. All lengths are those of a million points and shrink and grow
-    /// with ∛points. The number of points is the one asked for.
+    /// 1400. Lengths are given for a million points and scale with ∛points. The number of points is
+    ///       exact.
     ///
     /// A million points make about 20.5 million directed pairs at r = 2.
     /// Default radius 2.

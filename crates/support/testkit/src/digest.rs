@@ -41,7 +41,7 @@ impl Digester {
     /// any other is sorted in a scratch first.
     ///
     /// # Errors
-    /// When there is no memory for the scratch; the list is then not added.
+    /// If memory for the scratch is refused; the list is then not added.
     pub fn push(&mut self, list: &[u32]) -> Result<(), TryReserveError> {
         if list.is_sorted() {
             hash_ascending(&mut self.hash, list);
@@ -78,7 +78,7 @@ fn hash_ascending(hash: &mut Sha256, list: &[u32]) {
 /// The [`Digest`] of `lists`, one per point in input order.
 ///
 /// # Errors
-/// When there is no memory to sort a list that does not ascend.
+/// If memory to sort a list that does not ascend is refused.
 pub fn digest<L: AsRef<[u32]>>(
     lists: impl IntoIterator<Item = L>,
 ) -> Result<Digest, TryReserveError> {

@@ -1,12 +1,11 @@
-//! What the tests and benches of Nearfield measure engines against: named
-//! point clouds, a brute-force oracle, digests of neighbour lists, and a
-//! conformance runner.
+//! Tools of the tests and benches of Nearfield: named point clouds, a brute-force oracle, digests
+//! of neighbour lists, and a conformance runner.
 //!
-//! Nothing here depends on an engine: an engine comes in as a closure. With the feature `kernels`,
-//! any pair kernel is compared with its CUDA text. [`memory`] makes memory short.
-//! Invariant that others rely on: the same name, number of points and seed give the same
-//! bits on every platform ([`cloud`]), and the oracle returns exactly the
-//! set that the contract of a neighbour defines ([`oracle`]).
+//! Nothing here depends on an engine: a test passes its engine as a closure. With the feature
+//! `kernels`, any pair kernel is compared with its CUDA text. [`memory`] has allocators that refuse
+//! requests. **Invariant others rely on:** the same name, number of points and seed give the same
+//! bits on every platform ([`cloud`]), and the oracle returns exactly the set that the contract of
+//! a neighbour defines ([`oracle`]).
 //!
 //! ```
 //! use nearfield_testkit::{Cloud, digest::digest, oracle::{ListKind, Pairing, Problem}};

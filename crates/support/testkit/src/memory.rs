@@ -1,4 +1,4 @@
-//! Allocators of tests: one refuses what a test tells it to, one counts what is taken.
+//! Allocators for tests: one refuses requests that a test selects, one counts bytes.
 //!
 //! Both hand everything else to the system's. A test program makes one of them its
 //! `#[global_allocator]`, so it is a program of its own.
@@ -20,8 +20,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Refuses requests from a number of bytes on, after it has granted some of them: those of all
-/// threads, or those of one.
+/// Refuses requests of at least a number of bytes after granting some of them, on all threads or on
+/// one.
 #[derive(Debug)]
 pub struct Refusing {
     from: AtomicUsize,
@@ -85,7 +85,8 @@ impl Refusing {
                     .is_err()
     }
 
-    /// Grants `granted` requests of `from` bytes or more while `work` runs, and no other such.
+    /// While `work` runs, grants `granted` requests of `from` bytes or more and refuses further
+    /// ones.
     pub fn while_short<T>(&self, from: usize, granted: usize, work: impl FnOnce() -> T) -> T {
         self.granted.store(granted, Ordering::SeqCst);
         self.from.store(from, Ordering::SeqCst);
@@ -153,7 +154,8 @@ impl Counting {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Does `work`; returns its result and the bytes it took at most beside what was taken before.
+    /// Runs `work`; returns its result and its peak memory in bytes, without the memory allocated
+    /// before.
     pub fn peak<T>(&self, work: impl FnOnce() -> T) -> (T, usize) {
         let before = self.held();
         self.peak.store(before, Ordering::Relaxed);
@@ -169,8 +171,7 @@ impl Default for Counting {
     }
 }
 
-// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
-// it.
+// SAFETY: everything is passed to the system's allocator; counting has no influence on it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = self.now.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -189,11 +190,11 @@ unsafe impl GlobalAlloc for Counting {
 // SAFETY: everything it grants comes from the system's allocator and goes back there.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match self.refuses(layout.size()) {
-            true => std::ptr::null_mut(),
-            // SAFETY: the caller's promise.
-            false => unsafe { System.alloc(layout) },
+        if self.refuses(layout.size()) {
+            return std::ptr::null_mut();
         }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
@@ -204,11 +205,11 @@ unsafe impl GlobalAlloc for Refusing {
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // No allocator is short of memory for less than it has given; this one moves it.
         if size > layout.size() {
-            return match self.refuses(size) {
-                true => std::ptr::null_mut(),
-                // SAFETY: the caller's promise; it came from there.
-                false => unsafe { System.realloc(place, layout, size) },
-            };
+            if self.refuses(size) {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: the caller's promise; it came from there.
+            return unsafe { System.realloc(place, layout, size) };
         }
         // SAFETY: the caller's promise: the size is not 0 and fits the alignment, `place` holds
         // more than that, came from there and is not used any more.
@@ -231,7 +232,7 @@ mod tests {
     #[global_allocator]
     static MEMORY: Refusing = Refusing::nothing();
 
-    /// Larger than what threads and the harness of tests ask for.
+    /// Larger than any request of threads and the test harness.
     const LARGE: usize = 1 << 20;
 
     /// Whether a request is granted.

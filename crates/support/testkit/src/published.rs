@@ -1,4 +1,4 @@
-//! Neighbour counts that others published, parsed from the tables in `data/`.
+//! Published neighbour counts, parsed from the tables in `data/`.
 //!
 //! The tables are part of this crate and its tests parse every row, so a
 //! malformed row is a defect of the crate and panics with its content.

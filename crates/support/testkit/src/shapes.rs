@@ -1,5 +1,4 @@
-//! Point sets that are hard for neighbour searches, each named after what is
-//! hard about it.
+//! Point sets that are hard for neighbour searches, each named after its difficulty.
 //!
 //! Every function is a pure function of its arguments: the random ones take a
 //! seed and give the same bits on every platform.

@@ -1,5 +1,5 @@
-//! Property-test strategies: searches over arbitrary points with nasty
-//! coordinates, to be compared with the oracle through [`Case::check`].
+//! Property-test strategies: searches over random points with extreme coordinates, to be compared
+//! with the oracle by [`Case::check`].
 //!
 //! All of them stay within the contract: finite coordinates, radii whose
 //! square is a normal f32, positive box lengths. Boxes are at least 0.3 radii

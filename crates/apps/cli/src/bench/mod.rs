@@ -1,14 +1,14 @@
-//! `nearfield bench`: what a search or a traversal costs in the steady state of a simulation.
+//! `nearfield bench`: times a search or a traversal in the steady state of a simulation.
 //!
 //! Between repetitions every coordinate moves by up to 0.015 r, as particles do between two steps,
-//! so nothing is timed on an answer that is already known; the first repetitions, which pay for
-//! fresh memory, are not counted.
+//! so no repetition can reuse the answer of the one before. The first repetitions, which allocate
+//! memory, are not counted.
 
 mod backends;
+mod gpu;
 mod steps;
 mod subject;
 mod times;
-mod ways;
 
 pub(crate) use backends::Backend;
 pub(crate) use steps::{Order, Steps};
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Timed repetitions; medians are reported
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Repetitions before those; what learns from times has then settled
+    /// Untimed warm-up repetitions; policies that learn from times have settled after them
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     warmup: u32,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// Write the cloud to an .npy file, in the order that is timed
     #[arg(long, value_name = "PATH")]
     save_cloud: Option<PathBuf>,
-    /// Time the kd-tree crate kiddo beside ours in the same run (lists, open
+    /// Also time the kd-tree crate kiddo in the same run (lists, open
     /// domain); needs a build with the feature kiddo
     #[arg(long)]
     compare: bool,
@@ -106,7 +106,7 @@ struct Summary {
     pairs: u64,
     checksum: Checksum,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gpu: Option<ways::Ways>,
+    gpu: Option<gpu::GpuSummary>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     backends: Vec<backends::Backends>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ struct Summary {
 #[derive(Debug, Serialize)]
 struct Memory {
     bytes: usize,
-    /// Bytes per point beside the entries of lists.
+    /// Bytes per point, without the entries of lists.
     per_point: f64,
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         memory,
         pairs,
         checksum,
-        gpu: report.gpu.as_ref().map(ways::Ways::of),
+        gpu: report.gpu.as_ref().map(gpu::GpuSummary::of),
         backends: report
             .jobs
             .iter()
@@ -189,7 +189,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output::print(args.json, &summary, || lines(&summary))
 }
 
-/// The points of a named cloud, or those of a file and the box that it states.
+/// The points of a named cloud, or the points and the box of a file.
 pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<PointCloud, Failure> {
     match cloud.parse::<Cloud>() {
         Ok(_) if frame.frame.is_some() => Err(Failure::Wrong(format!(
@@ -203,7 +203,7 @@ pub(crate) fn load(cloud: &str, points: usize, frame: FrameOption) -> Result<Poi
         Err(_) => {
             let path = Path::new(cloud);
             let found = frame.read(path)?;
-            input::tell_unused(path, input::names(&found), &[], &[]);
+            input::notice_unused(path, input::names(&found), &[], &[]);
             Ok(found)
         }
     }
@@ -263,12 +263,12 @@ fn lines(summary: &Summary) -> Vec<String> {
             times.build, times.search, times.total, summary.repetitions
         ),
         format!(
-            "memory      {}, {:.1} bytes per point beside the entries of lists",
+            "memory      {}, {:.1} bytes per point without the entries of lists",
             HumanBytes(summary.memory.bytes as u64),
             summary.memory.per_point
         ),
     ];
-    lines.extend(summary.gpu.iter().flat_map(ways::Ways::lines));
+    lines.extend(summary.gpu.iter().flat_map(gpu::GpuSummary::lines));
     lines.extend(summary.backends.iter().flat_map(backends::Backends::lines));
     if let Some(kiddo) = &summary.compare {
         lines.push(format!(

@@ -1,4 +1,4 @@
-//! Points that move a little from step to step, and what a step costs.
+//! Times steps of points that move a little from one step to the next.
 
 use super::{
     subject::Subject,
@@ -54,8 +54,8 @@ impl Steps {
     }
 
     /// Does the job for all repetitions and returns medians of the timed ones; between repetitions
-    /// every coordinate moves by up to 0.015 r. `beside` is handed the points of every repetition,
-    /// the uncounted ones first.
+    /// every coordinate moves by up to 0.015 r. `beside` gets the points of every repetition, the
+    /// uncounted ones first.
     pub(crate) fn time(
         &mut self,
         subject: &mut Subject,

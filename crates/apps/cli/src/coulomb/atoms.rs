@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     files::extension,
     input::{self, CHARGE, FrameOption},
-    output::tell,
+    output::notice,
 };
 use nearfield_grid::memory::{collected, copied};
 use nearfield_io::{Column, Frame, Table, read_table};
@@ -19,9 +19,9 @@ pub(super) struct Atoms {
     pub(super) charges: Vec<f64>,
 }
 
-/// Reads atoms. Particle files have the charges as a quantity of the name `charges`, or, where none
-/// is given, of one that charges usually have; text files as a column of such a name, or as the
-/// fourth column where columns have no names.
+/// Reads atoms. Charges are the quantity (particle files) or the column (text files) named
+/// `charges`. Without that name it is the first with a usual name of charges, and in text files
+/// without column names the fourth column.
 pub(super) fn read(
     path: &Path,
     charges: Option<&str>,
@@ -47,20 +47,21 @@ fn of_points(path: &Path, names: &[&str], frame: FrameOption) -> Result<Atoms, F
     let found = input::quantity(&cloud, names).filter(|data| data.components() == 1);
     let Some(found) = found else {
         let names = names.join(", ");
-        let message =
-            format!("the points have no quantity {names}: name that of the charges by --charges");
+        let message = format!(
+            "the points have no quantity {names}: name the quantity of charges by --charges"
+        );
         return Err(refused(path, message));
     };
     let charges = collected(found.doubles(), CHARGES)?;
-    input::tell_unused(path, input::names(&cloud), &[found.name()], CHARGE);
+    input::notice_unused(path, input::names(&cloud), &[found.name()], CHARGE);
     let axes = cloud.simulation_box.map(|cell| cell.periodic);
     if axes
         .or(cloud.periodic_without_box)
         .is_some_and(|axes| axes != [false; 3])
     {
         let path = path.display();
-        tell(format_args!(
-            "{path}: its periodic box is not used: atoms count where they are"
+        notice(format_args!(
+            "{path}: its periodic box is not used: atoms have no images here"
         ));
     }
     let positions = match cloud.positions_f64 {
@@ -95,7 +96,7 @@ fn of_table(path: &Path, table: &Table, charges: &[&str]) -> Result<Atoms, Failu
         }
     };
     let used = places.map(|place| table.names().get(place).map_or("", String::as_str));
-    input::tell_unused(
+    input::notice_unused(
         path,
         table.names().iter().map(String::as_str),
         &used,

@@ -1,18 +1,18 @@
-//! Potentials of the atoms within a cut-off, by the fixed-radius engine: the grid's points are its
-//! targets, a slab at a time.
+//! Sums the potentials of atoms within a cut-off by the fixed-radius engine, whose targets are the
+//! grid points of a few rows at a time.
 
-use super::{Args, atoms::Atoms};
+use super::atoms::Atoms;
 use crate::{failure::Failure, options::Radius};
 use nearfield::{
-    Engine, PointSetId, Positions,
+    Builder, Engine, PointSetId, Positions,
     all_pairs::{Real, SampleGrid},
     kernels::{ChargeField, ChargePotential},
 };
 use nearfield_grid::memory::{Shortage, collected};
 use std::ops::Range;
 
-/// The engine with the atoms, and grid points to come.
-pub(super) struct Within {
+/// An engine with the atoms as sources and the grid points of the current rows as targets.
+pub(super) struct CutoffEngine {
     radius: Radius,
     engine: Engine,
     grid: PointSetId,
@@ -21,10 +21,15 @@ pub(super) struct Within {
     softening: f32,
 }
 
-impl Within {
-    pub(super) fn new(atoms: &Atoms, args: &Args, radius: Radius) -> Result<Self, Failure> {
-        let builder = radius.builder().device(args.device);
-        let mut engine = builder.threads(args.threads).build()?;
+impl CutoffEngine {
+    /// The engine of `builder`, which searches within `radius`.
+    pub(super) fn new(
+        atoms: &Atoms,
+        radius: Radius,
+        builder: Builder,
+        softening: f32,
+    ) -> Result<Self, Failure> {
+        let mut engine = builder.build()?;
         let positions = &atoms.positions;
         let set = match radius {
             Radius::Single(_) => {
@@ -41,11 +46,11 @@ impl Within {
             grid,
             atoms: set,
             charges: collected(charges, "charges of atoms")?,
-            softening: args.softening as f32,
+            softening,
         })
     }
 
-    /// Potentials, and the field if it is wanted, at the points of some rows.
+    /// Sums potentials, and the field unless its slice is empty, at the grid points of some rows.
     pub(super) fn rows<T: Real>(
         &mut self,
         grid: &SampleGrid,
@@ -84,8 +89,8 @@ impl Within {
         Ok(())
     }
 
-    /// Where it ran, and why there.
-    pub(super) fn ran(&self) -> (String, String) {
+    /// The device it ran on, and the reason for this choice.
+    pub(super) fn device(&self) -> (String, String) {
         let report = self.engine.report();
         (report.device.to_string(), report.reason)
     }

@@ -13,7 +13,7 @@ use crate::{
     progress::progress_bar,
 };
 use atoms::Atoms;
-use cutoff::Within;
+use cutoff::CutoffEngine;
 use nearfield::{
     Device, Engine,
     all_pairs::{AllPairs, Arithmetic, Real, SampleGrid, Sources},
@@ -27,8 +27,8 @@ use std::{
     time::Instant,
 };
 
-/// Pairs that are summed between two looks at the progress bar, at least.
-const PAIRS_AT_A_TIME: usize = 1 << 30;
+/// Minimum number of pairs summed between two updates of the progress bar.
+const MIN_PAIRS_PER_UPDATE: usize = 1 << 30;
 
 /// Flags of `nearfield coulomb`.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Distance between grid points
     #[arg(long, value_name = "H")]
     spacing: f64,
-    /// The first grid point [default: the grid lies around the middle of the atoms]
+    /// The first grid point [default: the grid is centred on the atoms]
     #[arg(long, value_name = "X,Y,Z", value_parser = triple::<f64>, allow_hyphen_values = true)]
     origin: Option<[f64; 3]>,
     /// Only atoms within this distance of a grid point count for it
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     charges: Option<String>,
     #[command(flatten)]
     frame: FrameOption,
-    /// Softening length; 0 for none: atoms at the very place of a grid point then add nothing to it
+    /// Softening length; 0 for none: an atom at exactly a grid point then adds nothing to it
     #[arg(long, value_name = "E", default_value_t = 0.0)]
     softening: f64,
     /// The electric field as well
@@ -88,7 +88,7 @@ impl Args {
         if let Some(path) = &self.output {
             plan.write("--output", path);
             if self.field && !is_image(path) {
-                plan.write("--field", beside(path));
+                plan.write("--field", field_path(path));
             }
         }
     }
@@ -99,7 +99,7 @@ fn triple<T: std::str::FromStr + Copy>(text: &str) -> Result<[T; 3], String> {
     let values = text.split(',').map(|part| part.trim().parse().ok());
     match values.collect::<Option<Vec<T>>>().as_deref() {
         Some(&[x, y, z]) => Ok([x, y, z]),
-        _ => Err("three numbers are needed, such as 64,64,32".to_owned()),
+        _ => Err("expected three numbers, for example 64,64,32".to_owned()),
     }
 }
 
@@ -138,10 +138,10 @@ struct Run<'a> {
     precision: Precision,
 }
 
-/// The engine that finds potentials.
-enum Way {
+/// The engine that sums potentials: over all atoms, or over those within the cut-off.
+enum PotentialEngine {
     All(Box<AllPairs>),
-    Within(Box<Within>),
+    Cutoff(Box<CutoffEngine>),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -200,7 +200,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// The origin of a grid with its middle in that of the atoms' box.
+/// The origin of a grid centred on the bounding box of the atoms.
 fn around(atoms: &[[f64; 3]], args: &Args) -> [f64; 3] {
     std::array::from_fn(|axis| {
         let ends = atoms.iter().fold(None, |ends: Option<(f64, f64)>, atom| {
@@ -223,7 +223,7 @@ impl Run<'_> {
         let positions = collected(positions, "positions of atoms")?;
         let charges = self.atoms.charges.iter().map(|&charge| T::of(charge));
         let charges = collected(charges, "charges of atoms")?;
-        let mut way = self.way()?;
+        let mut engine = self.engine()?;
         let mut potentials = filled(self.grid.len(), T::default(), "potentials on the grid")?;
         let points = if args.field { self.grid.len() } else { 0 };
         let mut field = filled(points, [T::default(); 3], "the field on the grid")?;
@@ -232,13 +232,13 @@ impl Run<'_> {
             points: &positions,
             weights: &charges,
         };
-        self.sum(&mut way, atoms, &mut potentials, &mut field)?;
+        self.sum(&mut engine, atoms, &mut potentials, &mut field)?;
         let sum = milliseconds(begin);
         let begin = Instant::now();
         let written = self.write(&potentials, &field)?;
-        let (device, reason) = match &way {
-            Way::Within(within) => within.ran(),
-            Way::All(sums) => (sums.report().device.to_string(), sums.report().reason),
+        let (device, reason) = match &engine {
+            PotentialEngine::Cutoff(engine) => engine.device(),
+            PotentialEngine::All(sums) => (sums.report().device.to_string(), sums.report().reason),
         };
         let value = |potential: &T| potential.double();
         let evaluations = self.grid.len() as f64 * charges.len() as f64;
@@ -251,7 +251,7 @@ impl Run<'_> {
             cutoff: self.cutoff_radius(),
             softening: args.softening,
             precision: T::NAME,
-            // Sums within a cut-off always are.
+            // Sums within a cut-off are always exact.
             exact: args.exact || args.cutoff.is_some(),
             device,
             reason,
@@ -268,10 +268,10 @@ impl Run<'_> {
         })
     }
 
-    /// Sums over the rows of the grid, some at a time.
+    /// Sums over the grid, a few rows at a time.
     fn sum<T: Real>(
         &self,
-        way: &mut Way,
+        engine: &mut PotentialEngine,
         atoms: Sources<'_, T>,
         potentials: &mut [T],
         field: &mut [[T; 3]],
@@ -281,7 +281,7 @@ impl Run<'_> {
         let softening = T::of(self.args.softening);
         let step = rows
             .div_ceil(100)
-            .max(PAIRS_AT_A_TIME / (row * atoms.weights.len().max(1)))
+            .max(MIN_PAIRS_PER_UPDATE / (row * atoms.weights.len().max(1)))
             .min(rows);
         for first in (0..rows).step_by(step) {
             let part = first..(first + step).min(rows);
@@ -292,9 +292,11 @@ impl Run<'_> {
                 &mut field[points.clone()]
             };
             let to = &mut potentials[points];
-            match way {
-                Way::Within(within) => within.rows(&self.grid, part.clone(), to, to_field)?,
-                Way::All(sums) => {
+            match engine {
+                PotentialEngine::Cutoff(engine) => {
+                    engine.rows(&self.grid, part.clone(), to, to_field)?;
+                }
+                PotentialEngine::All(sums) => {
                     sums.coulomb_rows(&self.grid, part.clone(), atoms, softening, to)?;
                     if !to_field.is_empty() {
                         let rows = part.clone();
@@ -308,11 +310,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn way(&self) -> Result<Way, Failure> {
+    fn engine(&self) -> Result<PotentialEngine, Failure> {
         let args = self.args;
         if let Some(radius) = self.cutoff_radius() {
-            let within = Within::new(&self.atoms, args, radius)?;
-            return Ok(Way::Within(Box::new(within)));
+            let builder = radius.builder().device(args.device).threads(args.threads);
+            let engine = CutoffEngine::new(&self.atoms, radius, builder, args.softening as f32)?;
+            return Ok(PotentialEngine::Cutoff(Box::new(engine)));
         }
         let arithmetic = if args.exact {
             Arithmetic::Exact
@@ -322,10 +325,12 @@ impl Run<'_> {
         let settings = Engine::all_pairs()
             .device(args.device)
             .threads(args.threads);
-        Ok(Way::All(Box::new(settings.arithmetic(arithmetic).build()?)))
+        Ok(PotentialEngine::All(Box::new(
+            settings.arithmetic(arithmetic).build()?,
+        )))
     }
 
-    /// Writes what was asked for; returns the files.
+    /// Writes the potentials, and the field if there is one; returns the files.
     fn write<T: Real>(&self, potentials: &[T], field: &[[T; 3]]) -> Result<Vec<PathBuf>, Failure> {
         let Some(path) = &self.args.output else {
             return Ok(Vec::new());
@@ -352,9 +357,9 @@ impl Run<'_> {
         write_array(path, &[z, y, x], &potentials)?;
         let mut written = vec![path.clone()];
         if let Some(field) = field {
-            let beside = beside(path);
-            write_array(&beside, &[z, y, x, 3], &field)?;
-            written.push(beside);
+            let field_path = field_path(path);
+            write_array(&field_path, &[z, y, x, 3], &field)?;
+            written.push(field_path);
         }
         Ok(written)
     }
@@ -365,15 +370,15 @@ fn is_image(path: &Path) -> bool {
     extension(path) == "vti"
 }
 
-/// The array of the field, beside that of the potentials.
-fn beside(path: &Path) -> PathBuf {
+/// File of the field, in the folder of the potentials.
+fn field_path(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{stem}_field.npy"))
 }
 
-/// Numbers in the precision that they are in.
+/// The numbers in their own precision.
 fn values<T: Real>(numbers: &[T]) -> Result<Values<'static>, nearfield::Error> {
-    const WHAT: &str = "what is to be written";
+    const WHAT: &str = "values to be written";
     let doubles = numbers.iter().map(|number| number.double());
     if size_of::<T>() == size_of::<f64>() {
         return Ok(collected(doubles, WHAT)?.into());

@@ -114,7 +114,7 @@ impl Args {
 }
 
 impl Args {
-    /// Number of snapshots; there are no more than moments.
+    /// Number of snapshots, at most one per moment.
     fn frame_count(&self) -> usize {
         self.frames.min(self.steps.saturating_add(1))
     }
@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
     let (simulation, past) = start::<T>(args)?;
-    let summary = Course::new(args, simulation, past)?.travel()?;
+    let summary = RunState::new(args, simulation, past)?.run_steps()?;
     output::print(args.json, &summary, || {
         [
             format!("bodies      {}, in {}", summary.bodies, summary.precision),
@@ -204,7 +204,7 @@ fn digits(number: f64) -> String {
     }
 }
 
-/// The change of an energy as a share of it; none is none, also of an energy of 0.
+/// The change of an energy relative to it; 0 if nothing changed, even for an energy of 0.
 fn relative(change: f64, of: f64) -> f64 {
     if change == 0.0 {
         0.0
@@ -213,7 +213,7 @@ fn relative(change: f64, of: f64) -> f64 {
     }
 }
 
-/// The bodies of the file, or those of the checkpoint with the past of its run.
+/// Reads the bodies of the file, or resumes from the checkpoint with the past of its run.
 fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure> {
     let mut options = Options {
         device: args.device,
@@ -238,12 +238,12 @@ fn start<T: Real>(args: &Args) -> Result<(Simulation<T>, Option<Past>), Failure>
     options.time_step = args.dt.unwrap_or(options.time_step);
     options.integrator = args.integrator.unwrap_or_default();
     let found = read_bodies_file(file)?;
-    input::tell_unused(file, found.unused.iter().map(String::as_str), &[], USABLE);
+    input::notice_unused(file, found.unused.iter().map(String::as_str), &[], USABLE);
     let simulation = Simulation::new(found.bodies.rounded()?, options)?;
     Ok((simulation, None))
 }
 
-/// The run by its settings and files; that of a checkpoint adds its input.
+/// The settings and files that identify the run; a checkpoint adds its input.
 fn run_of<T: Real>(
     args: &Args,
     simulation: &Simulation<T>,
@@ -271,7 +271,7 @@ fn agree(args: &Args, found: &Options, path: &Path) -> Result<(), Failure> {
     let differs = |flag: &str, given: &dyn std::fmt::Display, kept: &dyn std::fmt::Display| {
         let path = path.display();
         Err(Failure::Wrong(format!(
-            "--{flag} {given} differs from the checkpoint {path}, which goes on with {kept}: leave it out"
+            "--{flag} {given} differs from the checkpoint {path}, which has {kept}: leave it out"
         )))
     };
     match (args.dt, args.softening, args.integrator) {
@@ -287,7 +287,7 @@ fn agree(args: &Args, found: &Options, path: &Path) -> Result<(), Failure> {
 }
 
 /// A run under way.
-struct Course<'a, T> {
+struct RunState<'a, T> {
     args: &'a Args,
     simulation: Simulation<T>,
     first_step: u64,
@@ -313,7 +313,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those of a run that begins, or that goes on from a checkpoint.
+    /// Opens the files of a new run, or of one that resumes from a checkpoint.
     fn open(folder: &Path, run: &Run, past: Option<(&Path, &Past)>) -> Result<Self, Failure> {
         let place = RunFolder::open(folder, run.clone()).map_err(Failure::of_run)?;
         remove_leftovers(folder.join(CHECKPOINT));
@@ -336,7 +336,7 @@ impl Files {
     }
 }
 
-impl<'a, T: Real> Course<'a, T> {
+impl<'a, T: Real> RunState<'a, T> {
     fn new(
         args: &'a Args,
         mut simulation: Simulation<T>,
@@ -375,12 +375,12 @@ impl<'a, T: Real> Course<'a, T> {
     }
 
     /// Steps to the end, and sums up.
-    fn travel(mut self) -> Result<Summary, Failure> {
+    fn run_steps(mut self) -> Result<Summary, Failure> {
         let frames = self.steps()?;
-        self.arrive(frames)
+        self.finish(frames)
     }
 
-    /// The energy now. A run that has blown up ends here, before anything of it is written.
+    /// The current energy. A run that has blown up ends here with an error, before it writes more.
     fn checked_energy(&mut self) -> Result<Energy, Failure> {
         let step = self.simulation.steps();
         if self.known.0 != step {
@@ -505,7 +505,7 @@ impl<'a, T: Real> Course<'a, T> {
     }
 
     /// Draws the picture, and sums up.
-    fn arrive(self, frames: usize) -> Result<Summary, Failure> {
+    fn finish(self, frames: usize) -> Result<Summary, Failure> {
         let energy = self.known.1;
         let (simulation, options) = (&self.simulation, self.simulation.options());
         if let Some(folder) = &self.args.output {

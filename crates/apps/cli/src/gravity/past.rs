@@ -35,9 +35,9 @@ impl Past {
         Ok(bytes)
     }
 
-    /// Reads those of a run of this many bodies; the error says what is wrong.
+    /// Reads the notes of a run of this many bodies. The error is the reason for a refusal.
     pub(super) fn parse(bytes: &[u8], bodies: usize) -> Result<Self, String> {
-        let wrong = || "its notes are not those of nearfield gravity".to_owned();
+        let wrong = || "its notes were not written by nearfield gravity".to_owned();
         let (counts, rest) = bytes.split_at_checked(24).ok_or_else(wrong)?;
         let count = |at: usize| {
             let word = u64::from_le_bytes(std::array::from_fn(|byte| counts[8 * at + byte]));

@@ -1,4 +1,4 @@
-//! Flags of `nearfield lj`, and the settings that they stand for.
+//! Flags of `nearfield lj`, and the settings made from them.
 
 use super::run;
 use crate::{
@@ -41,11 +41,11 @@ pub(crate) struct Args {
     /// EPSILON SIGMA for two kinds that are not to be mixed; .xyz files name the kind of every atom
     #[arg(long, value_name = "FILE")]
     pub(super) coefficients: Option<PathBuf>,
-    /// How coefficients of unlike atoms follow from those of like ones
+    /// Rule by which coefficients of unlike atoms are mixed
     #[arg(long, value_enum, default_value_t = Rule::LorentzBerthelot)]
     pub(super) mixing: Rule,
-    /// Let charges act within the cut-off: those of the file's column charge, charges, q or
-    /// initial_charges, or else of the coefficients
+    /// Add the Coulomb force of charges within the cut-off. Charges are the file's column charge,
+    /// charges, q or initial_charges, else those of the coefficients
     #[arg(long)]
     pub(super) charges: bool,
     /// Treatment of the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
@@ -118,10 +118,9 @@ fn screening(text: &str) -> Result<Screening, String> {
                 Some(permittivity) if permittivity >= 1.0 => {
                     Ok(Screening::ReactionField(permittivity))
                 }
-                _ => Err(
-                    "it is none of none, energy, force and rf:EPSILON, EPSILON from 1 to inf"
-                        .into(),
-                ),
+                _ => {
+                    Err("expected none, energy, force or rf:EPSILON, EPSILON from 1 to inf".into())
+                }
             }
         }
     }
@@ -152,7 +151,7 @@ impl Args {
         Ok(precision::choose(self.precision, Some(&inside), cutoff))
     }
 
-    /// The run by its settings; that of a checkpoint adds its input.
+    /// The settings that identify the run; a checkpoint adds its input.
     pub(super) fn describe(
         &self,
         precision: Precision,

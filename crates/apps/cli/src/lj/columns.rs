@@ -1,4 +1,4 @@
-//! What a file says of every atom beside its place: velocities or momenta, masses and charges.
+//! Quantities of atoms other than positions: velocities or momenta, masses and charges.
 //!
 //! Particle files have quantities, tables (.csv) columns. Momenta become velocities by the masses
 //! that the atoms have in the run. **Invariant others rely on:** a column that is there and cannot
@@ -8,9 +8,9 @@ use crate::{
     failure::Failure,
     files::extension,
     input::{
-        self, CHARGE, MASS, MOMENTUM, MOMENTUM_COLUMNS, VELOCITY, VELOCITY_COLUMNS, tell_unused,
+        self, CHARGE, MASS, MOMENTUM, MOMENTUM_COLUMNS, VELOCITY, VELOCITY_COLUMNS, notice_unused,
     },
-    output::tell,
+    output::notice,
 };
 use nearfield_grid::memory::{collected, copied, filled};
 use nearfield_io::{Column, PointCloud, Table, read_table};
@@ -28,7 +28,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The columns beside the coordinates of `cloud`, which was read from this file.
+    /// The columns of `cloud`, which was read from this file, other than coordinates.
     pub(super) fn new(path: &'a Path, cloud: &'a PointCloud) -> Result<Self, Failure> {
         let is_table = extension(path) == "csv" && input::find_name(cloud, &wanted()).is_some();
         let table = if is_table {
@@ -44,7 +44,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Velocities, or momenta divided by the masses of the atoms; `None` where there are neither.
+    /// Velocities, or momenta divided by the masses of the atoms; `None` if the file has neither.
     pub(super) fn velocities(
         &mut self,
         masses: &[f64],
@@ -67,7 +67,7 @@ impl<'a> Columns<'a> {
         } else {
             ""
         };
-        tell(format_args!(
+        notice(format_args!(
             "{}: velocities are momenta / mass{unknown}. Numbers are taken as they are: in the units of ASE \
              (eV, Å, u) --epsilon is in eV, and the unit of time is 10.1805 fs",
             self.path.display()
@@ -75,7 +75,7 @@ impl<'a> Columns<'a> {
         Ok(Some(momenta))
     }
 
-    /// The mass of every kind: that of its atoms in the file, or else of the coefficients.
+    /// The mass of every kind of atom, from the file or else from the coefficients.
     pub(super) fn masses(
         &mut self,
         coefficients: &FieldFile,
@@ -102,9 +102,8 @@ impl<'a> Columns<'a> {
                 continue;
             };
             if masses[kind] != 1.0 && masses[kind] != mass {
-                tell(format_args!(
-                    "{}: atoms of kind {} have mass {mass} there, which is taken, and {} by \
-                     --coefficients",
+                notice(format_args!(
+                    "{}: using its mass {mass} for atoms of kind {}, not {} of --coefficients",
                     self.path.display(),
                     coefficients.names[kind],
                     masses[kind]
@@ -115,7 +114,7 @@ impl<'a> Columns<'a> {
         Ok(masses)
     }
 
-    /// Charges; `None` where there are none.
+    /// Charges; `None` if the file has none.
     pub(super) fn charges(&mut self) -> Result<Option<Vec<f32>>, Failure> {
         let Some(charges) = self.scalars(CHARGE)? else {
             return Ok(None);
@@ -124,18 +123,18 @@ impl<'a> Columns<'a> {
         Ok(Some(collected(single, COLUMNS)?))
     }
 
-    /// Names on standard error what was not used.
-    pub(super) fn tell(self, charges: bool) {
+    /// Lists the unused columns on standard error.
+    pub(super) fn report_unused(self, charges: bool) {
         let mut used: Vec<&str> = self.used.iter().map(String::as_str).collect();
         let column = input::find_name(self.cloud, CHARGE).filter(|_| !charges);
         if let Some(column) = column {
             let path = self.path.display();
-            tell(format_args!(
-                "{path}: '{column}' is not used: --charges lets charges act"
+            notice(format_args!(
+                "{path}: '{column}' is not used: add --charges for Coulomb forces"
             ));
             used.extend(CHARGE);
         }
-        tell_unused(self.path, input::names(self.cloud), &used, &wanted());
+        notice_unused(self.path, input::names(self.cloud), &used, &wanted());
     }
 
     fn refuse(&self, message: String) -> Failure {
@@ -175,7 +174,7 @@ impl<'a> Columns<'a> {
                     "three numbers"
                 };
                 return Err(self.refuse(format!(
-                    "'{name}' has not {needed} a point, but {}",
+                    "'{name}' needs {needed} per point, but has {}",
                     data.components()
                 )));
             }

@@ -1,4 +1,4 @@
-//! What `nearfield lj` is given: atoms, and how they act on each other.
+//! Input of `nearfield lj`: atoms, and the potential between them.
 
 use super::{args::Args, columns::Columns};
 use crate::{domain::Boundaries, failure::Failure, files::extension, input::CHARGE};
@@ -108,7 +108,7 @@ fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System
     {
         system = system.with_charges(charges)?;
     }
-    columns.tell(args.charges);
+    columns.report_unused(args.charges);
     Ok(system)
 }
 

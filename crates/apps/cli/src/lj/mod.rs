@@ -91,7 +91,7 @@ fn run_before(checkpoint: &Checkpoint, path: &Path) -> Result<Run, Failure> {
     run.map_err(|reason| {
         let path = path.display();
         Failure::Wrong(format!(
-            "checkpoint {path}: its notes are not those of nearfield lj: {reason}"
+            "checkpoint {path}: its notes were not written by nearfield lj: {reason}"
         ))
     })
 }

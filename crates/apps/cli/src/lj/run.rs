@@ -1,4 +1,4 @@
-//! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
+//! A run of `nearfield lj --steps`: its files and its summary.
 
 use super::forces;
 use crate::{
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Flags of a run.
 #[derive(Debug, clap::Args)]
-// Those of the command have the same name, and two groups of one name are refused in debug builds.
+// The command's flags have a group of the same name, which clap refuses in debug builds.
 #[group(skip)]
 pub(crate) struct Args {
     /// Move the atoms at constant energy for N steps
@@ -25,15 +25,15 @@ pub(crate) struct Args {
     /// Length of a step
     #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
     dt: f64,
-    /// How much farther than the cut-off neighbour lists reach, so that they need not be found
-    /// every step; 0 for no lists [default: 0.12 of the cut-off on a GPU, elsewhere 0: a CPU finds
-    /// pairs faster than it reads them]
+    /// Distance beyond the cut-off up to which neighbour lists hold pairs, so that they last for
+    /// several steps; 0 for no lists [default: 0.12 of the cut-off on a GPU, elsewhere 0: a CPU
+    /// finds pairs faster than it reads them]
     #[arg(long, value_name = "S", requires = "steps")]
     skin: Option<f32>,
     /// Start with velocities of this temperature (k = 1) instead of those of the file
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub(super) temperature: Option<f64>,
-    /// Which random velocities
+    /// Seed of the random velocities
     #[arg(long, value_name = "N", default_value_t = 1, requires = "temperature")]
     pub(super) seed: u64,
     /// Steps between observations, and between frames of the trajectory
@@ -53,13 +53,13 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// The run by its settings, and that of the checkpoint which it goes on from.
+/// The settings of this run, and of the checkpoint from which it resumes.
 pub(super) struct Runs {
     pub(super) here: Run,
     pub(super) before: Option<Run>,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
     steps: u64,
@@ -94,7 +94,7 @@ const CHECKPOINT: &str = "run.checkpoint";
 fn temperature(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>();
     let found = number.ok().filter(|t| t.is_finite() && *t >= 0.0);
-    found.ok_or_else(|| "a temperature is a finite number, and not negative".into())
+    found.ok_or_else(|| "expected a finite number that is not negative".into())
 }
 
 impl Args {
@@ -134,7 +134,7 @@ impl Args {
         self.steps.is_some()
     }
 
-    /// How much farther than the cut-off lists reach on this device.
+    /// Distance beyond the cut-off up to which lists reach on this device.
     pub(super) fn skin(&self, cutoff: f64, device: Device) -> f32 {
         match (self.steps, self.skin, device) {
             (None, ..) => 0.0,
@@ -154,7 +154,7 @@ impl Args {
         }
     }
 
-    /// Runs the steps that are asked for; `None` where there are none.
+    /// Runs the steps of `--steps`; `None` without that flag.
     pub(super) fn run(
         &self,
         simulation: &mut Simulation,
@@ -168,7 +168,7 @@ impl Args {
             }
             return Ok(None);
         };
-        // Blown-up moments are not written: what is there stays good.
+        // A moment that has blown up is not written, so the existing files stay good.
         let guard = EnergyGuard::new(&simulation.look()?, simulation.atoms(), depth);
         let before = self.restart.as_deref().zip(of.before.as_ref());
         let begins = before.is_none();
@@ -218,7 +218,7 @@ impl Args {
 }
 
 impl Files {
-    /// Those of a run that begins, or that goes on from a checkpoint of the run `before`.
+    /// Opens the files of a new run, or of one that resumes from a checkpoint of the run `before`.
     fn open(
         folder: &Path,
         names: Vec<String>,
@@ -281,7 +281,7 @@ impl Summary {
         let [x, y, z] = self.momentum;
         vec![
             format!(
-                "run         {} steps of {}, neighbours looked for {} times",
+                "run         {} steps of {}, {} neighbour searches",
                 self.steps, self.dt, self.searches
             ),
             format!(

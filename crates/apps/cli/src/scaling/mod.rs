@@ -1,7 +1,8 @@
-//! `nearfield scaling`: how the cost grows with the number of points.
+//! `nearfield scaling`: measures how the cost grows with the number of points.
 //!
-//! Every work is timed on the same named cloud at several sizes, as `nearfield bench` times it,
-//! each time in an engine of its own. Cases that do not fit in memory are left out and reported.
+//! Every kind of work is timed on one named cloud at several sizes, by the method of
+//! `nearfield bench`, each time in a new engine. Cases that do not fit in memory are skipped and
+//! reported.
 
 mod picture;
 mod room;
@@ -21,7 +22,7 @@ use nearfield_grid::memory::copied;
 use nearfield_plot::{ErrorKind, rounded};
 use nearfield_testkit::cloud::Cloud;
 use room::Room;
-use sample::{Sample, Skipped};
+use sample::{Sample, SkippedWork};
 use serde::Serialize;
 use std::{
     io,
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// lattice, pool-spray, clusters, plummer or uniform
     #[arg(long, default_value = "lattice")]
     cloud: String,
-    /// Search radius [default: the one `bench` takes]
+    /// Search radius [default: that of `bench`]
     #[arg(long)]
     radius: Option<f32>,
     /// Quantities to compute: any of lists, density, count and force
@@ -46,10 +47,10 @@ pub(crate) struct Args {
         default_value = "lists,density"
     )]
     works: Vec<Work>,
-    /// Fewest points, such as 20000 or 1e4
+    /// Smallest number of points, for example 20000 or 1e4
     #[arg(long, default_value = "1e4", value_name = "POINTS", value_parser = options::positive_count)]
     from: usize,
-    /// Most points
+    /// Largest number of points
     #[arg(long, default_value = "1e6", value_name = "POINTS", value_parser = options::positive_count)]
     to: usize,
     /// Order of the points in memory
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     repetitions: u32,
     #[command(flatten)]
     engine: EngineOptions,
-    /// Memory to be used, in MiB; what needs more is left out [default: half of what is available]
+    /// Memory limit in MiB; larger cases are skipped [default: half of the available memory]
     #[arg(long, value_name = "N")]
     memory_mib: Option<u64>,
     /// The picture, a PNG file
@@ -92,13 +93,13 @@ struct Summary {
     version: &'static str,
     repetitions: u32,
     points: Vec<Sample>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedWork>,
 }
 
 /// Outcome of one job at one number of points.
 enum Outcome {
     Timed(Sample),
-    Skipped(Skipped),
+    Skipped(SkippedWork),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -166,7 +167,7 @@ fn measure(
             };
             match outcome {
                 Outcome::Timed(sample) => {
-                    // Not what an engine says that has done nothing yet.
+                    // An engine that has not worked yet reports neither.
                     summary.device.clone_from(&sample.device);
                     summary.points.push(sample);
                 }
@@ -223,7 +224,7 @@ fn time(
 /// Refuses a path that cannot become a file before minutes are spent on its content.
 fn check_folder(path: &Path) -> Result<(), Failure> {
     let reason = match path.parent() {
-        _ if path.is_dir() => "it is a folder, a file is needed",
+        _ if path.is_dir() => "it is a folder, but a file is needed",
         Some(folder) if folder.as_os_str().is_empty() || folder.is_dir() => return Ok(()),
         _ => "its folder does not exist",
     };
@@ -249,7 +250,7 @@ fn nothing_fits(summary: &Summary) -> String {
     )
 }
 
-fn note(skipped: &Skipped) -> String {
+fn note(skipped: &SkippedWork) -> String {
     format!(
         "{} of {} points need {}, allowed are {}",
         options::name(skipped.work),

@@ -1,8 +1,8 @@
 //! The picture of a series: time, nanoseconds per point and bytes per point.
 //!
-//! Times stand against points with both axes logarithmic, so that cost in proportion to the number
-//! of points is a straight line of slope 1, like the dashed one below the curves. Beside it are the
-//! same times per point, and the memory.
+//! Time is plotted against points with both axes logarithmic, so that a cost proportional to the
+//! number of points is a straight line of slope 1, like the dashed one below the curves. The other
+//! panels show the same times per point, and the memory.
 
 use super::sample::Sample;
 use crate::bench::Work;
@@ -32,8 +32,8 @@ const MARKER: i32 = 13;
 
 type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
 
-/// Where a curve goes.
-type Way = Vec<(f64, f64)>;
+/// Points of a curve.
+type Curve = Vec<(f64, f64)>;
 
 /// Content of one panel.
 struct Panel<'a> {
@@ -41,17 +41,17 @@ struct Panel<'a> {
     /// Text below the axis of points, if any.
     below: Option<&'a str>,
     axes: (Axis, Axis),
-    /// How marks of the axis upwards are called.
+    /// Formats the labels of the vertical axis.
     mark: fn(&f64) -> String,
-    curves: Vec<(Work, Way)>,
+    curves: Vec<(Work, Curve)>,
     /// A dashed line.
-    guide: Option<Way>,
+    guide: Option<Curve>,
 }
 
 /// Draws `samples` below two lines of text to a PNG file of 1500×840 pixels.
 ///
 /// # Errors
-/// What [`save_png`] says if the picture cannot be drawn or saved.
+/// As [`save_png`].
 pub(super) fn save(path: &Path, headings: &[String; 2], samples: &[Sample]) -> Result<(), Error> {
     let points = Axis::logarithmic(samples.iter().map(|sample| sample.points as f64));
     let guide = slope_one(&curves(samples, milliseconds));
@@ -89,12 +89,12 @@ fn milliseconds(sample: &Sample) -> f64 {
 }
 
 /// One curve per work: `value` against points, in the order of the samples.
-fn curves(samples: &[Sample], value: fn(&Sample) -> f64) -> Vec<(Work, Way)> {
-    let mut curves: Vec<(Work, Way)> = Vec::new();
+fn curves(samples: &[Sample], value: fn(&Sample) -> f64) -> Vec<(Work, Curve)> {
+    let mut curves: Vec<(Work, Curve)> = Vec::new();
     for sample in samples {
         let place = (sample.points as f64, value(sample));
         match curves.iter_mut().find(|(work, _)| *work == sample.work) {
-            Some((_, way)) => way.push(place),
+            Some((_, curve)) => curve.push(place),
             None => curves.push((sample.work, vec![place])),
         }
     }
@@ -103,8 +103,8 @@ fn curves(samples: &[Sample], value: fn(&Sample) -> f64) -> Vec<(Work, Way)> {
 
 /// A line of slope 1 from before the first to beyond the last size, at half of the lowest cost per
 /// point: there it crosses no curve.
-fn slope_one(curves: &[(Work, Way)]) -> Way {
-    let places = || curves.iter().flat_map(|(_, way)| way);
+fn slope_one(curves: &[(Work, Curve)]) -> Curve {
+    let places = || curves.iter().flat_map(|(_, curve)| curve);
     let ratio = 0.5 * places().map(|(x, y)| y / x).fold(f64::MAX, f64::min);
     let first = places().map(|place| place.0).fold(f64::MAX, f64::min) / 1.1;
     let last = places().map(|place| place.0).fold(0.0, f64::max) * 1.1;
@@ -193,11 +193,11 @@ fn draw_panel<'a, 'b>(
                 EmptyElement::at((x, y - 6)) + dash(0) + dash(30) + dash(60)
             });
     }
-    for (work, way) in &panel.curves {
+    for (work, curve) in &panel.curves {
         let color = color(*work);
         let line = color.stroke_width(4 * DETAIL);
         chart
-            .draw_series(LineSeries::new(way.iter().copied(), line))?
+            .draw_series(LineSeries::new(curve.iter().copied(), line))?
             .label(label(*work))
             .legend(move |(x, y)| {
                 EmptyElement::at((x, y - 6))
@@ -209,7 +209,7 @@ fn draw_panel<'a, 'b>(
                 + Circle::new((0, 0), MARKER + 4, WHITE.filled())
                 + Circle::new((0, 0), MARKER, color.filled())
         };
-        chart.draw_series(way.iter().map(marker))?;
+        chart.draw_series(curve.iter().map(marker))?;
     }
     Ok(chart)
 }

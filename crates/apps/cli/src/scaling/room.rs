@@ -1,11 +1,11 @@
-//! How much memory may be used, and what needs how much.
+//! The memory limit, and estimates of the memory that each work needs.
 
-use super::sample::Skipped;
+use super::sample::SkippedWork;
 use crate::bench::Work;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Bytes per point beside the entries of lists, some more than were measured: the cloud twice, what
-/// the engine holds while it sorts, fields and results.
+/// Bytes per point without the entries of lists, slightly more than measured: the cloud twice, the
+/// engine while it sorts, fields and results.
 fn per_point(work: Work) -> u64 {
     match work {
         Work::Force => 192,
@@ -18,7 +18,7 @@ fn per_point(work: Work) -> u64 {
 pub(super) struct Room(u64);
 
 impl Room {
-    /// `mebibytes`, or else half of what is available to this process.
+    /// `mebibytes`, or half of the memory available to this process.
     pub(super) fn of(mebibytes: Option<u64>) -> Self {
         Self(mebibytes.map_or_else(
             || available() / 2,
@@ -31,8 +31,8 @@ impl Room {
         per_point(work).saturating_mul(points as u64)
     }
 
-    /// Bytes that the lists of this many points with this many pairs need beside the points, with
-    /// the eighth that storage may be longer than what it holds.
+    /// Bytes for lists of this many points and pairs: the points, the entries, and an eighth more
+    /// for unused storage.
     pub(super) fn lists(work: Work, points: usize, pairs: u64) -> u64 {
         let numbers = if work == Work::Geometry { 8 } else { 1 };
         let entries = pairs.saturating_mul(numbers * size_of::<u32>() as u64);
@@ -52,8 +52,8 @@ impl Room {
     }
 
     /// The note that work was left out.
-    pub(super) fn skip(self, points: usize, work: Work, needed: u64) -> Skipped {
-        Skipped {
+    pub(super) fn skip(self, points: usize, work: Work, needed: u64) -> SkippedWork {
+        SkippedWork {
             points,
             work,
             bytes_needed: needed,
@@ -62,7 +62,7 @@ impl Room {
     }
 }
 
-/// Bytes available to this process now; everything where the system does not tell.
+/// Bytes available to this process now; no limit if the system does not report it.
 fn available() -> u64 {
     let memory = MemoryRefreshKind::nothing().with_ram();
     let refresh = RefreshKind::nothing().with_memory(memory);

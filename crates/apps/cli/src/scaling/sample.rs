@@ -1,4 +1,4 @@
-//! Results of a series: what was timed at a number of points, and what was left out.
+//! Results of a series: timings at each number of points, and the cases that were skipped.
 
 use crate::bench::{Times, Work};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(super) struct Sample {
 
 /// Work that was left out because it would not have fit in memory.
 #[derive(Debug, Serialize)]
-pub(super) struct Skipped {
+pub(super) struct SkippedWork {
     pub(super) points: usize,
     pub(super) work: Work,
     pub(super) bytes_needed: u64,

@@ -1,8 +1,8 @@
-//! `nearfield tune --sweep-machines N`: do the policies find what an exhaustive sweep finds, on
-//! machines of any speed?
+//! `nearfield tune --sweep-machines N`: compares the policies with an exhaustive sweep, on emulated
+//! machines of random speed.
 //!
-//! Policy model must come within 3 % of the best row in at most 8 steps and stay there; the others
-//! are shown beside it.
+//! Policy model must come within 3 % of the best row in at most 8 steps and stay there. Other
+//! policies are shown for comparison.
 
 use super::{
     emulated::{best, cells, layout},
@@ -18,7 +18,7 @@ use nearfield_balance::{
 use nearfield_testkit::random::Random;
 use serde::Serialize;
 
-/// Share above the best row that is allowed, and steps until it is reached.
+/// Allowed share above the best row, and allowed steps to reach it.
 const ABOVE: f64 = 0.03;
 const STEPS: usize = 8;
 
@@ -36,7 +36,7 @@ struct Summary<'a> {
     machines: Vec<Trial>,
     /// The largest `to_best` and the most steps of every policy.
     #[serde(serialize_with = "as_map")]
-    worst: Vec<(String, Found)>,
+    worst: Vec<(String, Convergence)>,
     /// Whether policy model was within 3 % of the best in 8 steps everywhere; null where it did not
     /// run.
     within: Option<bool>,
@@ -52,12 +52,12 @@ struct Trial {
     device: String,
     best: Row,
     #[serde(serialize_with = "as_map")]
-    policies: Vec<(String, Found)>,
+    policies: Vec<(String, Convergence)>,
 }
 
-/// Where a policy ended.
+/// How closely and how fast a policy came to the best row.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Found {
+struct Convergence {
     /// Milliseconds of its last step divided by the best row's.
     to_best: f64,
     /// Steps until it was within 3 % of the best row for good, exploration steps left out; null if
@@ -65,7 +65,7 @@ struct Found {
     steps: Option<usize>,
 }
 
-impl Found {
+impl Convergence {
     fn passes(&self) -> bool {
         self.to_best <= 1.0 + ABOVE && self.steps.is_some_and(|steps| steps <= STEPS)
     }
@@ -115,7 +115,7 @@ pub(super) fn run(
     }
 }
 
-/// The one combination that is tried.
+/// The only combination of layout settings; refuses several.
 fn only(task: &Task) -> Result<Division, Failure> {
     match (task.edges.as_slice(), task.subregions.as_slice()) {
         (&[edge], &[subregions]) => Ok(Division { edge, subregions }),
@@ -128,7 +128,7 @@ fn only(task: &Task) -> Result<Division, Failure> {
     }
 }
 
-/// A machine whose numbers are log-uniform.
+/// A machine with log-uniform random properties.
 fn random_spec(seed: u64) -> EmulatedSpec {
     let mut random = Random::new(seed);
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
@@ -167,7 +167,7 @@ fn follow(
     policy: Policy,
     steps: usize,
     best: f64,
-) -> Result<Found, Failure> {
+) -> Result<Convergence, Failure> {
     let mut machine = Machine::new(spec);
     let mut controller = Controller::new(policy)?;
     let mut decision = controller.start(layout);
@@ -175,7 +175,7 @@ fn follow(
     for step in 1..=steps {
         let plan = Plan::new(layout, &decision.cuts)?;
         let times = machine.step(layout, &plan);
-        // An exploration step is no step away.
+        // An exploration step does not count.
         if decision.action != Action::Explore {
             last = machine.quiet(layout, &plan).total_ms() / best;
             if last > 1.0 + ABOVE {
@@ -184,14 +184,14 @@ fn follow(
         }
         decision = controller.next(layout, &plan, &times)?;
     }
-    Ok(Found {
+    Ok(Convergence {
         to_best: last,
         steps: (last <= 1.0 + ABOVE).then_some(away),
     })
 }
 
-fn worst(machines: &[Trial]) -> Vec<(String, Found)> {
-    let mut worst: Vec<(String, Found)> = Vec::new();
+fn worst(machines: &[Trial]) -> Vec<(String, Convergence)> {
+    let mut worst: Vec<(String, Convergence)> = Vec::new();
     for (name, found) in machines.iter().flat_map(|machine| &machine.policies) {
         match worst.iter_mut().find(|(known, _)| known == name) {
             Some((_, so_far)) => *so_far = so_far.worse(*found),
@@ -263,7 +263,7 @@ fn lines(summary: &Summary<'_>) -> Vec<String> {
     lines
 }
 
-fn cell(found: &Found) -> String {
+fn cell(found: &Convergence) -> String {
     let steps = found
         .steps
         .map_or("never".into(), |steps| steps.to_string());

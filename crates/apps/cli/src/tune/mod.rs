@@ -1,8 +1,8 @@
-//! `nearfield tune`: what dividing a step between two backends brings, and where the policies
-//! settle.
+//! `nearfield tune`: measures the gain from splitting a step between CPU and GPU, and where the
+//! policies settle.
 //!
-//! Thresholds θ are swept from GPU only to CPU only, and every policy runs beside the sweep. On an
-//! emulated machine all times are those of a virtual clock: the same command gives the same numbers
+//! Thresholds θ are swept from GPU only to CPU only, and every policy runs after the sweep. On an
+//! emulated machine all times come from a virtual clock, so the same command gives the same numbers
 //! everywhere.
 
 mod emulated;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Number of points of a named cloud
     #[arg(long, default_value = "1e6", value_parser = options::positive_count)]
     points: usize,
-    /// Search radius [default: the one `bench` takes]
+    /// Search radius [default: that of `bench`]
     #[arg(long)]
     radius: Option<f32>,
     /// The two backends: emulated[:KEY=VALUE,…] or hybrid[:N]
@@ -150,12 +150,12 @@ fn divided(text: &str) -> Result<Work, String> {
     }
 }
 
-/// A device of two backends, which is what a threshold divides.
+/// Parses a device that has two backends, between which a threshold divides the work.
 fn two_backends(text: &str) -> Result<Device, String> {
     match text.parse::<Device>() {
         Ok(device @ (Device::Emulated(_) | Device::Hybrid(_))) => Ok(device),
         Ok(_) => Err(
-            "it has one backend, and a threshold divides a step between two: use \
+            "it has one backend, but a threshold splits a step between two: use \
              emulated[:KEY=VALUE,…] or hybrid[:N]"
                 .into(),
         ),
@@ -200,9 +200,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
     let points = bench::load(cloud, args.points, args.frame)?;
     if points.positions.is_empty() {
-        return Err(Failure::Wrong(format!(
-            "{cloud} holds no points: there is nothing to divide"
-        )));
+        return Err(Failure::Wrong(format!("{cloud} has no points")));
     }
     let radius = args.radius;
     let radius = radius.unwrap_or_else(|| bench::usual_radius(cloud, args.points));

@@ -1,8 +1,8 @@
 //! The picture of a sweep: time against the threshold, and against the CPU backend's share of the
 //! work.
 //!
-//! Both panels show the same rows: θ is what is set, while the share spreads the rows evenly also
-//! where thousands of bricks hold as many points each. The marks are explained beside the panels.
+//! Both panels show the same rows. θ is the setting; the share spreads the rows evenly even if
+//! thousands of bricks hold the same number of points. A legend to the right explains the marks.
 
 use super::{
     report,
@@ -21,32 +21,32 @@ use std::path::Path;
 const SIZE: (u32, u32) = (1600, 820);
 /// Height of the lines above the panels, in pixels.
 const TITLE: u32 = 142;
-/// Width of what is told beside the panels, in pixels.
+/// Width of the legend, in pixels.
 const LEGEND: u32 = 400;
-/// Width left of the panel with numbers and of the one without, in pixels.
+/// Margins left of the panel with numbers and of the one without, in pixels.
 const NUMBERS: u32 = 96;
 const NO_NUMBERS: u32 = 34;
 /// Height below each panel, in pixels.
 const BELOW: u32 = 74;
-/// From this ratio of the longest to the shortest time on times are shown by their logarithm.
+/// Ratio of the longest to the shortest time above which the time axis is logarithmic.
 const WIDE: f64 = 6.0;
-/// Share of the work below which thresholds are left out where they take up most of the axis.
+/// Thresholds below this share of the work are left out if they fill most of the axis.
 const LITTLE: f64 = 0.02;
 /// Half the width of a marker, in pixels of the large picture.
 const MARKER: i32 = 15;
 
-type Part<B> = DrawingArea<B, Shift>;
+type Area<B> = DrawingArea<B, Shift>;
 
 /// A number of every row.
 type Column = fn(&Row) -> f64;
 
-/// Where a curve goes.
-type Way = Vec<(f64, f64)>;
+/// Points of a curve.
+type Curve = Vec<(f64, f64)>;
 
 /// Writes tune.png and tune.svg into `folder`.
 ///
 /// # Errors
-/// What [`save_png`] and [`save_svg`] say if one of them cannot be drawn or saved.
+/// As [`save_png`] and [`save_svg`].
 pub(super) fn save(
     folder: &Path,
     headings: [String; 3],
@@ -99,13 +99,13 @@ impl<'a> Picture<'a> {
     }
 
     /// A column of the sweep against another one, as far as it is shown.
-    fn way(&self, rows: &[Row], x: Column, y: Column) -> Way {
+    fn curve(&self, rows: &[Row], x: Column, y: Column) -> Curve {
         above(rows.iter().map(|row| (x(row), y(row))), self.floor)
     }
 }
 
-/// The threshold at which the axis begins: 0, unless what lies between the first rows takes up most
-/// of it.
+/// The threshold at which the axis begins: 0, unless the gap between the first rows would fill most
+/// of the axis.
 fn first_theta(shown: &Combination) -> f64 {
     let rows = shown.sweep.iter();
     let first = rows.filter(|row| row.share < LITTLE).map(|row| row.theta);
@@ -121,11 +121,11 @@ fn first_theta(shown: &Combination) -> f64 {
     }
 }
 
-/// The parts of a way that lie at `floor` or above, cut where it rises over it.
-fn above(way: impl Iterator<Item = (f64, f64)>, floor: f64) -> Way {
-    let mut kept = Way::new();
+/// The parts of a curve at `floor` or above, with its crossings of the floor.
+fn above(curve: impl Iterator<Item = (f64, f64)>, floor: f64) -> Curve {
+    let mut kept = Curve::new();
     let mut before: Option<(f64, f64)> = None;
-    for (x, y) in way {
+    for (x, y) in curve {
         if let Some((x0, y0)) = before {
             // On the way up or down.
             if (y0 < floor) != (y < floor) {
@@ -151,7 +151,7 @@ const CURVES: [(&str, RGBColor, Column); 3] = [
     ("step: both have ended", INK, |row| row.total_ms),
 ];
 
-/// Colour of what a policy is marked with.
+/// Colour of the marker of a policy.
 fn color(number: usize) -> RGBColor {
     [WARM[0], WARM[1], COOL[2], WARM[2]][number % 4]
 }
@@ -166,7 +166,7 @@ enum Mark {
 }
 
 impl Plot for Picture<'_> {
-    fn draw<B: DrawingBackend>(&self, area: &Part<B>) -> Result<(), Fault<B>> {
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Fault<B>> {
         let area = area.margin(14 * DETAIL, 10 * DETAIL, 16 * DETAIL, 24 * DETAIL);
         let (top, body) = area.split_vertically(TITLE * DETAIL);
         for (line, (size, y)) in self.headings.iter().zip([(38, 4), (25, 56), (21, 92)]) {
@@ -196,7 +196,7 @@ impl Plot for Picture<'_> {
 impl Picture<'_> {
     fn panel<B: DrawingBackend>(
         &self,
-        area: &Part<B>,
+        area: &Area<B>,
         across: &Axis,
         name: &str,
         x: Column,
@@ -224,22 +224,25 @@ impl Picture<'_> {
             .bold_line_style(INK.mix(0.13))
             .light_line_style(TRANSPARENT)
             .draw()?;
-        let mut line = |way: Way, style: ShapeStyle| -> Result<(), Fault<B>> {
+        let mut line = |curve: Curve, style: ShapeStyle| -> Result<(), Fault<B>> {
             let shown = |place: &(f64, f64)| !by_theta || place.0 >= self.from;
-            let way: Way = way.into_iter().filter(shown).collect();
+            let curve: Curve = curve.into_iter().filter(shown).collect();
             // Piece by piece: where places lie close together, joints of one line would shoot out.
-            let pieces = way
+            let pieces = curve
                 .windows(2)
                 .map(|ends| PathElement::new(ends.to_vec(), style));
             chart.draw_series(pieces).map(|_| ())
         };
         if !by_theta {
             for other in &self.others {
-                line(self.way(&other.sweep, x, |row| row.total_ms), faint())?;
+                line(self.curve(&other.sweep, x, |row| row.total_ms), faint())?;
             }
         }
         for (number, (_, color, y)) in CURVES.iter().enumerate() {
-            line(self.way(&self.shown.sweep, x, *y), curve(number, *color))?;
+            line(
+                self.curve(&self.shown.sweep, x, *y),
+                curve_style(number, *color),
+            )?;
         }
         let place = |at: (f64, f64)| chart.backend_coord(&at);
         let best = &self.shown.best;
@@ -269,7 +272,7 @@ impl Picture<'_> {
     /// Draws a marker around a pixel.
     fn mark<B: DrawingBackend>(
         &self,
-        area: &Part<B>,
+        area: &Area<B>,
         mark: Mark,
         x: i32,
         y: i32,
@@ -303,11 +306,11 @@ impl Picture<'_> {
         draw(MARKER - 2, color(number).filled())
     }
 
-    /// Tells beside the panels what the curves and the markers are.
-    fn legend<B: DrawingBackend>(&self, area: &Part<B>) -> Result<(), Fault<B>> {
+    /// Draws the legend of the curves and markers.
+    fn legend<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Fault<B>> {
         let mut down = 0;
         for (number, (name, color, _)) in CURVES.iter().enumerate() {
-            swatch(area, down, curve(number, *color))?;
+            swatch(area, down, curve_style(number, *color))?;
             area.draw_text(name, &text(25), at(88, down))?;
             down += 38;
         }
@@ -354,7 +357,7 @@ impl Picture<'_> {
 
     fn entry<B: DrawingBackend>(
         &self,
-        area: &Part<B>,
+        area: &Area<B>,
         down: &mut u32,
         mark: Mark,
         lines: [String; 3],
@@ -372,7 +375,7 @@ impl Picture<'_> {
     }
 }
 
-fn swatch<B: DrawingBackend>(area: &Part<B>, down: u32, style: ShapeStyle) -> Result<(), Fault<B>> {
+fn swatch<B: DrawingBackend>(area: &Area<B>, down: u32, style: ShapeStyle) -> Result<(), Fault<B>> {
     area.draw(&PathElement::new(
         [at(32, down + 8), at(80, down + 8)],
         style,
@@ -383,8 +386,8 @@ fn at(x: u32, y: u32) -> (i32, i32) {
     ((x * DETAIL) as i32, (y * DETAIL) as i32)
 }
 
-/// The step's curve lies over those of the backends, which it follows: it is thinner.
-fn curve(number: usize, color: RGBColor) -> ShapeStyle {
+/// The step's curve is drawn over the backends' curves, which it follows, so it is thinner.
+fn curve_style(number: usize, color: RGBColor) -> ShapeStyle {
     color.stroke_width([5, 5, 2][number % 3] * DETAIL)
 }
 
@@ -397,11 +400,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_are_cut_where_they_pass_the_floor() {
-        let way = [(0.0, 0.0), (1.0, 4.0), (2.0, 8.0), (3.0, 0.0)];
-        let kept = above(way.into_iter(), 2.0);
+    fn curves_are_cut_where_they_cross_the_floor() {
+        let curve = [(0.0, 0.0), (1.0, 4.0), (2.0, 8.0), (3.0, 0.0)];
+        let kept = above(curve.into_iter(), 2.0);
         assert_eq!(kept, [(0.5, 2.0), (1.0, 4.0), (2.0, 8.0), (2.75, 2.0)]);
-        assert_eq!(above(way.into_iter(), 0.0), way);
-        assert!(above(way.into_iter(), 9.0).is_empty());
+        assert_eq!(above(curve.into_iter(), 0.0), curve);
+        assert!(above(curve.into_iter(), 9.0).is_empty());
     }
 }

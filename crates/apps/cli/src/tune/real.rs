@@ -1,5 +1,5 @@
-//! The sweep on real backends: every threshold and every policy for some steps of a cloud that
-//! moves.
+//! The sweep on real backends: runs every threshold and every policy for some steps of a moving
+//! cloud.
 
 use super::{
     emulated::{best, cells, layout},
@@ -20,19 +20,19 @@ use nearfield_balance::{
 };
 use nearfield_grid::memory::copied;
 
-/// Steps at a threshold before those that are timed, and those.
+/// Untimed and timed steps at a threshold.
 const STEPS_PER_ROW: Repetitions = Repetitions {
     uncounted: 2,
     timed: 5,
 };
-/// Steps for which the best threshold is timed again beside every policy.
+/// Steps of every policy, and of the best threshold, which is timed again for comparison.
 const STEPS_BESIDE: Repetitions = Repetitions {
     timed: 21,
     ..STEPS_PER_ROW
 };
-/// A policy has settled when its shares take no longer than this part more than the last ones.
+/// A policy has settled when its times exceed those of its last shares by no more than this part.
 const CLOSE: f64 = 0.03;
-/// Rows whose shares are no further from one tell what it takes.
+/// The time at a share is fitted to rows within this distance of it.
 const AROUND: f64 = 0.1;
 
 /// Sweeps thresholds and runs the policies on the CPU backend and the GPU with this number
@@ -73,7 +73,7 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
     Ok(combinations)
 }
 
-/// An engine on both backends, and what it works on.
+/// An engine on both backends, with its points and job.
 struct Backends {
     steps: Steps,
     subject: Subject,
@@ -107,7 +107,7 @@ impl Backends {
         Ok(self.steps.engine_mut().set_policy(policy)?)
     }
 
-    /// One step, and what the engine says of it.
+    /// Runs one step and returns its report.
     fn step(&mut self) -> Result<SplitReport, Failure> {
         self.steps.next(&mut self.subject)?;
         let report = self.steps.engine().report();
@@ -175,10 +175,10 @@ fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) ->
     last.map_or(0, |(step, _)| step + 1)
 }
 
-/// Time of a step in which the CPU backend has a share of the work. Every row of a sweep was
-/// measured and scatters, but what either backend takes lies near a line while both work: the one
-/// through the rows around the share. Not by the threshold, which means another share when points
-/// have moved and a plan was made anew.
+/// Time of a step in which the CPU backend has this share of the work, from a line fitted to the
+/// rows around it: measured rows scatter, but while both backends work the time of each is nearly
+/// linear in the share. Rows are not chosen by threshold, because the share of a threshold changes
+/// when points move and a new plan is made.
 fn on_sweep(sweep: &[Row], share: f64) -> f64 {
     let shared = |share: f64| share > 0.0 && share < 1.0;
     let near: Vec<_> = (sweep.iter())

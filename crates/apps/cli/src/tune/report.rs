@@ -1,4 +1,4 @@
-//! What `nearfield tune` prints for people.
+//! The text output of `nearfield tune`.
 
 use super::task::{Outcome, Summary};
 use crate::options;
@@ -7,7 +7,7 @@ use nearfield_balance::tune::Row;
 use nearfield_plot::rounded;
 use std::path::Path;
 
-/// Rows of the sweep that are printed, the best one besides.
+/// Rows of the sweep that are printed, in addition to the best one.
 const PRINTED: usize = 11;
 
 /// The lines above the picture and the table.
@@ -135,7 +135,7 @@ pub(super) fn milliseconds(value: f64) -> String {
     format!("{} ms", rounded(value, 4))
 }
 
-/// How far a time lies from another one, given as their ratio.
+/// Compares two times, given as their ratio, in words.
 pub(super) fn compared(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     match percent {

@@ -1,4 +1,4 @@
-//! What `nearfield tune` divides, and what came out of it, as tune.json has it.
+//! Input and results of `nearfield tune`, in the form of tune.json.
 
 use crate::{bench::Work, domain::Boundaries};
 use nearfield::balance::{Policy, Strategy};
@@ -18,7 +18,7 @@ pub(super) struct Task {
     pub(super) rows: usize,
     pub(super) steps: usize,
     pub(super) strategy: Strategy,
-    /// Of the CPU backend; 0 for one per core.
+    /// Worker threads of the CPU backend; 0 for one per core.
     pub(super) threads: usize,
 }
 
@@ -33,7 +33,7 @@ impl Task {
     }
 }
 
-/// How points are cut into parts.
+/// Settings of a layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
     /// Cells along an edge of a brick.
@@ -41,7 +41,7 @@ pub(super) struct Division {
     pub(super) subregions: usize,
 }
 
-/// A sweep and the policies beside it, for one size of bricks and number of subregions.
+/// A sweep and the results of the policies, for one size of bricks and number of subregions.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Combination {
     /// Cells along an edge of a brick.
@@ -52,9 +52,9 @@ pub(super) struct Combination {
     pub(super) occupied_bricks: usize,
     /// Points of the fullest brick.
     pub(super) highest: f64,
-    /// From GPU only to CPU only.
+    /// Rows from GPU only to CPU only.
     pub(super) sweep: Vec<Row>,
-    /// The row of least time.
+    /// The fastest row.
     pub(super) best: Row,
     /// By name, in the order asked for.
     #[serde(serialize_with = "as_map")]
@@ -81,7 +81,7 @@ pub(super) struct Summary<'a> {
     pub(super) steps: usize,
     #[serde(flatten)]
     pub(super) shown: &'a Combination,
-    /// All of them; the one of least time is shown.
+    /// All combinations; the fastest is shown.
     pub(super) combinations: Vec<Brief<'a>>,
 }
 

@@ -121,7 +121,7 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     }
     place.refuses("does not know", &["kernels", "check", "--arch", "20"]);
     let unknown = ["kernels", "check", "gird"];
-    place.refuses("no program \"gird\"; there are all_pairs, ", &unknown);
+    place.refuses("no program \"gird\": use one of all_pairs, ", &unknown);
 
     let folder = place.0.path().join("cache");
     let args = format!(

@@ -102,7 +102,7 @@ fn boxes_in_comments_are_the_outer_ones_in_every_style() {
         "bench --cloud open.xyz --radius 0.4 --repetitions 1",
         "tune open.xyz --radius 0.4",
     ] {
-        place.refuses("pbc=\"T T T\" and has no Lattice: give --box", &words(line));
+        place.refuses("pbc=\"T T T\" but no Lattice: give --box", &words(line));
     }
     assert_eq!(pairs(&place, "open.xyz", &["--periodic", ""]).0, 28);
     let slab = ["--box", "1.1,1.2,1.3", "--periodic", "xy"];
@@ -121,10 +121,10 @@ fn frames_are_counted_and_can_be_chosen() {
         (
             &[][..],
             28,
-            "frame 1 is read of 3; --frame N or --frame last",
+            "read frame 1 of 3; select another by --frame N or --frame last",
         ),
-        (&["--frame", "2"], 2, "frame 2 is read of 3"),
-        (&["--frame", "last"], 0, "frame 3 is read of 3"),
+        (&["--frame", "2"], 2, "read frame 2 of 3"),
+        (&["--frame", "last"], 0, "read frame 3 of 3"),
     ] {
         let (found, errors) = pairs(&place, "run.xyz", more);
         assert_eq!(found, expected, "{more:?}");
@@ -155,7 +155,7 @@ fn frames_are_counted_and_can_be_chosen() {
     let (found, errors) = pairs(&place, "torn.xyz", &["--frame", "last"]);
     assert_eq!(found, 28);
     assert!(
-        errors.contains("frame 1 is read of 1, and one more that is cut off"),
+        errors.contains("read frame 1 of 1 (another one is truncated)"),
         "{errors}"
     );
 }
@@ -215,7 +215,7 @@ fn lj_takes_momenta_masses_and_charges_as_ase_writes_them() {
         "1\nProperties=pos:R:3:momenta:R:2\n0 0 0 1 1\n",
     );
     place.refuses(
-        "'momenta' has not three numbers a point, but 2",
+        "'momenta' needs three numbers per point, but has 2",
         &words("lj flat.extxyz --cutoff 3"),
     );
     place.file("none.extxyz", ase("-1.0", "-1.0"));
@@ -258,7 +258,7 @@ fn columns_of_unknown_meaning_are_named_on_every_command() {
         );
     }
     assert!(
-        said("lj a.xyz --cutoff 1").contains("'charge' is not used: --charges"),
+        said("lj a.xyz --cutoff 1").contains("'charge' is not used: add --charges"),
         "charges without --charges"
     );
     place.file("quiet.csv", "id,x,y,z,charge\n7,0,0,0,1\n");

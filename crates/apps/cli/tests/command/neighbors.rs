@@ -85,7 +85,7 @@ fn neighbors_in_f64_keeps_the_digits_of_files_and_of_the_radius() {
         assert_eq!(rounded["precision"], "f32");
         let chosen = place.run(&args);
         let notice = String::from_utf8(chosen.stderr).unwrap();
-        assert!(notice.contains("f64 is taken"), "{notice}");
+        assert!(notice.contains("using f64"), "{notice}");
         assert_eq!(notice.lines().count(), 1, "{notice}");
         let chosen: serde_json::Value = serde_json::from_slice(&chosen.stdout).unwrap();
         assert_eq!(chosen["digest"], digest, "{file:?}");
@@ -212,7 +212,7 @@ fn real_frames_have_the_oracles_neighbours() {
         let (pairs, digest) = oracle_digest(&points, radius, [None; 3]);
         assert!(
             pairs > 10 * points.len() as u64,
-            "{pairs} pairs are no fluid"
+            "{pairs} pairs are not a fluid"
         );
         assert_eq!(found["pairs"], pairs);
         assert_eq!(found["digest"], digest);

@@ -302,7 +302,7 @@ fn a_cut_trace_is_shown_with_a_warning_and_a_foreign_file_is_refused() {
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        said.contains("is no trace: its first line is no JSON") && said.lines().count() == 1,
+        said.contains("is not a trace: its first line is not JSON") && said.lines().count() == 1,
         "{said}"
     );
 }

@@ -24,7 +24,7 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 
 fn number(value: &Value, key: &str) -> f64 {
     let number = value[key].as_f64();
-    number.unwrap_or_else(|| panic!("{key} is no number in {value}"))
+    number.unwrap_or_else(|| panic!("{key} is not a number in {value}"))
 }
 
 /// A small cloud with dense and sparse places.

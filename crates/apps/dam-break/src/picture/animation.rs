@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::palette::{Mix, Palette};
 use crate::Error;
 
-/// Palette entries used for colours; the one left over means "unchanged".
+/// Number of palette entries for colours; the remaining one means "unchanged".
 const COLORS: usize = 255;
 /// The palette entry of unchanged pixels.
 const UNCHANGED: u8 = 255;

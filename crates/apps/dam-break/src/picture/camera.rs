@@ -1,4 +1,4 @@
-//! The camera: where a scene point lands on the picture and back.
+//! The camera: maps points of the scene to the picture and back.
 //!
 //! Scene coordinates are x along the tank, y away from the viewer, z up. View
 //! coordinates are x to the right, y up, z into the picture, so that z is the

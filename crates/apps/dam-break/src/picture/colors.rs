@@ -1,4 +1,4 @@
-//! Colours: linear light inside, sRGB at the edges, and the map from speed.
+//! Colours: linear light inside, sRGB in files, and the map from speed to colour.
 //!
 //! Light is added and averaged in linear RGB; only [`to_pixel`] and [`from_pixel`]
 //! touch the sRGB curve. The speed map is blended in Oklab, so that equal

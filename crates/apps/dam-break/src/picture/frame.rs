@@ -1,4 +1,4 @@
-//! What a picture shows: the fluid in its tank, and how it is seen.
+//! The content of a picture: the fluid, its tank, and the view.
 
 use glam::{Vec2, Vec3};
 

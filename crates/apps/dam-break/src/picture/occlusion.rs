@@ -53,17 +53,17 @@ impl Probes {
         }
     }
 
-    /// Those of a sample that is looked at alone.
+    /// Probes of a single sample.
     pub(super) fn of_one(&self, sample: usize) -> &[Vec2] {
         &self.patterns[sample]
     }
 
-    /// Those of two samples, for more that are looked at together.
+    /// Probes of two samples, for several samples together.
     pub(super) fn of_two(&self) -> &[Vec2] {
         self.patterns[..2].as_flattened()
     }
 
-    /// Those of all samples, for a pixel that is looked at once.
+    /// Probes of all samples, for a whole pixel.
     pub(super) fn all(&self) -> &[Vec2] {
         self.patterns.as_flattened()
     }

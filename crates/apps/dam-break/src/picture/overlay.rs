@@ -1,4 +1,4 @@
-//! What is drawn over the scene: the tank's outline, labels, the colour bar.
+//! Drawn over the scene: the tank's outline, labels, and the colour bar.
 
 use glam::{Vec2, Vec3};
 use image::RgbImage;

@@ -30,8 +30,8 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// The entry to show at a place of the picture; it depends on nothing else,
-    /// so that what rests does not flicker.
+    /// The entry to show at a place of the picture; it depends on nothing else, so that resting
+    /// parts do not flicker.
     pub(super) fn at(self, column: usize, row: usize) -> u8 {
         let threshold = (f32::from(THRESHOLDS[row % 4][column % 4]) + 0.5) / 16.0;
         if threshold < self.share {
@@ -43,7 +43,7 @@ impl Mix {
 }
 
 /// A colour with its weight.
-type Weighted = (Vec3, f32);
+type WeightedColor = (Vec3, f32);
 
 /// A colour in which distances are measured.
 fn point(color: [u8; 3]) -> Vec3 {
@@ -53,7 +53,7 @@ fn point(color: [u8; 3]) -> Vec3 {
 
 /// Colours that share a palette entry.
 struct Bin {
-    members: Vec<Weighted>,
+    members: Vec<WeightedColor>,
     mean: Vec3,
     /// Axis along which the members are spread most, and how much: the weighted
     /// sum of squared distances from the mean.
@@ -132,7 +132,7 @@ impl Palette {
 }
 
 impl Bin {
-    fn new(members: Vec<Weighted>) -> Self {
+    fn new(members: Vec<WeightedColor>) -> Self {
         let weight: f32 = members.iter().map(|member| member.1).sum();
         let sum: Vec3 = members.iter().map(|member| member.0 * member.1).sum();
         let mean = sum / weight.max(f32::MIN_POSITIVE);

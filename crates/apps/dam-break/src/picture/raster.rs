@@ -4,7 +4,7 @@
 //! clean seams. A thread draws a band of rows at a time, with all spheres that reach into it, so no
 //! two threads write to one place. The nearest hit wins, and of several at one depth that of the
 //! first sphere, whatever the order: the result does not depend on the number of threads. Spheres
-//! are drawn roughly from front to back, so that most pixels see early what hides the rest.
+//! are drawn roughly from front to back, so that early spheres hide most of the later ones.
 
 use std::ops::Range;
 
@@ -106,7 +106,7 @@ fn spread(marked: &[bool], columns: usize) -> Vec<bool> {
 }
 
 /// A sphere as seen by a camera.
-struct Seen {
+struct Silhouette {
     index: u32,
     center: Vec3,
     /// A view depth that no point of the sphere is in front of, rounding included.
@@ -115,7 +115,7 @@ struct Seen {
     rows: Range<usize>,
 }
 
-impl Seen {
+impl Silhouette {
     /// The sphere and the pixels that might see it; none if it is nowhere, or reaches behind the
     /// eye.
     #[inline]
@@ -149,10 +149,10 @@ impl Seen {
 
     /// The bands that it reaches into.
     fn bands(&self) -> Range<u32> {
-        match self.rows.is_empty() || self.columns.is_empty() {
-            true => 0..0,
-            false => (self.rows.start / BAND) as u32..self.rows.end.div_ceil(BAND) as u32,
+        if self.rows.is_empty() || self.columns.is_empty() {
+            return 0..0;
         }
+        (self.rows.start / BAND) as u32..self.rows.end.div_ceil(BAND) as u32
     }
 }
 
@@ -169,10 +169,10 @@ pub(super) fn nearest_spheres(
     let columns = width.div_ceil(TILE);
     let seen = |sphere: u32| {
         let center = center(sphere as usize);
-        Seen::new(camera, sphere, center, radius, [width, height])
+        Silhouette::new(camera, sphere, center, radius, [width, height])
     };
     let of_bands = by_band(count, height.div_ceil(BAND), width * height, &seen, &center);
-    // Bands begin with no depth; what is in `spheres` counts only where a depth is.
+    // Bands begin without depths; entries of `spheres` count only where there is a depth.
     storage.depths.resize(width * height, 0.0);
     storage.spheres.resize(width * height, 0);
     let mut tiles = vec![false; columns * height.div_ceil(TILE)];
@@ -209,7 +209,7 @@ fn by_band(
     count: usize,
     bands: usize,
     pixels: usize,
-    seen: &(impl Fn(u32) -> Option<Seen> + Sync),
+    seen: &(impl Fn(u32) -> Option<Silhouette> + Sync),
     center: &(impl Fn(usize) -> Vec3 + Sync),
 ) -> Vec<Vec<u32>> {
     let reached = |sphere| seen(sphere).map_or(0..0, |seen| seen.bands());
@@ -226,9 +226,10 @@ fn by_band(
         }
     };
     // Spheres of a pixel or two hide little, and are drawn faster in the order they lie in memory.
-    match count < pixels {
-        true => front_to_back(count, center).into_iter().for_each(&mut put),
-        false => (0..count as u32).for_each(&mut put),
+    if count < pixels {
+        front_to_back(count, center).into_iter().for_each(&mut put);
+    } else {
+        (0..count as u32).for_each(&mut put);
     }
     within
 }
@@ -280,7 +281,7 @@ struct Band<'a> {
 
 impl Band<'_> {
     /// Offers a sphere to all pixels that might see it.
-    fn draw(&mut self, camera: &Camera, sphere: &Seen, radius: f32) {
+    fn draw(&mut self, camera: &Camera, sphere: &Silhouette, radius: f32) {
         let rows = self.depths.len() / self.width;
         let rows = sphere.rows.start.max(self.first)..sphere.rows.end.min(self.first + rows);
         let columns = sphere.columns.clone();

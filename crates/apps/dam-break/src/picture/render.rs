@@ -11,22 +11,22 @@ use super::frame::{Frame, SAMPLES};
 use super::overlay;
 use super::shading::{self, Canvas};
 use super::stage::{Stage, StageStorage};
-use super::surroundings::Kept;
+use super::surroundings::SharedSurroundings;
 
 /// Rows of pixels that a thread draws at a time.
 const BAND: usize = 8;
 
-/// Kept from one picture for the next: storage, so that none waits for fresh memory again,
-/// and the scenery, which all pictures of a run share. It changes no picture.
+/// Memory reused from picture to picture, and the scenery, which all pictures of a run share. It
+/// changes no picture.
 #[derive(Default)]
 pub struct Brush {
     storage: StageStorage,
-    surroundings: Kept,
+    surroundings: SharedSurroundings,
 }
 
 impl Brush {
-    /// Another one that shares the scenery, for another thread.
-    pub fn beside(&self) -> Self {
+    /// A brush for another thread, which shares the scenery.
+    pub fn for_thread(&self) -> Self {
         Self {
             storage: StageStorage::default(),
             surroundings: self.surroundings.clone(),
@@ -41,7 +41,7 @@ impl Frame<'_> {
         self.render_with(width, height, &mut Brush::default())
     }
 
-    /// As [`render`](Self::render), with what is kept from pictures before.
+    /// As [`render`](Self::render), with the memory and scenery of earlier pictures.
     pub fn render_with(&self, width: u32, height: u32, brush: &mut Brush) -> RgbImage {
         let columns = width as usize;
         let span = tracing::debug_span!("beside.draw.spheres").entered();

@@ -167,7 +167,7 @@ fn fluid(
     } else {
         bulge
     };
-    // A sample alone has half the probes, and not those of the samples beside it.
+    // A single sample has half the probes, and others than its neighbours.
     let first = seeing.trailing_zeros() as usize;
     let (around, to_light) = match seeing.count_ones() {
         1 => (

@@ -29,7 +29,7 @@ pub(super) const PENUMBRA: [Vec2; 8] = [
     Vec2::new(-0.66, 0.62),
 ];
 
-/// Storage of what the camera and the light see, to be used again.
+/// Storage of the hits of camera and light, reused between frames.
 #[derive(Default)]
 pub(super) struct StageStorage {
     camera: Storage,
@@ -53,7 +53,7 @@ pub(super) struct Stage<'a> {
     top_speed: f32,
 }
 
-/// The key light's own camera and what it sees.
+/// The key light's camera and its hits.
 struct Light {
     camera: Camera,
     hits: Hits,
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
         self.light.as_ref().map_or(Vec2::ZERO, on)
     }
 
-    /// Returns true only if all light reaches what is seen [there](Self::on_light).
+    /// Returns true only if all light reaches the point seen [there](Self::on_light).
     #[inline]
     pub(super) fn is_clear(&self, on_light: Vec2) -> bool {
         let is_clear = |light: &Light| light.is_clear(on_light);

@@ -1,6 +1,6 @@
-//! What lies behind the fluid: the glass of the tank, a floor that takes shadow, and a backdrop.
+//! The background of the fluid: the glass of the tank, a floor with shadow, and a backdrop.
 //!
-//! Away from the fluid it looks the same in every picture of a run, so that is computed once.
+//! Away from the fluid it is the same in every picture of a run, so it is computed once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::occlusion::{Probes, Reach, Surface, openness};
 use super::stage::{PENUMBRA, Stage};
 use super::tank::Exit;
 
-/// Colours of what lies behind the fluid.
+/// Colours of the background.
 struct Colors {
     backdrop: [Vec3; 2],
     floor: Vec3,
@@ -56,12 +56,11 @@ impl Plain {
             }
             _ => 0.0,
         };
-        let (point, floor) = match direction.z < -1e-3 {
-            true => {
-                let point = on_floor(from, direction);
-                (point, strength(stage, point))
-            }
-            false => (Vec3::ZERO, 0.0),
+        let (point, floor) = if direction.z < -1e-3 {
+            let point = on_floor(from, direction);
+            (point, strength(stage, point))
+        } else {
+            (Vec3::ZERO, 0.0)
         };
         let behind = backdrop.lerp(colors.floor, floor);
         Self {
@@ -166,10 +165,10 @@ impl Surroundings {
 
 /// The surroundings of the last picture, shared by all that draw the same scene.
 #[derive(Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Option<Arc<Surroundings>>>>);
+pub(super) struct SharedSurroundings(Arc<Mutex<Option<Arc<Surroundings>>>>);
 
-impl Kept {
-    /// Those of the stage, computed unless they are there.
+impl SharedSurroundings {
+    /// The surroundings of the stage, computed if they have changed.
     pub(super) fn of(&self, stage: &Stage<'_>) -> Arc<Surroundings> {
         let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let there = kept().clone();

@@ -14,7 +14,7 @@ static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
     FontRef::try_from_slice(FONT_FILE).expect("the embedded font is a TrueType file")
 });
 
-/// Which part of a line of text stands at the given place.
+/// The part of a line of text that is at the given place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Anchor {
     /// Its left end.

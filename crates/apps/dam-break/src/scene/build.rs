@@ -1,4 +1,4 @@
-//! A scene filled with particles.
+//! Fills a scene with particles.
 //!
 //! All particles sit on one lattice from the tank's lower corner on. Faces of boxes and of the
 //! tank go to the nearest plane between its cells, at most half a spacing away; faces that touch
@@ -59,7 +59,7 @@ impl Scene {
     /// pressure grows with the depth below their top.
     ///
     /// # Errors
-    /// When there is no memory for the particles, or a box is thinner than half a spacing.
+    /// If memory for the particles is refused, or a box is thinner than half a spacing.
     pub fn builder(&self, spacing: f64) -> Result<SimulationBuilder, Error> {
         self.builder_on(spacing, 0, 1)
     }

@@ -1,4 +1,5 @@
-//! Scene files: TOML, described in docs/cli.md. Every fault is told with its line and value.
+//! Reads scene files (TOML, described in docs/cli.md). Every fault is reported with its line and
+//! value.
 
 use std::ops::Range;
 use std::path::Path;
@@ -63,7 +64,7 @@ impl Scene {
     /// Reads a scene file.
     ///
     /// # Errors
-    /// [`ErrorKind::Scene`] names file, line and value of what cannot be simulated.
+    /// [`ErrorKind::Scene`] names the file, the line and the value that cannot be simulated.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = nearfield_files::read_text(path)
             .map_err(|error| fault(path, format!("cannot be read: {error}")))?;

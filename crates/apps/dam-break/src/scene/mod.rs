@@ -2,8 +2,8 @@
 //!
 //! A [`Scene`] is in metres and knows no particles; [`Scene::builder`] fills it with them at some
 //! spacing. [`Scene::column`] is the classic dam break, [`Scene::read`] takes one from a file.
-//! Coordinates are those of the solver: x along the tank, then the height in the plane, or the
-//! depth and the height in space. The tank's lower corner is the origin.
+//! Coordinates are as in the solver: x along the tank, then the height in the plane, or the depth
+//! and the height in space. The tank's lower corner is the origin.
 
 mod build;
 mod file;
@@ -93,7 +93,7 @@ pub struct Probes {
     pub height: Vec<Probe>,
 }
 
-/// A scene: what there is at the start, and the physics.
+/// A scene: the initial state and the physics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// Its name, for the summary.
@@ -126,7 +126,7 @@ pub struct Scene {
     pub probes: Probes,
     /// Artificial sound speed, m/s: ten times the fastest water to be expected.
     pub sound_speed: f64,
-    /// The rule of the front, where the scene is that of the experiments.
+    /// The rule of the front, if the scene is that of the experiments.
     pub front: Option<FrontRule>,
 }
 

@@ -1,4 +1,4 @@
-//! The pressure in a column of water at the moment its dam is gone.
+//! The pressure in a column of water at the moment when its dam vanishes.
 
 use std::f64::consts::PI;
 
@@ -29,7 +29,7 @@ pub(super) struct ReleasedHead {
 }
 
 impl ReleasedHead {
-    /// That of a column `width` wide and `height` high, metres.
+    /// The pressure of a column `width` wide and `height` high, metres.
     pub(super) fn new(width: f64, height: f64) -> Self {
         let factor = |k: usize| {
             let rate = (k as f64 + 0.5) * PI / width;

@@ -2,14 +2,15 @@
 //!
 //! **What the functions rely on:** arrays have the lengths that the number of atoms passed with
 //! them requires (their owner, [`super::Arrays`], allocates them once and never changes them),
-//! lists are those of the engine for the same atoms, and all work is on the engine's stream.
+//! lists are found by the engine for the same atoms, and all work is on the engine's stream.
 
 use crate::{Cell, Error, ForceField, System, constants};
 use nearfield::{
     device::{
-        DeviceBuffer, DeviceEngine, DeviceListsView, DeviceViewMut, GpuErrorKind, KernelArgument,
-        LaunchShape, Program, UserKernel,
+        DeviceBuffer, DeviceEngine, DeviceListsView, DeviceViewMut,
+        programs::{KernelArgument, LaunchShape, Program, UserKernel},
     },
+    error::gpu::ErrorKind as GpuErrorKind,
     kernels::{
         Coefficients, Cuda, CudaParts, CutoffCoulomb, LennardJones, Mixing, PairPotential,
         Screening, Sum, Truncation,
@@ -167,7 +168,7 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
 /// are filled in advance.
 ///
 /// # Errors
-/// Those of potentials; none of the ones here is refused.
+/// The errors of potentials, none of which occurs here.
 pub fn programs() -> Result<Vec<Program>, Error> {
     let one = Coefficients {
         epsilon: 1.0,
@@ -396,7 +397,7 @@ mod tests {
         let programs = programs().unwrap();
         assert_eq!(programs.len(), 6);
         for (number, program) in programs.iter().enumerate() {
-            // Variants differ in arithmetic only, so one stands for all on other GPUs.
+            // Variants differ only in arithmetic, so one represents all on other GPUs.
             let archs = if number == 0 {
                 &Arch::CHECKED[..]
             } else {

@@ -10,14 +10,15 @@ mod kernels;
 
 pub use kernels::{DYNAMICS, programs};
 
-use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured, system::lost};
+use crate::{Error, Evaluation, ForceField, Options, System, observe::AtomSums, system::lost};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
     PointSetId, Precision,
     device::{
-        DeviceBuffer, DeviceEngine, DeviceValue, DriverError, Event, GpuError, Progress, Queue,
-        Stream, Transfers,
+        DeviceBuffer, DeviceEngine, DeviceValue, DriverError, Event, Progress, Stream,
+        copies::{Queue, Transfers},
     },
+    error::gpu::Error as GpuError,
     lists::VerletLists,
 };
 use nearfield_grid::{
@@ -88,7 +89,7 @@ impl DeviceBody {
     /// Returns true if the atoms of a run like this can stay on a GPU: in single precision, with a
     /// skin, in a box more than twice as wide as lists reach and without vectors that lean along an
     /// open axis.
-    pub(crate) fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
+    pub(crate) fn supports(system: &System, field: &ForceField, options: &Options) -> bool {
         let reach = 2.001 * (field.cutoff() + f64::from(options.skin));
         let widths = system.cell().widths();
         widths.iter().all(|&width| width >= reach)
@@ -162,7 +163,7 @@ impl DeviceBody {
     }
 
     /// Energies, virial and momentum now; waits for the GPU.
-    pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
+    pub(crate) fn measure(&mut self) -> Result<AtomSums, Error> {
         self.settle()?;
         let (lists, atoms) = (self.engine.neighbors(self.set, self.set)?, self.atoms());
         let Arrays {
@@ -188,7 +189,7 @@ impl DeviceBody {
         self.kernels
             .motion(velocity, types, atoms, partials, &mut slots)?;
         let found = self.download(&self.arrays.totals)?;
-        Ok(Measured {
+        Ok(AtomSums {
             pairs: Evaluation {
                 energy: found[0],
                 virial: found[1],
@@ -316,8 +317,8 @@ impl DeviceBody {
     fn still_near(&self, moment: usize) -> Result<bool, Error> {
         let mut bits = [0];
         let place = self.arrays.moved.slice(moment..moment + 1);
-        // Waits for what wrote it and for nothing that was started since; nothing writes there
-        // before the copy is done.
+        // Waits for the copy that wrote it, and for no later work; nothing writes there before the
+        // copy is done.
         if let Some(measured) = &*self.measured {
             self.side.wait(measured).map_err(moving)?;
         }
@@ -385,7 +386,7 @@ impl DeviceBody {
             )?;
             mem::swap(values, &mut arrays.spare_words);
         }
-        // `placed` is written anew before it is read.
+        // `placed` is written before it is read.
         engine.reorder(
             *set,
             3,

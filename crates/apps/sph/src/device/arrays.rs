@@ -1,8 +1,12 @@
 //! The arrays of a fluid on a GPU, which are at least as long as its numbers of particles say.
 
 use crate::constants::FRONT_BINS;
-use nearfield::device::{
-    DeviceBuffer, DeviceEngine, DeviceValue, DriverError, GpuError, HostCopy, Queue,
+use nearfield::{
+    device::{
+        DeviceBuffer, DeviceEngine, DeviceValue, DriverError,
+        copies::{HostCopy, Queue},
+    },
+    error::gpu::Error as GpuError,
 };
 use nearfield_grid::memory::collected;
 

@@ -1,7 +1,7 @@
 //! A fluid on a GPU as the body of a simulation.
 
 use glam::Vec3;
-use nearfield::{device::Transfers, prelude::Device};
+use nearfield::{device::copies::Transfers, prelude::Device};
 use nearfield_grid::memory::copied;
 
 use super::{DeviceBody, DeviceNeighborhood, flight::Flight};

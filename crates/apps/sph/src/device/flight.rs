@@ -7,8 +7,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
-use nearfield::device::{
-    Arriving, DeviceEngine, DeviceView, GpuError, GpuErrorKind, HostBuffer, Queue,
+use nearfield::{
+    device::{
+        DeviceEngine, DeviceView,
+        copies::{Arriving, HostBuffer, Queue},
+    },
+    error::gpu::{Error as GpuError, ErrorKind as GpuErrorKind},
 };
 use nearfield_grid::{OfProcess, memory::collected};
 

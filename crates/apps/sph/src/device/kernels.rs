@@ -5,8 +5,9 @@
 //! work is on the engine's stream.
 
 use nearfield::device::{
-    DeviceBuffer, DeviceEngine, DeviceViewMut, KernelArgument, LaunchShape, Program, Queue,
-    UserKernel,
+    DeviceBuffer, DeviceEngine, DeviceViewMut,
+    copies::Queue,
+    programs::{KernelArgument, LaunchShape, Program, UserKernel},
 };
 
 use nearfield_shared::{Header, Source, shared_structs};

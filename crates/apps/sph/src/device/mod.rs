@@ -19,7 +19,10 @@ use std::{
 };
 
 use glam::{DVec3, Vec3};
-use nearfield::device::{DeviceField, DeviceValue, DeviceView, GpuError, GpuErrorKind, Progress};
+use nearfield::{
+    device::{DeviceField, DeviceValue, DeviceView, Progress},
+    error::gpu::{Error as GpuError, ErrorKind as GpuErrorKind},
+};
 
 use nearfield_grid::{
     OfProcess,

@@ -10,7 +10,9 @@
 
 use nearfield::{
     PairKernel,
-    device::{DeviceBuffer, DeviceEngine, DeviceField, DeviceView, DeviceViewMut, Progress, Queue},
+    device::{
+        DeviceBuffer, DeviceEngine, DeviceField, DeviceView, DeviceViewMut, Progress, copies::Queue,
+    },
     prelude::PointSetId,
 };
 use nearfield_grid::{OfProcess, memory::collected};

@@ -1,6 +1,6 @@
 //! Probes of a fluid on a GPU: their places on the device, and their sums over the particles.
 
-use nearfield::device::{DeviceBuffer, Queue};
+use nearfield::device::{DeviceBuffer, copies::Queue};
 use nearfield_grid::memory::{collected, filled};
 
 use super::{

@@ -121,7 +121,7 @@ fn refused(element: &str, call: &str) {
     let (does, said) = compiles(&format!("std::vector<{element}> points; {call};"));
     assert!(!does, "{call} takes elements of type {element}");
     assert!(
-        said.contains("the elements of this container are no points"),
+        said.contains("the elements of this container are not points"),
         "{call} with {element}: {said}"
     );
 }

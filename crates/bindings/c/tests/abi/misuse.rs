@@ -579,7 +579,7 @@ fn the_last_error_stays_in_one_place_and_is_cut_there() {
     }
 }
 
-/// Frees what is no engine when its thread ends.
+/// Frees something that is not an engine when its thread ends.
 struct FreesAtTheEnd;
 
 impl Drop for FreesAtTheEnd {

@@ -1,10 +1,10 @@
-//! Arrays on a GPU that Python owns or looks at.
+//! Arrays on a GPU that Python owns or views.
 
 use super::{
     dlpack,
     fate::Fate,
     layout::{CUDA, DLDevice, Dtype, MAJOR},
-    shared::Shared,
+    shared::SharedEngine,
     stream::{Current, KeptStream, Order, StreamNumber, failed},
 };
 use crate::call::guarded;
@@ -27,13 +27,13 @@ use std::{
 /// exists; owned memory lives as long as this value.
 pub(crate) enum Memory {
     Owned(Owned),
-    Engine(Arc<Shared>),
+    Engine(Arc<SharedEngine>),
 }
 
 /// Memory of an array alone.
 pub(crate) struct Owned {
     bytes: ManuallyDrop<DeviceBuffer<u8>>,
-    /// Others may work on it on other streams than the one it is freed on.
+    /// Other libraries may use it on other streams than the one on which it is freed.
     elsewhere: AtomicBool,
 }
 

@@ -1,6 +1,6 @@
-//! DLPack: tensors in capsules, as version 1 of the standard lays them out, and as before it.
+//! DLPack: tensors in capsules, in the layout of version 1 of the standard and of earlier ones.
 
-use super::layout::{DLDataType, DLDevice, DLTensor, Described, MAJOR, READ_ONLY};
+use super::layout::{DLDataType, DLDevice, DLTensor, MAJOR, READ_ONLY, TensorFields};
 use pyo3::{
     exceptions::{PyBufferError, PyTypeError},
     ffi,
@@ -36,7 +36,7 @@ struct DLManagedTensorVersioned {
 }
 
 /// A tensor of another library, given back when dropped.
-pub(crate) struct Managed(Kind);
+pub(crate) struct ForeignTensor(Kind);
 
 enum Kind {
     Plain(NonNull<DLManagedTensor>),
@@ -44,9 +44,9 @@ enum Kind {
 }
 
 // SAFETY: the standard lets a tensor be read and deleted by any thread.
-unsafe impl Send for Managed {}
+unsafe impl Send for ForeignTensor {}
 
-impl Managed {
+impl ForeignTensor {
     /// Takes the tensor out of a capsule, which is marked as used.
     pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
         let odd = |why: &str| PyTypeError::new_err(format!("{what}: __dlpack__() gave {why}"));
@@ -58,7 +58,7 @@ impl Managed {
         let (name, used) = match (versioned, plain) {
             (true, _) => (VERSIONED, VERSIONED_USED),
             (_, true) => (PLAIN, PLAIN_USED),
-            _ => return Err(odd("a capsule that is no tensor, or was used before")),
+            _ => return Err(odd("a capsule that is not a tensor, or was used before")),
         };
         let tensor = capsule.pointer_checked(Some(name))?;
         let kind = if versioned {
@@ -91,7 +91,7 @@ impl Managed {
     }
 
     /// Describes the tensor; refuses an impossible one.
-    pub(crate) fn describe(&self, what: &str) -> PyResult<Described> {
+    pub(crate) fn describe(&self, what: &str) -> PyResult<TensorFields> {
         // SAFETY: `take` has found tensors of these kinds in the capsule, which are ours until they
         // are given back.
         let (tensor, flags) = unsafe {
@@ -101,12 +101,12 @@ impl Managed {
             }
         };
         // SAFETY: the shape and the strides of a tensor have one number an axis.
-        let found = unsafe { Described::of(&tensor, flags & READ_ONLY != 0) };
+        let found = unsafe { TensorFields::of(&tensor, flags & READ_ONLY != 0) };
         found.map_err(|why| PyTypeError::new_err(format!("{what}: {why}")))
     }
 }
 
-impl Drop for Managed {
+impl Drop for ForeignTensor {
     fn drop(&mut self) {
         // SAFETY: ours alone since the capsule was marked as used, and given back once.
         unsafe {
@@ -126,8 +126,8 @@ impl Drop for Managed {
     }
 }
 
-/// A tensor of ours, with what it points to: at most two axes, rows one behind the other.
-struct Exported {
+/// A tensor that we export, with the arrays it points to: at most two axes, contiguous rows.
+struct ExportedTensor {
     plain: DLManagedTensor,
     versioned: DLManagedTensorVersioned,
     shape: [i64; 2],
@@ -135,7 +135,8 @@ struct Exported {
     _memory: Arc<dyn Send + Sync>,
 }
 
-/// A capsule for a consumer; the memory stays until it and what was made of it are gone.
+/// A capsule for a consumer. The memory lives until the capsule and everything made of it are
+/// freed.
 pub(crate) fn export<'py>(
     py: Python<'py>,
     memory: Arc<dyn Send + Sync>,
@@ -156,7 +157,7 @@ pub(crate) fn export<'py>(
         strides: ptr::null_mut(),
         byte_offset: 0,
     };
-    let exported = Box::into_raw(Box::new(Exported {
+    let exported = Box::into_raw(Box::new(ExportedTensor {
         plain: DLManagedTensor {
             tensor,
             context: ptr::null_mut(),
@@ -207,12 +208,12 @@ pub(crate) fn export<'py>(
 
 unsafe extern "C" fn delete_plain(tensor: *mut DLManagedTensor) {
     // SAFETY: the consumer gives back, once, what it got.
-    unsafe { drop(Box::from_raw((*tensor).context.cast::<Exported>())) }
+    unsafe { drop(Box::from_raw((*tensor).context.cast::<ExportedTensor>())) }
 }
 
 unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: as above.
-    unsafe { drop(Box::from_raw((*tensor).context.cast::<Exported>())) }
+    unsafe { drop(Box::from_raw((*tensor).context.cast::<ExportedTensor>())) }
 }
 
 unsafe extern "C" fn drop_plain(capsule: *mut ffi::PyObject) {

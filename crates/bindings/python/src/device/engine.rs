@@ -1,12 +1,12 @@
-//! The class `DeviceEngine`: arrays are looked at, then the engine works on them.
+//! The class `DeviceEngine`: checks arrays and passes them to the engine.
 
 use super::{
-    given::Given,
+    given::GivenArray,
     layout::Dtype,
     neighbors::PyDeviceNeighbors,
     pairs::{PyDevicePairs, quantities},
     results::{Outlet, Results},
-    shared::Shared,
+    shared::SharedEngine,
     stream::StreamNumber,
 };
 use crate::{
@@ -51,7 +51,7 @@ use std::{mem, sync::Arc};
 /// there is a RuntimeError that says what is missing. Other errors are those of Engine.
 #[pyclass(name = "DeviceEngine", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedEngine>,
     radius: f32,
 }
 
@@ -77,7 +77,7 @@ impl PyDeviceEngine {
         let radius = radius as f32;
         let stream = StreamNumber::of_engine(stream)?;
         let mut builder = DeviceEngine::builder(radius).subdivision(subdivision);
-        let domain = domain::Given { r#box, cell, pbc }.read()?;
+        let domain = domain::DomainArgs { r#box, cell, pbc }.read()?;
         // Points of a GPU have three coordinates.
         domain.suits(false)?;
         builder = match domain.axes() {
@@ -98,7 +98,7 @@ impl PyDeviceEngine {
             }
             builder = builder.within(low, high);
         }
-        let shared = guarded(|| py.detach(|| Shared::start(builder, gpu, stream)))?;
+        let shared = guarded(|| py.detach(|| SharedEngine::start(builder, gpu, stream)))?;
         Ok(Self {
             shared: Arc::new(shared),
             radius,
@@ -228,7 +228,7 @@ impl PyDeviceEngine {
         let sources = sources.unwrap_or(targets);
         let outlet = Outlet::new(out, Dtype::U32, vec![self.points(targets)?]);
         let (t, s) = (self.set(targets)?, self.set(sources)?);
-        let work = |engine: &DeviceEngine, _: &[Given], results: &Results| {
+        let work = |engine: &DeviceEngine, _: &[GivenArray], results: &Results| {
             let mut counts = results.lend(engine.stream());
             engine.count_neighbors(t, s, &mut counts.as_view_mut())
         };
@@ -246,7 +246,7 @@ impl PyDeviceEngine {
     ) -> PyResult<Py<PyAny>> {
         let outlet = Outlet::new(out, Dtype::U32, vec![self.points(set)?]);
         let set = self.set(set)?;
-        let work = |engine: &DeviceEngine, _: &[Given], results: &Results| {
+        let work = |engine: &DeviceEngine, _: &[GivenArray], results: &Results| {
             let mut order = results.lend(engine.stream());
             engine.order(set, &mut order.as_view_mut())
         };
@@ -284,7 +284,7 @@ impl PyDeviceEngine {
         let mass = self.shared.given(mass, "mass")?;
         mass.shaped(Dtype::F32, &[self.points(sources)?])?;
         let (t, s) = (self.set(targets)?, self.set(sources)?);
-        let work = |engine: &DeviceEngine, given: &[Given], results: &Results| {
+        let work = |engine: &DeviceEngine, given: &[GivenArray], results: &Results| {
             let mass = given[0].lend(engine.stream());
             let traversal = engine.traverse(&kernel, t, s);
             let field = DeviceField::new(mass.as_view(), 1);
@@ -362,7 +362,7 @@ impl PyDeviceEngine {
             reduce: reduction(reduce)?,
         };
         let (t, s) = (self.set(targets)?, self.set(sources)?);
-        let work = |engine: &DeviceEngine, given: &[Given], results: &Results| {
+        let work = |engine: &DeviceEngine, given: &[GivenArray], results: &Results| {
             let lent: Vec<_> = given
                 .iter()
                 .map(|field| field.lend(engine.stream()))

@@ -1,4 +1,4 @@
-//! Whether a result may be used.
+//! Tracks whether a result may be used.
 
 use pyo3::{PyResult, exceptions::PyRuntimeError};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -38,7 +38,7 @@ impl Fate {
         )
     }
 
-    /// For work on the device, which may go on with what is provisional.
+    /// For work on the device, which may use provisional results.
     pub(crate) fn usable(&self) -> PyResult<()> {
         match self.0.load(Ordering::Acquire) {
             Self::GONE => Err(PyRuntimeError::new_err(

@@ -1,27 +1,30 @@
-//! Arrays of others, as they describe themselves.
+//! Arrays of other libraries, by their own descriptions.
 
 use super::{
-    dlpack::Managed,
-    layout::{CPU, CUDA, Layout, MAJOR, Refused},
+    dlpack::ForeignTensor,
+    layout::{ArrayError, CPU, CUDA, Layout, MAJOR},
     stream::StreamNumber,
 };
-use nearfield::device::{DeviceValue, Lent, MemoryKind, Stream, memory_at};
+use nearfield::device::{
+    DeviceValue, Lent, Stream,
+    interop::{MemoryKind, memory_at},
+};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::PyDict,
 };
 
-/// An array on a GPU, kept for as long as this is.
-pub(crate) struct Given {
+/// An array on a GPU that the caller passed, kept alive by this value.
+pub(crate) struct GivenArray {
     layout: Layout,
     read_only: bool,
-    /// On which its owner works, where that is told.
+    /// The stream on which its owner works, if known.
     pub(crate) stream: Option<StreamNumber>,
     _keep: Keep,
 }
 
-impl std::ops::Deref for Given {
+impl std::ops::Deref for GivenArray {
     type Target = Layout;
 
     fn deref(&self) -> &Layout {
@@ -29,18 +32,18 @@ impl std::ops::Deref for Given {
     }
 }
 
-impl From<Refused> for PyErr {
-    fn from(refused: Refused) -> Self {
+impl From<ArrayError> for PyErr {
+    fn from(refused: ArrayError) -> Self {
         match refused {
-            Refused::Type(text) => PyTypeError::new_err(text),
-            Refused::Value(text) => PyValueError::new_err(text),
+            ArrayError::Type(text) => PyTypeError::new_err(text),
+            ArrayError::Value(text) => PyValueError::new_err(text),
         }
     }
 }
 
 /// Owner that keeps the memory alive; never read.
 enum Keep {
-    Tensor { _tensor: Managed },
+    Tensor { _tensor: ForeignTensor },
     Object { _object: Py<PyAny> },
 }
 
@@ -54,7 +57,7 @@ pub(crate) fn check_points(
     stream: i64,
     writable: bool,
 ) -> PyResult<(u64, Vec<usize>)> {
-    let given = Given::of(object, "points", gpu, StreamNumber::new(stream)?)?;
+    let given = GivenArray::of(object, "points", gpu, StreamNumber::new(stream)?)?;
     given.points()?;
     if writable {
         given.writable()?;
@@ -62,8 +65,7 @@ pub(crate) fn check_points(
     Ok((given.pointer, given.shape.clone()))
 }
 
-/// Refuses what a call would refuse of an array to be written beside one that is read: for tests
-/// where there is no GPU.
+/// Makes the checks of a call that writes one array and reads another, for tests without a GPU.
 #[pyfunction(name = "_check_apart")]
 #[pyo3(signature = (read, out, gpu=0, stream=1))]
 pub(crate) fn check_apart(
@@ -73,11 +75,11 @@ pub(crate) fn check_apart(
     stream: i64,
 ) -> PyResult<()> {
     let stream = StreamNumber::new(stream)?;
-    let read = Given::of(read, "mass", gpu, stream)?;
-    Given::of(out, "out", gpu, stream)?.apart_from(&read)
+    let read = GivenArray::of(read, "mass", gpu, stream)?;
+    GivenArray::of(out, "out", gpu, stream)?.apart_from(&read)
 }
 
-impl Given {
+impl GivenArray {
     /// The array that `object` holds on GPU `gpu`, ready for `stream` if its owner synchronises.
     pub(crate) fn of(
         object: &Bound<'_, PyAny>,
@@ -97,7 +99,7 @@ impl Given {
         }
         let name = object.get_type().name()?;
         Err(PyTypeError::new_err(format!(
-            "{what}: {name} is no array on a GPU, which has __dlpack__ or __cuda_array_interface__; \
+            "{what}: {name} is not an array on a GPU, which has __dlpack__ or __cuda_array_interface__; \
              for arrays of the CPU use nearfield.Engine"
         )))
     }
@@ -120,7 +122,7 @@ impl Given {
             }
             capsule => capsule?,
         };
-        let tensor = Managed::take(&capsule, what)?;
+        let tensor = ForeignTensor::take(&capsule, what)?;
         let found = tensor.describe(what)?;
         on_gpu(found.device.kind.into(), found.device.id.into(), what, gpu)?;
         Ok(Self {
@@ -160,7 +162,7 @@ impl Given {
             None => None,
             Some(strides) => {
                 let strides = strides.extract();
-                Some(strides.map_err(|_| odd("strides that are no integers"))?)
+                Some(strides.map_err(|_| odd("strides that are not integers"))?)
             }
         };
         let stream: Option<i64> = match entry("stream")? {
@@ -168,7 +170,7 @@ impl Given {
             Some(stream) => Some(
                 stream
                     .extract()
-                    .map_err(|_| odd("a stream that is no integer"))?,
+                    .map_err(|_| odd("a stream that is not an integer"))?,
             ),
         };
         Ok(Self {

@@ -1,8 +1,8 @@
-//! What an array on a GPU says of itself, and whether it can be used: plain data, no Python.
+//! Layouts of arrays on a GPU, and whether an engine can use them: plain data, no Python.
 //!
-//! Other libraries describe their arrays by the structures of DLPack ([`Described`] reads one) or
-//! by the entries of `__cuda_array_interface__`. Both become a [`Layout`], which refuses whatever
-//! an engine cannot work on: other types and shapes, rows with gaps, addresses where the values
+//! Other libraries describe their arrays by the structures of DLPack ([`TensorFields`] reads one)
+//! or by the entries of `__cuda_array_interface__`. Both become a [`Layout`], which refuses arrays
+//! that an engine cannot use: other types and shapes, rows with gaps, addresses where the values
 //! cannot lie. The fuzz target `capsules` runs this file alone.
 
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ pub(crate) const FLOAT: u8 = 2;
 pub(crate) const MAJOR: u32 = 1;
 pub(crate) const READ_ONLY: u64 = 1;
 
-/// Maximum number of axes in the array libraries; more is no tensor.
+/// Maximum number of axes in the array libraries; more is not a tensor.
 const MAX_AXES: i32 = 64;
 
 #[repr(C)]
@@ -101,7 +101,7 @@ impl Dtype {
 }
 
 /// The fields of a tensor as its owner states them.
-pub(crate) struct Described {
+pub(crate) struct TensorFields {
     pub(crate) pointer: u64,
     pub(crate) device: DLDevice,
     pub(crate) dtype: DLDataType,
@@ -111,7 +111,7 @@ pub(crate) struct Described {
     pub(crate) read_only: bool,
 }
 
-impl Described {
+impl TensorFields {
     /// Describes a tensor; refuses an impossible one.
     ///
     /// # Safety
@@ -145,16 +145,16 @@ impl Described {
     }
 }
 
-/// Why an array is refused, as the exception that says so.
+/// The reason for which an array is refused, by the exception to raise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Of another type, as TypeError.
+pub(crate) enum ArrayError {
+    /// A wrong type: TypeError.
     Type(String),
-    /// Of other lengths, or elsewhere, as ValueError.
+    /// Wrong lengths or a wrong place: ValueError.
     Value(String),
 }
 
-/// An array: where it lies and how.
+/// The address and layout of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Name in messages.
@@ -169,7 +169,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// From a tensor.
-    pub(crate) fn of_tensor(found: &Described, what: &'static str) -> Result<Self, Refused> {
+    pub(crate) fn of_tensor(found: &TensorFields, what: &'static str) -> Result<Self, ArrayError> {
         let shape = lengths(&found.shape, what)?;
         let strides = found.strides.as_deref();
         Ok(Self {
@@ -188,7 +188,7 @@ impl Layout {
         shape: &[i64],
         typestr: &str,
         strides: Option<&[i64]>,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ArrayError> {
         let shape = lengths(shape, what)?;
         let (dtype, size) = of_typestr(typestr);
         Ok(Self {
@@ -201,18 +201,18 @@ impl Layout {
     }
 
     /// Three coordinates a point; returns how many points.
-    pub(crate) fn points(&self) -> Result<usize, Refused> {
+    pub(crate) fn points(&self) -> Result<usize, ArrayError> {
         self.expect(Dtype::F32, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
         Ok(self.shape[0])
     }
 
     /// Checks that the array holds values of this type in this shape.
-    pub(crate) fn shaped(&self, dtype: Dtype, wanted: &[usize]) -> Result<(), Refused> {
+    pub(crate) fn shaped(&self, dtype: Dtype, wanted: &[usize]) -> Result<(), ArrayError> {
         self.expect(dtype, |shape| shape == wanted, &tuple(wanted))
     }
 
     /// A fixed number of float32 for each of `points` points; returns that number.
-    pub(crate) fn field(&self, points: usize) -> Result<usize, Refused> {
+    pub(crate) fn field(&self, points: usize) -> Result<usize, ArrayError> {
         let fits = |shape: &[usize]| match shape {
             [rows] => *rows == points,
             [rows, channels] => *rows == points && *channels > 0,
@@ -231,23 +231,23 @@ impl Layout {
         dtype: Dtype,
         fits: impl FnOnce(&[usize]) -> bool,
         wanted: &str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ArrayError> {
         let what = self.what;
         if self.dtype != dtype.name() {
-            return Err(Refused::Type(format!(
+            return Err(ArrayError::Type(format!(
                 "{what} must be of type {}, not {}",
                 dtype.name(),
                 self.dtype
             )));
         }
         if !fits(&self.shape) {
-            return Err(Refused::Value(format!(
+            return Err(ArrayError::Value(format!(
                 "{what} must have the shape {wanted}, not {}",
                 tuple(&self.shape)
             )));
         }
         if !self.packed {
-            return Err(Refused::Value(format!(
+            return Err(ArrayError::Value(format!(
                 "{what} must lie side by side in memory: make a contiguous copy (ascontiguousarray, \
                  contiguous())"
             )));
@@ -259,7 +259,7 @@ impl Layout {
         let end = bytes.and_then(|bytes| self.pointer.checked_add(bytes as u64));
         let there = self.pointer != 0 || bytes == Some(0);
         if end.is_none() || !there || !self.pointer.is_multiple_of(dtype.size() as u64) {
-            return Err(Refused::Value(format!(
+            return Err(ArrayError::Value(format!(
                 "{what}: {} values of {} cannot lie at address {:#x}",
                 tuple(&self.shape),
                 dtype.name(),
@@ -270,10 +270,10 @@ impl Layout {
     }
 }
 
-fn lengths(shape: &[i64], what: &str) -> Result<Vec<usize>, Refused> {
+fn lengths(shape: &[i64], what: &str) -> Result<Vec<usize>, ArrayError> {
     let length = |length: &i64| usize::try_from(*length);
     let lengths: Result<_, _> = shape.iter().map(length).collect();
-    lengths.map_err(|_| Refused::Value(format!("{what}: a shape of {shape:?}")))
+    lengths.map_err(|_| ArrayError::Value(format!("{what}: a shape of {shape:?}")))
 }
 
 /// Whether elements lie one behind the other, the last axis first; strides of axes along which

@@ -4,7 +4,7 @@ use super::{
     array::{Memory, PyDeviceArray},
     fate::Fate,
     layout::Dtype,
-    shared::{Shared, State},
+    shared::{SharedEngine, State},
     stream::KeptStream,
 };
 use crate::errors::raise;
@@ -42,16 +42,17 @@ impl PyDeviceNeighbors {
 }
 
 impl State {
-    /// Start, count and entries of the lists of a pair, written now if there are none to be used.
+    /// Start, count and entries of the lists of a pair of sets, which are written now unless
+    /// current ones exist.
     pub(super) fn lists(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedEngine>,
         of: [usize; 2],
     ) -> PyResult<[PyDeviceArray; 3]> {
         let (t, s) = (self.set(of[0])?, self.set(of[1])?);
         let current = |(pair, fate): &&([usize; 2], Arc<Fate>)| *pair == of && fate.is_usable();
         let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
-        // The engine may have sorted a set anew since, and then knows no lists of it.
+        // The engine may have sorted a set again since then, and its lists are then gone.
         let fate = match kept.filter(|_| self.engine.neighbors(t, s).is_ok()) {
             Some(fate) => fate,
             None => {

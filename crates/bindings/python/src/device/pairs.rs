@@ -4,7 +4,7 @@ use super::{
     array::{Memory, PyDeviceArray},
     fate::Fate,
     layout::Dtype,
-    shared::{Shared, State},
+    shared::{SharedEngine, State},
     stream::KeptStream,
 };
 use crate::errors::raise;
@@ -148,7 +148,7 @@ impl State {
     /// to be used.
     pub(super) fn pairs(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedEngine>,
         of: [usize; 2],
         wanted: Quantities,
     ) -> PyResult<Arrays> {
@@ -175,7 +175,7 @@ impl State {
     /// The arrays that were written.
     fn views_of(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedEngine>,
         [t, s]: [PointSetId; 2],
         fate: Arc<Fate>,
         wanted: Quantities,

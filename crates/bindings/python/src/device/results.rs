@@ -1,6 +1,6 @@
-//! Results on a GPU: into an array of the caller's or a new one.
+//! Results on a GPU, written into the caller's array or a new one.
 
-use super::{array::PyDeviceArray, given::Given, layout::Dtype, shared::Shared};
+use super::{array::PyDeviceArray, given::GivenArray, layout::Dtype, shared::SharedEngine};
 use crate::errors::raise;
 use nearfield::{
     Error,
@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 pub(super) struct Outlet<'a, 'py> {
     /// The caller's array; a new one if there is none.
     pub(super) out: Option<&'a Bound<'py, PyAny>>,
-    /// Whether they are added to what is there.
+    /// True if they are added to the existing values.
     pub(super) add: bool,
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<usize>,
@@ -68,15 +68,15 @@ impl Results {
     }
 }
 
-impl Shared {
-    /// Does work that reads what was given and writes results, and returns the array that they are
-    /// in.
+impl SharedEngine {
+    /// Runs work that reads the given arrays and writes results, and returns the array that they
+    /// are in.
     pub(super) fn deliver(
         &self,
         py: Python<'_>,
-        mut given: Vec<Given>,
+        mut given: Vec<GivenArray>,
         outlet: Outlet<'_, '_>,
-        work: impl FnOnce(&DeviceEngine, &[Given], &Results) -> Result<(), Error> + Send,
+        work: impl FnOnce(&DeviceEngine, &[GivenArray], &Results) -> Result<(), Error> + Send,
     ) -> PyResult<Py<PyAny>> {
         let Outlet {
             out,

@@ -1,9 +1,9 @@
-//! The one way to an engine: it is locked and works, in order with the streams of the arrays that
-//! it is given, and these are kept until its stream has used them.
+//! Access to an engine: locks it, runs work in order with the streams of the given arrays, and
+//! keeps the arrays until its stream has used them.
 
 use super::{
     fate::Fate,
-    given::Given,
+    given::GivenArray,
     stream::{Current, Order, StreamNumber},
 };
 use crate::{
@@ -23,8 +23,8 @@ use std::{
 /// Arrays kept for an engine that is never asked to finish; then it waits.
 const HELD: usize = 8;
 
-/// An engine, kept by what it was asked by and by the arrays that look at its memory.
-pub(crate) struct Shared {
+/// An engine that its Python object and the arrays that view its memory share.
+pub(crate) struct SharedEngine {
     state: Mutex<State>,
     pub(super) gpu: u32,
     pub(super) stream: StreamNumber,
@@ -37,10 +37,10 @@ pub(crate) struct State {
     /// Of the lists there are, by pair of sets.
     pub(super) lists: Vec<([usize; 2], Arc<Fate>)>,
     /// Arrays that the stream may not have read or written yet.
-    pub(super) held: Vec<Given>,
+    pub(super) held: Vec<GivenArray>,
 }
 
-impl Shared {
+impl SharedEngine {
     /// Starts an engine on a stream of a GPU.
     pub(super) fn start(
         builder: DeviceEngineBuilder,
@@ -67,8 +67,12 @@ impl Shared {
     }
 
     /// An array of the caller's on this GPU.
-    pub(super) fn given(&self, object: &Bound<'_, PyAny>, what: &'static str) -> PyResult<Given> {
-        Given::of(object, what, self.gpu, self.stream)
+    pub(super) fn given(
+        &self,
+        object: &Bound<'_, PyAny>,
+        what: &'static str,
+    ) -> PyResult<GivenArray> {
+        GivenArray::of(object, what, self.gpu, self.stream)
     }
 
     /// Does work on the stream with what was given, in order with its owners' streams, while other
@@ -76,8 +80,8 @@ impl Shared {
     pub(super) fn work<T: Send>(
         &self,
         py: Python<'_>,
-        given: Vec<Given>,
-        work: impl FnOnce(&mut State, &[Given]) -> PyResult<T> + Send,
+        given: Vec<GivenArray>,
+        work: impl FnOnce(&mut State, &[GivenArray]) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         let detached = || -> PyResult<_> {
             let mut state = self.lock()?;
@@ -113,7 +117,7 @@ impl State {
         set_named(number, |number| self.engine.point_set(number))
     }
 
-    /// That of a result which is computed now.
+    /// The state of a result that is computed now.
     pub(super) fn new_fate(&mut self) -> Arc<Fate> {
         self.provisional.retain(|fate| Arc::strong_count(fate) > 1);
         let fate = Arc::new(Fate::default());

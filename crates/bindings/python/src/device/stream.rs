@@ -1,14 +1,14 @@
 //! Streams by their numbers in Python, and the current context.
 
 /// The context that is current, as other libraries choose it.
-pub(crate) use nearfield::device::CurrentContext as Current;
+pub(crate) use nearfield::device::interop::CurrentContext as Current;
 use nearfield::device::{DriverError, Stream};
 use pyo3::{PyErr, PyResult, exceptions::PyRuntimeError, exceptions::PyValueError};
 use std::{ffi::c_void, mem::ManuallyDrop, ops::Deref, ptr};
 
 /// The number of the legacy default stream, which has no address.
 const LEGACY: i64 = 1;
-/// That of the default stream of the calling thread.
+/// The number of the default stream of the calling thread.
 const PER_THREAD: i64 = 2;
 
 /// A stream by its number: 1 and 2 are the default streams, any other is a `CUstream`.

@@ -13,8 +13,6 @@
 //! works on it, and thresholds compare it. A brick of b³ cells has b³ times the occupancy of its
 //! cells on average, so thresholds depend on the edge of bricks.
 
-use super::cells::row_order;
-
 /// Points of one cell.
 ///
 /// Cells without points need not be given.
@@ -62,17 +60,6 @@ impl Bricks {
     /// The bricks, in row order.
     pub fn as_slice(&self) -> &[Brick] {
         &self.bricks
-    }
-
-    /// Number of the brick at `at`, in coordinates of bricks; `None` where no cell is occupied.
-    ///
-    /// By bisection in row order.
-    pub fn index_of(&self, at: [i64; 3]) -> Option<usize> {
-        let key = row_order(&at);
-        let found = self
-            .bricks
-            .binary_search_by_key(&key, |brick| row_order(&brick.at));
-        found.ok()
     }
 
     /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.

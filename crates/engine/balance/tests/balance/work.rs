@@ -163,19 +163,18 @@ proptest! {
         far[open] = 1 << 30;
         cells.push(CellLoad { cell: far, targets: 0, sources: 0 });
         let sparse = Bricks::new(cells, &near, edge).unwrap();
-        let outlier = sparse.index_of(far.map(|axis| axis.div_euclid(i64::from(edge)))).unwrap();
+        let find = |at| sparse.as_slice().iter().position(|brick| brick.at == at).unwrap();
+        let outlier = find(far.map(|axis| axis.div_euclid(i64::from(edge))));
         prop_assert_eq!(sparse.near(outlier), [outlier as u32]);
         prop_assert_eq!(bricks.as_slice().len() + 1, sparse.as_slice().len());
         for (number, brick) in bricks.as_slice().iter().enumerate() {
-            let other = sparse.index_of(brick.at).unwrap();
+            let other = find(brick.at);
             prop_assert_eq!(brick, &sparse.as_slice()[other]);
-            prop_assert_eq!(bricks.index_of(brick.at), Some(number));
             let at = |bricks: &Bricks, near: &[u32]| -> Vec<[i64; 3]> {
                 near.iter().map(|&near| bricks.as_slice()[near as usize].at).collect()
             };
             prop_assert_eq!(at(&bricks, bricks.near(number)), at(&sparse, sparse.near(other)));
         }
-        prop_assert_eq!(bricks.index_of([99, 0, 0]), None);
     }
 }
 

@@ -24,7 +24,7 @@ mod loops;
 mod sums;
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, check_outputs},
     pool::CpuBackend,
     simd::with_level,
 };
@@ -60,7 +60,7 @@ impl CpuBackend {
         results: &mut [T],
     ) -> Result<(), Error> {
         check_sources(&sources)?;
-        check_results(results.len(), settings.sum.components() * targets.len())?;
+        check_outputs(results.len(), settings.sum.components() * targets.len())?;
         let _span = tracing::debug_span!(
             "cpu.sum_pairs",
             targets = targets.len(),
@@ -101,7 +101,7 @@ impl CpuBackend {
         check_sources(&sources)?;
         let components = settings.sum.components();
         let row = components.saturating_mul(grid.dims[0]);
-        check_results(results.len(), row.saturating_mul(rows.len()))?;
+        check_outputs(results.len(), row.saturating_mul(rows.len()))?;
         if results.is_empty() {
             return Ok(());
         }
@@ -159,13 +159,6 @@ fn check_sources<T>(sources: &Sources<'_, T>) -> Result<(), Error> {
             expected,
         }
         .into());
-    }
-    Ok(())
-}
-
-fn check_results(found: usize, expected: usize) -> Result<(), Error> {
-    if found != expected {
-        return Err(ErrorKind::OutputLength { found, expected }.into());
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The arrays that candidates are gathered into: small, contiguous, reused for every group.
 //!
 //! **Invariant:** every array is at least [`LANES`] longer than there are candidates, and
-//! [`Candidates::seal`] fills that tail with positions that are no neighbours. So vector loops need
-//! no remainder, and a lane behind the last candidate never passes a test.
+//! [`Candidates::seal`] fills that tail with positions that are not neighbours. So vector loops
+//! need no remainder, and a lane behind the last candidate never passes a test.
 //!
 //! # Skew
 //!
@@ -12,11 +12,11 @@
 //!
 //! # Chunks
 //!
-//! Gathering takes a vector of consecutive sorted points at a time and keeps some of them. Where
-//! candidates are called by slot, it notes the first slot and the lanes that were kept: a *chunk*.
-//! Other arrays in the order of the sorted points are gathered by the same lanes, and sums beside
-//! the candidates are spread to their points by them: an instruction or two per vector and array,
-//! in the place of one address per candidate.
+//! Gathering takes a vector of consecutive sorted points at a time and keeps some of them. If
+//! candidates are addressed by slot, it records the first slot and the kept lanes as a *chunk*.
+//! Other arrays in the order of the sorted points are gathered by the same lanes, and sums of
+//! candidates are scattered to their points by them. This takes an instruction or two per vector
+//! and array, instead of an address per candidate.
 
 use super::{
     aligned::Aligned,
@@ -47,9 +47,9 @@ pub(crate) struct Candidates {
     exact: Aligned<f64>,
 }
 
-/// The arrays that are filled when candidates are seen through other images.
+/// The arrays to fill when candidates are seen through other images.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct ImageArrays {
     /// Image vectors in double precision instead of those in single precision.
     pub(crate) exact: bool,
     /// Lengths of the box, if image vectors in single precision are whole multiples of them.
@@ -114,12 +114,12 @@ pub(crate) struct PairArrays {
     pub(crate) r2: *const f32,
 }
 
-/// How far the arrays are filled.
+/// Lengths of the filled parts of the arrays.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Filled {
+pub(crate) struct ArrayLengths {
     /// Number of candidates.
     pub(crate) candidates: usize,
-    /// Number of chunks; 0 where candidates are not called by slot.
+    /// Number of chunks; 0 if candidates are not addressed by slot.
     pub(crate) chunks: usize,
 }
 
@@ -138,7 +138,7 @@ impl Candidates {
     /// `shifted` says whether they carry image vectors.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for them.
+    /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
     pub(crate) fn clear(&mut self, shifted: bool, max: usize) -> Result<(), Shortage> {
         (self.len, self.chunks) = (0, 0);
@@ -149,7 +149,7 @@ impl Candidates {
         Ok(())
     }
 
-    /// Allocates anew, out of line.
+    /// Allocates again, out of line.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, needed: usize) -> Result<(), Shortage> {
@@ -173,7 +173,7 @@ impl Candidates {
     /// for those that were dropped.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for them.
+    /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, points: &DoublePoints) -> Result<(), Shortage> {
         self.make_exact_room()?;
@@ -193,7 +193,7 @@ impl Candidates {
     /// Makes room for positions and image vectors in double precision.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for them.
+    /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
     pub(crate) fn make_exact_room(&mut self) -> Result<(), Shortage> {
         self.exact.grow(6 * self.stride)
@@ -264,9 +264,9 @@ impl Candidates {
     ///
     /// # Safety
     /// As for [`set_len`](Self::set_len). The chunks have been written, and where there are any,
-    /// their lanes are as many as there are candidates.
+    /// their lanes are as many as candidates.
     #[inline(always)]
-    pub(crate) unsafe fn set_filled(&mut self, filled: Filled) {
+    pub(crate) unsafe fn set_filled(&mut self, filled: ArrayLengths) {
         debug_assert!(filled.chunks <= self.stride);
         self.chunks = filled.chunks;
         // SAFETY: guaranteed by the caller.
@@ -389,7 +389,7 @@ impl Candidates {
     /// Only image vectors and ranks are written; positions, tags and boxes stay, so that it can be
     /// called again for the next target. Loops are plain, for the compiler to vectorise.
     #[inline(always)]
-    pub(crate) fn see_from(&mut self, lattice: &Lattice, wraps: [f32; 3], seen: Seen) {
+    pub(crate) fn see_from(&mut self, lattice: &Lattice, wraps: [f32; 3], seen: ImageArrays) {
         let (len, stride) = (self.len, self.stride);
         let (before, boxes) = self.data.split_at_mut(BOXES * stride);
         let boxes: &[f32] = bytemuck::cast_slice(boxes);

@@ -1,11 +1,11 @@
-//! The expected cost of a search or a traversal, for spans.
+//! Estimates the cost of a search or a traversal, for spans.
 //!
 //! Work is counted in pairs to test: occupancy × candidates, summed over the cells. Counting all of
-//! them would cost as much as a small search, so a sample of 64 targets stands for all, and nothing
-//! is counted while no subscriber listens.
+//! them would cost as much as a small search, so a sample of 64 targets represents all, and nothing
+//! is counted without a subscriber.
 //!
-//! The sample also serves the balance between backends indirectly: traces show expected beside
-//! measured work.
+//! Traces show the expected next to the measured work, which helps to judge the balance between
+//! backends.
 //!
 //! **Invariant:** counting changes nothing and costs at most 64 walks of a cell's runs.
 

@@ -22,7 +22,7 @@
 //! unpredictable. The price is a vector of room behind the last candidate.
 
 use super::{
-    arrays::{Arrays, Filled},
+    arrays::{ArrayLengths, Arrays},
     mode::{Mode, PROXIES, RADII, Tag, has},
 };
 use crate::simd::vector::{Compress, Vector};
@@ -136,7 +136,7 @@ pub(crate) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
 ///
 /// # Safety
 /// The processor has the vector's level, `slots` are sorted points of `args`, the arrays have room
-/// for the run and [`LANES`](crate::simd::LANES) more, and `MODE` says what candidates carry.
+/// for the run and [`LANES`](crate::simd::LANES) more, and `MODE` is the candidates' mode.
 ///
 /// Slots of a run are consecutive, so coordinates are loaded by the vector. Tags are loaded, or
 /// counted up where they are slots.
@@ -145,8 +145,8 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
     args: &Gather<'_>,
     slots: Range<usize>,
     to: &Arrays,
-    mut filled: Filled,
-) -> Filled {
+    mut filled: ArrayLengths,
+) -> ArrayLengths {
     let mut slot = slots.start;
     // SAFETY: the caller guarantees the level and the mode, and made room for the run and LANES
     // more.
@@ -169,7 +169,7 @@ pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
 /// # Safety
 /// The arrays have room for another chunk.
 #[inline(always)]
-unsafe fn note_chunk(slot: usize, lanes: u32, to: &Arrays, filled: &mut Filled) {
+unsafe fn note_chunk(slot: usize, lanes: u32, to: &Arrays, filled: &mut ArrayLengths) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         to.chunk_slot.add(filled.chunks).write(slot as u32);
@@ -243,14 +243,14 @@ impl<V: Compress> Lanes<V> {
     ///
     /// # Safety
     /// The processor has the vector's level, the arrays have room for a vector behind those that
-    /// are `filled`, and `MODE` says what candidates carry.
+    /// are `filled`, and `MODE` is the candidates' mode.
     #[inline(always)]
     pub(super) unsafe fn keep<const MODE: Mode>(
         &self,
         args: &Gather<'_>,
         (near, order): (u32, V::Order),
         to: &Arrays,
-        filled: &mut Filled,
+        filled: &mut ArrayLengths,
     ) {
         let len = filled.candidates;
         // SAFETY: guaranteed by the caller; the index is padded too.

@@ -1,4 +1,4 @@
-//! Group after group of a range of sorted targets, each with its candidates gathered.
+//! Iterates over groups of a range of sorted targets, and gathers the candidates of each.
 //!
 //! # Open domains
 //!
@@ -16,8 +16,8 @@
 //!
 //! # Double precision
 //!
-//! Candidates are gathered by their proxies in `f32`, with their slots beside their names, and
-//! positions as given are looked up for the few that are [near the radius](super::near). Where
+//! Candidates are gathered by their proxies in `f32`, with their slots in addition to their names,
+//! and positions as given are looked up for the few that are [near the radius](super::near). Where
 //! these decide for all, candidates are gathered under their slots, positions are looked up once
 //! for all targets of the group, and then candidates get the names that lists take.
 //!
@@ -36,7 +36,7 @@ use super::{
     mixed::MixedRest,
     mode::{Mode, SHIFTED, with_gather_mode},
     pieces::{Collecting, Images},
-    runs::{GatherPieces, GatherRuns, Searched},
+    runs::{GatherPieces, GatherRuns, GatherTargets},
     scan::STREAMS,
     scratch::Scratch,
     walk::Walk,
@@ -54,7 +54,7 @@ pub(crate) struct Group {
     /// Sorted targets.
     pub(crate) slots: Range<usize>,
     /// Number of the first target among the candidates; the others follow it. `None` when the
-    /// targets are no candidates.
+    /// targets are not candidates.
     pub(crate) itself: Option<usize>,
     /// Which of the candidates were gathered.
     pub(crate) batch: Batch,
@@ -62,9 +62,9 @@ pub(crate) struct Group {
     pub(crate) mode: Mode,
     /// Largest squared radius of the targets, or bound of the filter in double precision.
     pub(crate) max_r2: f32,
-    /// The candidates are those of the group before, perhaps seen through other images.
+    /// The candidates of the previous group serve again, perhaps seen through other images.
     pub(crate) kept: bool,
-    /// So are those of the next group.
+    /// They also serve for the next group.
     pub(crate) keeps: bool,
 }
 
@@ -143,13 +143,13 @@ struct CellTargets {
     slots: Range<usize>,
 }
 
-/// Targets whose pieces were collected: all of the same wrap, unless candidates are mixed.
-struct Collected {
+/// Targets whose pieces were collected. They share a wrap, unless candidates are mixed.
+struct TargetBatch {
     /// The targets, all of one wrap.
     targets: Range<usize>,
-    /// Which of their candidates.
+    /// The part of their candidates.
     batch: Batch,
-    /// The images that they are seen through.
+    /// The images through which the candidates are seen.
     images: Images,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Groups<'a> {
         self.walk
     }
 
-    /// Begins anew with the batches of a group that is not [whole](Group::is_whole).
+    /// Begins again with the batches of a group that is not [whole](Group::is_whole).
     pub(crate) fn rewind(&mut self, group: &Group) {
         let slot = group.slots.start;
         let cell = self.walk.targets.cells(slot..slot + 1).next();
@@ -301,7 +301,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The targets that were left from the last cell, or those of the next.
+    /// The targets left over from the last cell, or those of the next cell.
     #[inline(always)]
     fn next_targets(&mut self) -> Option<CellTargets> {
         match self.rest.take() {
@@ -393,7 +393,7 @@ impl<'a> Groups<'a> {
         let shifted = collected.images != Images::Central;
         let max_r2 = walk.max_r2(&collected.targets);
         let mode = walk.mode(max_r2) | if shifted { SHIFTED } else { 0 };
-        let searched = Searched {
+        let searched = GatherTargets {
             slots: &collected.targets,
             max_r2,
             mode,
@@ -420,7 +420,7 @@ impl<'a> Groups<'a> {
     /// The first of the targets whose candidates were gathered together, and those after it that
     /// lie in the same box.
     ///
-    /// The candidates stay in the scratch, and only their image vectors are computed anew. The
+    /// The candidates stay in the scratch, and only their image vectors are computed again. The
     /// other targets are left for the next call.
     fn next_mixed(
         &mut self,
@@ -452,7 +452,7 @@ impl<'a> Groups<'a> {
     /// Collects the pieces of the next targets, all of the same wrap; or some of the pieces of one
     /// target, where there are too many to be held at once.
     #[inline(always)]
-    fn collect_next(&mut self, scratch: &mut Scratch) -> Result<Option<Collected>, Shortage> {
+    fn collect_next(&mut self, scratch: &mut Scratch) -> Result<Option<TargetBatch>, Shortage> {
         let walk = self.walk;
         if let Some(long) = self.long.take() {
             return self.collect_batch(long, scratch).map(Some);
@@ -480,7 +480,7 @@ impl<'a> Groups<'a> {
                 slots: targets.end..slots.end,
             });
         }
-        Ok(Some(Collected {
+        Ok(Some(TargetBatch {
             targets,
             batch,
             images,
@@ -494,12 +494,12 @@ impl<'a> Groups<'a> {
         &mut self,
         mut long: Collecting,
         scratch: &mut Scratch,
-    ) -> Result<Collected, Shortage> {
+    ) -> Result<TargetBatch, Shortage> {
         let first = !long.walked.is_begun();
         let images = (self.walk).collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
         let last = long.walked.is_all();
         self.long = (!last).then_some(long);
-        Ok(Collected {
+        Ok(TargetBatch {
             targets: long.targets(),
             batch: Batch::Part { first, last },
             images,
@@ -523,7 +523,7 @@ impl Walk<'_> {
     ) -> Result<Group, Shortage> {
         let max_r2 = self.max_r2(&slots);
         let mode = self.mode(max_r2);
-        let searched = Searched {
+        let searched = GatherTargets {
             slots: &slots,
             max_r2,
             mode,

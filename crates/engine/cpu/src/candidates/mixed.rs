@@ -19,7 +19,7 @@
 //!
 //! # When it is done
 //!
-//! A piece is collected and gathered by itself, however few points it has. Up to [`FEW`] changes
+//! A piece is collected and gathered separately, however few points it has. Up to [`FEW`] changes
 //! in all runs of a cell, a number that was chosen and not measured, they are cut as elsewhere: a
 //! box that is centred on the origin, for instance, has changes where its middle planes pass
 //! through a run, and molecules that have just left the box are few. Both ways give the same
@@ -32,14 +32,15 @@
 //! run of targets in one box, a multiplication per axis and candidate follows, in `f32` where the
 //! lengths of the box allow it ([`super::mixing`]), and nine in `f64` in a tilted box.
 //!
-//! # Sums of pairs that are met once
+//! # Sums of pairs that are evaluated once
 //!
 //! Candidates are gathered ahead of the first target of the cell, the targets first among them. A
-//! target meets those behind itself, which are the ones ahead of it. Contributions to sources lie
-//! beside the candidates until all targets have met them ([`Group::keeps`](super::groups::Group)).
+//! target meets those behind itself, which are the ones ahead of it. Contributions to sources stay
+//! in arrays parallel to the candidates until all targets have met them
+//! ([`Group::keeps`](super::groups::Group)).
 
 use super::{
-    arrays::{Arrays, Candidates, Filled, Seen},
+    arrays::{ArrayLengths, Arrays, Candidates, ImageArrays},
     gather::{Gather, Lanes, inside, splat, squared_to_box},
     mixing::Mixing,
     mode::{EXACT, Mode, RADII, has},
@@ -91,8 +92,8 @@ impl Walk<'_> {
         targets.all_are(slots.clone(), wraps) && runs.iter().all(same)
     }
 
-    /// The bits of the mode of mixed candidates besides [`SHIFTED`](super::mode::SHIFTED). In
-    /// double precision positions always decide: image vectors are those of `f64` then.
+    /// The bits of the mode of mixed candidates in addition to [`SHIFTED`](super::mode::SHIFTED).
+    /// In double precision positions always decide: image vectors are those of `f64` then.
     #[inline(always)]
     pub(super) fn mixed_mode(&self) -> Mode {
         self.mode(f32::INFINITY)
@@ -183,7 +184,7 @@ impl Walk<'_> {
         let candidates = &mut scratch.candidates;
         candidates.clear(true, scratch.pieces.points())?;
         let to = candidates.arrays_mut();
-        let (mut filled, mut itself) = (Filled::default(), None);
+        let (mut filled, mut itself) = (ArrayLengths::default(), None);
         let Pieces { pieces, images, .. } = &scratch.pieces;
         for piece in pieces {
             let of_cells = images[piece.image].image;
@@ -217,7 +218,7 @@ impl Walk<'_> {
     /// expect, and no longer for runs.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for the names.
+    /// [`Shortage`] if memory for the names is refused.
     pub(super) fn see_mixed(
         &self,
         level: SimdLevel,
@@ -226,7 +227,7 @@ impl Walk<'_> {
     ) -> Result<(), Shortage> {
         let wraps = self.targets.points().wraps(slot).map(|n| n as f32);
         let lattice = self.sources.lattice();
-        let seen = Seen {
+        let seen = ImageArrays {
             exact: self.double().is_some(),
             lengths: self.mixing.and_then(|mixing| mixing.lengths),
             ranked: self.ranked,
@@ -277,7 +278,7 @@ impl<const MODE: Mode> Task for GatherMixed<'_, MODE> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let (walk, mixing, slots) = (self.walk, self.mixing, self.slots);
-        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        // SAFETY: guaranteed by the caller, and the mode by the maker of the task.
         let itself = unsafe { walk.gather_moved::<S::Single, MODE>(mixing, slots, self.scratch) };
         *self.itself = itself;
     }
@@ -292,7 +293,7 @@ struct SeeFrom<'a> {
     /// Boxes of the target.
     wraps: [f32; 3],
     /// What is computed.
-    seen: Seen,
+    seen: ImageArrays,
 }
 
 impl Task for SeeFrom<'_> {
@@ -315,8 +316,8 @@ unsafe fn moved<V: Compress, const MODE: Mode>(
     image: [f32; 3],
     slots: Range<usize>,
     to: &Arrays,
-    mut filled: Filled,
-) -> Filled {
+    mut filled: ArrayLengths,
+) -> ArrayLengths {
     let wraps = args.points.all_wraps().axes();
     let mut slot = slots.start;
     // SAFETY: the caller guarantees the level. Boxes are padded by LANES as the points are, and the

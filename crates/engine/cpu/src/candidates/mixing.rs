@@ -1,4 +1,4 @@
-//! Moving points into the periodic box, in `f32`, and how far off that may be.
+//! Moves points into the periodic box, in `f32`, with a bound of the error.
 //!
 //! Points keep the coordinates that they were given, and pairs are tested with these. Only to leave
 //! out candidates that are far from all targets of a cell, both are moved into the box

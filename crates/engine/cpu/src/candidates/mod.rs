@@ -1,4 +1,4 @@
-//! From a range of sorted targets to groups of targets with their gathered candidates.
+//! Turns a range of sorted targets into groups of targets with their gathered candidates.
 //!
 //! # Gather and prune
 //!

@@ -1,4 +1,5 @@
-//! What candidates carry besides their position, as a constant parameter of the loops.
+//! The mode of candidates: the data that they carry in addition to positions, as a constant
+//! parameter of the loops.
 //!
 //! A search of one radius in an open domain loads three coordinates and a tag per candidate. Image
 //! vectors, ranks and radii of single points are further arrays and further operations. Each is a
@@ -7,11 +8,11 @@
 //!
 //! # Combinations
 //!
-//! In single precision three bits make eight modes. Kernels know four of them, because they are
-//! never evaluated over half lists here, gathering two, list loops know all eight, and the loops of
-//! symmetric kernels three, because radii of single points are searched so in open domains only. In
-//! double precision there are no radii of single points, so lists know eight modes more, kernels
-//! two, and gathering one.
+//! In single precision three bits make eight modes. List loops have all eight, kernels four,
+//! because they are never evaluated over half lists here, and gathering two. Loops of symmetric
+//! kernels have three, because they take radii of single points in open domains only. In double
+//! precision there are no radii of single points, so lists have eight more modes, kernels two, and
+//! gathering one.
 
 /// A set of [`SHIFTED`], [`HALF`], [`RADII`], [`EXACT`] and [`PROXIES`].
 pub(crate) type Mode = u8;
@@ -34,7 +35,7 @@ pub(crate) const fn has(mode: Mode, bit: Mode) -> bool {
     mode & bit != 0
 }
 
-/// Stands for a mode that is known when a loop runs only, as a constant parameter of the loop.
+/// The constant parameter of a loop whose mode is known only at run time.
 pub(crate) const ANY: Mode = 1 << 7;
 
 /// Returns true if candidates carry what `bit` says: by the constant `MODE` or, where that is

@@ -2,15 +2,15 @@
 //!
 //! In double precision vectors compare proxies in `f32`, whose distances are off by a known bound.
 //! So there are two radii ([`Lattice::inner_r2`](nearfield_grid::Lattice::inner_r2)): candidates
-//! whose proxies are beyond the outer one are no neighbours, those within the inner one are, and
+//! whose proxies are beyond the outer one are not neighbours, those within the inner one are, and
 //! only those between are decided by the positions as given. With r = 2 and coordinates up to 100
 //! the radii differ by 1.5·10⁻⁴ of r, so that one candidate in some thousand lies between.
 //!
 //! # Where it does not pay
 //!
-//! The bound grows with the distance from the centre of all points. Where a cloud is so large
-//! beside the radius that many candidates lie between, a group's positions are looked up at once
-//! and compared by vectors of `f64` ([`EXACT`]). That follows from the positions of the targets
+//! The bound grows with the distance from the centre of all points. If a cloud is so large relative
+//! to the radius that many candidates lie between, a group's positions are looked up at once and
+//! compared by vectors of `f64` ([`EXACT`]). That follows from the positions of the targets
 //! ([`Walk::decided`]). Both ways find the same pairs in the same order.
 
 use super::{
@@ -23,7 +23,7 @@ use nearfield_grid::DoublePoints;
 /// A target with the positions that decide about candidates near its radius.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Near<'a> {
-    /// Squared distance up to which proxies are those of neighbours.
+    /// Squared distance up to which proxies belong to neighbours.
     pub(crate) inner_r2: f32,
     /// The sorted target.
     pub(super) slot: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Near<'a> {
 }
 
 impl Near<'_> {
-    /// Which of the candidates `between`, a bit per candidate from number `first` on, are no
+    /// Which of the candidates `between`, a bit per candidate from number `first` on, are not
     /// neighbours. `MODE` says whether they carry image vectors.
     ///
     /// # Safety

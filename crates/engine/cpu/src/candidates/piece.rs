@@ -78,7 +78,7 @@ impl Pieces {
     /// Adds a piece up to candidate `end`.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for it.
+    /// [`Shortage`] if memory for it is refused.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,

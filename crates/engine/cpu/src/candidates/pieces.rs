@@ -9,8 +9,8 @@
 //!
 //! All runs of a cell fit one batch unless points have a great many images within the radius. A
 //! target beyond that comes once per batch, see [`super::groups::Batch`]. A traversal that
-//! evaluates pairs once collects all runs at once, because the sums of both points lie beside the
-//! candidates; it is not used where that would be too many.
+//! evaluates pairs once collects all runs at once, because the sums of both points are stored in
+//! parallel to the candidates; it is not used where that would be too many.
 
 use super::{piece::Pieces, walk::Walk};
 use crate::contract::image_of;
@@ -67,7 +67,7 @@ impl Walk<'_> {
     /// they are seen. Runs of [mixed](Images::Mixed) candidates are collected whole.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for them.
+    /// [`Shortage`] if memory for them is refused.
     #[inline(always)]
     pub(crate) fn collect_pieces(
         &self,
@@ -98,7 +98,7 @@ impl Walk<'_> {
                     pieces.push(lattice, run.slots.clone(), image, 0)?;
                 }
             }
-            // Sums of both points of a pair lie beside all candidates of the group.
+            // Sums of both points of a pair are parallel to all candidates of the group.
             if !self.ahead || of.walked.is_all() {
                 break;
             }
@@ -110,7 +110,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Cuts a run where the wraps of its points change; targets have those of `target`.
+    /// Cuts a run where the wraps of its points change; targets have the wraps of `target`.
     fn split(&self, run: &Run, target: [i32; 3], pieces: &mut Pieces) -> Result<(), Shortage> {
         let (points, lattice) = (self.sources.points(), self.sources.lattice());
         let (mut begin, end) = (run.slots.start, run.slots.end);

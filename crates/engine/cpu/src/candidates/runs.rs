@@ -9,7 +9,7 @@
 //! of them survive the box test.
 
 use super::{
-    arrays::{Candidates, Filled},
+    arrays::{ArrayLengths, Candidates},
     gather::{Gather, SeenThrough, gather, put_shifts},
     mode::{EXACT, Mode, PROXIES, SHIFTED, Tag, has},
     piece::{Pieces, SeenImage},
@@ -22,12 +22,12 @@ use std::ops::Range;
 
 /// Targets for which candidates are gathered.
 #[derive(Clone, Copy)]
-pub(super) struct Searched<'a> {
+pub(super) struct GatherTargets<'a> {
     /// The targets.
     pub(super) slots: &'a Range<usize>,
     /// Their largest squared radius, or bound of the filter.
     pub(super) max_r2: f32,
-    /// The bits of what candidates are to carry.
+    /// The mode that candidates get.
     pub(super) mode: Mode,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct GatherRuns<'a, const MODE: Mode> {
     /// The runs.
     pub(super) runs: &'a [Run],
     /// Whose candidates they are.
-    pub(super) of: Searched<'a>,
+    pub(super) of: GatherTargets<'a>,
     /// Where candidates go.
     pub(super) scratch: &'a mut Scratch,
     /// Whether there was memory.
@@ -48,7 +48,7 @@ pub(super) struct GatherRuns<'a, const MODE: Mode> {
 impl<const MODE: Mode> Task for GatherRuns<'_, MODE> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        // SAFETY: guaranteed by the caller, and the mode by the maker of the task.
         let gathered = unsafe {
             self.walk
                 .gather_open::<S, MODE>(self.runs, self.of, self.scratch)
@@ -62,7 +62,7 @@ pub(super) struct GatherPieces<'a, const MODE: Mode> {
     /// The search.
     pub(super) walk: &'a Walk<'a>,
     /// Whose candidates they are.
-    pub(super) of: Searched<'a>,
+    pub(super) of: GatherTargets<'a>,
     /// The pieces, and where candidates go.
     pub(super) scratch: &'a mut Scratch,
     /// The number of the first target among the candidates.
@@ -72,7 +72,7 @@ pub(super) struct GatherPieces<'a, const MODE: Mode> {
 impl<const MODE: Mode> Task for GatherPieces<'_, MODE> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        // SAFETY: guaranteed by the caller, and the mode by whoever made the task.
+        // SAFETY: guaranteed by the caller, and the mode by the maker of the task.
         *self.itself = unsafe { self.walk.gather_pieces::<S, MODE>(self.of, self.scratch) };
     }
 }
@@ -83,7 +83,7 @@ impl Walk<'_> {
     /// # Safety
     /// The processor has the vector's level.
     #[inline(always)]
-    unsafe fn gather_args<V: Compress>(&self, of: Searched<'_>) -> Gather<'_> {
+    unsafe fn gather_args<V: Compress>(&self, of: GatherTargets<'_>) -> Gather<'_> {
         // SAFETY: guaranteed by the caller; a group has targets.
         let (low, high) = unsafe { self.bounds::<V>(of.slots) };
         Gather {
@@ -117,12 +117,12 @@ impl Walk<'_> {
     pub(super) unsafe fn gather_open<S: Simd, const MODE: Mode>(
         &self,
         runs: &[Run],
-        of: Searched<'_>,
+        of: GatherTargets<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Shortage> {
         let candidates = &mut scratch.candidates;
         candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
-        let (to, mut filled) = (candidates.arrays_mut(), Filled::default());
+        let (to, mut filled) = (candidates.arrays_mut(), ArrayLengths::default());
         // Most walls are far from any water: no box is made for them.
         if !runs.is_empty() {
             // SAFETY: the caller guarantees the level.
@@ -151,7 +151,7 @@ impl Walk<'_> {
     #[inline(always)]
     unsafe fn gather_pieces<S: Simd, const MODE: Mode>(
         &self,
-        of: Searched<'_>,
+        of: GatherTargets<'_>,
         scratch: &mut Scratch,
     ) -> Result<Option<usize>, Shortage> {
         let slots = of.slots;
@@ -164,7 +164,7 @@ impl Walk<'_> {
         candidates.clear(has(of.mode, SHIFTED), pieces.points())?;
         let to = candidates.arrays_mut();
         let Pieces { pieces, images, .. } = pieces;
-        let (mut filled, mut itself) = (Filled::default(), None);
+        let (mut filled, mut itself) = (ArrayLengths::default(), None);
         // Candidates from here on are seen through the same image.
         let (mut begin, mut image) = (0, 0);
         for piece in &mut *pieces {

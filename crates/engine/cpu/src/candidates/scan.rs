@@ -8,7 +8,7 @@
 //! long lists.
 //!
 //! The loop has no branch that depends on data, but for one that proxies take near the radius. A
-//! target is no neighbour of itself; that is decided by its tag, or by its number among the
+//! target is not a neighbour of itself; that is decided by its tag, or by its number among the
 //! candidates where these are shifted, because other images of the target have the same tag.
 //!
 //! Everything is `#[inline(always)]` and free of closures, so that it becomes part of the function
@@ -46,7 +46,7 @@ use nearfield_pairs::Pair;
 /// Targets that are searched together, each writing its list to a stream of its own.
 pub(crate) const STREAMS: usize = 4;
 
-/// One target, and what keeps a candidate out of its list besides the distance.
+/// One target, and the conditions other than distance for a candidate to enter its list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Select<'a> {
     /// Position of the target.
@@ -91,7 +91,7 @@ pub(crate) trait Keep<V: Compress>: Copy {
     /// squared distances `d2`.
     ///
     /// # Safety
-    /// The processor has the vector's level, and there is room for a vector behind what was kept.
+    /// The processor has the vector's level, and there is room for a vector after the kept values.
     unsafe fn keep(&mut self, block: &Block<V>, d: [V; 3], d2: V, order: V::Order, count: usize);
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Geometry<const MODE: Mode> {
     data: *mut u32,
     /// Values from one array to the next.
     stride: usize,
-    /// Neighbours that are there.
+    /// Number of kept neighbours.
     count: usize,
 }
 
@@ -248,19 +248,19 @@ impl Channels {
     }
 }
 
-/// Packs the neighbours next to each other: the displacement and its square as channels 0 to 3,
-/// then the channels of the source.
+/// Packs neighbours next to each other: the displacement and its square as channels 0 to 3, then
+/// the channels of the source.
 #[derive(Clone, Copy)]
-pub(crate) struct Packed {
+pub(crate) struct PackNeighbors {
     /// Channels of all candidates, with a vector more than there are candidates.
     pub(crate) gathered: Channels,
     /// Where neighbours go, with room for all candidates and a vector more.
     pub(crate) packed: Channels,
-    /// Neighbours that are there.
+    /// Number of packed neighbours.
     pub(crate) count: usize,
 }
 
-impl<V: Compress> Keep<V> for Packed {
+impl<V: Compress> Keep<V> for PackNeighbors {
     const GEOMETRY: bool = true;
 
     #[inline(always)]
@@ -283,7 +283,7 @@ impl<V: Compress> Keep<V> for Packed {
 /// Tests all candidates for every target, keeps those that pass, and returns what keeps them.
 ///
 /// # Safety
-/// The processor has the vector's level, `MODE` says what candidates carry, and each of `to` has
+/// The processor has the vector's level, `MODE` is the candidates' mode, and each of `to` has
 /// room for all candidates and [`LANES`](crate::simd::LANES) more.
 #[inline(always)]
 pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGETS: usize>(
@@ -304,7 +304,7 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
         for t in 1..TARGETS {
             targets[t] = Target::new(&args[t]);
         }
-        let mut found = Found::ZERO;
+        let mut found = BlockGeometry::ZERO;
         let mut k = 0;
         while k < candidates.len() {
             let block = sources.load::<V, MODE>(k);
@@ -346,7 +346,7 @@ pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGE
 /// one branch per block, and the vectors of the targets stay in registers.
 ///
 /// # Safety
-/// The processor has the level, and candidates carry what `MODE` says.
+/// The processor has the level, and candidates have the mode `MODE`.
 #[inline(always)]
 unsafe fn by_proxies<V: Compress, const MODE: Mode, const TARGETS: usize>(
     targets: &[Target<V>; TARGETS],
@@ -510,7 +510,7 @@ struct Target<V: Compress> {
     position: [V; 3],
     /// Its squared radius in all lanes.
     r2: V,
-    /// Squared distance of proxies that are those of neighbours, in all lanes.
+    /// Squared distance up to which proxies belong to neighbours, in all lanes.
     inner_r2: V,
     /// Its own tag.
     own_tag: u32,
@@ -606,14 +606,14 @@ impl<V: Compress> Target<V> {
 /// They pass through memory because a vector of `f32` is made of two of `f64`, and on some levels
 /// of two that are computed one after the other.
 #[repr(align(64))]
-struct Found {
+struct BlockGeometry {
     /// Displacements along each axis.
     d: [[f64; LANES]; 3],
     /// Squared distances.
     d2: [f64; LANES],
 }
 
-impl Found {
+impl BlockGeometry {
     /// Memory to be written.
     const ZERO: Self = Self {
         d: [[0.0; LANES]; 3],
@@ -653,7 +653,7 @@ impl ExactBlock {
     /// The candidates from `first` on, if they carry positions in double precision.
     ///
     /// # Safety
-    /// The processor has the vector's level, and candidates carry what `mode` says and go on for
+    /// The processor has the vector's level, and candidates have the mode `mode` and go on for
     /// [`LANES`].
     #[inline(always)]
     pub(crate) unsafe fn of<V: Compress, const MODE: Mode>(
@@ -665,7 +665,7 @@ impl ExactBlock {
         if !carries::<MODE>(mode, EXACT) {
             return None;
         }
-        let mut found = Found::ZERO;
+        let mut found = BlockGeometry::ZERO;
         let (mut d, mut d2, mut within) = ([[0.0; LANES]; 3], [0.0; LANES], 0);
         let mut lane = 0;
         while lane < LANES {
@@ -701,14 +701,14 @@ impl ExactBlock {
 /// A vector of `f32` is a few vectors of `f64`, one after the other.
 ///
 /// # Safety
-/// The processor has the level, and candidates carry what `mode` says and go on for a vector.
+/// The processor has the level, and candidates have the mode `mode` and go on for a vector.
 #[inline(always)]
 unsafe fn found_exactly<V: Compress, const MODE: Mode, const GEOMETRY: bool>(
     mode: Mode,
     of: &ExactSelect,
     candidates: &Candidates,
     k: usize,
-    found: &mut Found,
+    found: &mut BlockGeometry,
 ) -> u32 {
     let (axes, shifts) = (candidates.exact_axes(), candidates.exact_shifts());
     let mut near = 0;

@@ -10,7 +10,7 @@
 //! All of it fits the second-level cache, and most of it the first.
 
 use super::{aligned::Aligned, arrays::Candidates, piece::Pieces};
-use crate::{kernels::window::PageTable, stored::listed::Listed};
+use crate::{kernels::window::PageTable, stored::listed::ListedPairs};
 use nearfield_grid::{Stop, memory::Shortage};
 
 /// Buffers of one worker, reused for every group.
@@ -35,7 +35,7 @@ pub(crate) struct Scratch {
     /// Pieces of the current group, around a periodic box.
     pub(crate) pieces: Pieces,
     /// Pairs of one target, for traversals over lists.
-    pub(crate) listed: Listed,
+    pub(crate) listed: ListedPairs,
     /// Memory that was refused. The task then ended early and its results are of no use; the pool
     /// looks here after every task and fails the call.
     pub(crate) failed: Option<Shortage>,

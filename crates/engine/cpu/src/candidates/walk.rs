@@ -1,4 +1,4 @@
-//! What a search starts from: two sorted sets, and which of their pairs are asked for.
+//! The input of a search: two sorted sets, and which of their pairs are requested.
 //!
 //! **Invariant:** a [`Walk`] is made by [`Walk::new`] only, which checks what the loops take for
 //! granted: both grids are in the same precision, and every sorted point has a radius where radii
@@ -244,7 +244,7 @@ impl<'a> Walk<'a> {
                 let mut slot = slots.start;
                 while slot < slots.end {
                     let from = axes[axis].as_ptr().add(slot);
-                    // Lanes behind the last target are those of the first.
+                    // Lanes after the last target repeat the first.
                     let x = V::expand(from, inside::<V>(slot, slots.end), first);
                     (low, high) = (x.min(low), x.max(high));
                     slot += V::LANES;

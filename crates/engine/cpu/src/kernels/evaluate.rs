@@ -1,6 +1,6 @@
 //! A pair kernel evaluated for the targets of a group.
 //!
-//! Either for vectors of candidates, those that are no neighbours masked out, or, when the kernel
+//! Either for vectors of candidates, those that are not neighbours masked out, or, when the kernel
 //! asks for it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first.
 //! On a lattice with r = 2 spacings 32 of 81 candidates are neighbours, so masking wins where
 //! evaluating a pair costs less than packing it.
@@ -28,7 +28,9 @@
 use super::{
     fields::{gather_channels, room, target_value},
     pack::{Pack, pack_at},
-    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, ReducePacked, Results, reduce_some},
+    reduce::{
+        Batches, MAX_OUTPUTS, MaskedContribution, Neighbors, ReducePacked, Results, reduce_some,
+    },
     single::Single,
 };
 use crate::{
@@ -37,7 +39,7 @@ use crate::{
         groups::Group,
         mode::{ANY, Mode, SHIFTED, carries, with_mode},
         near::Near,
-        scan::{Channels as Arrays, ExactSelect, Packed, Select},
+        scan::{Channels as Arrays, ExactSelect, PackNeighbors, Select},
         scratch::Scratch,
         walk::Walk,
     },
@@ -199,7 +201,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// The processor has the level `S`.
     #[inline(always)]
     unsafe fn packed<S: Simd>(&self, target: &Select, value: K::Target) -> [f32; MAX_OUTPUTS] {
-        let to = Packed {
+        let to = PackNeighbors {
             gathered: Arrays {
                 count: K::Source::COUNT,
                 ..self.gathered
@@ -228,7 +230,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// in the loop would stop the vectoriser.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry, or is [`ANY`].
+    /// The processor has the level `S`, and `MODE` is the candidates' mode, or [`ANY`].
     #[inline(always)]
     unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,
@@ -257,7 +259,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 let source = K::Source::read(|channel| *gathered.at(channel, k));
                 (single.pair::<MODE>(mode, k), other, source)
             };
-            Masked {
+            MaskedContribution {
                 near: within & other,
                 value: kernel.pair(pair, value, source),
             }

@@ -6,11 +6,11 @@
 //!
 //! # Why channels
 //!
-//! The compiler's vectoriser loads sixteen values of one array at once, but not sixteen structs.
-//! So source values are split into channels, each an array in the order of the sorted points, and
-//! gathered per group into arrays beside the candidates. A kernel's `Source::read` then asks for
-//! channel k of candidate n, which is a vector load for sixteen candidates. They are gathered by
-//! the lanes that were kept of every vector of sorted points, as the coordinates were: two
+//! The compiler's vectoriser loads sixteen values of one array at once, but not sixteen structs. So
+//! source values are split into channels, each an array in the order of the sorted points, and
+//! gathered per group into arrays parallel to the candidates. A kernel's `Source::read` then asks
+//! for channel k of candidate n, which is a vector load for sixteen candidates. They are gathered
+//! by the lanes that were kept of every vector of sorted points, as the coordinates were: two
 //! instructions for up to sixteen candidates of a channel.
 //!
 //! Target values are uniform over a target's candidates; they are read once per target and stay in
@@ -28,9 +28,10 @@
 //! Sorted channels are kept by the backend between traversals. Fresh memory from the system costs
 //! more than filling it, because every page is zeroed first.
 
+use super::reduce::MAX_OUTPUTS;
 use crate::{
     candidates::{aligned::Aligned, arrays::Candidates, scan::Channels as Arrays},
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, check_outputs},
     pool::CpuBackend,
     simd::vector::Compress,
 };
@@ -69,6 +70,21 @@ pub enum Output<'a, T> {
     Combine(&'a mut [T]),
 }
 
+impl<'a, T> Output<'a, T> {
+    /// The array, and true if results are combined with it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutputLength`] unless it has `expected` values.
+    pub fn of_length(self, expected: usize) -> Result<(&'a mut [T], bool), Error> {
+        let (values, combine) = match self {
+            Self::Write(values) => (values, false),
+            Self::Combine(values) => (values, true),
+        };
+        check_outputs(values.len(), expected)?;
+        Ok((values, combine))
+    }
+}
+
 impl Fields<'_> {
     /// Checks that the fields have a value per channel of `K` for each of `targets` and `sources`.
     ///
@@ -77,6 +93,16 @@ impl Fields<'_> {
     ///
     /// Called by every traversal before anything runs.
     pub fn check<K: PairKernel>(&self, targets: usize, sources: usize) -> Result<(), Error> {
+        const {
+            assert!(
+                K::Output::COUNT <= MAX_OUTPUTS,
+                "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
+            );
+            assert!(
+                K::Output::FLOATS,
+                "results of a pair kernel are combined as f32: integers cannot be among them"
+            );
+        };
         check_fields("target", self.targets, targets, K::Target::COUNT)?;
         check_fields("source", self.sources, sources, K::Source::COUNT)
     }

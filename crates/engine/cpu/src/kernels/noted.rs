@@ -26,13 +26,13 @@
 //! a search would find, so sums have the same bits.
 
 use super::{
-    repeats::{Notes, Way},
+    repeats::{Notes, PairSource},
     single::VECTORS,
     window::WindowSums,
 };
 use crate::{
     candidates::{
-        arrays::{Candidates, Filled},
+        arrays::{ArrayLengths, Candidates},
         groups::{Batch, Group},
         scratch::Scratch,
         walk::Walk,
@@ -56,22 +56,22 @@ const WHAT: &str = "notes of pairs that are evaluated once";
 /// Words before the chunks of a group: first target, targets, candidates, chunks.
 const HEADER: usize = 4;
 
-impl Way {
-    /// The way of the task that begins with sorted target `first`.
-    pub(super) fn of_task(&self, first: usize) -> OfTask<'_> {
+impl PairSource {
+    /// The pairs of the task that begins with sorted target `first`.
+    pub(super) fn of_task(&self, first: usize) -> TaskPairs<'_> {
         match self {
-            Self::Search => OfTask::Search,
+            Self::Search => TaskPairs::Search,
             Self::Note(spare) => {
                 let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut words = spare.pop().unwrap_or_default();
                 words.clear();
-                OfTask::Note(Taking {
+                TaskPairs::Note(Taking {
                     words,
                     targets: 0,
                     given_up: false,
                 })
             }
-            Self::Read(notes) => OfTask::Read(Reading {
+            Self::Read(notes) => TaskPairs::Read(Reading {
                 words: &notes.tasks[first / notes.task],
                 at: 0,
             }),
@@ -81,26 +81,27 @@ impl Way {
 
 impl CpuBackend {
     /// How a traversal of `walk`, in tasks of `task` targets, is to find its pairs.
-    pub(super) fn way(&self, walk: &Walk<'_>, task: usize) -> Way {
+    pub(super) fn pair_source(&self, walk: &Walk<'_>, task: usize) -> PairSource {
         let (points, build) = (walk.sources.points().len(), walk.sources.build_number());
         let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
         let open = !walk.sources.lattice().effective_domain().is_periodic();
         let whole = walk.share.is_none() && points <= MAX_POINTS;
         if build == 0 || walk.double().is_some() || !(uniform && open && whole) {
-            return Way::Search;
+            return PairSource::Search;
         }
         self.repeats().next(build, task)
     }
 
-    /// The sums of the tasks of a traversal of `walk`, which took the given `way`; keeps its notes.
+    /// The sums of the tasks of a traversal of `walk`, which used the given `source` of pairs;
+    /// keeps its notes.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for the sums side by side.
+    /// [`Shortage`] if memory for the sums is refused.
     pub(super) fn keep_notes(
         &self,
         walk: &Walk<'_>,
         task: usize,
-        way: Way,
+        source: PairSource,
         done: Vec<Done>,
     ) -> Result<Vec<WindowSums>, Shortage> {
         let mut windows = with_room(done.len(), WHAT)?;
@@ -112,7 +113,7 @@ impl CpuBackend {
             whole &= done.whole;
         }
         let notes = whole.then_some(Notes { task, tasks });
-        (self.repeats()).keep(walk.sources.build_number(), way, notes);
+        (self.repeats()).keep(walk.sources.build_number(), source, notes);
         Ok(windows)
     }
 }
@@ -128,8 +129,8 @@ pub(super) struct Done {
     pub(super) whole: bool,
 }
 
-/// How a task finds its pairs, as [`Way`] says for the traversal.
-pub(super) enum OfTask<'a> {
+/// How a task finds its pairs, as [`PairSource`] says for the traversal.
+pub(super) enum TaskPairs<'a> {
     /// It searches.
     Search,
     /// It notes what it finds.
@@ -138,7 +139,7 @@ pub(super) enum OfTask<'a> {
     Read(Reading<'a>),
 }
 
-impl OfTask<'_> {
+impl TaskPairs<'_> {
     /// The task is done, with these sums.
     pub(super) fn done(self, sums: WindowSums) -> Done {
         let (words, whole) = match self {
@@ -266,7 +267,7 @@ impl Reading<'_> {
     /// The next group, with its candidates in `scratch`.
     ///
     /// # Errors
-    /// [`Shortage`] where there is no memory for them.
+    /// [`Shortage`] if memory for them is refused.
     ///
     /// # Safety
     /// The processor has the vector's level, and the notes were taken of the points of `walk`.
@@ -286,7 +287,7 @@ impl Reading<'_> {
         let candidates = &mut scratch.candidates;
         candidates.clear(false, len)?;
         let (to, axes) = (candidates.arrays_mut(), walk.sources.points().axes());
-        let mut filled = Filled::default();
+        let mut filled = ArrayLengths::default();
         for &[slot, lanes] in noted {
             // SAFETY: the caller guarantees the level. Chunks begin at sorted points, whose arrays
             // are padded by a vector; there is room for all candidates and a vector more.

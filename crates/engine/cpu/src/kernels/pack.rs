@@ -11,7 +11,7 @@ use crate::{
     candidates::{
         arrays::Candidates,
         mode::{Mode, with_exact_mode, with_mode},
-        scan::{Packed, Select, scan},
+        scan::{PackNeighbors, Select, scan},
     },
     simd::{Simd, Task, WithLevel, at_level, level::SimdLevel},
 };
@@ -21,7 +21,7 @@ use crate::{
 /// # Safety
 /// The processor has the level, candidates carry what the mode says, and there is room for all of
 /// them and [`LANES`](crate::simd::LANES) more.
-pub(super) type Pack = unsafe fn(&Select<'_>, &Candidates, Packed) -> usize;
+pub(super) type Pack = unsafe fn(&Select<'_>, &Candidates, PackNeighbors) -> usize;
 
 /// The function for candidates of a mode, in single or double precision.
 #[inline(never)]
@@ -49,7 +49,7 @@ impl<const MODE: Mode> WithLevel for Packs<MODE> {
 unsafe fn pack<S: Simd, const MODE: Mode>(
     target: &Select<'_>,
     candidates: &Candidates,
-    mut to: Packed,
+    mut to: PackNeighbors,
 ) -> usize {
     let task = PackTask::<'_, MODE> {
         target,
@@ -68,7 +68,7 @@ struct PackTask<'a, const MODE: Mode> {
     /// Its candidates.
     candidates: &'a Candidates,
     /// Where its neighbours go.
-    to: &'a mut Packed,
+    to: &'a mut PackNeighbors,
 }
 
 impl<const MODE: Mode> Task for PackTask<'_, MODE> {

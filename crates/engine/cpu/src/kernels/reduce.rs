@@ -178,7 +178,7 @@ pub(crate) unsafe fn reduce_packed<K: PairKernel, S: Simd>(
             let source = K::Source::read(|channel| *neighbors.channels.at(channel, k));
             (Pair { d, d2 }, source)
         };
-        Masked {
+        MaskedContribution {
             near: pair.d2 < f32::INFINITY,
             value: kernel.pair(pair, value, source),
         }
@@ -198,7 +198,7 @@ pub(crate) unsafe fn reduce_packed<K: PairKernel, S: Simd>(
 #[inline(always)]
 pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
     count: usize,
-    contribution: impl Fn(usize) -> Masked<K>,
+    contribution: impl Fn(usize) -> MaskedContribution<K>,
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
     let mut sums = [0.0; MAX_OUTPUTS];
@@ -301,7 +301,7 @@ impl Partial {
 pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
     count: usize,
     near: impl Fn(usize, usize) -> u64,
-    contribution: impl Fn(usize) -> Masked<K>,
+    contribution: impl Fn(usize) -> MaskedContribution<K>,
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
     let mut sums = [0.0; MAX_OUTPUTS];
@@ -338,16 +338,16 @@ pub(super) unsafe fn reduce_some<K: PairKernel, S: Simd>(
     sums
 }
 
-/// A contribution that counts only when its candidate is a neighbour.
-pub(super) struct Masked<K: PairKernel> {
+/// A contribution that counts only if its candidate is a neighbour.
+pub(super) struct MaskedContribution<K: PairKernel> {
     /// The candidate is a neighbour.
     pub(super) near: bool,
     /// The contribution, if it is.
     pub(super) value: K::Output,
 }
 
-impl<K: PairKernel> Masked<K> {
-    /// Hands out the channels, each replaced by the identity if the candidate is no neighbour.
+impl<K: PairKernel> MaskedContribution<K> {
+    /// Hands out the channels, each replaced by the identity if the candidate is not a neighbour.
     #[inline(always)]
     fn write(self, mut channel: impl FnMut(usize, f32)) {
         self.value.write(|k, value| {

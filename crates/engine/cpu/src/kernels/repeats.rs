@@ -48,12 +48,12 @@ pub(crate) struct Repeats {
     spare: Vec<Vec<u32>>,
 }
 
-/// How a traversal finds its pairs.
+/// The source of a traversal's pairs.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum PairSource {
     /// It searches.
     Search,
-    /// It searches and takes notes, in this memory.
+    /// It searches and writes notes into this memory.
     Note(Mutex<Vec<Vec<u32>>>),
     /// It reads notes.
     Read(Notes),
@@ -69,12 +69,12 @@ impl Repeats {
 
     /// How the next traversal finds its pairs, of the points of a build, in tasks of `task`
     /// targets.
-    pub(super) fn next(&mut self, build: u64, task: usize) -> Way {
+    pub(super) fn next(&mut self, build: u64, task: usize) -> PairSource {
         if self.build == build {
             self.again = true;
             return match self.notes.take() {
-                Some(notes) if notes.task == task => Way::Read(notes),
-                _ => Way::Search,
+                Some(notes) if notes.task == task => PairSource::Read(notes),
+                _ => PairSource::Search,
             };
         }
         self.build = build;
@@ -85,24 +85,24 @@ impl Repeats {
         let rests = self.rests > 0;
         self.rests = self.rests.saturating_sub(1);
         if again && !rests {
-            Way::Note(Mutex::new(spare))
+            PairSource::Note(Mutex::new(spare))
         } else {
-            Way::Search
+            PairSource::Search
         }
     }
 
     /// Keeps the notes that a traversal has read, or `taken` if it took any; none where some task
     /// gave up. To be called at the end of a traversal that did not fail.
-    pub(super) fn keep(&mut self, build: u64, way: Way, taken: Option<Notes>) {
+    pub(super) fn keep(&mut self, build: u64, source: PairSource, taken: Option<Notes>) {
         // Meanwhile other points may have been traversed.
         if self.build != build {
             return;
         }
-        match way {
-            Way::Search => {}
-            Way::Read(notes) => self.notes = Some(notes),
-            Way::Note(_) if taken.is_some() => self.notes = taken,
-            Way::Note(_) => self.rests = RESTS,
+        match source {
+            PairSource::Search => {}
+            PairSource::Read(notes) => self.notes = Some(notes),
+            PairSource::Note(_) if taken.is_some() => self.notes = taken,
+            PairSource::Note(_) => self.rests = RESTS,
         }
     }
 }
@@ -113,19 +113,20 @@ mod tests {
 
     const TASK: usize = 256;
 
-    /// Begins and ends a traversal whose tasks take notes unless they give up; returns its way.
+    /// Begins and ends a traversal whose tasks take notes unless they give up; returns the source
+    /// of its pairs.
     fn traversed(repeats: &mut Repeats, build: u64, gives_up: bool) -> &'static str {
-        let way = repeats.next(build, TASK);
-        let name = match way {
-            Way::Search => "search",
-            Way::Note(_) => "note",
-            Way::Read(_) => "read",
+        let source = repeats.next(build, TASK);
+        let name = match source {
+            PairSource::Search => "search",
+            PairSource::Note(_) => "note",
+            PairSource::Read(_) => "read",
         };
         let notes = || Notes {
             task: TASK,
             tasks: vec![Vec::new()],
         };
-        repeats.keep(build, way, (!gives_up).then(notes));
+        repeats.keep(build, source, (!gives_up).then(notes));
         name
     }
 
@@ -134,8 +135,8 @@ mod tests {
         let (mut repeats, mut build) = (Repeats::default(), 0);
         let mut step = |traversals: usize| {
             build += 1;
-            let ways = (0..traversals).map(|_| traversed(&mut repeats, build, false));
-            ways.collect::<Vec<_>>()
+            let sources = (0..traversals).map(|_| traversed(&mut repeats, build, false));
+            sources.collect::<Vec<_>>()
         };
         assert_eq!(step(1), ["search"]);
         assert_eq!(step(3), ["search"; 3]);
@@ -152,7 +153,7 @@ mod tests {
             traversed(&mut repeats, 1, false);
         }
         assert_eq!(traversed(&mut repeats, 2, false), "note");
-        assert!(matches!(repeats.next(2, 2 * TASK), Way::Search));
+        assert!(matches!(repeats.next(2, 2 * TASK), PairSource::Search));
         assert_eq!(traversed(&mut repeats, 3, false), "note");
         assert_eq!(traversed(&mut repeats, 3, false), "read");
         assert_eq!(traversed(&mut repeats, 1, false), "note");
@@ -163,9 +164,9 @@ mod tests {
     fn notes_that_were_given_up_are_not_tried_again_at_once() {
         let mut repeats = Repeats::default();
         let mut first = |build| {
-            let ways = [true; 2].map(|gives_up| traversed(&mut repeats, build, gives_up));
-            assert_eq!(ways[1], "search");
-            ways[0]
+            let sources = [true; 2].map(|gives_up| traversed(&mut repeats, build, gives_up));
+            assert_eq!(sources[1], "search");
+            sources[0]
         };
         assert_eq!(first(1), "search");
         assert_eq!(first(2), "note");

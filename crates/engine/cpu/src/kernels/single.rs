@@ -84,7 +84,7 @@ impl<'a> Single<'a> {
     ///
     /// # Safety
     /// The processor has the vector's level, `first` is a multiple of its lanes, there are at most
-    /// [`VECTORS`] vectors, and `mode` says what candidates carry.
+    /// [`VECTORS`] vectors, and `mode` is the candidates' mode.
     #[inline(always)]
     pub(super) unsafe fn near_vectors<V: Compress, const MODE: Mode>(
         &self,

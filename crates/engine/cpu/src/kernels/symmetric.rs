@@ -3,9 +3,9 @@
 //! Every group meets only its own targets and the points after them (around the box where the
 //! domain is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the
 //! candidates are tested and half the contributions computed. The contribution of a pair to its
-//! target is summed in registers, the one to its source in an array beside the candidates, which is
-//! added to the task's [`Window`] when the group is done, vector by vector, by the chunks that the
-//! candidates come from. Storing all sums of a group at once costs less than storing each
+//! target is summed in registers, the one to its source in an array parallel to the candidates,
+//! which is added to the task's [`Window`] when the group is done, vector by vector, by the chunks
+//! that the candidates come from. Storing all sums of a group at once costs less than storing each
 //! contribution to its point, and needs neither atomics nor a colouring of the cells.
 //!
 //! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for
@@ -22,12 +22,12 @@
 //!
 //! # When it pays
 //!
-//! Half of the tests and contributions are saved, and added are the sums beside the candidates and
-//! the window. Kernels that compute much per pair gain most. It is not done
+//! Half of the tests and contributions are saved; the sums of candidates and the window are added
+//! costs. Kernels that compute much per pair gain most. It is not done
 //!
 //! * for kernels that do not say they are symmetric, or between two sets;
 //! * under rules that are not symmetric, and for shares around periodic boxes;
-//! * where a target's candidates come in batches, because all sums of a group lie beside its
+//! * where a target's candidates come in batches, because all sums of a group are parallel to its
 //!   candidates;
 //! * for large sets whose windows would be so large that only few tasks are left.
 //!
@@ -46,7 +46,7 @@
 
 use super::{
     fields::{Fields, first_channel_of, gather_channels, room, sorted_channels},
-    noted::{Done, OfTask, Vectors},
+    noted::{Done, TaskPairs, Vectors},
     reduce::{MAX_OUTPUTS, Partial, Results, combine_lanes},
     single::{Single, VECTORS},
     together::{self, SAMPLED, in_pages, put_together},
@@ -181,11 +181,11 @@ impl<K: PairKernel> Symmetric<'_, K> {
     /// Runs the traversal; `task` comes from [`task_size`].
     pub(crate) fn run(&self, backend: &CpuBackend, task: usize) -> Result<(), Error> {
         let len = self.walk.targets.points().len();
-        let way = backend.way(&self.walk, task);
+        let source = backend.pair_source(&self.walk, task);
         let done = backend.map_tasks(len, task, &|slots, scratch| {
-            self.window(backend, way.of_task(slots.start), slots, scratch)
+            self.window(backend, source.of_task(slots.start), slots, scratch)
         })?;
-        let windows = backend.keep_notes(&self.walk, task, way, done)?;
+        let windows = backend.keep_notes(&self.walk, task, source, done)?;
         put_together::<K>(backend, len, windows, &|slots, sums| {
             self.put(slots, sums);
         })
@@ -195,7 +195,7 @@ impl<K: PairKernel> Symmetric<'_, K> {
     fn window(
         &self,
         backend: &CpuBackend,
-        mut way: OfTask<'_>,
+        mut pairs: TaskPairs<'_>,
         slots: Range<usize>,
         scratch: &mut Scratch,
     ) -> Done {
@@ -210,7 +210,7 @@ impl<K: PairKernel> Symmetric<'_, K> {
         };
         let task = SymmetricTask {
             symmetric: self,
-            way: &mut way,
+            pairs: &mut pairs,
             slots,
             scratch: &mut *scratch,
             window: &mut window,
@@ -222,7 +222,7 @@ impl<K: PairKernel> Symmetric<'_, K> {
             scratch.failed = Some(shortage);
             WindowSums::default()
         });
-        way.done(sums)
+        pairs.done(sums)
     }
 
     /// Hands the sums of those of the points `slots` that were searched for to the caller's array.
@@ -256,7 +256,7 @@ struct SymmetricTask<'a, 'b, 'c, K: PairKernel> {
     /// The traversal.
     symmetric: &'a Symmetric<'a, K>,
     /// How it finds its pairs.
-    way: &'a mut OfTask<'c>,
+    pairs: &'a mut TaskPairs<'c>,
     /// The targets.
     slots: Range<usize>,
     /// The worker's buffers.
@@ -273,16 +273,17 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
         let walk = &self.symmetric.walk;
         let mut groups = walk.groups(self.slots);
         loop {
-            let found = match self.way {
+            let found = match self.pairs {
                 // SAFETY: the caller guarantees the level; the notes are those of the walk.
-                OfTask::Read(notes) => match unsafe { notes.next::<S::Single>(walk, self.scratch) }
-                {
-                    Ok(found) => found,
-                    Err(shortage) => {
-                        self.scratch.failed = Some(shortage);
-                        None
+                TaskPairs::Read(notes) => {
+                    match unsafe { notes.next::<S::Single>(walk, self.scratch) } {
+                        Ok(found) => found,
+                        Err(shortage) => {
+                            self.scratch.failed = Some(shortage);
+                            None
+                        }
                     }
-                },
+                }
                 _ => groups.next(S::LEVEL, self.scratch),
             };
             let Some(group) = found else {
@@ -300,10 +301,10 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
                     break;
                 }
             };
-            let mut vectors = match self.way {
-                OfTask::Search => Vectors::SEARCHED,
-                OfTask::Note(notes) => notes.begin(&group, candidates, S::Single::LANES),
-                OfTask::Read(notes) => notes.vectors(),
+            let mut vectors = match self.pairs {
+                TaskPairs::Search => Vectors::SEARCHED,
+                TaskPairs::Note(notes) => notes.begin(&group, candidates, S::Single::LANES),
+                TaskPairs::Read(notes) => notes.vectors(),
             };
             let evaluate = EvaluateSymmetric {
                 symmetric: self.symmetric,
@@ -318,10 +319,10 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
             // written or read.
             unsafe {
                 S::call(evaluate);
-                match self.way {
-                    OfTask::Search => {}
-                    OfTask::Note(notes) => notes.end(&vectors),
-                    OfTask::Read(notes) => notes.end(&vectors),
+                match self.pairs {
+                    TaskPairs::Search => {}
+                    TaskPairs::Note(notes) => notes.end(&vectors),
+                    TaskPairs::Read(notes) => notes.end(&vectors),
                 }
             }
         }
@@ -404,7 +405,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     /// Evaluates the pairs of target `number` of the group with the candidates after it.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry, or is [`ANY`].
+    /// The processor has the level `S`, and `MODE` is the candidates' mode, or [`ANY`].
     #[inline(always)]
     unsafe fn target<S: Simd, const MODE: Mode>(&mut self, number: usize) {
         let (mode, width) = (self.group.mode, S::Single::LANES);
@@ -421,8 +422,8 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         };
         let position = walk.targets.points().position(slot);
         let single = Single::new(position, walk.r2(slot), self.candidates);
-        // By value: the compiler would read them anew for every vector, because it cannot tell that
-        // the sums do not overlap with them.
+        // By value: the compiler would read them again for every vector, because it cannot know
+        // that the sums do not overlap with them.
         let (kernel, gathered, sums) = (self.symmetric.kernel, self.gathered, self.sums);
         let targets_at = self.symmetric.channels.targets_at;
         // SAFETY: targets are candidates.
@@ -513,7 +514,7 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     }
 
     /// Adds the sums of the candidates to the window, whose pages hold channel by channel. Points
-    /// of a chunk that are no candidates are combined with the identity.
+    /// of a chunk that are not candidates are combined with the identity.
     ///
     /// # Safety
     /// The processor has the vector's level.

@@ -8,7 +8,7 @@
 //!
 //! A window as large as the set would cost points × tasks in memory and in additions. Pages of 128
 //! points are small enough that a window holds little more than the points its task reaches, and
-//! large enough that the table of pages and the look-ups cost nothing beside the sums.
+//! large enough that the table of pages and the look-ups cost little compared with the sums.
 //!
 //! # The size of tasks
 //!

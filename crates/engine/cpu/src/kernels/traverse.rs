@@ -18,18 +18,18 @@
 use super::{
     evaluate::{Traversal, TraverseTask},
     fields::{Fields, Output, sorted_channels},
-    reduce::{MAX_OUTPUTS, Results},
+    reduce::Results,
     symmetric::{self, OfBoth, Symmetric},
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
-    error::{Error, ErrorKind},
+    error::Error,
     pool::CpuBackend,
     sets::PairOfSets,
     simd::with_level,
 };
 use nearfield_grid::SharedMut;
-use nearfield_pairs::{Channels, ListKind, PairKernel};
+use nearfield_pairs::{ListKind, PairKernel};
 use tracing::field::Empty;
 
 impl CpuBackend {
@@ -51,31 +51,11 @@ impl CpuBackend {
         fields: Fields<'_>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
-        const {
-            assert!(
-                K::Output::COUNT <= MAX_OUTPUTS,
-                "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
-            );
-            assert!(
-                K::Output::FLOATS,
-                "results of a pair kernel are combined as f32: integers cannot be among them"
-            );
-        };
         let targets = sets.targets.points();
         // Arrays have an element for every point, also where only a part was sorted.
         let given = sets.targets.given();
         fields.check::<K>(given, sets.sources.given())?;
-        let (values, combine) = match output {
-            Output::Write(values) => (values, false),
-            Output::Combine(values) => (values, true),
-        };
-        if values.len() != given {
-            return Err(ErrorKind::OutputLength {
-                found: values.len(),
-                expected: given,
-            }
-            .into());
-        }
+        let (values, combine) = output.of_length(given)?;
         let span = tracing::debug_span!(
             "cpu.traverse",
             targets = targets.len(),

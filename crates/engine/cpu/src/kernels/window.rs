@@ -9,7 +9,8 @@
 //!
 //! Sums are either reached point by point ([`Window::sums`], [`Window::pointers`]); the channels of
 //! a point then lie next to each other. Or they are reached page by page ([`Window::page_of`]), and
-//! the page belongs to the caller, who may keep each channel by itself. A task does one of both.
+//! the page belongs to the caller, who may keep each channel separately. A task does one or the
+//! other.
 //!
 //! [`together`](super::together) adds the windows up when all tasks are done.
 //!

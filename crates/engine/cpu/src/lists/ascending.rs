@@ -2,8 +2,8 @@
 //!
 //! The targets of a group share their candidates, and a list keeps the order of the candidates that
 //! it is selected from. So the candidates of a group are sorted by the caller's index once, before
-//! they are tested, and every list ascends by itself. A group of the lattice with r = 2 spacings
-//! has 90 candidates and lists of 268 entries together.
+//! they are tested, and every list ascends without further sorting. A group of the lattice with r =
+//! 2 spacings has 90 candidates and lists of 268 entries together.
 //!
 //! Sorting each list when it has been written would sort three times as many numbers at r = 2, and
 //! eight times as many at r = 3 (27 targets with 363 candidates and 3,050 entries).
@@ -40,7 +40,7 @@ use nearfield_grid::memory::Shortage;
 /// Sorts the candidates of a group by the caller's index; false if its lists have to be sorted.
 ///
 /// # Errors
-/// [`Shortage`] where there is no memory to sort in.
+/// [`Shortage`] if memory for sorting is refused.
 ///
 /// The candidates in `scratch` are those of `group`.
 pub(super) fn ascend(

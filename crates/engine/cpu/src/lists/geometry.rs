@@ -81,7 +81,7 @@ pub struct PairGeometry {
 }
 
 /// Displacement and squared distance of every entry; empty in the other precision, whose memory is
-/// given back so that a limit holds for what is there.
+/// freed so that a limit counts only used memory.
 #[derive(Debug)]
 pub(super) struct Arrays<T> {
     pub(super) displacement: Storage<[T; 3]>,
@@ -142,8 +142,8 @@ impl NeighborPair {
 
     /// The pair as kernels take it: rounded to `f32`, where the search was in `f64`.
     ///
-    /// Displacement and square are rounded each by itself, as
-    /// [`PairsOfImage`](crate::PairsOfImage) has them.
+    /// Displacement and square are rounded separately, as [`PairsOfImage`](crate::PairsOfImage) has
+    /// them.
     pub fn pair(&self) -> Pair {
         Pair {
             d: self.d.map(|d| d as f32),
@@ -281,9 +281,9 @@ impl MeasuredLists<'_> {
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
         self.lay_out(&mut geometry.lists)?;
-        let precision = match (self.sets().targets.points().double()).is_some() {
-            true => Precision::Double,
-            false => Precision::Single,
+        let precision = match self.sets().targets.points().double() {
+            Some(_) => Precision::Double,
+            None => Precision::Single,
         };
         geometry.resize(precision)?;
         let double = InDouble::of(self.sets(), &mut geometry.double)?;
@@ -292,7 +292,7 @@ impl MeasuredLists<'_> {
             counts,
             storage: indices,
         } = geometry.lists.laid_out();
-        let shared = Shared {
+        let shared = TaskContext {
             sets: self.sets(),
             half: self.kind() == ListKind::Half && self.sets().same_set,
             order,
@@ -337,7 +337,7 @@ impl MeasuredLists<'_> {
 }
 
 /// The state that all tasks share.
-struct Shared<'a> {
+struct TaskContext<'a> {
     /// The sets.
     sets: PairOfSets<'a>,
     /// Each pair of the set stands once.
@@ -420,7 +420,7 @@ fn with_image_vector(d: [f32; 3]) -> [f32; 3] {
 /// Writes the pairs of one target after the other.
 struct Writer<'a> {
     /// The job.
-    shared: &'a Shared<'a>,
+    shared: &'a TaskContext<'a>,
     /// The target's place in sorted order.
     slot: usize,
     /// The target's index.
@@ -507,7 +507,7 @@ impl Writer<'_> {
     }
 }
 
-impl Shared<'_> {
+impl TaskContext<'_> {
     /// The image in 32-bit counts; a pair that has none is remembered as the error of the call.
     fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
         image.map(|boxes| {

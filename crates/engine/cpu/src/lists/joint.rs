@@ -1,4 +1,4 @@
-//! Lists that two backends find together, each those of its own targets, in one storage.
+//! Lists that two backends write into one storage, each for its own targets.
 //!
 //! The other backend writes from the front of the storage on, start and count of its lists where
 //! they stay. This backend writes entries behind its room, and starts and counts to arrays of its

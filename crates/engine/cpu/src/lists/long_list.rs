@@ -17,7 +17,7 @@
 //! A list of more than 2³² − 1 entries has no count and is refused with the number. Sinks that
 //! want lengths only are served by the first walk.
 
-use super::{scans::Finder, sink::ListSink, wanted::Listed};
+use super::{list_spec::GroupSelection, scans::Finder, sink::ListSink};
 use crate::{
     candidates::{
         groups::{Group, Groups},
@@ -36,7 +36,7 @@ pub(super) fn long_list(
     level: SimdLevel,
     groups: &mut Groups<'_>,
     group: Group,
-    listed: Listed,
+    listed: GroupSelection,
     scratch: &mut Scratch,
     sink: &mut impl ListSink,
 ) {
@@ -45,7 +45,7 @@ pub(super) fn long_list(
     let single = walk.double().is_none();
     let find = |batch: &Group, scratch: &Scratch, to: *mut u32| {
         let finder = Finder::<1>::of(level, batch.mode, single, listed.half, true);
-        // SAFETY: whoever calls this has room for the batch, or for what was counted of it.
+        // SAFETY: the caller has room for the batch, or for the number counted before.
         let [found] = unsafe { finder.scan(walk, batch, &scratch.candidates, [to]) };
         found
     };

@@ -22,9 +22,9 @@
 //! largest range beforehand, so that nothing can fail in the middle.
 
 use super::{
+    list_spec::ListSpec,
     neighbor_lists::{LaidOut, ListOrder, NeighborLists},
-    sink::{Counted, Shown},
-    wanted::Wanted,
+    sink::{CountLists, Shown},
 };
 use crate::{
     candidates::walk::Walk,
@@ -135,14 +135,14 @@ impl CpuBackend {
         let index = sets.targets.points().index();
         self.for_each_task(targets, &|slots, scratch| {
             let mut next = Next::new(index, slots.clone());
-            let mut sink = Counted::new(|target: usize, count: u32| {
+            let mut sink = CountLists::new(|target: usize, count: u32| {
                 if let Some(slot) = next.slot(target) {
                     // SAFETY: every sorted target is visited once.
                     unsafe { shared.write(slot, count) };
                 }
             });
-            let wanted = Wanted::lengths(kind);
-            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
+            let spec = ListSpec::lengths(kind);
+            walk.lists(self.level(), slots, scratch, spec, &mut sink);
         })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         span.record("pairs", pairs);
@@ -161,11 +161,11 @@ impl CpuBackend {
     fn for_each_list(
         &self,
         sets: PairOfSets<'_>,
-        wanted: Wanted,
+        spec: ListSpec,
         slots: Range<usize>,
         put: impl Fn(usize, &[u32]) + Sync + Send,
     ) -> Result<(), Error> {
-        let walk = Walk::of_lists(sets, wanted.kind)?;
+        let walk = Walk::of_lists(sets, spec.kind)?;
         let index = sets.targets.points().index();
         self.for_each_task(slots.len(), &|task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;
@@ -175,7 +175,7 @@ impl CpuBackend {
                     put(slot, list);
                 }
             });
-            walk.lists(self.level(), task, scratch, wanted, &mut sink);
+            walk.lists(self.level(), task, scratch, spec, &mut sink);
         })
     }
 }
@@ -236,9 +236,9 @@ impl<'a> MeasuredLists<'a> {
     }
 
     /// The lists that were measured, in an order.
-    fn wanted(&self, order: ListOrder) -> Wanted {
+    fn spec(&self, order: ListOrder) -> ListSpec {
         let kind = self.kind;
-        Wanted { kind, order }
+        ListSpec { kind, order }
     }
 
     /// The caller's index of each target, in sorted order.
@@ -262,7 +262,7 @@ impl<'a> MeasuredLists<'a> {
         let storage = SharedMut::new(storage);
         let slots = 0..self.lengths.len();
         self.backend
-            .for_each_list(self.sets, self.wanted(order), slots, |slot, list| {
+            .for_each_list(self.sets, self.spec(order), slots, |slot, list| {
                 let begin = starts[index[slot] as usize] as usize;
                 // SAFETY: `lay_out` put the lists one behind the other, as long as they were
                 // measured, and every sorted target is visited once.
@@ -304,18 +304,14 @@ impl<'a> MeasuredLists<'a> {
         rows.indices.resize(room, 0);
         let offsets = &rows.offsets;
         let storage = SharedMut::new(&mut rows.indices);
-        self.backend.for_each_list(
-            self.sets,
-            self.wanted(order),
-            slots.clone(),
-            |slot, list| {
+        self.backend
+            .for_each_list(self.sets, self.spec(order), slots.clone(), |slot, list| {
                 let row = slot - slots.start;
                 let (begin, end) = (offsets[row] as usize, offsets[row + 1] as usize);
                 // SAFETY: offsets are monotone and end within the storage, and every sorted
                 // target is visited once.
                 fill(unsafe { storage.slice_mut(begin, end) }, list);
-            },
-        )
+            })
     }
 }
 

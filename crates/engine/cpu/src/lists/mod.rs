@@ -1,4 +1,4 @@
-//! Neighbour lists: found, stored, and handed out.
+//! Finds, stores and returns neighbour lists.
 //!
 //! # Storage
 //!
@@ -38,6 +38,7 @@
 mod ascending;
 pub(crate) mod geometry;
 pub(crate) mod joint;
+mod list_spec;
 mod long_list;
 pub(crate) mod measured;
 pub(crate) mod neighbor_lists;
@@ -48,5 +49,4 @@ mod search;
 mod select;
 mod sink;
 pub(crate) mod storage;
-mod wanted;
 mod writer;

@@ -20,7 +20,7 @@
 
 use super::{
     storage::Storage,
-    writer::{Block, Bookkeeping, ListWriter, Moved, Room, entries, out_of_memory, written},
+    writer::{Block, Bookkeeping, ListWriter, MovedBlocks, Room, entries, out_of_memory, written},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -304,7 +304,7 @@ impl NeighborLists {
 
     /// Gives back all memory; no lists are left.
     ///
-    /// The next search allocates anew, as a first one does.
+    /// The next search allocates again, as a first one does.
     pub fn release(&mut self) {
         let workers = std::mem::take(&mut self.workers);
         *self = Self {
@@ -416,7 +416,11 @@ impl NeighborLists {
 
     /// Moves overflow blocks behind the first `used` entries of a grown storage; returns where they
     /// are now.
-    pub(super) fn take_in(&mut self, used: u64, overflow: Vec<Block>) -> Result<Moved, Error> {
+    pub(super) fn take_in(
+        &mut self,
+        used: u64,
+        overflow: Vec<Block>,
+    ) -> Result<MovedBlocks, Error> {
         let more: u64 = overflow
             .iter()
             .map(|block| block.entries.len() as u64)
@@ -433,7 +437,7 @@ impl NeighborLists {
             self.indices[next..next + entries.len()].copy_from_slice(entries);
             next += entries.len();
         }
-        Ok(Moved(base))
+        Ok(MovedBlocks(base))
     }
 
     /// Makes the storage `room` entries long, keeping the first `keep`.

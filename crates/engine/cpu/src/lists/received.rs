@@ -1,6 +1,6 @@
 //! Lists that another backend wrote, in memory borrowed from it.
 //!
-//! A GPU writes starts, counts and entries by itself. They are data of a device, so nothing about
+//! A GPU writes starts, counts and entries directly. They are data of a device, so nothing about
 //! them is taken for granted: [`Inside::check`] refuses lists that reach beyond the entries,
 //! because safe code would read outside the storage, and `are_apart` finds lists that overlap
 //! before they are sorted in parallel.
@@ -38,7 +38,7 @@ impl NeighborLists {
             &mut [u32],
             &mut [u32],
             Inside,
-        ) -> Result<Option<Checked>, P::Error>,
+        ) -> Result<Option<CheckedLists>, P::Error>,
     ) -> Result<(), P::Error> {
         self.forget();
         self.foreign = true;
@@ -159,18 +159,18 @@ pub struct Inside {
 
 /// The result of [`Inside::check`]. Starts and counts must not be written after it.
 #[derive(Debug)]
-pub struct Checked(bool);
+pub struct CheckedLists(bool);
 
 impl Inside {
     /// Checks that all lists lie inside the entries, by the workers of the pool that this is called
     /// in.
-    pub fn check(self, start: &[u64], count: &[u32]) -> Checked {
+    pub fn check(self, start: &[u64], count: &[u32]) -> CheckedLists {
         let inside = |(&start, &count): (&u64, &u32)| {
             start
                 .checked_add(u64::from(count))
                 .is_some_and(|end| end <= self.pairs)
         };
         let all = (start, count).into_par_iter().with_min_len(1 << 14);
-        Checked(all.map(inside).combined(|| true, |a, b| a && b))
+        CheckedLists(all.map(inside).combined(|| true, |a, b| a && b))
     }
 }

@@ -11,7 +11,7 @@
 
 use super::{
     geometry::{PairGeometry, WHAT},
-    received::{Checked, Inside},
+    received::{CheckedLists, Inside},
     storage::{BorrowedBuffer, BufferProvider, Storage},
 };
 use crate::error::Error;
@@ -91,7 +91,7 @@ impl PairGeometry {
         targets: usize,
         pairs: u64,
         provider: &P,
-        fill: impl FnOnce(ReceivedPairs<'_>, Inside) -> Result<Option<Checked>, P::Error>,
+        fill: impl FnOnce(ReceivedPairs<'_>, Inside) -> Result<Option<CheckedLists>, P::Error>,
     ) -> Result<(), P::Error> {
         let len = pairs as usize;
         self.precision = Precision::Single;

@@ -1,6 +1,6 @@
 //! The scans of a group's candidates for its targets, one for each mode and level.
 //!
-//! Code that is generic over a scan ([`Find`]) either takes it in ([`Here`]), as the loops over
+//! Code that is generic over a scan ([`Find`]) either inlines it ([`Here`]), as the loops over
 //! groups do with the usual modes, or calls it through a pointer that is chosen once per group
 //! ([`Finder`]). A pointer costs 2 to 3 % of a search of short lists (`docs/measurements/cpu.md`),
 //! and saves the code of a scan in every loop that may meet its mode: sixteen modes, three levels,
@@ -68,7 +68,7 @@ pub(super) trait Find<const TARGETS: usize>: Copy {
     ) -> [usize; TARGETS];
 }
 
-/// A scan that becomes part of the function that it is called in.
+/// A scan that is inlined into its caller.
 #[derive(Clone, Copy)]
 pub(super) struct Here<S, const MODE: Mode>(PhantomData<S>);
 
@@ -108,17 +108,17 @@ impl<S: Simd, const MODE: Mode, const TARGETS: usize> Find<TARGETS> for Here<S, 
     }
 }
 
-/// A scan that is a function of its own.
+/// A scan that is a separate function.
 #[derive(Clone, Copy)]
 pub(super) struct Finder<const TARGETS: usize>(
-    unsafe fn(&Walk<'_>, &Group, usize, &Candidates, &mut Found<TARGETS>),
+    unsafe fn(&Walk<'_>, &Group, usize, &Candidates, &mut TargetLists<TARGETS>),
 );
 
 /// The neighbours of some targets.
-pub(super) struct Found<const TARGETS: usize> {
-    /// Where they are stored.
+pub(super) struct TargetLists<const TARGETS: usize> {
+    /// Storage of each list.
     lists: [*mut u32; TARGETS],
-    /// How many they are.
+    /// Length of each list.
     counts: [usize; TARGETS],
 }
 
@@ -134,7 +134,7 @@ impl<const TARGETS: usize> Find<TARGETS> for Finder<TARGETS> {
         _: bool,
     ) -> [usize; TARGETS] {
         let counts = [0; TARGETS];
-        let mut found = Found { lists, counts };
+        let mut found = TargetLists { lists, counts };
         // SAFETY: guaranteed by the caller.
         unsafe { (self.0)(walk, group, first, candidates, &mut found) };
         found.counts
@@ -200,7 +200,7 @@ unsafe fn scan_at<S: Simd, const MODE: Mode, const TARGETS: usize, const STORE: 
     group: &Group,
     first: usize,
     candidates: &Candidates,
-    found: &mut Found<TARGETS>,
+    found: &mut TargetLists<TARGETS>,
 ) {
     let task = Scan::<'_, '_, MODE, TARGETS, STORE> {
         walk,
@@ -221,10 +221,10 @@ struct Scan<'a, 'w, const MODE: Mode, const TARGETS: usize, const STORE: bool> {
     group: &'a Group,
     /// The first target.
     first: usize,
-    /// The candidates, which carry what `MODE` says.
+    /// The candidates, whose mode is `MODE`.
     candidates: &'a Candidates,
     /// What is found.
-    found: &'a mut Found<TARGETS>,
+    found: &'a mut TargetLists<TARGETS>,
 }
 
 impl<const MODE: Mode, const TARGETS: usize, const STORE: bool> Task

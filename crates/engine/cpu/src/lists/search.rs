@@ -18,14 +18,14 @@
 
 use super::{
     joint::ShareOfLists,
+    list_spec::ListSpec,
     neighbor_lists::{ListOrder, NeighborLists},
-    sink::{Counted, Stored},
-    wanted::Wanted,
+    sink::{CountLists, StoreLists},
     writer::{Beyond, Chunk, ListWriter, Room, SMALL_CHUNK},
 };
 use crate::{
     candidates::{scan::STREAMS, walk::Walk},
-    error::{Error, ErrorKind},
+    error::{Error, check_outputs},
     pool::{CpuBackend, tasks::TASK},
     sets::PairOfSets,
     simd::LANES,
@@ -49,8 +49,9 @@ const MIN_SAMPLE: usize = 8;
 /// Entries that a stream may leave empty at the end of its last chunk, roughly.
 const STREAM_SLACK: usize = 4096;
 
-/// Most entries that lists of few points can need in a storage, with what the streams of a task
-/// leave empty: every source in every list once. No bound where points have images, or are many.
+/// Maximum number of entries that lists of few points can need in a storage, with what the streams
+/// of a task leave empty: every source in every list once. No bound where points have images, or
+/// are many.
 ///
 /// The room that is kept for the ends of chunks would be a thousand times what sets of a few points
 /// need, and an engine may have a million pairs of such sets.
@@ -103,7 +104,7 @@ impl CpuBackend {
         lists.work_on(self);
         lists.prepare(targets, expected)?;
         lists.fill(self.room(targets, Beyond::Overflow), |writer| {
-            self.write(&walk, Wanted { kind, order }, writer)
+            self.write(&walk, ListSpec { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(())
@@ -113,8 +114,8 @@ impl CpuBackend {
     /// the chunks of workers included. False if the lists do not fit, or are not expected to; there
     /// are no lists then, and they may still fit [without gaps](Self::measure).
     ///
-    /// The number of pairs is expected to be that of the lists that are held, or that of a sample.
-    /// So the same search may fit into lists that held others before, and not into fresh ones.
+    /// The expected number of pairs is that of the existing lists, or that of a sample. So the same
+    /// search may fit into lists that held others before, and not into fresh ones.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -149,7 +150,7 @@ impl CpuBackend {
         lists.work_on(self);
         lists.prepare(targets, 0)?;
         let fits = lists.fill(self.room(targets, Beyond::Stop), |writer| {
-            self.write(&walk, Wanted { kind, order }, writer)
+            self.write(&walk, ListSpec { kind, order }, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(fits)
@@ -176,7 +177,7 @@ impl CpuBackend {
     ///
     /// The stack of chunks is shared, so a task continues the chunk that the last finished task
     /// left.
-    fn write(&self, walk: &Walk<'_>, wanted: Wanted, writer: &ListWriter<'_>) -> Result<(), Error> {
+    fn write(&self, walk: &Walk<'_>, spec: ListSpec, writer: &ListWriter<'_>) -> Result<(), Error> {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
         let done = self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
@@ -184,8 +185,8 @@ impl CpuBackend {
                 return;
             }
             let chunks = stack().pop().unwrap_or_default();
-            let mut sink = Stored { writer, chunks };
-            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
+            let mut sink = StoreLists { writer, chunks };
+            walk.lists(self.level(), slots, scratch, spec, &mut sink);
             stack().push(sink.chunks);
         });
         for chunk in stack().iter_mut().flatten() {
@@ -213,12 +214,12 @@ impl CpuBackend {
         walk.record_work(&span);
         let order = ListOrder::Unspecified;
         found.fill(targets, room, self.streams(targets), |writer| {
-            self.write(&walk, Wanted { kind, order }, writer)
+            self.write(&walk, ListSpec { kind, order }, writer)
         })
     }
 
-    /// Maximum number of entries that a share of lists leaves empty in the storage it writes to,
-    /// besides a sixteenth of it: every worker claims room for the longest list it may meet.
+    /// Maximum number of entries that a share of lists leaves empty in the storage it writes to, in
+    /// addition to a sixteenth of it: every worker claims room for the longest list it may meet.
     pub fn slack(&self) -> usize {
         self.threads() * STREAMS * STREAM_SLACK
     }
@@ -235,24 +236,18 @@ impl CpuBackend {
     /// before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
-        if counts.len() != targets {
-            return Err(ErrorKind::OutputLength {
-                found: counts.len(),
-                expected: targets,
-            }
-            .into());
-        }
+        check_outputs(counts.len(), targets)?;
         let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
         let walk = Walk::of_lists(sets, ListKind::Full)?;
         walk.record_work(&span);
-        let wanted = Wanted::lengths(ListKind::Full);
+        let spec = ListSpec::lengths(ListKind::Full);
         let counts = SharedMut::new(counts);
         self.for_each_task(sorted, &|slots, scratch| {
-            let mut sink = Counted::new(|target, count: u32| {
+            let mut sink = CountLists::new(|target, count: u32| {
                 // SAFETY: every target lies in one task, and is visited once there.
                 unsafe { counts.write(target, count) };
             });
-            walk.lists(self.level(), slots, scratch, wanted, &mut sink);
+            walk.lists(self.level(), slots, scratch, spec, &mut sink);
         })
     }
 
@@ -267,17 +262,17 @@ impl CpuBackend {
         kind: ListKind,
     ) -> Result<u64, Error> {
         let mut scratch = self.take_scratch();
-        // A target by itself costs as much as its whole cell: of few targets few are taken.
+        // A single target costs as much as its whole cell, so the sample of few targets is small.
         let sample = (targets / SAMPLED_ONE_IN).clamp(MIN_SAMPLE, SAMPLE);
         let (mut pairs, mut sampled, mut max_candidates) = (0u64, 0u64, 0);
-        let mut sink = Counted::new(|_, count: u32| {
+        let mut sink = CountLists::new(|_, count: u32| {
             pairs += u64::from(count);
             sampled += 1;
         });
         for target in (0..targets).step_by((targets / sample).max(1)) {
             let slots = target..target + 1;
-            let wanted = Wanted::lengths(kind);
-            walk.lists(self.level(), slots, &mut scratch, wanted, &mut sink);
+            let spec = ListSpec::lengths(kind);
+            walk.lists(self.level(), slots, &mut scratch, spec, &mut sink);
             if let Some(shortage) = scratch.failed {
                 return Err(shortage.into());
             }

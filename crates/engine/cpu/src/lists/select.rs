@@ -17,9 +17,9 @@
 //!
 //! # Double precision
 //!
-//! The same loops compare proxies there, with an inner bound beside the outer one, or the positions
-//! in `f64` that candidates carry ([`crate::candidates::near`]). The modes are compiled for either
-//! precision, so that searches in `f32` test no flag.
+//! The same loops compare proxies there, with an inner bound in addition to the outer one, or the
+//! positions in `f64` that candidates carry ([`crate::candidates::near`]). The modes are compiled
+//! for either precision, so that searches in `f32` test no flag.
 //!
 //! # Counting
 //!
@@ -32,11 +32,11 @@
 
 use super::{
     ascending::ascend,
+    list_spec::{GroupSelection, ListSpec},
     long_list::long_list,
     neighbor_lists::ListOrder,
     scans::{Find, Finder, Here},
     sink::ListSink,
-    wanted::{Listed, Wanted},
 };
 use crate::{
     candidates::{
@@ -59,15 +59,15 @@ impl Walk<'_> {
         level: SimdLevel,
         slots: Range<usize>,
         scratch: &mut Scratch,
-        wanted: Wanted,
+        spec: ListSpec,
         sink: &mut impl ListSink,
     ) {
         let task = ListTask {
             walk: self,
             slots,
             scratch,
-            half: wanted.kind == ListKind::Half && self.same_set,
-            ascending: wanted.order == ListOrder::Ascending,
+            half: spec.kind == ListKind::Half && self.same_set,
+            ascending: spec.order == ListOrder::Ascending,
             sink,
         };
         with_level(level, task);
@@ -110,7 +110,7 @@ impl<L: ListSink> Task for ListTask<'_, L> {
                     }
                 }
             }
-            let listed = Listed { half, sort };
+            let listed = GroupSelection { half, sort };
             if !group.is_whole() {
                 long_list(S::LEVEL, &mut groups, group, listed, scratch, sink);
                 continue;

@@ -1,10 +1,10 @@
-//! Where lists go as they are found.
+//! Sinks: destinations of lists as they are found.
 //!
 //! A search asks a sink for room, writes there, and tells how much it wrote. Four streams are open
-//! at a time, see [`crate::candidates::scan`]. The sinks are lists in shared storage ([`Stored`]),
-//! lengths only ([`Counted`]), and lists that are shown once ([`Shown`]). Sinks that keep nothing
-//! still need room for a list, because vectors store whole; it is reused for every list of a
-//! stream.
+//! at a time, see [`crate::candidates::scan`]. The sinks are lists in shared storage
+//! ([`StoreLists`]), lengths only ([`CountLists`]), and lists that are shown once ([`Shown`]).
+//! Sinks that keep nothing still need room for a list, because vectors store whole; it is reused
+//! for every list of a stream.
 //!
 //! # Null
 //!
@@ -52,15 +52,15 @@ pub(super) trait ListSink {
     }
 }
 
-/// Lists written into shared storage.
-pub(super) struct Stored<'a> {
+/// Writes lists into shared storage.
+pub(super) struct StoreLists<'a> {
     /// The writer that all workers share.
     pub(super) writer: &'a ListWriter<'a>,
     /// The worker's chunk for every stream.
     pub(super) chunks: [Chunk; STREAMS],
 }
 
-impl ListSink for Stored<'_> {
+impl ListSink for StoreLists<'_> {
     const IS_USUAL: bool = true;
 
     #[inline(always)]
@@ -114,17 +114,17 @@ impl Rooms {
     }
 }
 
-/// Lists whose lengths are shown to `put`.
+/// Passes the lengths of lists to `put`.
 ///
 /// Used for counts, for the first pass of measured lists, and for the sample of a first search.
-pub(super) struct Counted<F> {
-    /// Room for lists that are not kept.
+pub(super) struct CountLists<F> {
+    /// Buffers for lists that are not kept.
     rooms: Rooms,
     /// Takes target and length.
     put: F,
 }
 
-impl<F: FnMut(usize, u32)> Counted<F> {
+impl<F: FnMut(usize, u32)> CountLists<F> {
     /// A sink that shows what it gets to `put`.
     pub(super) fn new(put: F) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl<F: FnMut(usize, u32)> Counted<F> {
     }
 }
 
-impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
+impl<F: FnMut(usize, u32)> ListSink for CountLists<F> {
     const IS_USUAL: bool = true;
 
     #[inline(always)]

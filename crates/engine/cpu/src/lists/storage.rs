@@ -206,16 +206,16 @@ mod tests {
     };
 
     #[derive(Debug)]
-    struct Counted(Vec<u32>, Arc<AtomicUsize>);
+    struct DropCounter(Vec<u32>, Arc<AtomicUsize>);
 
     // SAFETY: the Vec is never changed.
-    unsafe impl BorrowedBuffer<u32> for Counted {
+    unsafe impl BorrowedBuffer<u32> for DropCounter {
         fn elements(&mut self) -> NonNull<[u32]> {
             NonNull::from(self.0.as_mut_slice())
         }
     }
 
-    impl Drop for Counted {
+    impl Drop for DropCounter {
         fn drop(&mut self) {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn borrowed_memory_is_used_up_to_its_end_and_given_back() {
         let given_back = Arc::new(AtomicUsize::new(0));
-        let counted = Counted(vec![7; 100], given_back.clone());
+        let counted = DropCounter(vec![7; 100], given_back.clone());
         let borrowed: Box<dyn BorrowedBuffer<u32>> = Box::new(counted);
         let mut storage = Storage::from(borrowed);
         assert!(storage.is_borrowed_with(100) && !storage.is_borrowed_with(101));

@@ -4,8 +4,8 @@
 //! its stream, in room for all candidates of the group; when its length is known the chunk moves on
 //! by that much. A chunk that is used up is followed by another, claimed by one atomic addition.
 //! When the storage is used up, chunks are allocated as overflow blocks, and starts of lists in
-//! them carry the block's number until [`Moved::resolve`] replaces it. Under a memory limit there
-//! are no such blocks: the search stops, and the lists are counted first ([`Beyond`]).
+//! them carry the block's number until [`MovedBlocks::resolve`] replaces it. Under a memory limit
+//! there are no such blocks: the search stops, and the lists are counted first ([`Beyond`]).
 //!
 //! Storing to memory that is not in a cache waits for it, so the writer prefetches the storage 256
 //! entries ahead, and starts and counts when a group begins.
@@ -59,9 +59,9 @@ pub(super) struct Block {
 
 /// First entry of every overflow block in the storage that they were moved to.
 #[derive(Debug, Default)]
-pub(super) struct Moved(pub(super) Vec<u64>);
+pub(super) struct MovedBlocks(pub(super) Vec<u64>);
 
-impl Moved {
+impl MovedBlocks {
     /// Returns true if a list was in an overflow block.
     pub(super) fn is_block(&self, start: u64) -> bool {
         start & OVERFLOW != 0
@@ -86,14 +86,14 @@ pub(super) enum Beyond {
     Stop,
 }
 
-/// The outcome of [`written`].
+/// Result of [`written`].
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteOutcome {
     /// Entries of the storage that were claimed.
     pub(super) used: u64,
     /// The blocks of lists that did not fit.
     pub(super) overflow: Vec<Block>,
-    /// Entries that there was no memory for.
+    /// Number of entries for which memory was refused.
     pub(super) failed: Option<u64>,
     /// Lists were dropped, because they did not fit into the storage.
     pub(super) full: bool,
@@ -122,7 +122,7 @@ pub(super) fn written(
     storage: &mut [u32],
     Room { streams, beyond }: Room,
     write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
-) -> Result<Written, Error> {
+) -> Result<WriteOutcome, Error> {
     let capacity = storage.len() as u64;
     let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
     let writer = ListWriter {
@@ -139,7 +139,7 @@ pub(super) fn written(
     };
     write(&writer)?;
     let (failed, full) = (writer.failed.load(Ordering::Relaxed), writer.is_full());
-    Ok(Written {
+    Ok(WriteOutcome {
         used: writer.next.load(Ordering::Relaxed).min(capacity),
         overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
         failed: (failed > 0).then_some(failed),

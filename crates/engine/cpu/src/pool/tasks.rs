@@ -43,7 +43,7 @@ impl CpuBackend {
         len: usize,
         task: &(dyn Fn(Range<usize>, &mut Scratch) + Sync),
     ) -> Result<(), Error> {
-        let (refused, tasks) = (Refused::new(), len.div_ceil(TASK));
+        let (refused, tasks) = (EarlyEnd::new(), len.div_ceil(TASK));
         self.workers.install_tasks(tasks, len, |crew| {
             parallel::tasks(tasks, &|number| {
                 let begin = number * TASK;
@@ -64,7 +64,7 @@ impl CpuBackend {
         size: usize,
         task: &(dyn Fn(Range<usize>, &mut Scratch) -> R + Sync),
     ) -> Result<Vec<R>, Error> {
-        let (refused, tasks) = (Refused::new(), len.div_ceil(size));
+        let (refused, tasks) = (EarlyEnd::new(), len.div_ceil(size));
         let mut results = with_room(tasks, "the results of tasks")?;
         self.workers.install_tasks(tasks, len, |crew| {
             (0..tasks)
@@ -81,17 +81,17 @@ impl CpuBackend {
     }
 }
 
-/// Why a job ends early: the first memory that was refused to a task, or its caller.
+/// Why a job ends early: memory was refused to a task, or the caller stopped it.
 ///
 /// One per job, on the stack of the call; tasks share it.
-struct Refused {
+struct EarlyEnd {
     /// The first memory that was refused.
     memory: OnceLock<Shortage>,
     /// The flag of the call that began the job, which may be another than that of the worker.
     stop: Stop,
 }
 
-impl Refused {
+impl EarlyEnd {
     /// For a job of the call that this thread works for.
     fn new() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The threads of a backend, and which of them a piece of work runs on.
+//! The threads of a backend, and the choice of the threads that do a piece of work.
 //!
 //! A [`Crew`] belongs to a process: in a forked child, which has none of its parent's threads, the
 //! first call makes a crew of the child's own ([`PerProcess`]). One worker is the calling thread,

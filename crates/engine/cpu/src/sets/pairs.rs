@@ -168,7 +168,7 @@ impl Walk<'_> {
     /// Visits the pairs of a group, [`STREAMS`] targets at a time.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    /// The processor has the level `S`, and `MODE` is the candidates' mode.
     #[inline(always)]
     unsafe fn visit<S: Simd, const MODE: Mode>(
         &self,

@@ -54,7 +54,7 @@ impl<T> SetRadii<T> {
 }
 
 /// Squared radii of a point set in the order of its sorted points; written by
-/// [`CpuBackend::sort_radii`], and anew whenever the points have been sorted anew.
+/// [`CpuBackend::sort_radii`], and again after every sort of the points.
 ///
 /// Squares, not radii, because the loops compare squares. They are stored in `f32`, in which the
 /// contract rounds them; a search in double precision would need squares in `f64` and refuses

@@ -1,8 +1,8 @@
-//! The targets that a backend searches for when it works beside another one.
+//! The targets of one backend when two share a step.
 //!
 //! A map of bricks assigns every cell to a part, and a share is a range of parts. Tasks skip the
 //! cells of other parts, mark every target that they search for, and add up the time spent per
-//! part, which is what the balance between the backends is learnt from.
+//! part, from which the balance between the backends is learnt.
 //!
 //! # Times per part
 //!

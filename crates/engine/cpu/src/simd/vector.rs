@@ -1,4 +1,4 @@
-//! What the loops ask of a vector.
+//! The operations on vectors that the loops need.
 //!
 //! [`Vector`] is the arithmetic, over `f32` and `f64` alike: sums over all pairs run in either
 //! precision. [`Compress`] adds what searches need, in `f32` only: comparisons that give a mask of

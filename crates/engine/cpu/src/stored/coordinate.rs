@@ -1,4 +1,4 @@
-//! The arithmetic of stored pairs in `f32` and `f64`.
+//! Arithmetic of stored pairs in `f32` and `f64`.
 //!
 //! Stored pairs are evaluated from positions in the caller's order, in the precision in which they
 //! were given. The contract is the same in either precision; this trait is what differs.

@@ -21,11 +21,10 @@
 //!
 //! # Where it pays
 //!
-//! Half lists have half the entries of full ones, so half the pairs are laid out. Against that
-//! stand the additions to the window. For kernels that compute little per pair full lists are
-//! about as fast.
+//! Half lists have half the entries of full ones, so half the pairs are laid out. The additions to
+//! the window are the cost. For kernels that compute little per pair full lists are about as fast.
 
-use super::{layout::Lists, listed::Listed};
+use super::{layout::Lists, listed::ListedPairs};
 use crate::{
     candidates::scratch::Scratch,
     error::Error,
@@ -140,7 +139,7 @@ struct HalfTask<'a, 'b, K: PairKernel> {
     /// The targets.
     targets: Range<usize>,
     /// Room for the pairs of one target.
-    listed: &'a mut Listed,
+    listed: &'a mut ListedPairs,
     /// The sums of the task.
     window: &'a mut Window<'b>,
 }

@@ -13,7 +13,7 @@
 //! the list and needs no compression. Otherwise pairs are pushed one by one as the walk finds
 //! them, which may be several per source.
 
-use super::{coordinate::PairArithmetic, listed::Listed, pairs::ListWalk};
+use super::{coordinate::PairArithmetic, listed::ListedPairs, pairs::ListWalk};
 use crate::{
     error::{Error, ErrorKind},
     pool::CpuBackend,
@@ -45,11 +45,11 @@ mod sealed {
 /// Object-safe: a traversal is compiled once for both precisions.
 pub(super) trait Lists: Sync {
     /// Lays out the pairs of a target; none where it has no list.
-    fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut Listed);
+    fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut ListedPairs);
 }
 
 impl<T: Coordinate> Lists for ListWalk<'_, T> {
-    fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut Listed) {
+    fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut ListedPairs) {
         let work = LayOut {
             walk: self,
             target,
@@ -66,7 +66,7 @@ pub(crate) struct LayOut<'a, T> {
     /// The target.
     target: usize,
     /// Where its pairs go.
-    listed: &'a mut Listed,
+    listed: &'a mut ListedPairs,
 }
 
 impl<T: Coordinate> Task for LayOut<'_, T> {

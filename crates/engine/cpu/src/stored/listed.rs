@@ -26,10 +26,10 @@ pub(super) struct Block {
     pub(super) near: [bool; LANES],
 }
 
-/// Pairs of one target in the order of its list. Those beyond the radius, where they were not left
-/// out, are infinitely far away.
+/// Pairs of one target in the order of its list. Pairs beyond the radius are left out, or set
+/// infinitely far away.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ListedPairs {
     /// Number of pairs.
     pub(super) len: usize,
     /// Source of every pair.
@@ -44,7 +44,7 @@ pub(crate) struct Listed {
     pub(super) failed: Option<Shortage>,
 }
 
-impl Listed {
+impl ListedPairs {
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         let d: usize = self.d.iter().map(Aligned::bytes).sum();

@@ -1,10 +1,10 @@
 //! The pairs of lists that were found earlier, at the positions the points have now.
 //!
-//! Lists name sources, not images. A source is therefore looked at through every image that could
-//! be within the radius, once however often it stands in the list, and the contract decides anew.
-//! Lists of a larger radius, or of positions that have moved a little since, thus give exactly the
-//! pairs within the radius, as long as they hold every such source at least once. Verlet lists rest
-//! on that.
+//! Lists name sources, not images. So a source is tested through every image that could be within
+//! the radius, once even if the list names it several times, and the contract decides again. Lists
+//! of a larger radius, or of positions that have moved a little since, thus give exactly the pairs
+//! within the radius, as long as they hold every such source at least once. Verlet lists rest on
+//! that.
 //!
 //! Where the box is more than twice as wide as lists reach, only the nearest image of a source can
 //! be within the radius; [`Nearest`] evaluates sixteen sources at a time through it, without
@@ -22,13 +22,13 @@
 //! # Repeats
 //!
 //! Where the box is smaller than two radii a source may stand in a list several times, once per
-//! image. Such lists are sorted and freed of repeats first, because every source is looked at
-//! through all of its images anyway.
+//! image. Such lists are sorted and deduplicated first, because every source is tested through all
+//! of its images anyway.
 //!
 //! # Lists that are out of date
 //!
-//! A list may name sources that are no neighbours now, sources that do not exist in the arrays
-//! given, or be missing. Each is passed over: the test is made anew, indices are checked against
+//! A list may name sources that are not neighbours now, sources that do not exist in the arrays
+//! given, or be missing. Each is passed over: the test is made again, indices are checked against
 //! the arrays, and a target without a list has no neighbours.
 
 use super::{coordinate::PairArithmetic, listed::Block};

@@ -14,7 +14,7 @@
 //! Nothing is sorted and no grid is built, so a traversal over lists can run at any time after the
 //! search, as long as the lists hold every pair within the radius.
 //!
-//! # Beside a fused traversal
+//! # Compared with a fused traversal
 //!
 //! Reading positions and channels through a list is a gather from memory for every pair; a fused
 //! traversal reads them once per group of targets. So lists pay only where they are needed for
@@ -54,23 +54,9 @@ impl CpuBackend {
         fields: Fields<'_>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
-        const {
-            assert!(
-                K::Output::COUNT <= MAX_OUTPUTS,
-                "a pair kernel gives at most 16 numbers (channels of PairKernel::Output): use two kernels"
-            );
-            assert!(
-                K::Output::FLOATS,
-                "results of a pair kernel are combined as f32: integers cannot be among them"
-            );
-        };
         let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
         pairs.radii.check(targets, sources, |radii| radii.len())?;
         fields.check::<K>(targets, sources)?;
-        let (values, combine) = match output {
-            Output::Write(values) => (values, false),
-            Output::Combine(values) => (values, true),
-        };
         if pairs.same_set && targets != sources {
             return Err(ErrorKind::Sets {
                 reason: "they are said to be the same, but differ in their number of points",
@@ -81,10 +67,7 @@ impl CpuBackend {
         if found != expected {
             return Err(ErrorKind::ListsLength { found, expected }.into());
         }
-        let found = values.len();
-        if found != expected {
-            return Err(ErrorKind::OutputLength { found, expected }.into());
-        }
+        let (values, combine) = output.of_length(expected)?;
         let name = std::any::type_name::<K>();
         let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();
         let values = SharedMut::new(values);
@@ -102,7 +85,7 @@ impl CpuBackend {
             };
             return half.run(self);
         }
-        let shared = Shared {
+        let shared = TaskContext {
             kernel,
             lists: &pairs.walk(),
             level: self.level(),
@@ -121,7 +104,7 @@ impl CpuBackend {
 }
 
 /// The state that all tasks share.
-struct Shared<'a, K: PairKernel> {
+struct TaskContext<'a, K: PairKernel> {
     /// The kernel.
     kernel: &'a K,
     /// Lays out the pairs of a target.
@@ -137,7 +120,7 @@ struct Shared<'a, K: PairKernel> {
 /// A range of targets.
 struct ListsTask<'a, K: PairKernel> {
     /// The traversal.
-    shared: &'a Shared<'a, K>,
+    shared: &'a TaskContext<'a, K>,
     /// The targets.
     targets: Range<usize>,
     /// The worker's buffers.

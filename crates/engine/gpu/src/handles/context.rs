@@ -1,15 +1,9 @@
 //! Contexts, and the one that is current on a thread.
 
-use super::{
-    launch::Function,
-    stream::{DriverError, Stream},
-};
-use cudarc::{
-    driver::{
-        CudaContext, result,
-        sys::{self, CUcontext, CUdevice_attribute, CUmemPool_attribute},
-    },
-    nvrtc::Ptx,
+use super::stream::{DriverError, Stream};
+use cudarc::driver::{
+    CudaContext, result,
+    sys::{self, CUcontext, CUdevice_attribute, CUmemPool_attribute},
 };
 use std::{
     ffi::{c_int, c_void},
@@ -64,15 +58,6 @@ impl Context {
     pub unsafe fn borrow_stream(&self, stream: *mut c_void) -> Stream {
         // SAFETY: as the caller promises.
         Stream(unsafe { self.0.wrap_borrowed_stream(stream.cast()) })
-    }
-
-    /// Loads machine code and looks up a kernel, past caches and checks of a
-    /// [`Program`](crate::Program).
-    #[doc(hidden)]
-    pub fn load_function(&self, code: Vec<u8>, name: &str) -> Result<Function, DriverError> {
-        let module = self.0.load_module(Ptx::from_binary(code));
-        let function = module.and_then(|module| module.load_function(name));
-        function.map(Function).map_err(DriverError)
     }
 
     /// Makes this the current context of the calling thread.

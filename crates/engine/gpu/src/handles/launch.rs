@@ -1,14 +1,11 @@
 //! Kernels and the arguments of a launch.
 
-use super::{
-    array::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut},
-    stream::{DriverError, Stream},
-};
-use cudarc::driver::{CudaFunction, DeviceRepr, LaunchArgs, LaunchConfig, PushKernelArg};
+use super::array::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut};
+use cudarc::driver::{CudaFunction, DeviceRepr, LaunchArgs, PushKernelArg};
 
 /// A kernel of a loaded [`Module`](crate::Module).
 #[derive(Debug, Clone)]
-pub struct Function(pub(crate) CudaFunction);
+pub(crate) struct Function(pub(crate) CudaFunction);
 
 /// A struct or number whose bytes are copied to a kernel.
 ///
@@ -24,50 +21,12 @@ struct Bytes<T>(T);
 // SAFETY: it has the layout of `T`, whose bytes may be copied to a kernel.
 unsafe impl<T: KernelArgument> DeviceRepr for Bytes<T> {}
 
-/// A launch of a kernel and its arguments.
-#[derive(Debug)]
-pub struct Launch<'a>(pub(crate) LaunchArgs<'a>);
-
-impl<'a> Launch<'a> {
-    /// Adds an argument: an array, a view, or a [`KernelArgument`].
-    #[inline(always)]
-    pub fn arg(&mut self, argument: impl LaunchArgument<'a>) -> &mut Self {
-        argument.push(&mut self.0);
-        self
-    }
-
-    /// Starts `blocks` blocks of `threads` threads. A [`UserKernel`](crate::UserKernel) also times
-    /// the kernel and names it in errors.
-    ///
-    /// # Errors
-    /// A failed call of the driver.
-    ///
-    /// # Safety
-    /// The arguments are those that the kernel declares, and it reads and writes nothing but what
-    /// they allow.
-    pub unsafe fn start(&mut self, blocks: u32, threads: u32) -> Result<(), DriverError> {
-        let config = LaunchConfig {
-            grid_dim: (blocks, 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        // SAFETY: as the caller promises.
-        let started = unsafe { self.0.launch(config) };
-        started.map(drop).map_err(DriverError)
-    }
-}
-
-impl Stream {
-    /// A launch of a kernel, to be given its arguments.
-    pub fn launch_builder<'a>(&'a self, function: &'a Function) -> Launch<'a> {
-        Launch(self.0.launch_builder(&function.0))
-    }
-}
-
-/// What a launch takes: references to arrays, views, numbers and structs.
-pub trait LaunchArgument<'a>: sealed::Push<'a> {}
-
-impl<'a, A: sealed::Push<'a>> LaunchArgument<'a> for A {}
+/// A tuple of 1 to 13 arguments of a kernel: references to arrays, views, numbers and structs.
+///
+/// Arrays and views that the kernel writes are borrowed mutably. Numbers and structs are
+/// [`KernelArgument`]s, whose bytes are copied when the kernel is started, so they may change or go
+/// afterwards. A kernel with more arguments takes a struct.
+pub trait KernelArguments<'a>: sealed::Push<'a> {}
 
 mod sealed {
     use cudarc::driver::LaunchArgs;
@@ -77,6 +36,30 @@ mod sealed {
         fn push(self, launch: &mut LaunchArgs<'a>);
     }
 }
+
+macro_rules! tuples {
+    () => {};
+    ($first:ident $($kind:ident)*) => {
+        impl<'a, $first: sealed::Push<'a>, $($kind: sealed::Push<'a>),*> sealed::Push<'a>
+            for ($first, $($kind,)*)
+        {
+            #[inline(always)]
+            #[allow(non_snake_case, reason = "values are named like their types")]
+            fn push(self, launch: &mut LaunchArgs<'a>) {
+                let ($first, $($kind,)*) = self;
+                $first.push(launch);
+                $($kind.push(launch);)*
+            }
+        }
+
+        impl<'a, $first: sealed::Push<'a>, $($kind: sealed::Push<'a>),*> KernelArguments<'a>
+            for ($first, $($kind,)*)
+        {
+        }
+        tuples!($($kind)*);
+    };
+}
+tuples!(A B C D E F G H I J K L M);
 
 impl<'a, 'b: 'a, T: KernelArgument> sealed::Push<'a> for &'b T {
     #[inline(always)]

@@ -20,6 +20,7 @@ pub use array::{
     DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, InUse,
 };
 pub use context::{Context, CurrentContext};
-pub use launch::{Function, KernelArgument, Launch, LaunchArgument};
+pub(crate) use launch::Function;
+pub use launch::{KernelArgument, KernelArguments};
 pub(crate) use stream::FailedCall;
 pub use stream::{DriverError, Event, Stream};

@@ -71,6 +71,14 @@ impl LaunchShape {
         }
     }
 
+    /// The same with `bytes` bytes of shared memory for each block, beside what the kernel
+    /// declares: its `extern __shared__` array. For more than 48 KiB in all see
+    /// [`UserKernel::allow_shared`](crate::UserKernel::allow_shared).
+    pub fn with_shared(self, bytes: u32) -> Self {
+        let shared = bytes;
+        Self { shared, ..self }
+    }
+
     /// One thread for each of `items`, in as few blocks of `threads` as hold them. Without items it
     /// is one block, because a launch of none is an error.
     pub fn covering(items: usize, threads: u32) -> Self {

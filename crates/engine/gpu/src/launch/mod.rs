@@ -41,4 +41,4 @@ pub(crate) use layout::{
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
-pub use user_kernel::{KernelArguments, UserKernel};
+pub use user_kernel::UserKernel;

@@ -266,8 +266,8 @@ impl Masks {
         (targets, entries): (usize, u64),
     ) -> Result<(), Error> {
         let room = staged_entries(targets, entries).min(self.max_staged);
-        let mut shape = LaunchShape::covering(targets, LIST_THREADS);
-        shape.shared = room * staged_bytes(self.geometry);
+        let shape = LaunchShape::covering(targets, LIST_THREADS);
+        let shape = shape.with_shared(room * staged_bytes(self.geometry));
         // SAFETY: as flat_expand declares, the second with NF_GEOMETRY; a block has shared memory
         // for `room` entries, and every array that is not null as much room as the entries.
         unsafe {

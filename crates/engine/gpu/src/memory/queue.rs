@@ -33,10 +33,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, fits},
-    handles::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, Event, Launch, Stream},
+    handles::{DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, Event, Stream},
 };
 use cudarc::driver::{
-    CudaEvent, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice,
+    CudaEvent, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, LaunchArgs,
+    LaunchConfig,
     result::{self, DriverError as RawError},
     sys::{CUdeviceptr, CUevent_flags},
 };
@@ -171,8 +172,9 @@ fn is_recording() -> bool {
 }
 
 impl Queue {
-    /// A queue on `stream`, whose counts start at 0.
-    pub(crate) fn new(stream: Stream) -> Self {
+    /// A queue on `stream`, whose counts start at 0. Engines have queues of their own, which count
+    /// their copies too; this is for programs without one.
+    pub fn new(stream: Stream) -> Self {
         Self {
             stream,
             waits: Arc::default(),
@@ -232,25 +234,24 @@ impl Queue {
         }
     }
 
-    /// Starts `blocks` blocks of `threads` threads of a kernel; messages and traces call it `name`.
+    /// Starts a kernel; messages and traces call it `name`.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`] naming the kernel.
     ///
     /// # Safety
     /// The arguments in `launch` are those that the kernel declares, and the kernel reads and
-    /// writes nothing but what they allow.
+    /// writes nothing but what they and `config` allow.
     pub(crate) unsafe fn launch(
         &self,
         name: &str,
-        launch: &mut Launch<'_>,
-        blocks: u32,
-        threads: u32,
+        launch: &mut LaunchArgs<'_>,
+        config: LaunchConfig,
     ) -> Result<(), Error> {
         self.timed(
             || Work::Kernel(name.to_owned()),
             // SAFETY: the arguments are those that the kernel declares, says the caller.
-            || unsafe { launch.start(blocks, threads) }.map_err(|error| error.0),
+            || unsafe { launch.launch(config) }.map(drop),
         )
         .map_err(|error| Error::of_call(format!("starting kernel {name}"), error))
     }

@@ -30,11 +30,11 @@
 //!
 //! [`trust`]: super::trust
 
-use super::{
-    text::Key,
-    trust::{self, UnsafeFolder},
+use super::{text::Key, trust};
+use crate::{
+    error::UnsafeFolder,
+    version::{Arch, Version},
 };
-use crate::version::{Arch, Version};
 use sha2::{Digest, Sha256};
 use std::{
     env,

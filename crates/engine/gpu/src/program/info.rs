@@ -79,17 +79,6 @@ impl GpuInfo {
         info
     }
 
-    /// Returns true if programs can be run: there is a driver and a GPU.
-    pub fn can_run(&self) -> bool {
-        !self.devices.is_empty()
-    }
-
-    /// Returns true if programs can be compiled, those aside whose kernels launch kernels. Without
-    /// a compiler programs from the cache still run.
-    pub fn can_compile(&self) -> bool {
-        self.nvrtc.is_some()
-    }
-
     /// Notes a missing part.
     fn lacks(&mut self, what: &'static str, message: impl ToString) {
         let message = message.to_string();

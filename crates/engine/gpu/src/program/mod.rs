@@ -42,4 +42,3 @@ pub use info::{GpuInfo, Missing, Tool};
 pub use modules::{Module, Modules};
 pub use store::{Code, CodeStore, Origin};
 pub use text::{Key, Program, USER_HEADER};
-pub use trust::UnsafeFolder;

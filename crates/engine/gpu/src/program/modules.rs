@@ -48,7 +48,7 @@ impl Module {
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`], and [`ErrorKind::Driver`] for other failures.
-    pub fn function(&self, name: &str) -> Result<Function, Error> {
+    pub(crate) fn function(&self, name: &str) -> Result<Function, Error> {
         let missing = || {
             Error::from(ErrorKind::NoKernel {
                 program: self.program.clone(),

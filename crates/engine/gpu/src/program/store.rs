@@ -12,12 +12,11 @@ use super::{
     cache::{Cache, Entry},
     compile::Compiler,
     text::Program,
-    trust::UnsafeFolder,
 };
 use crate::handles::Context;
 use crate::{
     driver::Driver,
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, UnsafeFolder},
     toolkit::Search,
     version::{Arch, Version},
 };

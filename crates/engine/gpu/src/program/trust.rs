@@ -14,44 +14,10 @@
 //! The rule is a function of three numbers (`judge`), so all of it is tested without being root.
 
 use std::{
-    fmt,
     fs::{File, Metadata},
     io,
-    path::{Path, PathBuf},
+    path::Path,
 };
-
-/// A folder of machine code that is not used, because other users could have put code there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnsafeFolder {
-    /// The variable of the environment that names the folder, if one does.
-    pub named_by: Option<&'static str>,
-    /// The folder.
-    pub folder: PathBuf,
-    /// Which owner or mode was found, and what was expected.
-    pub reason: String,
-}
-
-impl std::error::Error for UnsafeFolder {}
-
-impl fmt::Display for UnsafeFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            named_by,
-            folder,
-            reason,
-        } = self;
-        let folder = folder.display();
-        match named_by {
-            Some(name) => write!(f, "{name} names {folder}, which is not safe for GPU code")?,
-            None => write!(f, "the folder {folder} is not safe for GPU code")?,
-        }
-        write!(
-            f,
-            ": {reason}; take these rights away (chmod go-w, chown), or name a folder of your own \
-             by NEARFIELD_CACHE_DIR"
-        )
-    }
-}
 
 /// Whether code may be read from a folder and kept there. One that is absent may be made.
 ///

@@ -6,8 +6,8 @@
 )]
 
 use nearfield_gpu::{
-    Arch, Cache, CodeStore, Compiler, Context, Entry, ErrorKind, Function, Linker, Modules, Origin,
-    Program, Search, Version, open,
+    Arch, Cache, CodeStore, Compiler, Context, Entry, ErrorKind, LaunchShape, Linker, Modules,
+    Origin, Program, Queue, Search, Stream, UserKernel, Version, open,
 };
 use std::{env, path::Path, sync::Arc, thread};
 
@@ -51,12 +51,11 @@ fn a_checksum_is_the_cpus() {
     let stream = context.default_stream();
     let on_device = stream.clone_htod(&values).unwrap();
     let mut sum = stream.alloc_zeros::<u64>(1).unwrap();
-    let kernel = module.function("checksum").unwrap();
+    let kernel = UserKernel::of(&module, "checksum", &Queue::new(stream.clone())).unwrap();
     let count = values.len() as u32;
-    let mut launch = stream.launch_builder(&kernel);
-    launch.arg(&on_device).arg(&count).arg(&mut sum);
+    let shape = LaunchShape::covering(100_000, 1024);
     // SAFETY: the arguments are the kernel's, and `count` is the length of the values.
-    unsafe { launch.start(100_000u32.div_ceil(1024), 1024) }.unwrap();
+    unsafe { kernel.start(shape, (&on_device, &count, &mut sum)) }.unwrap();
     assert_eq!(stream.clone_dtoh(&sum).unwrap(), [expected]);
 }
 
@@ -95,12 +94,11 @@ fn distances_are_the_cpus_to_the_bit_down_to_subnormals() {
         stream.clone_htod(&b).unwrap(),
     );
     let mut out = stream.alloc_zeros::<f32>(count).unwrap();
-    let kernel = module.function("squared_distances").unwrap();
-    let number = count as u32;
-    let mut launch = stream.launch_builder(&kernel);
-    launch.arg(&a).arg(&b).arg(&number).arg(&mut out);
+    let queue = Queue::new(stream.clone());
+    let kernel = UserKernel::of(&module, "squared_distances", &queue).unwrap();
+    let (number, shape) = (count as u32, LaunchShape::covering(count, 1024));
     // SAFETY: the arguments are the kernel's, with three coordinates and one result per pair.
-    unsafe { launch.start(number.div_ceil(1024), 1024) }.unwrap();
+    unsafe { kernel.start(shape, (&a, &b, &number, &mut out)) }.unwrap();
     let found = stream.clone_dtoh(&out).unwrap();
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
         assert_eq!(
@@ -111,16 +109,43 @@ fn distances_are_the_cpus_to_the_bit_down_to_subnormals() {
     }
 }
 
+#[test]
+fn a_block_has_the_shared_memory_that_its_launch_names_and_no_more() {
+    let Some(context) = gpu() else { return };
+    let text = r#"extern "C" __global__ void shared_bytes(unsigned* bytes) {
+        extern __shared__ unsigned words[];
+        asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(*bytes));
+        words[*bytes / 4 - 1] = 7;
+        *bytes += words[*bytes / 4 - 1];
+    }"#;
+    let program = Program::new("shared_bytes", text);
+    let module = fresh_modules(&context).load(&program).unwrap();
+    let queue = Queue::new(context.default_stream());
+    let kernel = UserKernel::of(&module, "shared_bytes", &queue).unwrap();
+    let mut bytes = queue.alloc_zeros::<u32>(1).unwrap();
+    let mut start = |shared| {
+        let shape = LaunchShape::of(1, 1).with_shared(shared);
+        // SAFETY: the argument is the kernel's, which uses the shared memory that it is told of.
+        unsafe { kernel.start(shape, (&mut bytes,)) }?;
+        Ok::<_, nearfield_gpu::Error>(queue.clone_dtoh(&bytes).unwrap()[0])
+    };
+    assert_eq!(start(1024).unwrap(), 1024 + 7);
+    let error = start(56 << 10).unwrap_err().to_string();
+    assert!(error.contains("shared_bytes"), "{error}");
+    kernel.allow_shared(56 << 10).unwrap();
+    assert_eq!(start(56 << 10).unwrap(), (56 << 10) + 7);
+    let error = kernel.allow_shared(u32::MAX).unwrap_err().to_string();
+    assert!(error.contains("shared_bytes"), "{error}");
+}
+
 /// Lets `parents` threads launch a child each and checks what the children wrote.
-fn children_write(context: &Context, kernel: &Function) {
+fn children_write(stream: &Stream, kernel: &UserKernel) {
     let parents = 1000u32;
-    let stream = context.default_stream();
     let mut out = stream.alloc_zeros::<u32>(32 * parents as usize).unwrap();
     let mut status = stream.alloc_zeros::<u32>(1).unwrap();
-    let mut launch = stream.launch_builder(kernel);
-    launch.arg(&parents).arg(&mut out).arg(&mut status);
+    let shape = LaunchShape::covering(parents as usize, 1024);
     // SAFETY: the arguments are the kernel's, with 32 results per parent.
-    unsafe { launch.start(parents.div_ceil(1024), 1024) }.unwrap();
+    unsafe { kernel.start(shape, (&parents, &mut out, &mut status)) }.unwrap();
     assert_eq!(
         stream.clone_dtoh(&status).unwrap(),
         [0],
@@ -137,13 +162,11 @@ fn kernels_launch_kernels_whichever_linker_was_used() {
     let Some(context) = gpu() else { return };
     let program = Program::from(&nearfield_gpu::sources::CHILDREN_PROBE);
     let modules = fresh_modules(&context);
+    let queue = Queue::new(context.default_stream());
+    let module = modules.load(&program).unwrap();
     children_write(
-        &context,
-        &modules
-            .load(&program)
-            .unwrap()
-            .function("launch_children")
-            .unwrap(),
+        &queue,
+        &UserKernel::of(&module, "launch_children", &queue).unwrap(),
     );
 
     let compiler = Compiler::find(&Search::from_env(), None).unwrap();
@@ -160,8 +183,10 @@ fn kernels_launch_kernels_whichever_linker_was_used() {
         let code = compiler
             .link(&program, modules.arch(), &object, &linker)
             .unwrap();
-        let kernel = context.load_function(code, "launch_children").unwrap();
-        children_write(&context, &kernel);
+        children_write(
+            &queue,
+            &UserKernel::of_code(code, "launch_children", &queue).unwrap(),
+        );
     }
 }
 
@@ -212,9 +237,10 @@ fn modules_are_loaded_once_and_later_from_the_cache_without_a_compiler() {
     let nowhere = || Search::only([Path::new("/nowhere").to_owned()]);
     let later = modules(nowhere()).load(&program).unwrap();
     assert_eq!(later.origin(), Origin::Cache);
-    later.function("checksum").unwrap();
+    let queue = Queue::new(context.default_stream());
+    UserKernel::of(&later, "checksum", &queue).unwrap();
     for name in ["no_such_kernel", "check\0sum"] {
-        let error = later.function(name).unwrap_err();
+        let error = UserKernel::of(&later, name, &queue).unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::NoKernel { .. }),
             "{error}"

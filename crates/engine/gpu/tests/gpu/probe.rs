@@ -6,7 +6,6 @@ use std::path::Path;
 #[test]
 fn what_is_missing_is_named_with_its_remedy() {
     let info = GpuInfo::probe_with(&Search::only([Path::new("/nowhere").to_owned()]));
-    assert!(!info.can_compile());
     assert_eq!(
         (&info.nvrtc, &info.nvjitlink, &info.device_runtime),
         (&None, &None, &None)
@@ -40,7 +39,6 @@ fn what_is_missing_is_named_with_its_remedy() {
 #[test]
 fn a_machine_without_a_gpu_is_told_so_and_one_with_is_described() {
     let info = GpuInfo::probe();
-    assert_eq!(info.can_run(), !info.devices.is_empty());
     let lacks = |what: &str| info.missing.iter().any(|missing| missing.what == what);
     assert_eq!(info.cuda.is_none(), lacks("driver"));
     match info.devices.first() {

@@ -53,7 +53,7 @@ impl DeviceEngine {
     ///
     /// # Errors
     /// Those of [`find_neighbors`](Self::find_neighbors).
-    /// [`GpuErrorKind::FarImages`](super::GpuErrorKind::FarImages) is found by
+    /// [`gpu::ErrorKind::FarImages`](crate::error::gpu::ErrorKind::FarImages) is found by
     /// [`finish`](Self::finish).
     pub fn pair_geometry(
         &mut self,

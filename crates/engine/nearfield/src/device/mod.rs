@@ -33,6 +33,19 @@
 //! # }
 //! ```
 //!
+//! # Where the types are
+//!
+//! * [`DeviceEngine`] has the jobs, [`DeviceEngineBuilder`] its settings; [`Progress`] is the
+//!   answer of `finish`.
+//! * A [`DeviceTraversal`] takes [`DeviceField`]s ([`DeviceFieldsOf`]) and a [`DeviceKernel`];
+//!   [`DeviceListsView`] has the lists of a search.
+//! * [`Context`], [`Stream`], [`Event`] and the arrays [`DeviceBuffer`], [`DeviceView`] and
+//!   [`DeviceViewMut`] are handles of the GPU; failed calls of them return a [`DriverError`].
+//!   [`Lent`] is an array of another library.
+//! * [`programs`] is for CUDA kernels of your own, [`copies`] for counted copies and page-locked
+//!   memory, [`interop`] for bindings. Errors of the GPU are in
+//!   [`error::gpu`](crate::error::gpu).
+//!
 //! # How a step goes
 //!
 //! 1. [`update`](DeviceEngine::update) copies positions on the device and sorts them into the cells
@@ -115,8 +128,8 @@
 //! last call does not stand, and its next call says [`Progress::Repeat`].
 //!
 //! A fault of the GPU is an error here: what was on it is lost. In a forked child of the process
-//! that started an engine its calls answer [`GpuErrorKind::Forked`], and dropping it there does
-//! nothing.
+//! that started an engine its calls answer
+//! [`gpu::ErrorKind::Forked`](crate::error::gpu::ErrorKind), and dropping it there does nothing.
 
 mod builder;
 mod engine;
@@ -139,11 +152,45 @@ pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
-    Arriving, CheckedField, Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer,
-    DeviceField, DeviceValue, DeviceView, DeviceViewMut, DriverError, Error as GpuError,
-    ErrorKind as GpuErrorKind, Event, Function, GpuInfo, HostBuffer, HostCopy, InUse,
-    KernelArgument, KernelArguments, KernelLattice, Launch, LaunchArgument, LaunchShape,
-    MemoryKind, Module, Moment, PairViews, Program, Quantities, Queue, SideOfFields, Stream,
-    Transfers, UserKernel, memory_at,
+    Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
+    DeviceViewMut, DriverError, Event, PairViews, Quantities, Stream,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};
+
+pub mod copies {
+    //! Counted copies between host and device, and page-locked memory.
+    //!
+    //! * A [`Queue`] is a stream that counts the bytes of its copies ([`Transfers`]) and times its
+    //!   work while a trace is recorded; [`DeviceEngine::queue`](super::DeviceEngine::queue) has
+    //!   that of an engine. Two [`Moment`]s mark an exchange with others.
+    //! * [`HostBuffer`] is page-locked memory. An [`Arriving`] one has a copy under way; a
+    //!   [`HostCopy`] receives a few numbers again and again.
+
+    pub use nearfield_gpu::{Arriving, HostBuffer, HostCopy, Moment, Queue, Transfers};
+}
+
+pub mod interop {
+    //! Arrays and contexts of other libraries in the same process, for bindings of languages.
+    //!
+    //! * [`memory_at`] returns the [`MemoryKind`] and the GPU of an address.
+    //! * [`CurrentContext`] restores the context of the calling thread when it is dropped.
+    //! * [`InUse`] comes with the address of an array, and orders other streams behind its use.
+
+    pub use nearfield_gpu::{CurrentContext, InUse, MemoryKind, memory_at};
+}
+
+pub mod programs {
+    //! CUDA kernels of your own on the stream of an engine.
+    //!
+    //! * [`DeviceEngine::load`](super::DeviceEngine::load) compiles a [`Program`] and returns its
+    //!   [`Module`]. A [`UserKernel`] of it starts with a [`LaunchShape`] and a tuple of
+    //!   [`KernelArguments`]; structs among them are [`KernelArgument`]s.
+    //! * Kernels that compute cells of points as the engine does get a [`KernelLattice`].
+    //! * [`SideOfFields`] checks the fields of one side of a traversal, whose addresses a
+    //!   [`CheckedField`] has.
+
+    pub use nearfield_gpu::{
+        CheckedField, KernelArgument, KernelArguments, KernelLattice, LaunchShape, Module, Program,
+        SideOfFields, UserKernel,
+    };
+}

@@ -437,15 +437,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         let engine = self.engine;
         let points = (engine.points(self.targets)?, engine.points(self.sources)?);
         self.fields().check::<K>(points.0, points.1)?;
-        let (Output::Write(values) | Output::Combine(values)) = &output;
-        if values.len() != points.0 {
-            // The CPU backend says what is wrong.
-            return self.run_on_cpu(output);
-        }
-        let (values, combine) = match output {
-            Output::Write(values) => (values, false),
-            Output::Combine(values) => (values, true),
-        };
+        let (values, combine) = output.of_length(points.0)?;
         let summing = Summing {
             kernel: self.kernel,
             work,

@@ -6,8 +6,8 @@ use crate::{
 };
 use nearfield::{
     Builder, Engine, ErrorKind, ListKind, ListOrder, PointSetId,
-    device::{DeviceEngine, DeviceView, GpuErrorKind, Progress, Quantities},
-    error::MissingLists,
+    device::{DeviceEngine, DeviceView, Progress, Quantities},
+    error::{MissingLists, gpu},
     lists::{PairArrays, PairGeometry},
     prelude::*,
 };
@@ -236,7 +236,7 @@ fn images_beyond_32_bits_are_an_error_and_no_number() {
     let ErrorKind::Gpu(source) = error.kind() else {
         panic!("{error}");
     };
-    let far = matches!(source.kind(), GpuErrorKind::FarImages { pairs: 1 });
+    let far = matches!(source.kind(), gpu::ErrorKind::FarImages { pairs: 1 });
     assert!(far, "{error}");
     assert!(engine.geometry(set, set).is_err());
     // The engine goes on.

@@ -15,7 +15,8 @@ use crate::{
 use nearfield::{
     Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId,
     balance::{Policy, Strategy},
-    device::{CpuHelper, DeviceBuffer, DeviceEngine, DeviceField, GpuErrorKind, Progress, Stream},
+    device::{CpuHelper, DeviceBuffer, DeviceEngine, DeviceField, Progress, Stream},
+    error::gpu::ErrorKind as GpuErrorKind,
     kernels::SphDensity,
 };
 use nearfield_testkit::random::Random;

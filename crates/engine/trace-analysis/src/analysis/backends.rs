@@ -1,7 +1,7 @@
-//! What backends did with the time of a step.
+//! Times of backends in a step: busy, waiting, idle.
 
 use super::{
-    intervals::{Merged, clip, increase},
+    intervals::{DisjointIntervals, clip, increase},
     run::{Activity, Run, RunStep, Source},
 };
 use nearfield_trace::model::{Interval, Phase};
@@ -71,11 +71,11 @@ fn times_of(run: &Run, step: &RunStep, backend: usize) -> BackendTimes {
 pub(crate) fn without_backends(step: &RunStep) -> u64 {
     let whole = step.step.time;
     let of_backends = step.activities.iter().filter(|one| one.backend.is_some());
-    whole.length() - Merged::of(of_backends.map(|one| clip(one.time, whole))).length()
+    whole.length() - DisjointIntervals::of(of_backends.map(|one| clip(one.time, whole))).length()
 }
 
 /// Imbalance (t_slow − t_fast) / t_slow of a step between the backends that share subregions, over
-/// all its passes; none when there are not two. t is from a backend's first upload to its last
+/// all its passes; none without two of them. t is from a backend's first upload to its last
 /// result.
 pub(crate) fn step_imbalance(run: &Run, step: &RunStep) -> Option<f64> {
     let passes = extents(step, |_, pass| pass);

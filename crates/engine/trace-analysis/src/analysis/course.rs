@@ -1,4 +1,4 @@
-//! How a number that the policy sets moved from step to step.
+//! The course of a number that the policy sets, from step to step.
 
 use super::statistics::median;
 use nearfield_trace::model::Value;
@@ -20,7 +20,7 @@ pub struct Course {
     #[serde(serialize_with = "or_infinity")]
     pub greatest: f64,
     /// Steps before it stayed within the tolerance of where it settled; none when it never did for
-    /// the last quarter of the steps, or when there are fewer than four.
+    /// the last quarter of the steps, or if there are fewer than four steps.
     pub settle_steps: Option<usize>,
     /// How often it turned round after that (over all steps when it did not settle).
     pub reversals: usize,

@@ -1,4 +1,4 @@
-//! What the host did while a backend did not compute.
+//! Gaps: the time in which a backend did not compute, and what the host did meanwhile.
 //!
 //! The time of a gap goes to the innermost stages that were open then; stages side by side share
 //! it. Where a stage of a backend is among them (sorting on the CPU, say), the others are taken to
@@ -6,7 +6,7 @@
 //! rest to the program outside of all stages.
 
 use super::{
-    intervals::{Merged, increase},
+    intervals::{DisjointIntervals, increase},
     pieces::{Piece, overlapping, pieces},
     run::{Run, RunStep, Source, parents},
 };
@@ -20,16 +20,16 @@ use std::{
     fmt,
 };
 
-/// Why a backend did not compute: what went on instead.
+/// The reason for which a backend did not compute: what ran instead.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// A stage's name, or a backend and what it did; none for the program outside of all stages.
+    /// Name of a stage, or of a backend and its phase; none for the program outside of all stages.
     pub stage: Option<String>,
-    /// The object copied or waited for, where the stage says.
+    /// The object copied or waited for, if the stage names one.
     pub what: Option<String>,
     /// `to_host`, `to_device` or `on_device`, of copies.
     pub direction: Option<String>,
-    /// Whether this is what the stage does outside of the stages within it.
+    /// True for the time of a stage outside of its own inner stages.
     pub outside_parts: bool,
     /// Whether it was between the steps.
     pub between_steps: bool,
@@ -86,9 +86,9 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A cause's part of some gaps.
+/// The time of some gaps that one cause explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct CauseShare {
     /// Index of the cause.
     pub(crate) cause: usize,
     /// Nanoseconds.
@@ -96,10 +96,10 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// A stretch of time in which no backend computed.
+/// An interval in which no backend computed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gap {
-    /// The step it is in, or the one that it follows.
+    /// The step that contains it, or the one before it.
     pub(crate) step: usize,
     pub(crate) between_steps: bool,
     pub(crate) time: Interval,
@@ -107,8 +107,8 @@ pub(crate) struct Gap {
     pub(crate) causes: Vec<usize>,
 }
 
-/// Parts of the gaps of every backend, and at last of those that all of them have.
-pub(crate) type Parts = Vec<Vec<Part>>;
+/// Shares of causes in the gaps of every backend, and last in the gaps common to all.
+pub(crate) type Parts = Vec<Vec<CauseShare>>;
 
 /// All gaps of a run.
 #[derive(Debug, Default)]
@@ -133,9 +133,13 @@ impl Gaps {
             numbers: HashMap::new(),
             gaps: Self::default(),
         };
-        let all = run.computing.iter().flat_map(Merged::stretches).copied();
-        let all = Merged::of(all);
-        let computing: Vec<&Merged> = run.computing.iter().chain([&all]).collect();
+        let all = run
+            .computing
+            .iter()
+            .flat_map(DisjointIntervals::intervals)
+            .copied();
+        let all = DisjointIntervals::of(all);
+        let computing: Vec<&DisjointIntervals> = run.computing.iter().chain([&all]).collect();
         let none = vec![Sum::default(); computing.len()];
         let outside = pieces(trace, run.outside.iter().copied());
         let mut between = none.clone();
@@ -172,11 +176,11 @@ impl Gaps {
 
     /// The reasons of a backend by its number, or of all, longest first.
     pub(crate) fn reasons(&self, of: usize) -> Vec<Reason> {
-        let mut sums: BTreeMap<(bool, usize), Part> = BTreeMap::new();
+        let mut sums: BTreeMap<(bool, usize), CauseShare> = BTreeMap::new();
         let steps = self.steps.iter().map(|parts| (false, &parts[of]));
         for (between, parts) in steps.chain([(true, &self.between[of])]) {
             for part in parts {
-                let empty = Part {
+                let empty = CauseShare {
                     time: 0.0,
                     bytes: 0,
                     ..*part
@@ -244,7 +248,7 @@ impl Sum {
             .collect()
     }
 
-    fn parts(&self, trace: &Trace) -> Vec<Part> {
+    fn parts(&self, trace: &Trace) -> Vec<CauseShare> {
         let bytes = |span: &usize| {
             trace.spans[*span]
                 .fields
@@ -253,7 +257,7 @@ impl Sum {
         };
         let part = |(cause, (time, spans)): (&usize, &(f64, BTreeSet<usize>))| {
             let bytes = spans.iter().filter_map(bytes).fold(0, u64::saturating_add);
-            Part {
+            CauseShare {
                 cause: *cause,
                 time: *time,
                 bytes,
@@ -288,7 +292,7 @@ struct Around<'a> {
 struct Stream {
     backend: usize,
     phase: Phase,
-    times: Merged,
+    times: DisjointIntervals,
 }
 
 impl Stream {
@@ -304,7 +308,7 @@ impl Stream {
         let stream = |((_, backend, phase), times)| Self {
             backend,
             phase,
-            times: Merged::of(times),
+            times: DisjointIntervals::of(times),
         };
         times.into_iter().map(stream).collect()
     }
@@ -312,7 +316,7 @@ impl Stream {
 
 impl Finder<'_> {
     /// Adds up the causes of all gaps of every backend, and at last of all of them.
-    fn find(&mut self, around: &Around<'_>, computing: &[&Merged], sums: &mut [Sum]) {
+    fn find(&mut self, around: &Around<'_>, computing: &[&DisjointIntervals], sums: &mut [Sum]) {
         for (of, (computing, sum)) in computing.iter().zip(sums).enumerate() {
             for time in computing.gaps(around.within) {
                 let one = self.divide(time, of, around);
@@ -339,12 +343,12 @@ impl Finder<'_> {
             let of_backend = |at: &usize| self.run.backend_of(&self.trace.spans[*at]).is_some();
             let backends: Vec<usize> = open.iter().copied().filter(of_backend).collect();
             // Stages of the host that surround subregions wait for them.
-            let (spans, told) = if backends.is_empty() {
+            let (spans, explained) = if backends.is_empty() {
                 (open, self.told_by_streams(time, of, around, &mut sum))
             } else {
                 (&backends[..], 0)
             };
-            let each = (time.length() - told) as f64 / spans.len() as f64;
+            let each = (time.length() - explained) as f64 / spans.len() as f64;
             for span in spans.iter().filter(|_| each > 0.0) {
                 let cause = self.number(Cause::of(&self.trace.spans[*span], &self.parents));
                 sum.add(cause, each, Some(*span));
@@ -363,7 +367,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The time that goes to what backends did for subregions meanwhile.
+    /// The time during which backends worked on subregions.
     fn told_by_streams(
         &mut self,
         time: Interval,
@@ -371,10 +375,10 @@ impl Finder<'_> {
         around: &Around<'_>,
         sum: &mut Sum,
     ) -> u64 {
-        let mut told = 0;
+        let mut explained = 0;
         for stream in &around.streams {
             let own = (stream.backend, stream.phase) == (of, Phase::Compute);
-            let took = stream.times.covers(time).min(time.length() - told);
+            let took = stream.times.covers(time).min(time.length() - explained);
             if own || took == 0 {
                 continue;
             }
@@ -384,9 +388,9 @@ impl Finder<'_> {
                 ..Cause::default()
             });
             sum.add(cause, took as f64, None);
-            told += took;
+            explained += took;
         }
-        told
+        explained
     }
 
     fn number(&mut self, cause: Cause) -> usize {

@@ -1,15 +1,15 @@
-//! Sets of stretches of time.
+//! Sets of time intervals.
 
 use nearfield_trace::model::Interval;
 
-/// Stretches that do not touch, ascending.
+/// Intervals that do not touch, ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Merged(Vec<Interval>);
+pub(crate) struct DisjointIntervals(Vec<Interval>);
 
-impl Merged {
-    /// The union of stretches in any order.
-    pub(crate) fn of(stretches: impl IntoIterator<Item = Interval>) -> Self {
-        let mut sorted: Vec<Interval> = stretches.into_iter().collect();
+impl DisjointIntervals {
+    /// The union of intervals in any order.
+    pub(crate) fn of(intervals: impl IntoIterator<Item = Interval>) -> Self {
+        let mut sorted: Vec<Interval> = intervals.into_iter().collect();
         sorted.sort_unstable();
         let mut merged: Vec<Interval> = Vec::with_capacity(sorted.len());
         for next in sorted {
@@ -25,7 +25,7 @@ impl Merged {
 
     /// The time they cover.
     pub(crate) fn length(&self) -> u64 {
-        total(self.0.iter().map(|stretch| stretch.length()))
+        total(self.0.iter().map(|interval| interval.length()))
     }
 
     /// How much of `other` they cover.
@@ -37,26 +37,26 @@ impl Merged {
     pub(crate) fn within(&self, other: Interval) -> impl Iterator<Item = Interval> {
         let first = self
             .0
-            .partition_point(|stretch| stretch.end() <= other.begin());
+            .partition_point(|interval| interval.end() <= other.begin());
         let rest = self.0[first..].iter().copied();
-        rest.take_while(move |stretch| stretch.begin() < other.end())
+        rest.take_while(move |interval| interval.begin() < other.end())
     }
 
-    /// The stretches of another interval that they leave free.
+    /// The intervals of another interval that they leave free.
     pub(crate) fn gaps(&self, within: Interval) -> Vec<Interval> {
         let mut begin = within.begin();
         let mut gaps = Vec::new();
-        for stretch in self.within(within) {
-            gaps.push(Interval::new(begin, stretch.begin()));
-            begin = stretch.end();
+        for interval in self.within(within) {
+            gaps.push(Interval::new(begin, interval.begin()));
+            begin = interval.end();
         }
         gaps.push(Interval::new(begin, within.end()));
         gaps.retain(|gap| gap.length() > 0);
         gaps
     }
 
-    /// The stretches.
-    pub(crate) fn stretches(&self) -> &[Interval] {
+    /// The intervals.
+    pub(crate) fn intervals(&self) -> &[Interval] {
         &self.0
     }
 }
@@ -71,10 +71,10 @@ pub(crate) fn total(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-/// The part of a stretch that lies within another; empty when none does.
-pub(crate) fn clip(stretch: Interval, within: Interval) -> Interval {
-    let begin = stretch.begin().clamp(within.begin(), within.end());
-    Interval::new(begin, stretch.end().clamp(begin, within.end()))
+/// The part of an interval that lies within another, or an empty one.
+pub(crate) fn clip(interval: Interval, within: Interval) -> Interval {
+    let begin = interval.begin().clamp(within.begin(), within.end());
+    Interval::new(begin, interval.end().clamp(begin, within.end()))
 }
 
 #[cfg(test)]
@@ -86,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_overlap_or_touch_count_once() {
-        let merged = Merged::of([at(5, 9), at(0, 2), at(2, 3), at(6, 7), at(20, 21)]);
-        assert_eq!(merged.stretches(), [at(0, 3), at(5, 9), at(20, 21)]);
+    fn intervals_that_overlap_or_touch_count_once() {
+        let merged = DisjointIntervals::of([at(5, 9), at(0, 2), at(2, 3), at(6, 7), at(20, 21)]);
+        assert_eq!(merged.intervals(), [at(0, 3), at(5, 9), at(20, 21)]);
         assert_eq!(merged.length(), 8);
     }
 
     #[test]
     fn what_is_covered_is_the_common_part() {
-        let merged = Merged::of([at(0, 3), at(5, 9)]);
+        let merged = DisjointIntervals::of([at(0, 3), at(5, 9)]);
         assert_eq!(merged.covers(at(2, 6)), 2);
         assert_eq!(merged.covers(at(3, 5)), 0);
         assert_eq!(merged.covers(at(0, 100)), 7);

@@ -1,4 +1,5 @@
-//! What a trace says: how busy backends were, what waited for what, what the policy decided.
+//! Analysis of a trace: how busy the backends were, what they waited for, and the decisions of the
+//! policy.
 //!
 //! `docs/trace-format.md` defines every number.
 
@@ -25,8 +26,8 @@ pub(crate) use statistics::ms;
 pub use summary::{Backend, Clock, Outside, PathPart, SlowStep, StepRow, Summary, TimedBy};
 
 pub(crate) use backends::BackendTimes;
-pub(crate) use gaps::{Cause, Gap, Gaps, Part};
-pub(crate) use intervals::Merged;
+pub(crate) use gaps::{Cause, CauseShare, Gap, Gaps};
+pub(crate) use intervals::DisjointIntervals;
 pub(crate) use run::{Activity, Run, Source};
 pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
@@ -50,7 +51,7 @@ pub struct Analysis<'a> {
     pub rows: Vec<StepRow>,
     pub(crate) run: Run,
     pub(crate) gaps: Gaps,
-    /// Parts that the page sums up anew for a choice of steps.
+    /// Parts that the page sums up again for selected steps.
     pub(crate) details: Vec<Detail>,
 }
 
@@ -263,7 +264,7 @@ impl Sums {
             critical_path_ms: ms(path),
             critical_path: path_parts(&self.path, path),
             stages: stages::summarize(trace, run, stages),
-            beside: beside(trace),
+            beside: other_threads(trace),
             outside: outside::outside(trace, run),
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
@@ -309,8 +310,8 @@ fn machine(trace: &Trace) -> Machine {
     machine
 }
 
-/// Time of the stages beside the steps.
-fn beside(trace: &Trace) -> BTreeMap<String, f64> {
+/// Time of stages on other threads than that of the steps.
+fn other_threads(trace: &Trace) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for span in trace.spans.iter().filter(|span| span.is_beside()) {
         *sums.entry(span.name.to_string()).or_default() += ms(span.time.length());
@@ -377,9 +378,9 @@ fn part(one: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| one as f64 / all as f64)
 }
 
-/// The threshold of a step from those of its subregions, each with its work: where subregions go
-/// over one after the other most have either end, so their mean it is. Infinite where most of the
-/// work is.
+/// The threshold of a step: the mean over its subregions, weighted by work, because while
+/// subregions switch one after the other most of them are at either end. Infinite if most of the
+/// work has an infinite threshold.
 fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
     let (mut sum, mut finite, mut infinite) = (0.0, 0.0, 0.0);
     for (Theta(theta), work) in subregions {

@@ -1,9 +1,9 @@
-//! What a program had an engine do outside of all steps that it marked.
+//! Work of the engine outside of all marked steps.
 //!
-//! A search before the first step or after the last one is part of no step, and its figures would
-//! be wrong in any. They are told by themselves.
+//! A search before the first step or after the last one belongs to no step, so its figures are
+//! reported separately.
 
-use super::{intervals::Merged, run::Run, statistics::ms, summary::Outside};
+use super::{intervals::DisjointIntervals, run::Run, statistics::ms, summary::Outside};
 use nearfield_trace::{Trace, model::Phase};
 use std::{collections::BTreeMap, fmt};
 
@@ -25,7 +25,7 @@ pub(crate) fn outside(trace: &Trace, run: &Run) -> Option<Outside> {
     let computing = |backend: usize| {
         let own = run.outside_activities.iter();
         let own = own.filter(|one| one.backend == Some(backend) && one.phase == Phase::Compute);
-        ms(Merged::of(own.filter(|one| run.counts(one)).map(|one| one.time)).length())
+        ms(DisjointIntervals::of(own.filter(|one| run.counts(one)).map(|one| one.time)).length())
     };
     let backends = run.backends.iter().enumerate();
     let backends = backends.map(|(at, name)| (name.to_string(), computing(at)));
@@ -43,12 +43,12 @@ fn listed(times: &BTreeMap<String, f64>) -> String {
     times.collect::<Vec<_>>().join(", ")
 }
 
-/// Stages, and what backends computed in them.
+/// Stages, and the computing of backends within them.
 impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [listed(&self.stages), listed(&self.backends)];
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        f.write_str(&told.join("; computing: "))
+        let texts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        f.write_str(&texts.join("; computing: "))
     }
 }

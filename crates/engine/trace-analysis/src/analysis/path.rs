@@ -1,16 +1,16 @@
 //! The critical path of a step: the longest chain of activities that had to wait for each other.
 //!
-//! The rules of waiting:
-//! * a phase of a subregion for the phases before it, in upload, compute, download, exchange order;
-//! * a backend's stream (its uploads, its computing, its downloads, its exchanges) for what it did
-//!   before;
-//! * computing in a pass after the first for what other backends exchanged in the pass before;
-//! * a kernel or a copy that the device timed for those of the same device before it;
-//! * everything for the stages that had ended before it began, and a stage for everything, because
-//!   the caller's thread waits for stages.
+//! These activities wait for each other:
+//! * a phase of a subregion waits for its earlier phases (upload, compute, download, exchange);
+//! * work on a backend's stream (uploads, computing, downloads or exchanges) waits for earlier work
+//!   on that stream;
+//! * computing after the first pass waits for what other backends exchanged in the pass before;
+//! * a kernel or copy timed by the device waits for earlier ones of that device;
+//! * everything waits for stages that ended before it began, and a stage waits for everything,
+//!   because the caller's thread waits for stages.
 //!
-//! An activity waits only for what had ended when it began, so a trace with odd times makes a
-//! shorter path and never a wrong one.
+//! An activity waits only for activities that had ended when it began, so inconsistent times in a
+//! trace shorten the path but never make it wrong.
 
 use super::run::{Activity, Source};
 use nearfield_trace::model::Phase;

@@ -1,10 +1,10 @@
-//! Which stages were the innermost ones at every moment.
+//! The innermost open stages at every moment.
 
-use super::intervals::{Merged, clip};
+use super::intervals::{DisjointIntervals, clip};
 use nearfield_trace::{Trace, model::Interval};
 use std::collections::{BTreeSet, HashMap};
 
-/// A stretch of time in which the same stages were open.
+/// An interval of time in which the same stages were open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) time: Interval,
@@ -13,8 +13,8 @@ pub(crate) struct Piece {
     pub(crate) open: Vec<usize>,
 }
 
-/// Maximum number of stages that are told apart at one moment, so that no trace makes more pieces
-/// than memory holds.
+/// Maximum number of stages that count at one moment, which bounds the memory that pieces of any
+/// trace take.
 const MAX_OPEN: usize = 64;
 
 /// The pieces of time in which any of `spans` was open, ascending.
@@ -74,7 +74,7 @@ pub(crate) fn pieces(trace: &Trace, spans: impl IntoIterator<Item = usize>) -> V
     pieces
 }
 
-/// Those of ascending pieces that overlap a stretch, with what they have in common with it.
+/// The pieces that overlap an interval, each with the common part; pieces ascend.
 pub(crate) fn overlapping(
     pieces: &[Piece],
     with: Interval,
@@ -87,11 +87,11 @@ pub(crate) fn overlapping(
 }
 
 /// The time in which each span was the innermost one and nothing was `paused`, nanoseconds; spans
-/// that are innermost at the same time share it, so all of them together have at most the time
-/// that passed. `counted` picks those of a piece.
+/// that are innermost at the same time share it, so their sum is at most the time that passed.
+/// `counted` selects the spans of a piece that share its time.
 pub(crate) fn own_times(
     pieces: &[Piece],
-    paused: &Merged,
+    paused: &DisjointIntervals,
     counted: impl Fn(&[usize]) -> Vec<usize>,
     own: &mut HashMap<usize, f64>,
 ) {

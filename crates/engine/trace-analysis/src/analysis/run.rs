@@ -1,4 +1,4 @@
-//! A trace divided into steps, each with what its backends and the caller's thread did.
+//! Divides a trace into steps, each with the activities of its backends and of the caller's thread.
 //!
 //! Steps are those that the program marked. Without any, a step begins at the first update of
 //! positions after a search or a traversal. Where steps are marked, jobs outside of all of them
@@ -11,7 +11,7 @@
 //! * Times of an emulated device are virtual. Only they count then: the jobs of a step follow each
 //!   other without a break, and the steps too.
 
-use super::intervals::{Merged, clip};
+use super::intervals::{DisjointIntervals, clip};
 use nearfield_trace::{
     Trace,
     model::{Interval, Phase, Retune, Span, Step, Subregion, Text},
@@ -36,18 +36,18 @@ pub(crate) struct Run {
     /// Whether steps follow from the calls of the engine, because the program marked none.
     is_implied: bool,
     /// When each backend computed.
-    pub(crate) computing: Vec<Merged>,
+    pub(crate) computing: Vec<DisjointIntervals>,
     /// When each backend computed or moved data.
-    pub(crate) active: Vec<Merged>,
+    pub(crate) active: Vec<DisjointIntervals>,
     /// Whether the device timed its kernels itself.
     pub(crate) device_timed: bool,
-    /// Whether all times are those of an emulated device's clock.
+    /// True if all times come from the virtual clock of an emulated device.
     pub(crate) is_virtual: bool,
     /// Number of steps that are left out because they have no virtual times.
     pub(crate) left_out: usize,
 }
 
-/// A step with what happened in it.
+/// A step with its activities and spans.
 #[derive(Debug)]
 pub(crate) struct RunStep {
     pub(crate) step: Step,
@@ -61,7 +61,7 @@ pub(crate) struct RunStep {
     pub(crate) activities: Vec<Activity>,
 }
 
-/// A stretch of time in which a backend or the caller's thread did one thing.
+/// An interval of time in which a backend or the caller's thread did one thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Activity {
     /// Which of the backends; none for the caller's thread.
@@ -126,7 +126,7 @@ impl Run {
         Interval::new(begin, ends.max().unwrap_or(begin))
     }
 
-    /// The backend that a stage kept busy; none for what the host did itself.
+    /// The backend that a stage kept busy; none for work of the host itself.
     pub(crate) fn backend_of(&self, span: &Span) -> Option<usize> {
         let backend = lane_index(&self.backends, span.backend.as_ref()?)?;
         let by_host = self.device_timed && !span.is_device_timed();
@@ -175,8 +175,8 @@ impl Run {
         }
     }
 
-    /// Of two consecutive steps the one that a stretch lies in for the most part: a device's clock
-    /// may be off a little, and its work may go on when the host has begun the next step.
+    /// The step that contains most of an interval, which may reach into the next step: a device's
+    /// clock may be slightly off, and its work may still run when the host begins the next step.
     fn step_of_most(&self, time: Interval) -> Option<usize> {
         let begun = |step: &RunStep| step.step.time.begin() <= time.begin();
         let next = self.steps.partition_point(begun);
@@ -238,7 +238,7 @@ impl Run {
         (at < time.end() || at == time.begin()).then_some(step)
     }
 
-    /// Replaces the steps' times by those of the virtual clock.
+    /// Replaces the times of steps by those of the virtual clock.
     fn go_virtual(&mut self, trace: &Trace) {
         let mut now = self.extent().begin();
         for step in &mut self.steps {
@@ -262,8 +262,8 @@ impl Run {
             let shared: Vec<Activity> = of
                 .flat_map(|one| phases_of(one, one.pass, &self.backends))
                 .collect();
-            let busy = Merged::of(shared.iter().map(|activity| activity.time));
-            // A stage around subregions is told by them.
+            let busy = DisjointIntervals::of(shared.iter().map(|activity| activity.time));
+            // A stage around subregions is represented by them.
             let leaves = step.spans.iter().copied().filter(|at| {
                 let span = &trace.spans[*at];
                 span.is_device_timed()
@@ -301,7 +301,7 @@ impl Run {
                 .map(|at| &trace.subregions[*at])
                 .flat_map(|one| phases_of(one, one.pass, &self.backends))
                 .collect();
-            let busy = Merged::of(shared.iter().map(|activity| activity.time));
+            let busy = DisjointIntervals::of(shared.iter().map(|activity| activity.time));
             let stages = self.outside.iter().map(|at| (*at, &trace.spans[*at]));
             let outside = stages
                 .filter(|(_, span)| !parents.contains(&span.id) && busy.covers(span.time) == 0)
@@ -318,7 +318,7 @@ impl Run {
                 .iter()
                 .filter(move |one| one.backend == Some(backend));
             let own = own.filter(move |one| any || one.phase == Phase::Compute);
-            Merged::of(own.map(|one| one.time))
+            DisjointIntervals::of(own.map(|one| one.time))
         };
         let backends = 0..self.backends.len();
         let (computing, active) = backends
@@ -422,7 +422,7 @@ impl RunStep {
             .sort_by_key(|activity| (activity.time, activity.phase));
     }
 
-    /// Lets the step last until everything in it has ended, except for what a device does later.
+    /// Extends the step until everything in it has ended, except for later work of a device.
     fn extend(&mut self) {
         let waited = self
             .activities

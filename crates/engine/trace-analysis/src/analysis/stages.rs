@@ -1,7 +1,7 @@
-//! What stages cost.
+//! The cost of stages.
 
 use super::{
-    intervals::{Merged, increase},
+    intervals::{DisjointIntervals, increase},
     pieces::{own_times, pieces},
     run::{Run, RunStep, Source},
     statistics::Spread,
@@ -49,7 +49,7 @@ pub(crate) struct StageTime {
 /// Stages of a step by name.
 pub(crate) type StageTimes = BTreeMap<String, StageTime>;
 
-/// A stage's name, with the kernel's where there is one, or with what is copied or waited for:
+/// The name of a stage, with that of its kernel, or with what it copies or waits for:
 /// `engine.traverse (Forces)`, `host.copy (particles)`.
 pub(crate) fn stage_name(span: &Span) -> String {
     if let Some(kernel) = span.text("kernel") {
@@ -123,12 +123,12 @@ fn streams(run: &Run) -> impl Iterator<Item = (usize, Phase)> {
 }
 
 /// When a backend was in a phase of any of its subregions.
-fn of_subregions(step: &RunStep, backend: usize, phase: Phase) -> Merged {
+fn of_subregions(step: &RunStep, backend: usize, phase: Phase) -> DisjointIntervals {
     let of_backend = step.activities.iter().filter(|activity| {
         let is_subregion = matches!(activity.source, Source::Subregion { .. });
         is_subregion && (activity.backend, activity.phase) == (Some(backend), phase)
     });
-    Merged::of(of_backend.map(|activity| activity.time))
+    DisjointIntervals::of(of_backend.map(|activity| activity.time))
 }
 
 /// The own time of a step's stages, nanoseconds: of the host, of each backend and of each of a
@@ -144,15 +144,15 @@ fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64>
             .filter(|at| trace.spans[*at].phase == phase);
         own_times(
             &pieces(trace, stream),
-            &Merged::default(),
+            &DisjointIntervals::default(),
             <[usize]>::to_vec,
             &mut own,
         );
     }
     let hosted = pieces(trace, hosted);
     let backend = |at: &usize| run.backend_of(&trace.spans[*at]);
-    // Stages of the caller's thread around subregions, or beside those of a backend on a thread of
-    // its own, is to wait for the backends.
+    // A stage of the caller's thread around subregions, or during those of a backend with its own
+    // thread, waits for the backends.
     let shared = |backends: &[usize]| {
         let of_backends = step.activities.iter().filter(|activity| {
             let is_subregion = matches!(activity.source, Source::Subregion { .. });
@@ -161,7 +161,7 @@ fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64>
                     .backend
                     .is_some_and(|backend| backends.contains(&backend))
         });
-        Merged::of(of_backends.map(|activity| activity.time))
+        DisjointIntervals::of(of_backends.map(|activity| activity.time))
     };
     let apart = |at: &usize| backend(at).is_some() && trace.spans[*at].parent == 0;
     let of_host = |open: &[usize]| {
@@ -195,7 +195,7 @@ impl StageTime {
     }
 }
 
-/// The sum of what is known.
+/// The sum of the known values.
 pub(crate) fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (None, None) => None,

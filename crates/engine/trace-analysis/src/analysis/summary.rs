@@ -1,4 +1,4 @@
-//! What an analysis finds, as `nearfield trace summary --json` prints it.
+//! The results of an analysis, in the form of `nearfield trace summary --json`.
 
 use super::{course::Course, gaps::Reason, stages::Stage, statistics::Spread};
 use nearfield_trace::model::{Machine, Program, Theta};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// The result in a sentence: which backend waits, for what, and what to try.
+    /// The result in one sentence: which backend waits, for what, and a remedy.
     pub verdict: String,
     /// The clock of all times.
     pub clock: Clock,
@@ -53,10 +53,10 @@ pub struct Summary {
     pub critical_path: Vec<PathPart>,
     /// Every stage by name.
     pub stages: BTreeMap<String, Stage>,
-    /// Milliseconds of stages beside the steps, such as drawing, summed over threads.
+    /// Milliseconds of stages on other threads than that of the steps, such as drawing, summed.
     pub beside: BTreeMap<String, f64>,
-    /// Jobs and other calls outside of all steps, which count in nothing else but the shares of the
-    /// run; none where there are none, or where the program marked no steps.
+    /// Jobs and other calls outside of all steps. They count only in the shares of the run. None
+    /// without them, or if the program marked no steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<Outside>,
     /// The occupancy threshold over the steps.
@@ -95,15 +95,15 @@ pub struct Outside {
 pub enum Clock {
     /// The host's.
     Host,
-    /// That of an emulated device, on which stages of the host have no times.
+    /// The clock of an emulated device; stages of the host have no times on it.
     Virtual,
 }
 
-/// Clock that says when a backend computed.
+/// The clock that timed the computing of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimedBy {
-    /// The host, by stages around what it has a backend do.
+    /// The host, by stages around the calls of a backend.
     Host,
     /// The device, by its kernels and copies.
     Device,
@@ -138,7 +138,7 @@ pub struct Backend {
 /// A part of the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathPart {
-    /// A stage's name, or a backend and what it did.
+    /// Name of a stage, or of a backend and its phase.
     pub what: String,
     /// Milliseconds on the path.
     pub ms: f64,
@@ -174,7 +174,7 @@ pub struct StepRow {
     /// Whether the policy changed something after it.
     pub retuned: bool,
     /// True for an exploration step: θ differs from the settled value for one step, to sample
-    /// another split. Such steps do not count where the course of θ and share is judged.
+    /// another split. The course of θ and share is judged without such steps.
     pub exploration: bool,
     /// Busy, waiting and idle milliseconds of every backend, in the order of
     /// [`Analysis::backends`](super::Analysis::backends).

@@ -1,8 +1,8 @@
-//! A summary as lines for people.
+//! A summary as text.
 
 use super::{
     Clock, Course, Summary,
-    verdict::{milliseconds, percent, told},
+    verdict::{describe, milliseconds, percent},
 };
 use std::fmt;
 
@@ -98,7 +98,7 @@ fn backends(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 } else {
                     ""
                 };
-                format!("{} {ms} a step{between}", told(reason, summary.steps))
+                format!("{} {ms} a step{between}", describe(reason, summary.steps))
             })
             .collect();
         if reasons.is_empty() {

@@ -1,4 +1,4 @@
-//! The one sentence that a trace comes to: which backend waits, for what, and what to try.
+//! The verdict on a trace in one sentence: which backend waits, for what, and a remedy.
 
 use super::{
     gaps::Reason,
@@ -162,7 +162,7 @@ fn between_steps(summary: &Summary, backend: &Backend) -> String {
         Some(reason) if backend.idle_share_of_run > backend.idle_share + 0.1 => format!(
             "; in the whole run it idles {}, between steps because {} ({} a step)",
             percent(backend.idle_share_of_run),
-            told(reason, summary.steps),
+            describe(reason, summary.steps),
             milliseconds(reason.ms_per_step)
         ),
         _ => String::new(),
@@ -188,12 +188,12 @@ fn longest(summary: &Summary, name: &str) -> String {
 
 fn because(reason: &Reason, summary: &Summary) -> String {
     let ms = milliseconds(reason.ms_per_step);
-    let (what, advice) = (told(reason, summary.steps), advice(reason));
+    let (what, advice) = (describe(reason, summary.steps), advice(reason));
     format!("{what} ({ms} a step); try {advice}")
 }
 
 /// A reason as a clause.
-pub(crate) fn told(reason: &Reason, steps: usize) -> String {
+pub(crate) fn describe(reason: &Reason, steps: usize) -> String {
     let Some(stage) = &reason.stage else {
         return "the program is outside of all stages".into();
     };

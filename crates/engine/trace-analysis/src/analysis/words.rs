@@ -1,4 +1,4 @@
-//! The slowest steps and why, and advice, in words.
+//! Texts about the slowest steps and their causes, and advice.
 
 use super::{
     run::Run,
@@ -15,7 +15,7 @@ const MOST: usize = 5;
 /// Steps are slow from this many times the median.
 const SLOW: f64 = 1.1;
 
-/// Steps slower than most, slowest first, with what took longer in them than usual.
+/// Unusually slow steps, slowest first, each with its cause.
 pub(crate) fn slowest(
     trace: &Trace,
     run: &Run,
@@ -73,7 +73,7 @@ impl<'a> Habits<'a> {
     }
 }
 
-/// The one thing that took most more than usual, and what else is known of the step.
+/// The activity that exceeded its usual time most, and other facts about the step.
 fn cause(
     trace: &Trace,
     run: &Run,

@@ -1,9 +1,9 @@
 //! The trace event format of Chrome, which Perfetto opens.
 //!
 //! Reference: "Trace Event Format", the Chromium project. Stages are complete events (`X`) on a
-//! track per thread, subregions on a track per backend and stream, what a device timed itself on as
-//! many tracks as it did things at once, decisions and warnings instant events (`i`), the threshold
-//! and the CPU backend's share counters (`C`). Times are microseconds.
+//! track per thread, and subregions on a track per backend and stream. Work that a device timed is
+//! on as many tracks as ran at once. Decisions and warnings are instant events (`i`), the threshold
+//! and the CPU backend's share are counters (`C`). Times are microseconds.
 
 use crate::analysis::{Analysis, Source, activity_name};
 use nearfield_trace::model::{Interval, Phase, Span};
@@ -13,21 +13,21 @@ use std::{
     io::{self, Write},
 };
 
-/// The one process that events belong to.
+/// The process of all events.
 const PROCESS: u32 = 1;
 /// The track of the steps.
 const STEPS: u32 = 1;
 /// Tracks of threads are numbered from here.
 const THREADS: u32 = 10;
-/// Tracks of backends are numbered from here, a stream each.
+/// Tracks of backends, one per stream, are numbered from here.
 const LANES: u32 = 1 << 20;
-/// Tracks of what a device timed itself are numbered from here.
+/// Tracks of work timed by a device are numbered from here.
 const DEVICE: u32 = 1 << 21;
 
 /// Writes one JSON object with all events.
 ///
 /// # Errors
-/// What `to` says.
+/// If `to` fails.
 pub fn write_chrome(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let header = &analysis.trace.header;
     let mut events = Events { to, first: true };

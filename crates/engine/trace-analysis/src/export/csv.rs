@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// Writes a row per step.
 ///
 /// # Errors
-/// What `to` says.
+/// If `to` fails.
 pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let mut table = Writer::from_writer(to);
     let columns =
@@ -38,10 +38,10 @@ pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()
     table.flush()
 }
 
-/// Writes a row per activity: what a backend or the caller's thread did without a break.
+/// Writes a row per activity, which is uninterrupted work of a backend or of the caller's thread.
 ///
 /// # Errors
-/// What `to` says.
+/// If `to` fails.
 pub fn write_activities_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let mut table = Writer::from_writer(to);
     table.write_record([

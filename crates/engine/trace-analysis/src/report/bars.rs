@@ -1,11 +1,11 @@
 //! The bars of the timeline: a track for the caller's thread and one per stream of every backend.
 
-use crate::analysis::{Activity, Analysis, Merged, Source, activity_name};
+use crate::analysis::{Activity, Analysis, DisjointIntervals, Source, activity_name};
 use nearfield_trace::model::{Interval, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Most bars of a page; of longer traces most steps are shown by one bar per stretch and track.
+/// Most bars of a page; of longer traces most steps are shown by one bar per interval and track.
 const MAX_BARS: usize = 100_000;
 /// Number of steps that keep all their bars in that case, of each kind: the first, the last, the
 /// slowest, and those after which the policy changed something.
@@ -18,7 +18,7 @@ pub(super) struct Track {
     backend: String,
     /// Phase of the backend there.
     phase: &'static str,
-    /// Whether it holds what the device timed.
+    /// True for work timed by the device.
     device: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
     let all: usize = shown.iter().map(|step| step.activities.len()).sum();
     bars.thinned = all > MAX_BARS;
     let kept = if bars.thinned {
-        kept(analysis, steps)
+        detailed_steps(analysis, steps)
     } else {
         (0..steps).collect()
     };
@@ -97,7 +97,7 @@ fn key(activity: &Activity) -> Key {
 }
 
 /// Steps that keep all their bars.
-fn kept(analysis: &Analysis<'_>, steps: usize) -> BTreeSet<usize> {
+fn detailed_steps(analysis: &Analysis<'_>, steps: usize) -> BTreeSet<usize> {
     let mut slowest: Vec<usize> = (0..steps).collect();
     slowest.sort_by(|a, b| analysis.rows[*b].ms.total_cmp(&analysis.rows[*a].ms));
     let retuned = (0..steps)
@@ -135,13 +135,13 @@ impl Bars {
     fn put_merged(&mut self, activities: &[Activity], places: &BTreeMap<Key, usize>, step: usize) {
         for (of, track) in places {
             let own = activities.iter().filter(|activity| key(activity) == *of);
-            let merged = Merged::of(own.map(|activity| activity.time));
+            let merged = DisjointIntervals::of(own.map(|activity| activity.time));
             let name = format!(
                 "{} {}",
                 self.tracks[*track].backend, self.tracks[*track].phase
             );
-            for stretch in merged.stretches() {
-                self.put(*track, &name, step, -1.0, *stretch);
+            for interval in merged.intervals() {
+                self.put(*track, &name, step, -1.0, *interval);
             }
         }
     }

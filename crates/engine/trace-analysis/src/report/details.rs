@@ -1,7 +1,7 @@
-//! What the page sums up anew when some of the steps are chosen, and the gaps of the timeline.
+//! Data that the page sums up again for selected steps, and the gaps of the timeline.
 
 use super::bars::microseconds;
-use crate::analysis::{Analysis, Cause, Detail, Part};
+use crate::analysis::{Analysis, Cause, CauseShare, Detail};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Details {
 /// A step; times are microseconds.
 #[derive(Serialize)]
 struct StepDetail {
-    /// Transfers of every backend, and what of it computing hid.
+    /// Transfer times of every backend, and the part hidden behind computing.
     moved: Vec<[f64; 2]>,
     /// Six numbers a stage: label, count, total, own, pairs and work, or -1.
     stages: Vec<f64>,
@@ -81,7 +81,7 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Details {
     }
 }
 
-fn step(detail: &Detail, idle: &[Vec<Part>], labels: &mut Labels) -> StepDetail {
+fn step(detail: &Detail, idle: &[Vec<CauseShare>], labels: &mut Labels) -> StepDetail {
     let optional = |count: Option<u64>| count.map_or(-1.0, |count| count as f64);
     let us = |nanoseconds: u64| microseconds(nanoseconds as f64);
     StepDetail {
@@ -107,8 +107,8 @@ fn step(detail: &Detail, idle: &[Vec<Part>], labels: &mut Labels) -> StepDetail 
     }
 }
 
-fn flat(parts: &[Part]) -> Vec<f64> {
-    let numbers = |part: &Part| {
+fn flat(parts: &[CauseShare]) -> Vec<f64> {
+    let numbers = |part: &CauseShare| {
         [
             part.cause as f64,
             microseconds(part.time),

@@ -1,4 +1,4 @@
-//! One page that shows a trace: styles, scripts and data in one file, nothing fetched.
+//! A self-contained page that shows a trace: styles, scripts and data are in one file.
 
 mod bars;
 mod details;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-/// In this order: each uses what stands before it.
+/// In order: each uses the ones before it.
 const SCRIPTS: [&str; 5] = [
     include_str!("base.js"),
     include_str!("summary.js"),
@@ -61,7 +61,7 @@ struct Line {
 /// Writes the page.
 ///
 /// # Errors
-/// What `to` says, and [`io::ErrorKind::OutOfMemory`] with the bytes.
+/// If `to` fails, and [`io::ErrorKind::OutOfMemory`] with the bytes.
 pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<()> {
     let steps = analysis.rows.len().min(MAX_STEPS);
     nearfield_files::ask_for_memory((1 << 20) + STEP_BYTES * steps, "the report")?;

@@ -54,7 +54,7 @@ function head() {
   byId("verdict").append(...verdict.split("`").map((text, at) => (at % 2 ? element("code", {}, text) : text)));
   byId("damage").hidden = !summary.damage;
   byId("damage").textContent = summary.damage ? "Incomplete: " + summary.damage + "." : "";
-  byId("thinned").textContent = data.thinned ? "Most steps are drawn by one bar per stretch; the first, the last, the slowest and those that the policy changed have all their bars." : "";
+  byId("thinned").textContent = data.thinned ? "Most steps are drawn by one bar per interval; the first, the last, the slowest and those that the policy changed have all their bars." : "";
 }
 
 function tiles(summary) {

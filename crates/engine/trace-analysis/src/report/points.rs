@@ -7,12 +7,12 @@ use serde::Serialize;
 /// Most points of the rate plot, evenly taken.
 const MAX_POINTS: usize = 4000;
 
-/// How fast a backend went through pairs, and how many there were to a point.
+/// Pairs per second of a backend, and pairs per point.
 #[derive(Debug, Serialize)]
 pub(super) struct RatePoint {
     backend: String,
     name: String,
-    /// Pairs to test per target: the more, the more is done with what is loaded.
+    /// Pairs to test per target: the more, the more work for the data loaded.
     pairs_per_point: f64,
     pairs_per_second: f64,
 }
@@ -75,8 +75,8 @@ pub(super) struct Occupancy<'a> {
     counts: &'a [[u64; 2]],
 }
 
-/// Occupancies of the point set that is sorted most often, evenly taken; of bricks where there are
-/// any.
+/// Evenly sampled occupancies of the point set that is sorted most often, by bricks if the trace
+/// has any.
 pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Occupancy<'a>> {
     let occupancies = &analysis.trace.occupancies;
     let bricks = occupancies.iter().any(|one| one.of == "bricks");
@@ -85,7 +85,7 @@ pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Oc
         .filter(|one| !bricks || one.of == "bricks")
         .map(|one| (points_in(one), one))
         .collect();
-    // A trace does not say which set it was: sets of other sizes, such as walls, are other sets.
+    // A trace does not name the set: sets of other sizes, such as walls, are other sets.
     let usual = median(candidates.iter().map(|(points, _)| *points as f64)).unwrap_or(0.0);
     candidates.retain(|(points, _)| (0.7 * usual..=1.4 * usual).contains(&(*points as f64)));
     let of_interest = candidates.into_iter().map(|(_, one)| one);
@@ -117,7 +117,7 @@ fn evenly<T>(values: Vec<T>, most: usize) -> Vec<T> {
         return values;
     }
     let wanted = |at: usize| {
-        // Of every stretch of count / most values the first, and the last of all.
+        // Of every interval of count / most values the first, and the last of all.
         at * most / count != (at.max(1) - 1) * most / count || at == 0 || at + 1 == count
     };
     let mut at = 0;

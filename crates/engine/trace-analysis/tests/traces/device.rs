@@ -201,7 +201,7 @@ fn gaps_of_the_gpu_go_to_the_innermost_stages_of_the_host() {
     let analysis = Analysis::of(&trace).unwrap();
     let summary = &analysis.summary;
     let gpu = &summary.backends["gpu"];
-    // The host's stage around the kernel is no second account of it.
+    // The host's stage around the kernel is not a second record.
     assert_eq!((gpu.busy, gpu.utilisation), (120.0, 0.3));
     assert_eq!((gpu.transfers, gpu.overlap), (196.0, Some(0.0)));
     assert_eq!(gpu.idle_share, 0.7);

@@ -77,7 +77,7 @@ fn check(event: &Value) {
                 "{event}"
             );
         }
-        other => panic!("{other} is no kind of event that is written here"),
+        other => panic!("{other} is not a kind of event that is written here"),
     }
 }
 

@@ -123,7 +123,7 @@ fn foreign_files_are_refused() {
     ] {
         let said = refusal(foreign);
         assert!(
-            said.contains("is no trace: its first line is no "),
+            said.contains("is not a trace: its first line is not "),
             "{said}"
         );
     }

@@ -235,7 +235,7 @@ fn other_events_become_notes_and_other_targets_nothing() {
         tracing::info!(target: "my_solver::io", "frame written");
         tracing::warn!(target: "another_crate", "not ours");
         tracing::trace!(target: TARGET, "too fine");
-        // What lacks a backend is no subregion, but it is not lost either.
+        // What lacks a backend is not a subregion, but it is not lost either.
         tracing::debug!(name: "balance.subregion", target: TARGET, subregion = 2);
         let _span = tracing::info_span!(target: "another_crate", "busy", step = 3).entered();
     });

@@ -1,9 +1,9 @@
-//! Events that the format has records for, by their names; all others become notes.
+//! Converts events to records by their names. Events without a record of their own become notes.
 //!
-//! An event is named by `name:` in the macro, or by its message. Times of `balance.subregion` are
-//! nanoseconds since the start of the step, so that an event that counts from there, or whose
-//! clock is a virtual one, need not know the trace's. Those of `gpu.kernel`, `gpu.copy` and
-//! `gpu.exchange` are nanoseconds before the event, because a device reports after the fact.
+//! The name of an event is `name:` in the macro, or its message. Times of `balance.subregion` are
+//! nanoseconds since the start of the step, so the sender needs no access to the trace's clock and
+//! may use a virtual one. Times of `gpu.kernel`, `gpu.copy` and `gpu.exchange` are nanoseconds
+//! before the event, because a device reports afterwards.
 
 use crate::{
     model::{
@@ -32,7 +32,7 @@ pub(super) struct Place<'a> {
 /// The record of an event.
 pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Place<'_>) -> Record {
     let message = fields.remove("message").map(|message| message.to_string());
-    // What the macro makes up says where in the source the event is, which is no name.
+    // What the macro makes up says where in the source the event is, which is not a name.
     let named = (!metadata.name().starts_with("event ")).then(|| metadata.name());
     let name = named.or(message.as_deref()).unwrap_or_default();
     let made = match name {

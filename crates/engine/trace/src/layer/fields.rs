@@ -4,7 +4,7 @@ use crate::model::{Fields, Value};
 use std::{error::Error, fmt};
 use tracing::field::{Field, Visit};
 
-/// Puts what it visits into fields.
+/// A visitor that stores values in fields.
 pub(super) struct Collect<'a>(pub(super) &'a mut Fields);
 
 impl Collect<'_> {

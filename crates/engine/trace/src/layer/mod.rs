@@ -29,8 +29,8 @@ pub(crate) struct TraceLayer {
     spans: AtomicU64,
 }
 
-/// Data kept of a span while it is open.
-struct Open {
+/// Data of a span while it is open.
+struct OpenSpan {
     id: u64,
     parent: u64,
     begin: u64,
@@ -62,15 +62,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         attributes.record(&mut Collect(&mut fields));
         let outer = span.parent().and_then(|parent| {
             let extensions = parent.extensions();
-            let parent = extensions.get::<Open>()?;
+            let parent = extensions.get::<OpenSpan>()?;
             Some((parent.id, parent.step, parent.origin))
         });
         let begin = self.sink.now();
         let (parent, outer_step, outer_origin) = outer.unwrap_or((0, None, begin));
         let own_step = fields.get("step").and_then(|step| step.count());
-        // A solver's step within a step of the program that runs it is one of its stages.
+        // A solver's step within a step of the calling program is a stage of the latter.
         let is_step = outer_step.is_none() && own_step.is_some();
-        let open = Open {
+        let open = OpenSpan {
             id: self.spans.fetch_add(1, Ordering::Relaxed),
             parent,
             begin,
@@ -85,7 +85,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
 
     fn on_record(&self, id: &span::Id, values: &span::Record<'_>, ctx: Context<'_, S>) {
         let Some(span) = ctx.span(id) else { return };
-        if let Some(open) = span.extensions_mut().get_mut::<Open>() {
+        if let Some(open) = span.extensions_mut().get_mut::<OpenSpan>() {
             values.record(&mut Collect(&mut open.fields));
         }
     }
@@ -97,7 +97,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         let at = self.sink.now();
         let (mut step, mut origin) = (None, at);
         if let Some(span) = ctx.event_span(event)
-            && let Some(open) = span.extensions().get::<Open>()
+            && let Some(open) = span.extensions().get::<OpenSpan>()
         {
             step = open.step;
             origin = open.origin;
@@ -118,7 +118,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
 
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
         let Some(span) = ctx.span(&id) else { return };
-        let Some(open) = span.extensions_mut().remove::<Open>() else {
+        let Some(open) = span.extensions_mut().remove::<OpenSpan>() else {
             return;
         };
         let time = Interval::new(open.begin, self.sink.now());
@@ -140,7 +140,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
     }
 }
 
-fn step_of(open: &Open, time: Interval) -> Step {
+fn step_of(open: &OpenSpan, time: Interval) -> Step {
     let count = |name: &str| open.fields.get(name).and_then(|value| value.count());
     let number = |name: &str| open.fields.get(name).and_then(|value| value.number());
     Step {

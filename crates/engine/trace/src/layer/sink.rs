@@ -1,8 +1,8 @@
-//! The queue and the thread behind it that writes.
+//! The queue of records, and the thread that writes them.
 //!
-//! States: open (records are taken) → failed (an error was reported once; records are thrown away
-//! where they are made) or closed (the guard is gone). The thread ends when it is told to close,
-//! and has then written all that was put before.
+//! States: open (records are accepted) → failed (an error was reported once; senders discard their
+//! records) or closed (the guard was dropped). The thread ends on a message to close, after writing
+//! everything queued before it.
 
 use crate::{
     Error, ErrorKind,
@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest that a record stays in memory.
+/// Maximum time that a record stays in memory.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// Called once with the error that ends the recording.
@@ -30,7 +30,7 @@ pub(crate) type OnError = Box<dyn FnOnce(&io::Error) + Send>;
 
 /// Where a trace goes.
 pub(crate) enum Destination {
-    /// A file that replaces the one that is there when something that a run does is written.
+    /// A file, which replaces an existing one when the first record of the run is written.
     File(BufWriter<NewFile>),
     /// Anything else.
     Other(Box<dyn Write + Send>),
@@ -164,7 +164,7 @@ impl Sink {
         }
     }
 
-    /// Takes no more records, and has the thread write what is left and end.
+    /// Accepts no more records; the thread writes the queued ones and ends.
     pub(crate) fn close(&self) {
         self.end(Message::Close);
     }
@@ -187,7 +187,7 @@ impl Sink {
     }
 }
 
-/// The thread's work: writes records until it is told to close.
+/// The body of the thread: writes records until a message closes it.
 fn write_all(
     to: Destination,
     header: &Header,
@@ -237,7 +237,7 @@ fn write_all(
     to.settle()
 }
 
-/// Hands on what is buffered. A file takes its place as soon as it has content.
+/// Flushes the buffer. A file replaces an existing one as soon as it has content.
 fn settle(writer: &mut Writer<Destination>) -> io::Result<()> {
     writer.flush()?;
     if writer.has_content() {
@@ -246,7 +246,7 @@ fn settle(writer: &mut Writer<Destination>) -> io::Result<()> {
     Ok(())
 }
 
-/// Throws records away until it is told to close, so that no thread waits for a full queue.
+/// Discards records until a message closes it, so that no sender waits for a full queue.
 fn drain(records: &Receiver<Message>) {
     while let Ok(Message::Record(_) | Message::Flush(_)) = records.recv() {}
 }

@@ -16,8 +16,8 @@ use crate::{
 
 use super::open::check_text;
 
-/// Maximum number of columns of a table and of properties of a point: what is kept for each column
-/// would otherwise be many times a line of separators.
+/// Maximum number of columns of a table and of properties of a point. It bounds the memory for
+/// columns, which would otherwise be many times that of a line of separators.
 pub(super) const MAX_COLUMNS: usize = 1 << 16;
 
 /// Reads a table with a header naming x, y and perhaps z, or with two or three unnamed columns.
@@ -214,7 +214,7 @@ fn find_axis(fields: &[&[u8]], axis: usize) -> Option<usize> {
     names.iter().find_map(|name| is_called(name))
 }
 
-/// Refuses a second column of the name of this one.
+/// Refuses a second column with the same name.
 fn check_alone(fields: &[&[u8]], column: Option<usize>, line: usize, axis: &str) -> Parsed<()> {
     let Some(first) = column else {
         return Ok(());

@@ -24,10 +24,10 @@ use crate::{
     error::{Error, ErrorKind, Fault, Parsed, Place},
 };
 
-/// Reads the points of a file in the format that its extension stands for.
+/// Reads the points of a file in the format given by its extension.
 ///
-/// The whole file is held in memory while it is read. Of a file of several frames it is the first;
-/// [`PointCloud::frames`] says how many there are.
+/// The whole file is held in memory while it is read. Of several frames the first is read;
+/// [`PointCloud::frames`] has their number.
 ///
 /// # Errors
 /// When memory is short ([`ErrorKind::OutOfMemory`], with the bytes), the extension is unknown, the
@@ -41,7 +41,7 @@ pub fn read_points(path: impl AsRef<Path>) -> Result<PointCloud, Error> {
 /// formats hold one.
 ///
 /// # Errors
-/// As [`read_points`], and [`ErrorKind::InvalidArgument`] when there is no such frame.
+/// As [`read_points`], and [`ErrorKind::InvalidArgument`] if the file has no frame of that number.
 pub fn read_frame(path: impl AsRef<Path>, frame: Frame) -> Result<PointCloud, Error> {
     let path = path.as_ref();
     let format = match Format::from_path(path) {

@@ -1,4 +1,4 @@
-//! Bytes of files, whether they can be text, and frames that they do not have.
+//! Reads the bytes of files, and refuses binary data and missing frames.
 
 use crate::error::{Error, Fault, Parsed, Place};
 use std::path::Path;
@@ -8,7 +8,7 @@ pub(super) fn contents(path: &Path) -> Result<Vec<u8>, Error> {
     nearfield_files::read(path).map_err(|error| Fault::io("cannot read", &error).in_file(path))
 }
 
-/// Refuses files of other kinds that were given as text, by what they are.
+/// Refuses files that are not text, and names their kind.
 pub(super) fn check_text(bytes: &[u8]) -> Parsed<()> {
     nearfield_files::not_text(bytes).map_or(Ok(()), |what| {
         let message = format!("this is {what}, not text in UTF-8 or ASCII");

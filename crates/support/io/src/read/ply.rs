@@ -104,13 +104,13 @@ fn read_binary(
     Ok(())
 }
 
-/// Reads one instance, or says what is wrong with it.
+/// Reads one instance, or returns its fault.
 fn binary_instance(
     cursor: &mut Cursor<'_>,
     element: &Element,
     endian: Endian,
     sink: &Sink<'_>,
-) -> Result<[Number; 3], Broken> {
+) -> Result<[Number; 3], InstanceFault> {
     let mut point = [Number::ZERO; 3];
     for (index, property) in element.properties.iter().enumerate() {
         match property.kind {
@@ -131,11 +131,15 @@ fn binary_instance(
 }
 
 /// The mistake in an instance, in words that follow its name.
-type Broken = (ErrorKind, &'static str);
+type InstanceFault = (ErrorKind, &'static str);
 
-const ENDS: Broken = (ErrorKind::Truncated, "lies beyond the end of the file");
+const ENDS: InstanceFault = (ErrorKind::Truncated, "lies beyond the end of the file");
 
-fn take_number(cursor: &mut Cursor<'_>, scalar: Scalar, endian: Endian) -> Result<Number, Broken> {
+fn take_number(
+    cursor: &mut Cursor<'_>,
+    scalar: Scalar,
+    endian: Endian,
+) -> Result<Number, InstanceFault> {
     let bytes = cursor.take(scalar.size()).ok_or(ENDS)?;
     Ok(RawArray {
         bytes,

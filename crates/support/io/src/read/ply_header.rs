@@ -20,7 +20,7 @@ pub(super) enum Encoding {
     Binary(Endian),
 }
 
-/// A kind of thing the file holds, such as vertices or faces.
+/// An element type of the file, such as vertices or faces.
 pub(super) struct Element {
     pub(super) name: String,
     pub(super) count: usize,
@@ -39,10 +39,10 @@ pub(super) struct Property {
     pub(super) kind: Kind,
 }
 
-/// Words that a line of a header is told by: one more than any line has.
+/// Number of words that are split from a header line: one more than any line has.
 const MAX_WORDS: usize = 6;
 
-/// Most lines of a header, so that what they announce stays small.
+/// Maximum number of header lines, which bounds the memory for elements and properties.
 const MAX_LINES: usize = 1 << 16;
 
 #[derive(Clone, Copy)]

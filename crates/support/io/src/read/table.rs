@@ -1,6 +1,6 @@
-//! Tables of numbers as text, of any number of columns.
+//! Reads text tables of numbers with any number of columns.
 //!
-//! Separators, quotes, comments and blank lines are those of point tables. **Invariant others rely
+//! Separators, quotes, comments and blank lines are as in point tables. **Invariant others rely
 //! on:** all columns of a [`Table`] that hold numbers are equally long.
 
 use nearfield_grid::memory::{Shortage, collected, filled, make_room_for_one};
@@ -33,7 +33,7 @@ pub struct Table {
 pub enum Column {
     /// A number in every line.
     Numbers(Vec<f64>),
-    /// Something else in one line at least.
+    /// Something else in at least one line.
     Text {
         /// The first such line, counted from 1.
         line: usize,
@@ -60,7 +60,7 @@ impl Table {
             .position(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// The line of the file, counted from 1, that a row of the columns, counted from 0, stands in.
+    /// The line of the file, counted from 1, that holds a row of the columns, counted from 0.
     pub fn line(&self, row: usize) -> usize {
         let next = self.jumps.partition_point(|&(from, _)| from <= row);
         match next.checked_sub(1).map(|last| self.jumps[last]) {

@@ -74,7 +74,7 @@ fn find(bytes: &[u8], which: Frame) -> Parsed<(Cursor<'_>, usize, Frames)> {
         }
         let rows = count(text, first, cursor).map_err(|fault| match frames.count {
             0 => fault,
-            before => behind(text, first, before),
+            before => trailing_line(text, first, before),
         })?;
         let lines = rows.saturating_add(1);
         let present = (0..lines)
@@ -104,7 +104,7 @@ fn find(bytes: &[u8], which: Frame) -> Parsed<(Cursor<'_>, usize, Frames)> {
     Ok((start, line, Frames { number, ..frames }))
 }
 
-/// The number of points that a line announces; `cursor` stands behind it.
+/// The number of points that a line announces; `cursor` is after the line.
 fn count(line: &[u8], number: usize, cursor: Cursor<'_>) -> Parsed<usize> {
     let text = line.trim_ascii();
     parse(text).ok_or_else(|| {
@@ -119,8 +119,8 @@ fn count(line: &[u8], number: usize, cursor: Cursor<'_>) -> Parsed<usize> {
     })
 }
 
-/// Refuses what follows a frame and is not another one.
-fn behind(line: &[u8], number: usize, frames: usize) -> Fault {
+/// Refuses a line after a frame that does not begin another frame.
+fn trailing_line(line: &[u8], number: usize, frames: usize) -> Fault {
     let message = format!(
         "{} follows {frames} frame(s) and is not the number of points of another: a frame has as \
          many rows as its first line says",
@@ -144,10 +144,10 @@ fn is_row(line: &[u8]) -> bool {
     numbers >= 3
 }
 
-/// Words of a row that are looked at to see whether it is one.
+/// Number of words by which a line is recognised as a row.
 const MAX_LOOKED_AT: usize = 64;
 
-/// The hint to give where one row is missing and the comment looks like one.
+/// The hint for a frame that lacks one row while its comment looks like one.
 fn no_comment(comment: &[u8], bytes: &[u8], missing: usize) -> &'static str {
     let words = |line: &[u8]| {
         let words = line.split(u8::is_ascii_whitespace);
@@ -195,7 +195,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// `cursor` stands at the first row, in this line.
+    /// `cursor` is at the first row, which has this line number.
     fn new(comment: &Comment, count: usize, cursor: Cursor<'_>, line: usize) -> Parsed<Self> {
         let (columns, notes) = match &comment.columns {
             Some(columns) => (columns.clone(), Vec::new()),
@@ -238,13 +238,13 @@ impl Rows {
     }
 
     fn add_species(&mut self, name: &[u8], line: usize) -> Parsed<()> {
-        // Names that differ only in bytes that are no text are one name.
+        // Names that differ only in invalid bytes count as one name.
         let text = String::from_utf8_lossy(name);
         let known = self.indices.get(text.as_ref()).copied();
         let index = match known {
             Some(index) => index,
             None if Number::parse(name).is_some() && xyz_plain::whole(name).is_none() => {
-                let message = format!("{} stands where a species is expected", quoted(name));
+                let message = format!("expected a species, found {}", quoted(name));
                 return Err(Fault::malformed(Place::Line(line), message));
             }
             None => {

@@ -1,8 +1,8 @@
-//! What the keys of an extended XYZ comment mean: `Lattice`, `pbc`, `Properties` and `Time`.
+//! Interprets the keys `Lattice`, `pbc`, `Properties` and `Time` of an extended XYZ comment.
 //!
-//! Upper and lower case are the same. Other keys are left to others; so is `Origin`, since pairs do
-//! not depend on where the box begins. **Invariant others rely on:** when columns are named,
-//! exactly one of them holds positions, with two or three components.
+//! Upper and lower case are equal. Other keys are ignored, `Origin` too, because pairs do not
+//! depend on the corner of the box. **Invariant others rely on:** if columns are named, exactly one
+//! of them holds positions, with two or three components.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ pub(super) struct Comment {
 const KEYS: [&str; 4] = ["lattice", "pbc", "properties", "time"];
 
 impl Comment {
-    /// `number` is that of the line in the file.
+    /// `number` is the line number in the file.
     pub(super) fn parse(line: &[u8], number: usize) -> Parsed<Self> {
         let line = String::from_utf8_lossy(line);
         let mut found: [Option<Value<'_>>; KEYS.len()] = [None; KEYS.len()];
@@ -60,7 +60,7 @@ impl Comment {
     }
 }
 
-/// Whether one of our keys stands before a `=` anywhere in a line that cannot be split.
+/// Returns true if a line that cannot be split has one of our keys before a `=`.
 fn names_a_key(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     let named = |key: &&str| {

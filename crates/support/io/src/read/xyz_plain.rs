@@ -1,11 +1,11 @@
-//! The columns of an XYZ frame whose comment does not name them: `species x y z` or `x y z`, with
-//! further columns that are not read.
+//! Determines the columns of an XYZ frame whose comment does not name them: `species x y z` or
+//! `x y z`, with further columns that are not read.
 //!
-//! A first word that is no number is a species. One that is a number but not written as a whole one
-//! is x, and so are whole ones in other rows then. If all are whole, they may be either: three
-//! columns are `x y z`; numbers that can be those of elements, before coordinates that leave no
-//! doubt, are species; anything else is refused. **Invariant others rely on:** all rows of the
-//! frame are looked at before that is decided.
+//! A first word that is not a number is a species. If any row begins with a number that is not
+//! written as an integer, first words are x. If all first words are integers, they may be either:
+//! three columns are `x y z`; atomic numbers before words that can only be coordinates are species;
+//! anything else is refused. **Invariant others rely on:** the decision takes all rows of the frame
+//! into account.
 
 use crate::{
     cursor::Cursor,
@@ -15,7 +15,7 @@ use crate::{
 
 use super::xyz_comment::{Column, Contents};
 
-/// How the rows of a frame begin.
+/// A survey of the first words of a frame's rows.
 #[derive(Default)]
 struct Survey<'a> {
     rows: usize,
@@ -23,7 +23,7 @@ struct Survey<'a> {
     /// whole: line and word.
     name: Option<(usize, &'a [u8])>,
     fraction: Option<(usize, &'a [u8])>,
-    /// Whether no row begins with a number that cannot be that of an element.
+    /// True if every first word can be an atomic number.
     elements: bool,
     /// Whether a second to fourth word is not a whole number.
     decimals: bool,
@@ -74,7 +74,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The value of a word that is written as a whole number; 0, which is no element, for a large one.
+/// The value of a word that is written as an integer; 0, which is not an element, for a large one.
 pub(super) fn whole(word: &[u8]) -> Option<u32> {
     let digits = word.strip_prefix(b"+").unwrap_or(word);
     let (minus, digits) = match digits.strip_prefix(b"-") {
@@ -86,7 +86,7 @@ pub(super) fn whole(word: &[u8]) -> Option<u32> {
     is_whole.then_some(if minus { 0 } else { value })
 }
 
-/// The columns, and what is to be said about them. `cursor` stands at the first row.
+/// The columns, and notes about them. `cursor` is at the first row.
 pub(super) fn columns(
     cursor: Cursor<'_>,
     rows: usize,

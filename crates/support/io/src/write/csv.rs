@@ -10,7 +10,7 @@ use super::output::write_file;
 /// same `f32`.
 ///
 /// # Errors
-/// When the file cannot be written; what was there before is then unchanged.
+/// If the file cannot be written; an existing file is then unchanged.
 pub fn write_csv(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), Error> {
     write_file(path.as_ref(), |output| {
         writeln!(output, "x,y,z")?;

@@ -18,10 +18,10 @@ use crate::{
     error::{Error, Fault, Place},
 };
 
-/// Writes positions in the format that the extension stands for: `.npy`, `.csv` or `.vtp`.
+/// Writes positions in the format given by the extension: `.npy`, `.csv` or `.vtp`.
 ///
 /// # Errors
-/// When the extension is another one, or the file cannot be written; what was there before is then
+/// If the extension is another one, or the file cannot be written; an existing file is then
 /// unchanged.
 pub fn write_points(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), Error> {
     let path = path.as_ref();

@@ -21,7 +21,7 @@ use super::output::write_file;
 /// Writes positions as an array of N×3 `f32`.
 ///
 /// # Errors
-/// When the file cannot be written; what was there before is then unchanged.
+/// If the file cannot be written; an existing file is then unchanged.
 pub fn write_npy(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), Error> {
     write_file(path.as_ref(), |output| {
         output.write_all(&header("f4", &[positions.len(), 3]))?;
@@ -32,8 +32,8 @@ pub fn write_npy(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), E
 /// Writes an array of any shape, the last axis fastest.
 ///
 /// # Errors
-/// When the shape does not hold as many values, or the file cannot be written; what was there
-/// before is then unchanged.
+/// If the shape does not fit the number of values, or the file cannot be written; an existing file
+/// is then unchanged.
 pub fn write_array(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -75,8 +75,8 @@ pub fn write_array(
 /// ```
 ///
 /// # Errors
-/// When the offsets are not those of the indices (they must begin with 0, never fall, and end with
-/// the number of indices), or the file cannot be written.
+/// If the offsets do not fit the indices (they must begin with 0, never decrease, and end with the
+/// number of indices), or the file cannot be written.
 pub fn write_csr_npz(
     path: impl AsRef<Path>,
     offsets: &[u64],

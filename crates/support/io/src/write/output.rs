@@ -1,8 +1,8 @@
 //! Files that appear complete or not at all.
 //!
-//! Everything goes to a temporary file beside the target, which takes the target's name at the
-//! end; see [`nearfield_files`]. **Invariant others rely on:** after a failure the target is as it
-//! was before, and the temporary file is gone.
+//! Everything goes to a temporary file in the target's folder, which is renamed at the end; see
+//! [`nearfield_files`]. **Invariant others rely on:** after a failure the target is unchanged, and
+//! the temporary file is removed.
 
 use std::{
     io::{self, BufWriter},
@@ -13,10 +13,10 @@ use nearfield_files::NewFile;
 
 use crate::error::{Error, Fault};
 
-/// Where a writer writes to; it can seek.
+/// The output of a writer; it can seek.
 pub(super) type Output = BufWriter<NewFile>;
 
-/// Has `write` fill a file that then becomes `path`, replacing what was there.
+/// Creates a file, lets `write` fill it, and renames it to `path`, replacing an existing file.
 pub(super) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut Output) -> io::Result<()>,

@@ -1,7 +1,7 @@
 //! VTK image data (`.vti`): quantities at the points of a regular grid, as ParaView opens them.
 //!
-//! Arrays are those of `.vtp` files. **Invariant others rely on:** every array has one tuple per
-//! point of the grid.
+//! Arrays are written as in `.vtp` files. **Invariant others rely on:** every array has one tuple
+//! per point of the grid.
 
 use std::{io, path::Path};
 
@@ -12,14 +12,14 @@ use crate::{
 
 use super::{
     output::write_file,
-    vtp::{Appended, check_names, section, write_document},
+    vtp::{AppendedData, check_names, section, write_document},
 };
 
 /// Writes quantities at the points of a regular grid, x fastest, as a VTK image file.
 ///
 /// # Errors
 /// When a quantity has not one tuple per point, a name is empty, occurs twice or has control
-/// characters, or the file cannot be written; what was there before is then unchanged.
+/// characters, or the file cannot be written; an existing file is then unchanged.
 ///
 /// ```
 /// use nearfield_io::{PointData, write_vti};
@@ -53,7 +53,7 @@ pub fn write_vti(
     });
     checked.map_err(|fault| fault.in_file(path))?;
     write_file(path, |output| {
-        let mut appended = Appended::default();
+        let mut appended = AppendedData::default();
         let body = body(dims, origin, spacing, data, &mut appended)?;
         write_document(output, "ImageData", &body, &appended)
     })
@@ -64,7 +64,7 @@ fn body(
     [x, y, z]: [f64; 3],
     spacing: f64,
     data: &[PointData<'_>],
-    appended: &mut Appended,
+    appended: &mut AppendedData,
 ) -> io::Result<String> {
     let last = dims.map(|n| n.saturating_sub(1));
     let extent = format!("0 {} 0 {} 0 {}", last[0], last[1], last[2]);

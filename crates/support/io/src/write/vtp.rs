@@ -1,7 +1,7 @@
 //! VTK PolyData files (`.vtp`) that ParaView opens as points.
 //!
 //! Arrays are appended in raw encoding and compressed with zlib in blocks, by all threads of the
-//! rayon pool where the caller is in one. **Invariant others rely on:** every array has one tuple
+//! rayon pool if the caller is in one. **Invariant others rely on:** every array has one tuple
 //! per point, and names are unique within point data and within field data.
 
 use std::{
@@ -76,8 +76,8 @@ impl<'a> VtpWriter<'a> {
         }
     }
 
-    /// Adds a quantity per point. The first with one component and the first with three are what
-    /// a viewer shows at first.
+    /// Adds a quantity per point. Viewers first show the first quantities with one and with three
+    /// components.
     pub fn data(mut self, data: PointData<'a>) -> Self {
         self.data.push(data);
         self
@@ -94,11 +94,11 @@ impl<'a> VtpWriter<'a> {
         self
     }
 
-    /// Writes the file, replacing what was there.
+    /// Writes the file, replacing an existing one.
     ///
     /// # Errors
-    /// When a quantity has not one tuple per point, a name is empty, occurs twice or has control
-    /// characters, or the file cannot be written; what was there before is then unchanged.
+    /// If a quantity does not have one tuple per point, a name is empty, occurs twice or has
+    /// control characters, or the file cannot be written; an existing file is then unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         self.check().map_err(|fault| fault.in_file(path))?;
@@ -163,13 +163,13 @@ impl<'a> VtpWriter<'a> {
     }
 
     fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
-        let mut appended = Appended::default();
+        let mut appended = AppendedData::default();
         let body = self.body(&mut appended)?;
         write_document(output, "PolyData", &body, &appended)
     }
 
     /// The tags of all arrays, whose data go to `appended`.
-    fn body(&self, appended: &mut Appended) -> io::Result<String> {
+    fn body(&self, appended: &mut AppendedData) -> io::Result<String> {
         let points = self.positions.len();
         let fields = section("FieldData", "", &self.fields, appended)?;
         let data = section("PointData", &self.active(), &self.data, appended)?;
@@ -187,7 +187,7 @@ impl<'a> VtpWriter<'a> {
         ))
     }
 
-    /// The attributes that say what a viewer shows at first.
+    /// The attributes that name the quantities that a viewer shows first.
     fn active(&self) -> String {
         let attribute = |kind: &str, components| {
             let first = self
@@ -221,7 +221,7 @@ pub(super) fn write_document(
     output: &mut impl Write,
     kind: &str,
     body: &str,
-    appended: &Appended,
+    appended: &AppendedData,
 ) -> io::Result<()> {
     let opening = opening(kind);
     write!(output, "{opening}{body}<AppendedData encoding=\"raw\">\n_")?;
@@ -266,11 +266,11 @@ fn numbered(name: &str, first: usize, count: usize) -> io::Result<PointData<'_>>
     })
 }
 
-/// The data that tags point to. Memory that is refused is an error, as it is for any writer.
+/// The data that tags point to. A refused allocation is an error, as for any writer.
 #[derive(Default)]
-pub(super) struct Appended(Vec<u8>);
+pub(super) struct AppendedData(Vec<u8>);
 
-impl Write for Appended {
+impl Write for AppendedData {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         make_room(&mut self.0, bytes.len())?;
         self.0.extend_from_slice(bytes);
@@ -295,14 +295,14 @@ pub(super) fn section(
     name: &str,
     attributes: &str,
     arrays: &[PointData<'_>],
-    appended: &mut Appended,
+    appended: &mut AppendedData,
 ) -> io::Result<String> {
     let tags: io::Result<String> = arrays.iter().map(|array| append(array, appended)).collect();
     Ok(format!("<{name}{attributes}>\n{}</{name}>\n", tags?))
 }
 
 /// Appends an array's data and returns its tag.
-fn append(array: &PointData<'_>, appended: &mut Appended) -> io::Result<String> {
+fn append(array: &PointData<'_>, appended: &mut AppendedData) -> io::Result<String> {
     let offset = appended.0.len();
     append_blocks(array.values().bytes(), appended)?;
     Ok(format!(
@@ -312,7 +312,7 @@ fn append(array: &PointData<'_>, appended: &mut Appended) -> io::Result<String> 
     ))
 }
 
-/// The attributes that say what kind of array this is.
+/// The attributes with the type of an array.
 fn attributes(array: &PointData<'_>) -> String {
     let kind = match array.values() {
         Values::F32(_) => "Float32",
@@ -358,7 +358,7 @@ fn in_line(array: &PointData<'_>) -> String {
 }
 
 /// Appends the header and the compressed blocks of an array.
-fn append_blocks(bytes: &[u8], appended: &mut Appended) -> io::Result<()> {
+fn append_blocks(bytes: &[u8], appended: &mut AppendedData) -> io::Result<()> {
     const BLOCK: usize = 1 << 20;
     let blocks = bytes.len().div_ceil(BLOCK);
     let last = bytes.len() % BLOCK;
@@ -370,12 +370,12 @@ fn append_blocks(bytes: &[u8], appended: &mut Appended) -> io::Result<()> {
         appended.write_all(&[0; size_of::<u64>()])?;
     }
     // Blocks keep the threads of a pool busy; a pool of this crate's own would be one too many.
-    let compressed: io::Result<Vec<Appended>> = if rayon::current_thread_index().is_some() {
+    let compressed: io::Result<Vec<AppendedData>> = if rayon::current_thread_index().is_some() {
         bytes.par_chunks(BLOCK).map(compress).collect()
     } else {
         bytes.chunks(BLOCK).map(compress).collect()
     };
-    for (index, Appended(block)) in compressed?.iter().enumerate() {
+    for (index, AppendedData(block)) in compressed?.iter().enumerate() {
         appended.write_all(block)?;
         appended.0[sizes + index * size_of::<u64>()..][..size_of::<u64>()]
             .copy_from_slice(&(block.len() as u64).to_ne_bytes());
@@ -384,8 +384,8 @@ fn append_blocks(bytes: &[u8], appended: &mut Appended) -> io::Result<()> {
 }
 
 /// Compresses one block. Coordinates hardly compress better with more effort.
-fn compress(block: &[u8]) -> io::Result<Appended> {
-    let mut encoder = ZlibEncoder::new(Appended::default(), Compression::fast());
+fn compress(block: &[u8]) -> io::Result<AppendedData> {
+    let mut encoder = ZlibEncoder::new(AppendedData::default(), Compression::fast());
     encoder.write_all(block)?;
     encoder.finish()
 }

@@ -181,7 +181,7 @@ proptest! {
         let cut = cut.index(bytes.len());
         bytes.splice(cut..cut, insert.bytes());
         is_one_line(&bytes, format)?;
-        // A file under a wrong name is no reason to panic either.
+        // A file under a wrong name is not a reason to panic either.
         for format in FORMATS {
             is_one_line(&bytes, format)?;
         }

@@ -104,11 +104,11 @@ fn wrong_legacy_files_are_named_by_line() {
         ),
         (
             legacy(&format!("{points}SCALARS a int\n1\n")),
-            ", line 7: 'SCALARS' stands where a keyword is expected",
+            ", line 7: expected a keyword, found 'SCALARS'",
         ),
         (
             legacy(&format!("{points}nonsense\n")),
-            ", line 7: 'nonsense' stands where a keyword is expected",
+            ", line 7: expected a keyword, found 'nonsense'",
         ),
     ] {
         let text: String = text;

@@ -350,7 +350,7 @@ fn wrong_lines_are_named() {
         ),
         (
             "1\nProperties=species:S:1:pos:R:3\n0.5 1 2 3\n",
-            "line 3: '0.5' stands where a species is expected",
+            "line 3: expected a species, found '0.5'",
         ),
         (
             "1\nProperties=pos:R:3\n1 2 3 4 5\n",

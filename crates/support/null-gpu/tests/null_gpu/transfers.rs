@@ -7,7 +7,11 @@
 use crate::common::{counts, on_null_gpu};
 use nearfield::{
     Device, Engine,
-    device::{DeviceEngine, Progress, Transfers},
+    device::{
+        DeviceEngine, Progress,
+        copies::Transfers,
+        programs::{LaunchShape, Program, UserKernel},
+    },
     kernels::{Coefficients, Field, LennardJones, Mixing, SphForce, Truncation, WendlandC2},
 };
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
@@ -186,6 +190,30 @@ fn lists() {
     });
     assert_eq!(moved[0], moved[1], "bytes down and up");
     assert!((1..4096).contains(&moved[0].0), "{moved:?}");
+}
+
+#[test]
+fn a_launch_asks_for_the_shared_memory_of_its_shape() {
+    on_null_gpu("shared");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn shared() {
+    let engine = DeviceEngine::builder(0.1).on_gpu(0).unwrap();
+    let text = r#"extern "C" __global__ void idle(unsigned) {}"#;
+    let module = engine.load(&Program::new("idle", text)).unwrap();
+    let kernel = UserKernel::of(&module, "idle", engine.queue()).unwrap();
+    kernel.allow_shared(60 << 10).unwrap();
+    for bytes in [0, 1 << 10, 60 << 10] {
+        let before = counts();
+        let shape = LaunchShape::of(1, 32).with_shared(bytes);
+        // SAFETY: the kernel takes one number, and does nothing.
+        unsafe { kernel.start(shape, (&1u32,)) }.unwrap();
+        let after = counts();
+        assert_eq!(after.kernels - before.kernels, 1);
+        assert_eq!(after.shared - before.shared, u64::from(bytes));
+    }
 }
 
 #[test]

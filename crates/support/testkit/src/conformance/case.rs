@@ -1,4 +1,4 @@
-//! One search to run: what goes into the engine and what must come out.
+//! A case: the input of one search, and its expected result.
 
 use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Real, Vectors};
 
@@ -49,7 +49,7 @@ pub struct Case<T = f32> {
     /// Full or half lists; half only where `target` and `source` are the
     /// same set.
     pub list: ListKind,
-    /// A published count, where there is one.
+    /// A published count, if there is one.
     pub known: Option<Known>,
 }
 

@@ -1,4 +1,4 @@
-//! How many cases a runner goes through.
+//! Levels: the number of cases that a runner checks.
 
 /// How thorough a [`Runner`](super::Runner) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

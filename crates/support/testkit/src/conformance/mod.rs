@@ -1,5 +1,5 @@
-//! One runner for every engine: a closure goes in, each case is compared with
-//! the oracle.
+//! One runner for every engine: it takes the engine as a closure and compares each case with the
+//! oracle.
 //!
 //! A backend, a strategy, a SIMD level or a thread count is tested by handing the
 //! same [`Runner`] a closure that uses it. The runner keeps the oracle's

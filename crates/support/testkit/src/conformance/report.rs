@@ -1,4 +1,4 @@
-//! What differs between the lists of an engine and the oracle's.
+//! Differences between the lists of an engine and the oracle's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ impl<T: Real> Case<T> {
         self.check_against(&self.expected(), found)
     }
 
-    /// Compares lists in any order with what [`Case::expected`] has returned before.
+    /// Compares lists in any order with the result of [`Case::expected`].
     ///
     /// # Errors
     /// As [`Case::check`].
@@ -30,13 +30,13 @@ impl<T: Real> Case<T> {
     }
 }
 
-/// How an engine's lists differ from what they must be.
+/// The difference between an engine's lists and the expected ones.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Mismatch {
     /// The number of lists is not the number of targets.
     #[error("{found} lists were returned for {expected} targets")]
     Lengths {
-        /// How many targets there are.
+        /// Number of targets.
         expected: usize,
         /// How many lists came.
         found: usize,
@@ -68,7 +68,7 @@ pub enum Mismatch {
 pub struct PairDifference {
     /// The target and its position, as printed.
     pub target: (u32, String),
-    /// The source and its position, `None` when there is no such point.
+    /// The source and its position, `None` if the point does not exist.
     pub source: (u32, Option<String>),
     /// How often it must be in the list: once per image.
     pub expected: usize,

@@ -1,4 +1,4 @@
-//! Runs an engine through every case and gathers what went wrong.
+//! Runs an engine through all cases and collects the failures.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,11 +16,11 @@ use crate::oracle::{Neighbor, Real};
 /// process, since one test after the other asks for them.
 #[derive(Debug)]
 pub struct Runner<T = f32> {
-    cases: Vec<Arc<Prepared<T>>>,
+    cases: Vec<Arc<PreparedCase<T>>>,
 }
 
 #[derive(Debug)]
-struct Prepared<T> {
+struct PreparedCase<T> {
     case: Case<T>,
     neighbors: OnceLock<Vec<Vec<Neighbor>>>,
     expected: OnceLock<Lists>,
@@ -89,7 +89,7 @@ fn describe(failed: &[(String, CaseFailure)]) -> String {
 impl Runner {
     /// All cases of a level.
     pub fn new(level: Level) -> Self {
-        static QUICK: OnceLock<Vec<Arc<Prepared<f32>>>> = OnceLock::new();
+        static QUICK: OnceLock<Vec<Arc<PreparedCase<f32>>>> = OnceLock::new();
         Self::at(level, &QUICK, cases::all)
     }
 }
@@ -98,7 +98,7 @@ impl Runner<f64> {
     /// The cases of a level in double precision, and those that only double
     /// precision tells apart.
     pub fn in_double(level: Level) -> Self {
-        static QUICK: OnceLock<Vec<Arc<Prepared<f64>>>> = OnceLock::new();
+        static QUICK: OnceLock<Vec<Arc<PreparedCase<f64>>>> = OnceLock::new();
         Self::at(level, &QUICK, cases::all_in_double)
     }
 }
@@ -112,7 +112,7 @@ impl<T: Real> Runner<T> {
 
     fn at(
         level: Level,
-        quick: &OnceLock<Vec<Arc<Prepared<T>>>>,
+        quick: &OnceLock<Vec<Arc<PreparedCase<T>>>>,
         all: impl Fn(Level) -> Vec<Case<T>>,
     ) -> Self {
         match level {
@@ -150,8 +150,8 @@ impl<T: Real> Runner<T> {
     /// order inside the list, or says why it cannot.
     ///
     /// # Errors
-    /// [`Failure::Cases`] when the engine fails or differs in some cases (all
-    /// cases are run all the same), [`Failure::NoCase`] when there are none.
+    /// [`Failure::Cases`] when the engine fails or differs in some cases (all cases still run),
+    /// [`Failure::NoCase`] if there are none.
     pub fn run<E: fmt::Display>(
         &self,
         mut engine: impl FnMut(&Case<T>) -> Result<Lists, E>,
@@ -178,8 +178,8 @@ impl<T: Real> Runner<T> {
     }
 }
 
-fn prepare<T>(cases: Vec<Case<T>>) -> Vec<Arc<Prepared<T>>> {
-    let prepared = |case| Prepared {
+fn prepare<T>(cases: Vec<Case<T>>) -> Vec<Arc<PreparedCase<T>>> {
+    let prepared = |case| PreparedCase {
         case,
         neighbors: OnceLock::new(),
         expected: OnceLock::new(),
@@ -187,7 +187,7 @@ fn prepare<T>(cases: Vec<Case<T>>) -> Vec<Arc<Prepared<T>>> {
     cases.into_iter().map(prepared).map(Arc::new).collect()
 }
 
-impl<T: Real> Prepared<T> {
+impl<T: Real> PreparedCase<T> {
     fn neighbors(&self) -> &[Vec<Neighbor>] {
         self.neighbors
             .get_or_init(|| self.case.problem().neighbors())

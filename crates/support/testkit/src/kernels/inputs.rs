@@ -95,7 +95,7 @@ impl<T: Channels, S: Channels> Inputs<T, S> {
 
 /// Targets with one source each within a radius of 1, and far from all others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Isolated {
+pub struct IsolatedPairs {
     /// Position of every target.
     pub targets: Vec<[f32; 3]>,
     /// Position of the source of every target.
@@ -106,7 +106,7 @@ pub struct Isolated {
     pub source_values: Vec<f32>,
 }
 
-impl Isolated {
+impl IsolatedPairs {
     /// Pairs on a lattice of spacing 4.
     pub(super) fn new<K: PairKernel>(
         seed: u64,

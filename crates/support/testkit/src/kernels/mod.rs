@@ -1,4 +1,4 @@
-//! Any pair kernel compared with its CUDA text, pair by pair, over random and extreme inputs.
+//! Compares any pair kernel with its CUDA text, pair by pair, over random and extreme inputs.
 //!
 //! A kernel exists twice, as Rust and as a text, translated or written by hand. [`Conformance`]
 //! compares both in two ways. Compiled as C++ with every operation rounded by itself, the text must
@@ -16,7 +16,7 @@
 
 mod inputs;
 
-pub use inputs::{Isolated, odd_or_random};
+pub use inputs::{IsolatedPairs, odd_or_random};
 
 use crate::random::Random;
 use inputs::{Inputs, Values};
@@ -208,7 +208,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         let results = found.chunks(outputs);
         let compared = results.len();
         for (&(pair, target, source), found) in inputs.pairs.iter().zip(results) {
-            let of = Evaluated {
+            let of = EvaluatedPair {
                 pair,
                 target,
                 source,
@@ -230,8 +230,11 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
     ///
     /// # Errors
     /// The first pair that differs, and a wrong number of results.
-    pub fn by_engine(&self, run: impl FnOnce(&Isolated) -> Vec<f32>) -> Result<usize, Mismatch> {
-        let isolated = Isolated::new::<K>(self.seed, self.pairs, &self.targets, &self.sources);
+    pub fn by_engine(
+        &self,
+        run: impl FnOnce(&IsolatedPairs) -> Vec<f32>,
+    ) -> Result<usize, Mismatch> {
+        let isolated = IsolatedPairs::new::<K>(self.seed, self.pairs, &self.targets, &self.sources);
         let found = run(&isolated);
         if found.len() != self.pairs * K::Output::COUNT {
             return Err(Mismatch(format!("{} numbers of results", found.len())));
@@ -241,7 +244,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
             // Every sum, minimum and maximum begins with its identity.
             let combined = |value| K::REDUCE.combine(K::REDUCE.identity(), value);
             let expected = self.kernel.pair(pair, target, source);
-            let of = Evaluated {
+            let of = EvaluatedPair {
                 pair,
                 target,
                 source,
@@ -254,7 +257,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
     /// Compares a result of one pair.
     fn compare(
         &self,
-        of: Evaluated<K>,
+        of: EvaluatedPair<K>,
         value: K::Output,
         combined: impl Fn(f32) -> f32,
         found: &[f32],
@@ -267,7 +270,7 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
         if expected.len() == found.len() && expected.iter().zip(found).all(same) {
             return Ok(());
         }
-        let Evaluated {
+        let EvaluatedPair {
             pair,
             target,
             source,
@@ -284,8 +287,8 @@ impl<'a, K: PairKernel> Conformance<'a, K> {
     }
 }
 
-/// A pair that a kernel was evaluated for, with the values of its points.
-struct Evaluated<K: PairKernel> {
+/// A pair for which a kernel was evaluated, with the values of its points.
+struct EvaluatedPair<K: PairKernel> {
     pair: Pair,
     target: K::Target,
     source: K::Source,

@@ -1,4 +1,4 @@
-//! Distances in the contract's arithmetic, and which images can matter.
+//! Distances in the arithmetic of the contract, and the images that can matter.
 //!
 //! Others rely on two facts. First, everything here is monotone: rounding
 //! keeps order, so along one axis d grows with the source's coordinate, and

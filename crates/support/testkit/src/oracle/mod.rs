@@ -1,4 +1,4 @@
-//! The neighbours of every point by definition: slow, plain, and right.
+//! The neighbours of every point by definition: slow, simple and correct.
 //!
 //! A source j seen through the image n is a neighbour of target i when
 //! d² ≤ r2, all in f32: per axis d = fl(fl(xj − xi) + S) with S = n·L computed
@@ -66,7 +66,7 @@ impl RadiusRule {
     /// The rules by which points have radii of their own.
     pub const OWN: [Self; 3] = [Self::Gather, Self::Scatter, Self::Symmetric];
 
-    /// Whether j is a neighbour of i whenever i is one of j.
+    /// Returns true if j is a neighbour of i whenever i is one of j.
     pub fn is_symmetric(self) -> bool {
         matches!(self, Self::Uniform | Self::Symmetric)
     }
@@ -213,7 +213,7 @@ impl<'a, T: Real> Problem<'a, T> {
         Metric::new(self.radius, self.periodic, self.vectors)
     }
 
-    /// Runs `visit` for every target and keeps what belongs in its list.
+    /// Runs `visit` for every target and collects its list.
     fn lists(&self, visit: impl Fn([T; 3], &mut dyn FnMut(Neighbor)) + Sync) -> Vec<Vec<Neighbor>> {
         let list = |(index, &at): (usize, &[T; 3])| {
             let mut list = Vec::new();

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Sub};
 
-/// `f32` or `f64`: coordinates, radii, and what distances are computed in.
+/// `f32` or `f64`: the type of coordinates, radii and distances.
 pub trait Real:
     Copy
     + Debug

@@ -1,5 +1,4 @@
-//! The brute force with most of its work passed over, provably without
-//! losing a pair.
+//! Brute force that skips most pairs, proven not to lose any.
 //!
 //! Sources are sorted along x and cut into strips of equal count, each sorted
 //! along y. For a target and an image, the difference along an axis (computed

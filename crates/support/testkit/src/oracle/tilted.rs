@@ -1,5 +1,4 @@
-//! Images in a box whose vectors lean: which can matter, by the heights of
-//! the box, and their shifts.
+//! Images in a tilted box: which can matter, by the heights of the box, and their shifts.
 //!
 //! Others rely on one fact: [`Cell::images`] may name images that are too far
 //! but leaves out none that could be within the radius. A displacement that

@@ -20,13 +20,13 @@ use crate::{
 
 const ARRAY: &str = "an array of a file";
 
-/// Largest block that is unpacked only to see whether it can be, bytes.
+/// Maximum size of a block that is unpacked only as a check, bytes.
 const LARGEST_CHECKED: usize = 1 << 25;
 
 /// Bytes that are stored directly or as base64 text.
-pub(super) enum Encoded<'a> {
+pub(super) enum EncodedBytes<'a> {
     Raw(&'a [u8]),
-    /// `text` is what is still to be decoded, `spare` what was decoded ahead.
+    /// `text` is still to be decoded; `spare` holds bytes that were decoded ahead.
     Base64 {
         text: Cow<'a, [u8]>,
         at: usize,
@@ -41,7 +41,7 @@ enum Missing {
     NoMemory(Shortage),
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> EncodedBytes<'a> {
     /// Base64 text, in which blanks count for nothing.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Bytes that what is left can give at most.
+    /// Maximum number of bytes that the rest can decode to.
     fn max_left(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
@@ -117,8 +117,8 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// As much of the text as gives `count` bytes, but not beyond padding: what was encoded
-/// separately is padded separately.
+/// The beginning of the text that decodes to `count` bytes, at most up to padding: parts that were
+/// encoded separately are padded separately.
 fn run(text: &[u8], count: usize) -> &[u8] {
     let length = count.div_ceil(3).saturating_mul(4).min(text.len() / 4 * 4);
     let run = &text[..length];
@@ -147,7 +147,7 @@ impl Layout {
     /// Reads an array of exactly `length` bytes; `place` is for messages.
     pub(super) fn read<'a>(
         &self,
-        source: &mut Encoded<'a>,
+        source: &mut EncodedBytes<'a>,
         length: usize,
         place: Place,
     ) -> Parsed<Cow<'a, [u8]>> {
@@ -166,12 +166,12 @@ impl Layout {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Reads an array as [`read`](Self::read) does, but keeps nothing of it: what is wrong with it
-    /// is known before memory is taken. Blocks that cannot be unpacked piece by piece and are
-    /// larger than [`LARGEST_CHECKED`] are passed over.
+    /// Reads an array like [`read`](Self::read) but keeps nothing, so faults are found before
+    /// memory is allocated. Skips blocks that cannot be unpacked piece by piece and are larger than
+    /// [`LARGEST_CHECKED`].
     pub(super) fn check(
         &self,
-        source: &mut Encoded<'_>,
+        source: &mut EncodedBytes<'_>,
         length: usize,
         place: Place,
     ) -> Parsed<()> {
@@ -216,7 +216,7 @@ impl Layout {
             return Err(input.ended(packed));
         }
         if let Sink::Keep(bytes) = &mut sink {
-            // As many bytes as the blocks can hold, and no more than that.
+            // At most as many bytes as the blocks can hold.
             make_room(bytes, length, ARRAY)?;
         }
         for (index, size) in sizes().enumerate() {
@@ -265,7 +265,7 @@ enum Sink<'b> {
 /// An array's source with the place for messages.
 struct Input<'s, 'a> {
     layout: Layout,
-    source: &'s mut Encoded<'a>,
+    source: &'s mut EncodedBytes<'a>,
     place: Place,
 }
 
@@ -322,7 +322,8 @@ impl Compressor {
         }
     }
 
-    /// Appends what `block` unpacks to, which must be exactly `size` bytes; there is room for them.
+    /// Unpacks `block`, which must give exactly `size` bytes, and appends them; there is room for
+    /// them.
     fn unpack(self, block: &[u8], size: usize, bytes: &mut Vec<u8>) -> Option<()> {
         if !Self::can_hold(block.len(), size) {
             return None;
@@ -349,7 +350,7 @@ impl Compressor {
 mod tests {
     use super::*;
 
-    fn taken(source: &mut Encoded<'_>, count: usize) -> Option<Vec<u8>> {
+    fn taken(source: &mut EncodedBytes<'_>, count: usize) -> Option<Vec<u8>> {
         source.take(count).ok().map(Cow::into_owned)
     }
 
@@ -362,7 +363,7 @@ mod tests {
             STANDARD.encode([5, 6, 7])
         );
         for text in [together, apart] {
-            let mut source = Encoded::base64(text.as_bytes()).unwrap();
+            let mut source = EncodedBytes::base64(text.as_bytes()).unwrap();
             assert_eq!(taken(&mut source, 4), Some(vec![1, 2, 3, 4]));
             assert_eq!(taken(&mut source, 0), Some(vec![]));
             assert_eq!(taken(&mut source, 3), Some(vec![5, 6, 7]));
@@ -393,7 +394,7 @@ mod tests {
         }
         assert!(
             layout
-                .read(&mut Encoded::Raw(&bytes), 0, Place::Whole)
+                .read(&mut EncodedBytes::Raw(&bytes), 0, Place::Whole)
                 .is_err()
         );
     }

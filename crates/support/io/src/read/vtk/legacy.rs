@@ -1,8 +1,8 @@
 //! Legacy VTK files up to version 5.1, text and binary: PolyData and unstructured grids.
 //!
-//! Every section is walked, also those that are not kept (cells, colours), so that a truncated
-//! file is noticed wherever the format allows it. **Invariant others rely on:** point data are kept
-//! only when they have one tuple per point.
+//! Every section is parsed, even if it is not kept (cells, colours), so that truncation is detected
+//! wherever the format allows it. **Invariant others rely on:** point data are kept only if they
+//! have one tuple per point.
 
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
@@ -57,7 +57,7 @@ fn data_set_type(source: &mut Source<'_>) -> Parsed<()> {
         );
         return Err(Fault::unsupported(source.cursor.line_of(word.at), message));
     }
-    let message = format!("{} stands where DATASET is expected", quoted(word.text));
+    let message = format!("expected DATASET, found {}", quoted(word.text));
     Err(Fault::malformed(source.cursor.line_of(word.at), message))
 }
 
@@ -245,7 +245,7 @@ fn components(keyword: &[u8]) -> usize {
 }
 
 fn unknown(source: &Source<'_>, word: Word<'_>) -> Fault {
-    let message = format!("{} stands where a keyword is expected", quoted(word.text));
+    let message = format!("expected a keyword, found {}", quoted(word.text));
     let place = match source.encoding {
         Encoding::Text => source.cursor.line_of(word.at),
         Encoding::Binary => Place::Byte(word.at),

@@ -75,8 +75,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Reads what follows `SCALARS name`: type, perhaps the number of components, and the name of
-    /// a lookup table.
+    /// Reads the rest of a line after `SCALARS name`: the type, the number of components if given,
+    /// and the name of a lookup table.
     pub(super) fn scalars(&mut self) -> Parsed<(Element, usize)> {
         let element = self.element()?;
         let components = if self.cursor.is_at_line_end() {
@@ -95,7 +95,8 @@ impl<'a> Source<'a> {
         Ok((element, components))
     }
 
-    /// Reads `count` elements that begin after the current line; `None` for what is not kept.
+    /// Reads `count` elements that begin after the current line; `None` for types that are not
+    /// kept.
     pub(super) fn array(
         &mut self,
         element: Element,

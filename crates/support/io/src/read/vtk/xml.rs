@@ -25,7 +25,7 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         None => None,
     };
     let mut positions = Positions::default();
-    let mut joined = Joined::default();
+    let mut joined = JoinedPieces::default();
     for piece in document.pieces.iter().filter(|piece| piece.points > 0) {
         positions.extend(
             &decoder.read(piece_positions(piece)?, piece.points)?,
@@ -57,14 +57,14 @@ fn piece_positions(piece: &Piece) -> Parsed<&DataArray> {
     }
 }
 
-/// The quantities of the pieces so far.
+/// The quantities of all pieces read so far.
 #[derive(Default)]
-struct Joined {
+struct JoinedPieces {
     points: usize,
     data: Vec<PointData<'static>>,
 }
 
-impl Joined {
+impl JoinedPieces {
     fn add(&mut self, piece: &Piece, decoder: &mut Decoder<'_, '_>) -> Parsed<()> {
         let first = self.points == 0;
         self.points += piece.points;

@@ -1,9 +1,9 @@
-//! From a `DataArray` tag to its numbers.
+//! Reads the numbers of a `DataArray` tag.
 //!
 //! **Invariants others rely on:** an array has as many numbers as its tag and its piece announce.
-//! All arrays together are no larger than the file could hold when compressed to the utmost, and
-//! together they are decoded from at most [`SHARED`] times its bytes, so a small file cannot ask
-//! for unbounded memory by pointing at the same data many times.
+//! All arrays together are no larger than the file could hold at the highest compression, and
+//! together they are decoded from at most [`SHARED`] times its bytes. So a small file cannot cause
+//! unbounded allocation by referring to the same data many times.
 
 use crate::{
     cursor::Cursor,
@@ -13,8 +13,8 @@ use crate::{
 
 use super::{
     Array,
-    encoded::{Compressor, Encoded, Layout},
-    xml_document::{Appended, DataArray, Document, Payload},
+    encoded::{Compressor, EncodedBytes, Layout},
+    xml_document::{AppendedSection, DataArray, Document, Payload},
 };
 
 /// How often the bytes of a file may be decoded: writers may let equal arrays share their data.
@@ -40,9 +40,9 @@ impl<'d, 'a> Decoder<'d, 'a> {
         }
     }
 
-    /// Refuses a file whose arrays cannot be read, before memory is taken for any of them. It costs
-    /// unpacking the file once more, so only files are looked through that would unpack to several
-    /// times their own size: those of a solver do not.
+    /// Refuses a file with unreadable arrays, before memory is allocated for any of them. This
+    /// unpacks the file once more, so only files that unpack to several times their size are
+    /// checked, which files of solvers do not.
     pub(super) fn check(&self) -> Parsed<()> {
         let arrays = || {
             self.document.pieces.iter().flat_map(|piece| {
@@ -112,7 +112,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
         &mut self,
         array: &DataArray,
         tuples: usize,
-        decode: impl FnOnce(&Layout, &mut Encoded<'a>, usize, Place) -> Parsed<T>,
+        decode: impl FnOnce(&Layout, &mut EncodedBytes<'a>, usize, Place) -> Parsed<T>,
     ) -> Parsed<T> {
         let Some(scalar) = array.scalar else {
             let message = format!(
@@ -129,12 +129,13 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let length = self.announce(array, scalar, tuples)?;
         let (mut source, place) = match array.payload {
             Payload::Text(..) => {
-                let message = "text stands where binary data are expected";
+                let message = "expected binary data, found text";
                 return Err(Fault::malformed(array.place, message));
             }
-            Payload::Base64(start, end) => {
-                (Encoded::base64(&self.file[start..end])?, Place::Byte(start))
-            }
+            Payload::Base64(start, end) => (
+                EncodedBytes::base64(&self.file[start..end])?,
+                Place::Byte(start),
+            ),
             Payload::Appended(offset) => self.appended(offset, array)?,
         };
         let before = source.remaining();
@@ -170,8 +171,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
         Fault::malformed(array.place, message)
     }
 
-    fn appended(&self, offset: usize, array: &DataArray) -> Parsed<(Encoded<'a>, Place)> {
-        let Some(Appended { bytes, is_base64 }) = self.document.appended else {
+    fn appended(&self, offset: usize, array: &DataArray) -> Parsed<(EncodedBytes<'a>, Place)> {
+        let Some(AppendedSection { bytes, is_base64 }) = self.document.appended else {
             let message = "the array's data should be appended, but the file has no AppendedData";
             return Err(Fault::malformed(array.place, message));
         };
@@ -184,9 +185,9 @@ impl<'d, 'a> Decoder<'d, 'a> {
         })?;
         let place = Place::Byte(self.file.len() - data.len());
         if is_base64 {
-            Ok((Encoded::base64_beginning(data), place))
+            Ok((EncodedBytes::base64_beginning(data), place))
         } else {
-            Ok((Encoded::Raw(data), place))
+            Ok((EncodedBytes::Raw(data), place))
         }
     }
 }

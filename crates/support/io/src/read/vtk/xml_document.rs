@@ -1,8 +1,7 @@
-//! The structure of a VTK XML file: which arrays there are, and where their data lie.
+//! The structure of a VTK XML file: its arrays, and the places of their data.
 //!
-//! Nothing is decoded here. Appended data may be raw bytes that are no XML at all, so parsing stops
-//! where they begin. **Invariant others rely on:** a [`Document`] comes from a file that ends as
-//! such a file must.
+//! Nothing is decoded here. Appended data may be raw bytes and not XML, so parsing stops where they
+//! begin. **Invariant others rely on:** a [`Document`] comes from a file with a valid end.
 
 use quick_xml::{
     Reader, XmlVersion,
@@ -27,7 +26,7 @@ pub(super) struct Document<'a> {
     pub(super) unknown_compressor: Option<String>,
     pub(super) pieces: Vec<Piece>,
     pub(super) time: Option<DataArray>,
-    pub(super) appended: Option<Appended<'a>>,
+    pub(super) appended: Option<AppendedSection<'a>>,
 }
 
 /// A part of the data set with points of its own.
@@ -56,9 +55,9 @@ pub(super) enum Payload {
     Appended(usize),
 }
 
-/// The data behind the XML.
+/// The data after the XML.
 #[derive(Clone, Copy)]
-pub(super) struct Appended<'a> {
+pub(super) struct AppendedSection<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) is_base64: bool,
 }
@@ -144,7 +143,7 @@ impl Section {
     }
 }
 
-/// An XML reader that knows where it stands.
+/// An XML reader with its position in the file.
 struct Scan<'a> {
     file: &'a [u8],
     reader: Reader<&'a [u8]>,
@@ -259,7 +258,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The appended data, which begin after an underscore.
-    fn appended(&self, tag: &BytesStart<'_>) -> Parsed<Appended<'a>> {
+    fn appended(&self, tag: &BytesStart<'_>) -> Parsed<AppendedSection<'a>> {
         let place = Place::Byte(self.position());
         if !self.file.trim_ascii_end().ends_with(b"</VTKFile>") {
             return Err(self.ends_early());
@@ -276,7 +275,7 @@ impl<'a> Scan<'a> {
         let bytes = rest.strip_prefix(b"_").ok_or_else(|| {
             Fault::malformed(place, "the appended data do not begin with an underscore")
         })?;
-        Ok(Appended { bytes, is_base64 })
+        Ok(AppendedSection { bytes, is_base64 })
     }
 }
 

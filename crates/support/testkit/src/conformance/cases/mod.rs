@@ -1,4 +1,4 @@
-//! The cases of the runner, by what is hard about them.
+//! The cases of the runner, grouped by their difficulty.
 
 mod double;
 mod periodic;

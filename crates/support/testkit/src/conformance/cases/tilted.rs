@@ -156,7 +156,7 @@ fn slanted(seed: u64) -> Vec<Case> {
         let near = shapes::uniform_box(120, [[-2.0; 3], [3.0; 3]], seed);
         let sphere = shapes::rounded_sphere(60, 1.0, [0.1, 0.2, 0.3], seed);
         let boxes_away = shapes::unwrapped_cell(near.clone(), vectors, 5, seed);
-        // Three clusters far from each other in a direction that is no box vector's.
+        // Three clusters far from each other in a direction that is not that of a box vector.
         let far = (0..3u8).flat_map(|k| {
             let by = [3e3, -1e4, 7e3].map(|part| f32::from(k) * part);
             shapes::translated(near[..40].to_vec(), by)

@@ -1,11 +1,11 @@
-//! How a GPU did the work, and what the strategy `auto` has tried.
+//! The strategy that a GPU used, and the trials of the strategy `auto`.
 
 use nearfield::report::{GpuReport, trials::Trial as Measured};
 use serde::Serialize;
 
 /// The GPU's part of a summary.
 #[derive(Debug, Serialize)]
-pub(super) struct Ways {
+pub(super) struct GpuSummary {
     name: String,
     strategy: &'static str,
     subdivision: u32,
@@ -15,7 +15,7 @@ pub(super) struct Ways {
 
 #[derive(Debug, Serialize)]
 struct Trial {
-    /// Least mean number of points in a cell of the radius' edge; the most is twice that.
+    /// Minimum mean number of points in a cell whose edge is the radius; the maximum is twice that.
     points_per_cell: f64,
     strategy: &'static str,
     subdivision: u32,
@@ -23,7 +23,7 @@ struct Trial {
     chosen: bool,
 }
 
-impl Ways {
+impl GpuSummary {
     pub(super) fn of(report: &GpuReport) -> Self {
         Self {
             name: report.name.clone(),
@@ -33,11 +33,11 @@ impl Ways {
         }
     }
 
-    /// For people.
+    /// Lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         let cells = |subdivision| match subdivision {
-            1 => "1 cell to a radius".to_owned(),
-            cells => format!("{cells} cells to a radius"),
+            1 => "1 cell per radius".to_owned(),
+            cells => format!("{cells} cells per radius"),
         };
         let first = format!(
             "gpu         {}: {}, {}",
@@ -51,21 +51,21 @@ impl Ways {
                 None => "not timed yet".to_owned(),
             };
             let mark = if trial.chosen { ", chosen" } else { "" };
-            let way = format!("{}, {}", trial.strategy, cells(trial.subdivision));
-            format!("  tried     {way}: {time} on the device{mark}")
+            let configuration = format!("{}, {}", trial.strategy, cells(trial.subdivision));
+            format!("  tried     {configuration}: {time} on the device{mark}")
         });
         [first].into_iter().chain(trials).collect()
     }
 }
 
 impl Trial {
-    fn of(tried: &Measured) -> Self {
+    fn of(trial: &Measured) -> Self {
         Self {
-            points_per_cell: tried.class.least(),
-            strategy: tried.configuration.strategy.name(),
-            subdivision: tried.configuration.subdivision,
-            milliseconds: tried.milliseconds,
-            chosen: tried.chosen,
+            points_per_cell: trial.class.least(),
+            strategy: trial.configuration.strategy.name(),
+            subdivision: trial.configuration.subdivision,
+            milliseconds: trial.milliseconds,
+            chosen: trial.chosen,
         }
     }
 }

@@ -274,8 +274,8 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, '_, K> {
         let mut groups = walk.groups(self.slots);
         loop {
             let found = match self.pairs {
-                // SAFETY: the caller guarantees the level; the notes are those of the walk.
                 TaskPairs::Read(notes) => {
+                    // SAFETY: the caller guarantees the level; the notes are those of the walk.
                     match unsafe { notes.next::<S::Single>(walk, self.scratch) } {
                         Ok(found) => found,
                         Err(shortage) => {

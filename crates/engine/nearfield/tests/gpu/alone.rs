@@ -72,10 +72,11 @@ fn geometry_has_the_bits_of_the_cpu_by_every_strategy() {
             let on_gpu = builder().device(GPU).strategy(strategy).build().unwrap();
             let (on_gpu, sets) = fill(on_gpu, case).unwrap();
             let on_cpu = builder().device(Device::Cpu).build().unwrap();
-            let (on_cpu, _) = fill(on_cpu, case).unwrap();
-            let (targets, sources) = (sets[case.target], sets[case.source]);
+            let (on_cpu, same) = fill(on_cpu, case).unwrap();
+            let [(targets, sources), of_cpu] =
+                [sets, same].map(|sets| (sets[case.target], sets[case.source]));
             let [mut found, mut expected] = [PairGeometry::default(), PairGeometry::default()];
-            let by_cpu = on_cpu.pair_geometry(targets, sources, &mut expected);
+            let by_cpu = on_cpu.pair_geometry(of_cpu.0, of_cpu.1, &mut expected);
             for _ in 0..2 {
                 let by_gpu = on_gpu.pair_geometry(targets, sources, &mut found);
                 assert_eq!(

@@ -116,6 +116,9 @@ struct CountsOrigin {
 }
 
 /// Where lists and the geometry of their pairs are written.
+///
+/// Both begin with the entry that the outlet names as the first of its storage, so a part of the
+/// lists has a part of every array.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WriteTo {
     /// Everything but masks.

@@ -109,7 +109,8 @@ pub struct PairViews<'a> {
 }
 
 impl PairViews<'_> {
-    /// Which arrays there are.
+    /// Which arrays there are. A caller that keeps views of several searches learns from it whether
+    /// those that it has are the ones that it wants now.
     pub fn quantities(&self) -> Quantities {
         Quantities {
             targets: self.targets.is_some(),
@@ -124,6 +125,10 @@ impl PairViews<'_> {
 
 /// Memory of the host that images, displacements and their squares are copied to, one value for
 /// each entry of the lists.
+///
+/// Distances are left to the host, where a root takes less time than four bytes on the bus; so are
+/// targets, which the starts of the lists tell. Copies are under way until the call that takes this
+/// returns, and are fastest to page-locked memory.
 #[derive(Debug)]
 pub struct HostPairs<'a> {
     /// Boxes by which the source is moved.

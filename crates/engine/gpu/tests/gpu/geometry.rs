@@ -216,10 +216,10 @@ fn large_clouds() -> Vec<Large> {
             "clusters",
             1.0,
             Domain::OPEN,
-            Cloud::Clusters.points(60_000, 2),
+            Cloud::Clusters.points(20_000, 2),
         ),
         one("a dense corner", 1.0, Domain::OPEN, dense),
-        one("dense", 2.0, Domain::OPEN, uniform(20_000, 8.0, 7)),
+        one("dense", 2.0, Domain::OPEN, uniform(18_000, 12.0, 7)),
         one(
             "spray",
             2.0,
@@ -231,14 +231,14 @@ fn large_clouds() -> Vec<Large> {
         one(
             "a dense box",
             1.5,
-            Domain::new([Some(6.0); 3]).unwrap(),
-            uniform(20_000, 6.0, 10),
+            Domain::new([Some(9.0); 3]).unwrap(),
+            uniform(17_000, 9.0, 10),
         ),
         one(
             "a flat box",
             1.2,
             Domain::new([edge, Some(1.5), None]).unwrap(),
-            outside.clone(),
+            outside[..20_000].to_vec(),
         ),
         one("tilted", 1.2, tilted.unwrap(), outside),
         Large {

@@ -275,7 +275,7 @@ fn ascending_lists_and_geometry_are_those_of_the_cpu_in_their_order() {
     let cases = [
         ([None; 3], 1.2, uniform(4_000, 10.0, 1)),
         ([None; 3], 1.2, uniform(40_000, 22.0, 2)),
-        ([None; 3], 3.0, uniform(20_000, 9.0, 3)),
+        ([None; 3], 3.0, uniform(6_000, 6.0, 3)),
         ([Some(24.0); 3], 1.2, uniform(40_000, 24.0, 4)),
         ([Some(1.5), Some(1.5), None], 2.0, uniform(300, 1.5, 5)),
     ];

@@ -193,6 +193,39 @@ typedef uint32_t nf_list_order;
 #endif // __cplusplus
 
 /*
+ Whose radius decides whether two points are neighbours.
+ */
+enum nf_radius_rule
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   The engine's, for all points.
+   */
+  NF_RADIUS_RULE_UNIFORM = 0,
+  /*
+   The target's own, which nf_set_radii() takes.
+   */
+  NF_RADIUS_RULE_GATHER = 1,
+  /*
+   The source's own.
+   */
+  NF_RADIUS_RULE_SCATTER = 2,
+  /*
+   The larger of the two.
+   */
+  NF_RADIUS_RULE_SYMMETRIC = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_radius_rule nf_radius_rule;
+#else
+typedef uint32_t nf_radius_rule;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
  Use of a kernel's results.
  */
 enum nf_deliver
@@ -456,7 +489,8 @@ typedef struct {
    */
   size_t struct_size;
   /*
-   Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+   Search radius in the unit of the coordinates; an engine in f32 rounds it to float. The
+   largest one where points have radii of their own.
    */
   double radius;
   /*
@@ -475,6 +509,11 @@ typedef struct {
    0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
    */
   uint32_t strict;
+  /*
+   An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs radii
+   of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+   */
+  uint32_t radii;
   /*
    Worker threads; 0, the default, for one per core.
    */
@@ -856,6 +895,18 @@ nf_status nf_update_f64(nf_engine *engine,
                         size_t stride);
 
 /*
+ Gives every point of a set a search radius of its own, positive and at most the engine's radius,
+ for engines with an nf_radius_rule other than uniform. Radii stay with the numbers of the
+ points, and nf_retain_points() keeps them; after an update to another number of points they are
+ gone. Lists that involve the set are gone until nf_find_neighbors(). Refused radii leave the set
+ as it was.
+
+ # Safety
+ `radii` points to `points` numbers; `points` is the number of points of the set.
+ */
+nf_status nf_set_radii(nf_engine *engine, uint32_t set, const float *radii, size_t points);
+
+/*
  Removes a set, with its points and lists: its number is refused from then on, and other sets
  keep theirs. A set that is added later gets a number that was not given before.
  */
@@ -1094,6 +1145,21 @@ nf_status nf_query_f64(const nf_engine *engine,
                        size_t stride,
                        uint32_t sources,
                        nf_query **query);
+
+/*
+ The same for positions with search radii of their own, one for each, positive and at most the
+ engine's radius: in engines with the nf_radius_rule gather or symmetric, and no others.
+
+ # Safety
+ As for nf_query_f32(), and `radii` points to `points` numbers.
+ */
+nf_status nf_query_radii_f32(const nf_engine *engine,
+                             const float *positions,
+                             size_t points,
+                             size_t stride,
+                             const float *radii,
+                             uint32_t sources,
+                             nf_query **query);
 
 /*
  The lists of a query, one per position; nothing is copied.

@@ -234,6 +234,7 @@ public:
     options &lists(nf_list_kind kind) { return raw_.lists = kind, *this; }
     options &order(nf_list_order order) { return raw_.order = order, *this; }
     options &strictly_within(bool strict = true) { return raw_.strict = strict, *this; }
+    options &radii(nf_radius_rule rule) { return raw_.radii = rule, *this; }
     options &threads(std::uint32_t threads) { return raw_.threads = threads, *this; }
     options &subdivision(std::uint32_t cells) { return raw_.subdivision = cells, *this; }
     options &memory_limit(std::uint64_t bytes) { return raw_.memory_limit = bytes, *this; }
@@ -424,6 +425,11 @@ public:
         return update(set, as_positions(container));
     }
 
+    /* One radius per point, for engines with a rule of radii; see nf_set_radii(). */
+    result<void> set_radii(std::uint32_t set, span<const float> radii) {
+        return Policy::done(nf_set_radii(handle_, set, radii.data(), radii.size()));
+    }
+
     result<void> remove_set(std::uint32_t set) {
         return Policy::done(nf_remove_set(handle_, set));
     }
@@ -520,6 +526,21 @@ public:
     template <class C> auto query(const C &container, std::uint32_t sources) const
         -> decltype(as_positions(container), result<query_result>()) {
         return query(as_positions(container), sources);
+    }
+
+    /* With a radius for each position; as many as there are positions. */
+    result<query_result> query(positions<float> at, span<const float> radii,
+                               std::uint32_t sources) const {
+        nf_query *found = nullptr;
+        nf_status status = at.whole();
+        if (status == NF_STATUS_OK && radii.size() != at.points) {
+            status = NF_STATUS_BAD_ARGUMENT;
+        }
+        if (status == NF_STATUS_OK) {
+            status = nf_query_radii_f32(handle_, at.first, at.points, at.stride, radii.data(),
+                                        sources, &found);
+        }
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
     }
 
     result<void> count_neighbors(std::uint32_t targets, std::uint32_t sources,

@@ -165,6 +165,30 @@ unsafe fn update<T: Coordinate>(
     })
 }
 
+/// Gives every point of a set a search radius of its own, positive and at most the engine's radius,
+/// for engines with an nf_radius_rule other than uniform. Radii stay with the numbers of the
+/// points, and nf_retain_points() keeps them; after an update to another number of points they are
+/// gone. Lists that involve the set are gone until nf_find_neighbors(). Refused radii leave the set
+/// as it was.
+///
+/// # Safety
+/// `radii` points to `points` numbers; `points` is the number of points of the set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_set_radii(
+    engine: *mut NfEngine,
+    set: u32,
+    radii: *const f32,
+    points: usize,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        let set = engine.point_set(set)?;
+        check_len("radii", points, engine.points(set)?)?;
+        // SAFETY: the caller guarantees that there is a radius for every point.
+        let radii = unsafe { Array::new(radii, points, "radii").read()? };
+        Ok(engine.set_radii(set, radii)?)
+    })
+}
+
 /// Removes a set, with its points and lists: its number is refused from then on, and other sets
 /// keep theirs. A set that is added later gets a number that was not given before.
 #[unsafe(no_mangle)]

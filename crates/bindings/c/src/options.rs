@@ -5,7 +5,9 @@ use crate::{
     call,
     status::{Failure, NfStatus},
 };
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, balance::Strategy};
+use nearfield::{
+    Builder, Device, Engine, ListKind, ListOrder, Precision, RadiusRule, balance::Strategy,
+};
 use std::{ffi::c_char, ptr};
 
 /// The precision that coordinates are taken and pairs are decided in.
@@ -39,13 +41,28 @@ pub enum NfListOrder {
     Ascending = 1,
 }
 
+/// Whose radius decides whether two points are neighbours.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfRadiusRule {
+    /// The engine's, for all points.
+    Uniform = 0,
+    /// The target's own, which nf_set_radii() takes.
+    Gather = 1,
+    /// The source's own.
+    Scatter = 2,
+    /// The larger of the two.
+    Symmetric = 3,
+}
+
 /// Settings of an engine; nf_options_init() sets all but the radius, which has no default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfOptions {
     /// Size of this structure as the program was compiled; set by nf_options_init().
     pub struct_size: usize,
-    /// Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+    /// Search radius in the unit of the coordinates; an engine in f32 rounds it to float. The
+    /// largest one where points have radii of their own.
     pub radius: f64,
     /// An nf_precision; NF_PRECISION_F32 by default.
     pub precision: u32,
@@ -55,6 +72,9 @@ pub struct NfOptions {
     pub order: u32,
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
+    /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs radii
+    /// of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+    pub radii: u32,
     /// Worker threads; 0, the default, for one per core.
     pub threads: u32,
     /// Cells per radius along each axis, 1 to 8; 0, the default, is 1.
@@ -81,6 +101,7 @@ impl NfOptions {
             lists: NfListKind::Full as u32,
             order: NfListOrder::Unspecified as u32,
             strict: 0,
+            radii: NfRadiusRule::Uniform as u32,
             threads: 0,
             subdivision: 0,
             memory_limit: 0,
@@ -108,6 +129,12 @@ impl NfOptions {
         if choice("strict", self.strict, 2)? == 1 {
             builder = builder.strictly_within();
         }
+        builder = builder.radii(match choice("radii", self.radii, 4)? {
+            0 => RadiusRule::Uniform,
+            1 => RadiusRule::Gather,
+            2 => RadiusRule::Scatter,
+            _ => RadiusRule::Symmetric,
+        });
         if self.subdivision > 8 {
             return Err(bad(format!(
                 "subdivision is {}: a radius is 1 to 8 cells, or 0 for the default",

@@ -7,11 +7,12 @@ use crate::{
     lists::room,
     neighbors::PyNeighbors,
     points::{Points, Room, field, values},
-    settings::Settings,
+    settings::{Settings, rule_named},
 };
 use nearfield::{
-    Engine, NeighborLists, PointSetId, Precision,
+    Engine, NeighborLists, PointSetId, Precision, RadiusRule,
     kernels::{Dimensions, SphDensity, WendlandC2},
+    lists::QueryScratch,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
@@ -87,8 +88,8 @@ struct Held {
 impl PyEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, device="auto",
-                        precision="f32", half=false, sorted=false, strict=false, threads=0,
-                        memory_limit=None))]
+                        precision="f32", half=false, sorted=false, strict=false,
+                        rule="uniform", threads=0, memory_limit=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         radius: f64,
@@ -100,6 +101,7 @@ impl PyEngine {
         half: bool,
         sorted: bool,
         strict: bool,
+        rule: &str,
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Self> {
@@ -121,6 +123,7 @@ impl PyEngine {
             half,
             sorted,
             strict,
+            rule: rule_named(rule)?,
             threads,
             memory_limit,
         };
@@ -188,6 +191,18 @@ impl PyEngine {
             // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
             self.retire(involving(set));
             handled.and(updated)
+        })
+    }
+
+    /// Gives every point of a set a search radius of its own, an array of shape (n,) of float32,
+    /// positive and at most the engine's radius; the engine's rule says whose radius decides. Radii
+    /// stay with the numbers of the points, and retain_points() keeps them; give them again after
+    /// an update() to another number of points. Lists that involve the set are out of date.
+    fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
+        let radii = field(radii, self.threads, "radii", self.precision)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_radii(id, &radii)
         })
     }
 
@@ -303,21 +318,28 @@ impl PyEngine {
     }
 
     /// The neighbours in a set of positions that are no points, an array as for add_points(); one
-    /// list per position.
-    #[pyo3(signature = (positions, sources=0))]
+    /// list per position. radii: one per position, as for set_radii(), by the rules "gather" and
+    /// "symmetric" and no others.
+    #[pyo3(signature = (positions, sources=0, *, radii=None))]
     fn query(
         &self,
         py: Python<'_>,
         positions: &Bound<'_, PyAny>,
         sources: usize,
+        radii: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyNeighbors> {
         let points = self.given(positions)?;
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
+        let radii = radii
+            .map(|radii| field(radii, self.threads, "radii", self.precision))
+            .transpose()?;
         let sources = self.set(sources)?;
         let lists = self.work(py, |engine| {
-            let lists = engine.query(positions, sources);
-            lists.map_err(raise)
+            let mut scratch = QueryScratch::default();
+            let found = engine.query_into(positions, radii.as_deref(), sources, &mut scratch);
+            found.map_err(raise)?;
+            Ok(scratch.into_lists())
         })?;
         Ok(PyNeighbors { lists })
     }
@@ -548,11 +570,13 @@ pub(crate) fn density_kernel(
 /// for an open axis; the others may point anywhere; two of either for points with two coordinates.
 /// cell, pbc: a box in the place of that, as ASE keeps it; see Engine. device: "auto", "cpu", "gpu"
 /// or "hybrid". half: every pair once, i < j, in the list of i; see Engine. sorted: lists in
-/// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads: 0
-/// for one per core. Errors and Ctrl-C are those of Engine.
+/// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. radii: one
+/// per point, an array of shape (n,) of float32, none above the radius; rule: whose radius decides,
+/// "symmetric" (the larger one) where radii are given, or "gather" (the target's) or "scatter" (the
+/// source's); see Engine. threads: 0 for one per core. Errors and Ctrl-C are those of Engine.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
-                    sorted=false, strict=false, threads=0))]
+                    sorted=false, strict=false, radii=None, rule=None, threads=0))]
 #[allow(clippy::too_many_arguments)] // they are Python's keywords
 pub(crate) fn neighbors(
     py: Python<'_>,
@@ -565,9 +589,19 @@ pub(crate) fn neighbors(
     half: bool,
     sorted: bool,
     strict: bool,
+    radii: Option<&Bound<'_, PyAny>>,
+    rule: Option<&str>,
     threads: usize,
 ) -> PyResult<PyNeighbors> {
     let points = Points::of(points, None)?;
+    let rule = match (rule, &radii) {
+        (Some(rule), _) => rule_named(rule)?,
+        (None, Some(_)) => RadiusRule::Symmetric,
+        (None, None) => RadiusRule::Uniform,
+    };
+    let radii = radii
+        .map(|radii| field(radii, 1, "radii", points.precision()))
+        .transpose()?;
     let domain = Given { r#box, cell, pbc }.read()?;
     domain.suits(points.are_flat())?;
     let settings = Settings {
@@ -578,6 +612,7 @@ pub(crate) fn neighbors(
         half,
         sorted,
         strict,
+        rule,
         threads,
         memory_limit: None,
     };
@@ -591,6 +626,9 @@ pub(crate) fn neighbors(
         let positions = points.copied(&mut room, threads)?;
         let lists = detached_or(py, || {
             let set = engine.add_point_set(positions).map_err(raise)?;
+            if let Some(radii) = &radii {
+                engine.set_radii(set, radii).map_err(raise)?;
+            }
             engine.find_neighbors().map_err(raise)?;
             let lists = engine.take_neighbors(set, set, NeighborLists::default());
             lists.map_err(raise)

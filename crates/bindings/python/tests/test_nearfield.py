@@ -510,3 +510,59 @@ def test_the_report_says_what_ran():
     assert repr(engine).startswith("<nearfield.Engine of 1 set, radius 0.1")
     engine.add_points(cloud(10, dtype=np.float32))
     assert repr(engine).startswith("<nearfield.Engine of 2 sets")
+
+
+@pytest.mark.parametrize("rule", ["gather", "scatter", "symmetric"])
+def test_points_search_within_radii_of_their_own(rule):
+    points = cloud(500, dtype=np.float32)
+    radii = np.random.default_rng(4).uniform(0.02, 0.2, 500).astype(np.float32)
+    apart = np.linalg.norm(points[:, None].astype(float) - points[None], axis=2)
+    reach = {
+        "gather": radii[:, None] + 0 * radii[None],
+        "scatter": radii[None] + 0 * radii[:, None],
+        "symmetric": np.maximum(radii[:, None], radii[None]),
+    }[rule]
+    expected = [set(np.flatnonzero(row)) - {i} for i, row in enumerate(apart <= reach)]
+    assert sets(nearfield.neighbors(points, 0.2, radii=radii, rule=rule)) == expected
+    engine = nearfield.Engine(0.2, rule=rule)
+    engine.add_points(points)
+    with pytest.raises(ValueError, match="has no radii for its 500 points"):
+        engine.find_neighbors()
+    engine.set_radii(0, radii)
+    assert sets(engine.neighbors()) == expected
+    before = engine.neighbors()
+    for wrong, error, text in [
+        (radii[:-1], ValueError, "499 radii for 500 points"),
+        (radii * 2, ValueError, "which is not between"),
+        (radii.astype(np.float64), TypeError, "radii must be a NumPy array of float32"),
+        (radii[:, None], ValueError, "shape"),
+        ([0.1] * 499 + [float("nan")], ValueError, "point 499 has the radius NaN"),
+    ]:
+        with pytest.raises(error, match=text):
+            engine.set_radii(0, wrong)
+    assert engine.neighbors() is before
+    with pytest.raises(IndexError):
+        engine.set_radii(3, radii)
+    engine.set_radii(0, radii.tolist())
+    assert sets(engine.neighbors()) == expected
+    own = None if rule == "scatter" else radii[:20]
+    found = sets(engine.query(points[:20], radii=own))
+    assert found == [near | {i} for i, near in enumerate(expected[:20])]
+    with pytest.raises(ValueError, match="radi"):
+        engine.query(points[:20], radii=radii[:20] if own is None else None)
+
+
+def test_rules_of_radii_that_cannot_be_are_refused_by_name():
+    points, radii = cloud(10, dtype=np.float32), np.full(10, 0.1, dtype=np.float32)
+    with pytest.raises(ValueError, match='rule is "uniform", "gather"'):
+        nearfield.Engine(1.0, rule="larger")
+    with pytest.raises(ValueError, match="half lists"):
+        nearfield.Engine(1.0, rule="gather", half=True)
+    with pytest.raises(ValueError, match="f64"):
+        nearfield.Engine(1.0, rule="gather", precision="f64")
+    with pytest.raises(ValueError, match="strict"):
+        nearfield.neighbors(points, 1.0, radii=radii, strict=True)
+    with pytest.raises(ValueError, match="uniform"):
+        nearfield.neighbors(points, 1.0, radii=radii, rule="uniform")
+    symmetric = sets(nearfield.neighbors(points, 1.0, radii=radii, rule="symmetric"))
+    assert sets(nearfield.neighbors(points, 1.0, radii=radii)) == symmetric

@@ -82,6 +82,16 @@ int main() {
                      nearfield::field(&bodies[0].mass, bodies.size(), sizeof(Body)), strided);
     expect(density[555] > 0.0f && strided == density, "masses inside structures");
 
+    // Radii of single points: the larger one decides.
+    nearfield::engine adaptive(nearfield::options(2.0).radii(NF_RADIUS_RULE_SYMMETRIC));
+    const auto uneven = adaptive.add_points(std::vector<float>{0, 0, 0, 1, 0, 0, 3, 0, 0});
+    adaptive.set_radii(uneven, std::vector<float>{1.0f, 0.5f, 2.0f});
+    adaptive.find_neighbors();
+    expect(adaptive.neighbors(uneven)[1].size() == 2, "both reach the middle one");
+    const std::vector<float> at{2, 0, 0}, reach{0.5f};
+    expect(adaptive.query(nearfield::as_positions(at), reach, uneven)[0].size() == 1,
+           "a position with a radius");
+
     // Batches: every target once, and exceptions come out.
     std::atomic<int> targets(0);
     engine.for_each_batch(set, set, [&](const nf_batch &batch) {

@@ -46,6 +46,11 @@ impl QueryScratch {
     pub fn lists(&self) -> &NeighborLists {
         &self.lists
     }
+
+    /// Those lists, as the caller's own.
+    pub fn into_lists(self) -> NeighborLists {
+        self.lists
+    }
 }
 
 /// The number of positions and of neighbours of the last query.

@@ -235,6 +235,18 @@ public:
     options &order(nf_list_order order) { return raw_.order = order, *this; }
     options &strictly_within(bool strict = true) { return raw_.strict = strict, *this; }
     options &radii(nf_radius_rule rule) { return raw_.radii = rule, *this; }
+    options &nearest(std::uint32_t k) { return raw_.nearest = k, *this; }
+
+    /* A cut-off for each pair of `types` types, row by row; throws where they are not that many. */
+    options &cutoffs(std::uint32_t types, std::vector<double> matrix) {
+        if (matrix.size() != std::size_t(types) * types) {
+            throw error(NF_STATUS_BAD_ARGUMENT, "cut-offs of " + std::to_string(types) +
+                                                    " types are as many numbers as their square");
+        }
+        raw_.types = types;
+        return cutoffs_ = std::move(matrix), *this;
+    }
+
     options &threads(std::uint32_t threads) { return raw_.threads = threads, *this; }
     options &subdivision(std::uint32_t cells) { return raw_.subdivision = cells, *this; }
     options &memory_limit(std::uint64_t bytes) { return raw_.memory_limit = bytes, *this; }
@@ -268,6 +280,7 @@ public:
         nf_options raw = raw_;
         raw.device = device_.empty() ? nullptr : device_.c_str();
         raw.strategy = strategy_.empty() ? nullptr : strategy_.c_str();
+        raw.cutoffs = cutoffs_.data();
         return raw;
     }
 
@@ -275,6 +288,7 @@ private:
     nf_options raw_;
     std::string device_;
     std::string strategy_;
+    std::vector<double> cutoffs_;
 };
 
 /* Iterates over lists as spans; valid as long as the lists. */
@@ -428,6 +442,50 @@ public:
     /* One radius per point, for engines with a rule of radii; see nf_set_radii(). */
     result<void> set_radii(std::uint32_t set, span<const float> radii) {
         return Policy::done(nf_set_radii(handle_, set, radii.data(), radii.size()));
+    }
+
+    /* The type of every point; see nf_set_types(). */
+    result<void> set_types(std::uint32_t set, span<const std::uint32_t> types) {
+        return Policy::done(nf_set_types(handle_, set, types.data(), types.size()));
+    }
+
+    /* Pairs that are left out; see nf_exclude_pairs(). */
+    result<void> exclude_pairs(std::uint32_t set,
+                               span<const std::array<std::uint32_t, 2>> pairs) {
+        const std::uint32_t *points = pairs.empty() ? nullptr : pairs.data()->data();
+        return Policy::done(nf_exclude_pairs(handle_, set, points, pairs.size()));
+    }
+
+    /* Lists of exclusions, `offsets` one longer than there are points; see nf_set_exclusions(). */
+    result<void> set_exclusions(std::uint32_t set, span<const std::uint64_t> offsets,
+                                span<const std::uint32_t> indices) {
+        const std::size_t points = offsets.empty() ? std::size_t(-1) : offsets.size() - 1;
+        return Policy::done(nf_set_exclusions(handle_, set, offsets.data(), points, indices.data(),
+                                              indices.size()));
+    }
+
+    /* The molecule of every point; see nf_set_molecules(). */
+    result<void> set_molecules(std::uint32_t set, span<const std::uint32_t> molecules) {
+        return Policy::done(
+            nf_set_molecules(handle_, set, molecules.data(), molecules.size()));
+    }
+
+    result<void> clear_exclusions(std::uint32_t set) {
+        return Policy::done(nf_clear_exclusions(handle_, set));
+    }
+
+    /* The points that are searched for; see nf_set_targets(). */
+    result<void> set_targets(std::uint32_t set, span<const std::uint32_t> indices) {
+        return Policy::done(nf_set_targets(handle_, set, indices.data(), indices.size()));
+    }
+
+    /* The same by a byte a point. */
+    result<void> set_target_mask(std::uint32_t set, span<const std::uint8_t> mask) {
+        return Policy::done(nf_set_target_mask(handle_, set, mask.data(), mask.size()));
+    }
+
+    result<void> clear_targets(std::uint32_t set) {
+        return Policy::done(nf_clear_targets(handle_, set));
     }
 
     result<void> remove_set(std::uint32_t set) {

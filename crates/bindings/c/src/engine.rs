@@ -22,7 +22,8 @@ pub(crate) static ENGINES: Table<Engine> = Table::new("engine");
 /// Makes an engine; free it with nf_engine_free().
 ///
 /// # Safety
-/// `options` points to initialised options whose texts end with a NUL, `engine` to a place for a
+/// `options` points to initialised options whose texts end with a NUL and whose cut-offs are there,
+/// `engine` to a place for a
 /// handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_engine_new(

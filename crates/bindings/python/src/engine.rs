@@ -4,9 +4,10 @@ use crate::{
     call::{detached, detached_or, guarded, read, write},
     domain::{Domain, Given},
     errors::{raise, set_named},
+    filters::{self, FilterData, Targets},
     lists::room,
     neighbors::PyNeighbors,
-    points::{Points, Room, field, values},
+    points::{Points, Room, field, values, whole_numbers},
     settings::{Settings, rule_named},
 };
 use nearfield::{
@@ -37,7 +38,15 @@ const REMEMBERED: usize = 8;
 /// lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
 /// itself those with a lexicographically positive image vector; lists between two sets are full.
 /// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are no
-/// neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
+/// neighbours. rule: whose radius decides: "uniform", the engine's for all points; "gather", the
+/// target's own, which set_radii() takes; "scatter", the source's; "symmetric", the larger of the
+/// two. cutoffs: a square, symmetric matrix of a cut-off for each pair of types of points, none
+/// above the radius, 0 for never; set_types() takes the types. k: only the k nearest neighbours of
+/// every point, nearest first, at equal distances the smaller index. threads: 0 for one per core.
+/// memory_limit: bytes that lists may take.
+///
+/// Cut-offs, exclusions, chosen targets and k are for the CPU: a named GPU refuses them. They hold
+/// for lists, counts and sums; query() knows k alone.
 ///
 /// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
 /// and tensors on the host serve too: whole numbers and lists take the engine's precision.
@@ -89,7 +98,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, device="auto",
                         precision="f32", half=false, sorted=false, strict=false,
-                        rule="uniform", threads=0, memory_limit=None))]
+                        rule="uniform", cutoffs=None, k=None, threads=0, memory_limit=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         radius: f64,
@@ -102,6 +111,8 @@ impl PyEngine {
         sorted: bool,
         strict: bool,
         rule: &str,
+        cutoffs: Option<&Bound<'_, PyAny>>,
+        k: Option<i64>,
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Self> {
@@ -124,6 +135,8 @@ impl PyEngine {
             sorted,
             strict,
             rule: rule_named(rule)?,
+            cutoffs: cutoffs.map(filters::cutoffs).transpose()?,
+            k: k.map(filters::nearest).transpose()?,
             threads,
             memory_limit,
         };
@@ -203,6 +216,69 @@ impl PyEngine {
         let id = self.set(set)?;
         self.change(py, involving(set), |state| {
             state.engine.set_radii(id, &radii)
+        })
+    }
+
+    /// Gives every point of a set a type, an array of shape (n,) of whole numbers below the number of
+    /// rows of the engine's cutoffs. Types stay with the numbers of the points, and retain_points()
+    /// keeps them; give them again after an update() to another number of points. Lists that
+    /// involve the set are out of date.
+    fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
+        let types = whole_numbers(types, self.threads, "types", 1)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_types(id, &types)
+        })
+    }
+
+    /// Leaves out pairs of points of a set, an array of shape (m, 2) of their numbers in any order,
+    /// such as bonds, in every periodic image. They replace those given before; otherwise as
+    /// set_types().
+    fn set_exclusions(&self, py: Python<'_>, set: usize, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let pairs = filters::pairs(pairs, self.threads)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.exclude_pairs(id, &pairs)
+        })
+    }
+
+    /// Leaves out pairs of points of the same molecule, and the images of a point itself: an array
+    /// of shape (n,) of the molecule of every point. Replaces set_exclusions().
+    fn set_molecules(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        molecules: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let molecules = whole_numbers(molecules, self.threads, "molecules", 1)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_molecules(id, &molecules)
+        })
+    }
+
+    /// Leaves out no pair of a set any longer.
+    fn clear_exclusions(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| state.engine.clear_exclusions(id))
+    }
+
+    /// Searches for some points of a set only: their numbers in any order, or a mask of shape (n,)
+    /// of bool; None for all. The others have empty lists and are found as before. Otherwise as
+    /// set_types().
+    fn set_targets(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        targets: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let targets = targets
+            .map(|targets| Targets::of(targets, self.threads))
+            .transpose()?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| match &targets {
+            None => state.engine.clear_targets(id),
+            Some(targets) => targets.give(&mut state.engine, id),
         })
     }
 
@@ -573,10 +649,15 @@ pub(crate) fn density_kernel(
 /// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. radii: one
 /// per point, an array of shape (n,) of float32, none above the radius; rule: whose radius decides,
 /// "symmetric" (the larger one) where radii are given, or "gather" (the target's) or "scatter" (the
-/// source's); see Engine. threads: 0 for one per core. Errors and Ctrl-C are those of Engine.
+/// source's); see Engine. types, cutoffs: the type of every point, shape (n,), and a cut-off for
+/// each pair of types, a square matrix. exclusions: pairs that are left out, shape (m, 2).
+/// molecules: the molecule of every point, shape (n,), within which pairs are left out. targets:
+/// the points that have lists, by number or as a mask. k: only the k nearest, nearest first.
+/// threads: 0 for one per core. Errors and Ctrl-C are those of Engine.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
-                    sorted=false, strict=false, radii=None, rule=None, threads=0))]
+                    sorted=false, strict=false, radii=None, rule=None, types=None, cutoffs=None,
+                    exclusions=None, molecules=None, targets=None, k=None, threads=0))]
 #[allow(clippy::too_many_arguments)] // they are Python's keywords
 pub(crate) fn neighbors(
     py: Python<'_>,
@@ -591,6 +672,12 @@ pub(crate) fn neighbors(
     strict: bool,
     radii: Option<&Bound<'_, PyAny>>,
     rule: Option<&str>,
+    types: Option<&Bound<'_, PyAny>>,
+    cutoffs: Option<&Bound<'_, PyAny>>,
+    exclusions: Option<&Bound<'_, PyAny>>,
+    molecules: Option<&Bound<'_, PyAny>>,
+    targets: Option<&Bound<'_, PyAny>>,
+    k: Option<i64>,
     threads: usize,
 ) -> PyResult<PyNeighbors> {
     let points = Points::of(points, None)?;
@@ -602,6 +689,7 @@ pub(crate) fn neighbors(
     let radii = radii
         .map(|radii| field(radii, 1, "radii", points.precision()))
         .transpose()?;
+    let filters = FilterData::of(types, exclusions, molecules, targets)?;
     let domain = Given { r#box, cell, pbc }.read()?;
     domain.suits(points.are_flat())?;
     let settings = Settings {
@@ -613,6 +701,8 @@ pub(crate) fn neighbors(
         sorted,
         strict,
         rule,
+        cutoffs: cutoffs.map(filters::cutoffs).transpose()?,
+        k: k.map(filters::nearest).transpose()?,
         threads,
         memory_limit: None,
     };
@@ -629,6 +719,7 @@ pub(crate) fn neighbors(
             if let Some(radii) = &radii {
                 engine.set_radii(set, radii).map_err(raise)?;
             }
+            filters.give(&mut engine, set).map_err(raise)?;
             engine.find_neighbors().map_err(raise)?;
             let lists = engine.take_neighbors(set, set, NeighborLists::default());
             lists.map_err(raise)

@@ -11,6 +11,7 @@ mod device;
 mod domain;
 mod engine;
 mod errors;
+mod filters;
 mod lists;
 mod neighbors;
 mod points;

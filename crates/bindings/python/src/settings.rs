@@ -15,6 +15,10 @@ pub(crate) struct Settings<'a> {
     pub(crate) strict: bool,
     /// Whose radius decides.
     pub(crate) rule: RadiusRule,
+    /// By types, row by row.
+    pub(crate) cutoffs: Option<Vec<Vec<f64>>>,
+    /// How many of the nearest.
+    pub(crate) k: Option<u32>,
     pub(crate) threads: usize,
     pub(crate) memory_limit: Option<u64>,
 }
@@ -34,6 +38,12 @@ impl Settings<'_> {
         }
         if self.strict {
             builder = builder.strictly_within();
+        }
+        if let Some(cutoffs) = &self.cutoffs {
+            builder = builder.cutoffs(cutoffs);
+        }
+        if let Some(k) = self.k {
+            builder = builder.nearest(k);
         }
         if let Some(bytes) = self.memory_limit {
             builder = builder.memory_limit(bytes);

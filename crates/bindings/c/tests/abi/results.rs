@@ -572,14 +572,24 @@ fn points_search_within_radii_of_their_own_by_each_rule() {
         // SAFETY: all places and arrays are there and as long as is said.
         unsafe {
             let data = points.as_ptr().cast();
-            assert_eq!(nf_add_points_f32(engine, data, 3, 12, &mut set), NfStatus::Ok);
+            assert_eq!(
+                nf_add_points_f32(engine, data, 3, 12, &mut set),
+                NfStatus::Ok
+            );
             assert_eq!(nf_find_neighbors(engine), NfStatus::BadArgument);
             assert!(last_error().contains("has no radii"), "{}", last_error());
             let set_radii = |radii: &[f32]| nf_set_radii(engine, 0, radii.as_ptr(), radii.len());
             assert_eq!(set_radii(&[1.0; 2]), NfStatus::BadArgument);
             assert_eq!(set_radii(&[1.0, 9.0, 1.0]), NfStatus::BadArgument);
-            assert!(last_error().contains("point 1 has the radius 9"), "{}", last_error());
-            assert_eq!(nf_set_radii(engine, 0, ptr::null(), 3), NfStatus::NullPointer);
+            assert!(
+                last_error().contains("point 1 has the radius 9"),
+                "{}",
+                last_error()
+            );
+            assert_eq!(
+                nf_set_radii(engine, 0, ptr::null(), 3),
+                NfStatus::NullPointer
+            );
             assert_eq!(set_radii(&radii), NfStatus::Ok);
             assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
             assert_eq!(nf_neighbors(engine, 0, 0, &mut lists), NfStatus::Ok);

@@ -18,6 +18,7 @@
 use super::{
     evaluate::{Traversal, TraverseTask},
     fields::{Fields, Output, sorted_channels},
+    filtered::FilteredTraversal,
     reduce::{MAX_OUTPUTS, Results},
     symmetric::{self, OfBoth, Symmetric},
 };
@@ -90,6 +91,15 @@ impl CpuBackend {
             values: &values,
             combine,
         };
+        if !walk.filter.is_none() {
+            let filtered = FilteredTraversal {
+                kernel,
+                walk,
+                fields,
+                results,
+            };
+            return filtered.run(self);
+        }
         // A condition that is a constant, so that the loops are not compiled for other kernels.
         if K::SYMMETRIC
             && let Some(task) = symmetric_task(&walk)?

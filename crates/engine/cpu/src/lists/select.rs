@@ -62,6 +62,27 @@ impl Walk<'_> {
         wanted: Wanted,
         sink: &mut impl ListSink,
     ) {
+        if self.filter.is_none() {
+            self.plain_lists(level, slots, scratch, wanted, sink);
+        } else if self.filter.is_by_name() {
+            self.named_lists(level, slots, scratch, wanted, sink);
+        } else {
+            self.filtered_lists(level, slots, scratch, wanted, sink);
+        }
+        if let Some(shortage) = sink.refused() {
+            scratch.failed = Some(shortage);
+        }
+    }
+
+    /// The same without filters.
+    pub(super) fn plain_lists(
+        &self,
+        level: SimdLevel,
+        slots: Range<usize>,
+        scratch: &mut Scratch,
+        wanted: Wanted,
+        sink: &mut impl ListSink,
+    ) {
         let task = ListTask {
             walk: self,
             slots,
@@ -71,9 +92,6 @@ impl Walk<'_> {
             sink,
         };
         with_level(level, task);
-        if let Some(shortage) = sink.refused() {
-            scratch.failed = Some(shortage);
-        }
     }
 }
 

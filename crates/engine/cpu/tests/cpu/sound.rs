@@ -44,6 +44,7 @@ fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<
         sources,
         same_set,
         radii: SetRadii::Uniform,
+        filter: Default::default(),
         share: None,
     }
 }
@@ -162,6 +163,8 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
         same_set: true,
         radius: Radius::new(0.5).unwrap(),
         radii: SetRadii::Uniform,
+        cutoffs: None,
+        chosen: None,
     };
     let kernel = SphDensity::with_support(0.5);
     let (mass, mut results) = (vec![1.0; many.len()], vec![0.0; few.len()]);

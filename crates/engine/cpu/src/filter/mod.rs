@@ -1,0 +1,130 @@
+//! Points within the radius that are no neighbours all the same.
+//!
+//! Four filters narrow what a search finds. Each is data of single points, in the caller's order:
+//!
+//! | filter | a pair is kept if |
+//! | --- | --- |
+//! | [`TypeCutoffs`] | d² ≤ fl(r·r) of the cut-off of both points' types |
+//! | [`Exclusions`] | neither point excludes the other, whatever the image |
+//! | [`ChosenPoints`] | the target is one of the chosen points |
+//! | [`PairFilter::nearest`] | it is among the k nearest that the other filters keep |
+//!
+//! # Where they are applied
+//!
+//! The loops of searches know nothing of filters. A filtered search [visits](visit) the pairs of
+//! its targets with their geometry, as [`CpuBackend::visit_pairs`] does, and the filters decide
+//! target by target which of them count; what is left goes to the list, the count, the geometry or
+//! the sum. Lists and counts whose filters name points need no distances, and are found by the
+//! usual loops; a sink drops the sources that are left out. So a search without filters runs the code that it ran before there were any, and
+//! filters hold for every mode of candidates: images, half lists, radii of points, double
+//! precision.
+//!
+//! Pairs of a symmetric kernel are evaluated from either side where there is a filter: a chosen
+//! target may have a source that is not chosen.
+//!
+//! # Data in the caller's order
+//!
+//! Radii of points are sorted with the points, because the loops load them by the vector. Filters
+//! read theirs by index, for neighbours only, so nothing is sorted anew when points move.
+//!
+//! [`CpuBackend::visit_pairs`]: crate::CpuBackend::visit_pairs
+
+pub(crate) mod chosen;
+pub(crate) mod cutoffs;
+pub(crate) mod exclusions;
+pub(crate) mod nearest;
+pub(crate) mod visit;
+
+use crate::error::{Error, ErrorKind};
+use chosen::ChosenPoints;
+use cutoffs::TypeCutoffs;
+use exclusions::Exclusions;
+use nearfield_pairs::ListKind;
+use std::num::NonZeroU32;
+
+/// The filters of a pair of sets; none by default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PairFilter<'a> {
+    /// Cut-offs by the types of both points.
+    pub cutoffs: Option<TypeCutoffs<'a>>,
+    /// Pairs of points that are no neighbours; of one set with itself only.
+    pub excluded: Option<&'a Exclusions>,
+    /// The targets that have neighbours; the others have none, and their sums are left as they are.
+    pub chosen: Option<&'a ChosenPoints>,
+    /// The largest number of neighbours: the nearest by d², of equal ones those with the smaller
+    /// index, then the image that comes first. Lists are in that order.
+    pub nearest: Option<NonZeroU32>,
+}
+
+impl PairFilter<'_> {
+    /// Returns true if every pair within the radius is kept.
+    pub fn is_none(&self) -> bool {
+        self.cutoffs.is_none() && self.has_no_names() && self.nearest.is_none()
+    }
+
+    /// Returns true if there are filters and all of them name points, so that lists can do without
+    /// distances.
+    pub(crate) fn is_by_name(&self) -> bool {
+        self.cutoffs.is_none() && self.nearest.is_none() && !self.has_no_names()
+    }
+
+    /// Returns true if neither exclusions nor chosen targets are given.
+    fn has_no_names(&self) -> bool {
+        self.excluded.is_none() && self.chosen.is_none()
+    }
+
+    /// Checks that there is data for every one of `targets` and `sources` points, and that lists of
+    /// this kind can be filtered so.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FilterLength`], and [`ErrorKind::HalfFilter`] for half lists of one set.
+    pub(crate) fn check(
+        &self,
+        [targets, sources]: [usize; 2],
+        kind: ListKind,
+        same_set: bool,
+    ) -> Result<(), Error> {
+        let refuse = |what, found, expected| {
+            Err(ErrorKind::FilterLength {
+                what,
+                found,
+                expected,
+            }
+            .into())
+        };
+        if let Some(TypeCutoffs { types, .. }) = self.cutoffs {
+            for (types, points) in types.into_iter().zip([targets, sources]) {
+                if types.len() != points {
+                    return refuse("types", types.len(), points);
+                }
+            }
+        }
+        if let Some(excluded) = self.excluded {
+            if !same_set {
+                return Err(ErrorKind::Sets {
+                    reason: "exclusions are those of one set with itself, but there are two",
+                }
+                .into());
+            }
+            if excluded.len() != targets {
+                return refuse("exclusions", excluded.len(), targets);
+            }
+        }
+        if let Some(chosen) = self.chosen
+            && chosen.len() != targets
+        {
+            return refuse("chosen targets", chosen.len(), targets);
+        }
+        if kind == ListKind::Half && same_set {
+            if self.nearest.is_some() {
+                let filter = "the k nearest neighbours";
+                return Err(ErrorKind::HalfFilter { filter }.into());
+            }
+            if self.chosen.is_some() {
+                let filter = "chosen targets";
+                return Err(ErrorKind::HalfFilter { filter }.into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -14,13 +14,19 @@
 //!
 //! `--only plain|odd` runs one side of every feature named without timing it, for `perf stat`.
 
+#[path = "features/filters.rs"]
+mod filters;
+#[path = "features/kernel.rs"]
+mod kernel;
 #[path = "features/small.rs"]
 mod small;
 
 use clap::Parser;
+use filters::Filter;
+use kernel::EachDirection;
 use nearfield::{
     Builder, Engine, Error,
-    kernels::{Cuda, SphDensity},
+    kernels::SphDensity,
     lists::{PairGeometry, QueryScratch, VerletLists},
     prelude::*,
 };
@@ -100,51 +106,6 @@ struct Side {
     sets: Vec<Points>,
     radius_each: bool,
     filter: Filter,
-}
-
-/// Data of points that leave out pairs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Filter {
-    None,
-    /// Of four types, in turn.
-    Types,
-    /// The eight points before and after in the caller's order.
-    Bonded,
-    /// Points of the same three in a row.
-    Molecules,
-    /// One point in ten, anywhere.
-    Chosen,
-}
-
-impl Filter {
-    fn give(self, engine: &mut Engine, id: PointSetId) -> Result<(), Error> {
-        let points = engine.points(id)? as u32;
-        match self {
-            Self::None => Ok(()),
-            Self::Types => {
-                let types: Vec<u8> = (0..points).map(|i| (i % 4) as u8).collect();
-                engine.set_types(id, &types)
-            }
-            Self::Bonded => {
-                let (mut offsets, mut indices) = (vec![0], Vec::new());
-                for i in 0..points {
-                    let near = i.saturating_sub(4)..points.min(i + 5);
-                    indices.extend(near.filter(|&j| j != i));
-                    offsets.push(indices.len() as u64);
-                }
-                engine.set_exclusions(id, &offsets, &indices)
-            }
-            Self::Molecules => {
-                let of_points: Vec<u32> = (0..points).map(|i| i / 3).collect();
-                engine.set_molecules(id, &of_points)
-            }
-            Self::Chosen => {
-                let mut random = Random::new(3);
-                let mask: Vec<bool> = (0..points).map(|_| random.below(10) == 0).collect();
-                engine.set_target_mask(id, &mask)
-            }
-        }
-    }
 }
 
 type Step<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
@@ -282,28 +243,6 @@ fn both(ids: &[PointSetId]) -> Vec<(PointSetId, PointSetId)> {
     pairs.collect()
 }
 
-/// The density, evaluated for either point of a pair.
-struct EachDirection(SphDensity);
-
-impl PairKernel for EachDirection {
-    type Target = ();
-    type Source = f32;
-    type Output = f32;
-
-    #[inline(always)]
-    fn pair(&self, pair: Pair, target: (), mass: f32) -> f32 {
-        self.0.pair(pair, target, mass)
-    }
-
-    fn support(&self) -> Option<f32> {
-        self.0.support()
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        self.0.cuda()
-    }
-}
-
 /// Flags of the command line.
 #[derive(Parser)]
 struct Asked {
@@ -429,29 +368,6 @@ fn domains(plain: &Plain) -> Vec<Feature> {
             plain.of(vec![Points::Strided(strided.collect())]),
             all,
         ),
-    ]
-}
-
-/// Filters of neighbours. Cut-offs of three pairs of types in ten are shorter than the radius.
-fn filters(plain: &Side, radius: f32) -> Vec<Feature> {
-    let all = PLAIN.as_slice();
-    let with = |filter| Side {
-        filter,
-        ..plain.clone()
-    };
-    let r = f64::from(radius);
-    let [a, b, c] = [0.7 * r, 0.8 * r, 0.9 * r];
-    let cutoffs = [[r, r, r, a], [r, r, b, r], [r, b, c, r], [a, r, r, r]];
-    vec![
-        feature(
-            "cut-offs of four types",
-            with(Filter::Types).with(|builder| builder.cutoffs(&cutoffs)),
-            all,
-        ),
-        feature("exclusions, eight a point", with(Filter::Bonded), all),
-        feature("exclusions by molecule, three points", with(Filter::Molecules), all),
-        feature("one target in ten", with(Filter::Chosen), all),
-        feature("the 16 nearest", plain.with(|builder| builder.nearest(16)), all),
     ]
 }
 
@@ -630,7 +546,7 @@ fn run(asked: &Asked) -> Result<(), Error> {
         if asked.sorted { "sorted" } else { "shuffled" },
     );
     println!("| feature | lists | counts | density | pairs |\n| --- | --- | --- | --- | --- |");
-    let filters = filters(plain, asked.radius(points.len()));
+    let filters = filters::all(plain, asked.radius(points.len()));
     let features = domains(&setup).into_iter().chain(results(plain, bytes));
     for mut feature in features.chain(filters) {
         if !asked.wants(&feature) {

@@ -150,7 +150,10 @@ pub unsafe extern "C" fn nf_set_target_mask(
         let mut chosen = Vec::new();
         let room = chosen.try_reserve_exact(points);
         room.map_err(|_| {
-            Failure::new(NfStatus::OutOfMemory, "there is no memory for a copy of the mask")
+            Failure::new(
+                NfStatus::OutOfMemory,
+                "there is no memory for a copy of the mask",
+            )
         })?;
         chosen.extend(mask.iter().map(|&byte| byte != 0));
         Ok(engine.set_target_mask(set, &chosen)?)

@@ -75,8 +75,8 @@ pub struct NfOptions {
     pub order: u32,
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
-    /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs radii
-    /// of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+    /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
+    /// radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
     pub radii: u32,
     /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller
     /// index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
@@ -90,9 +90,9 @@ pub struct NfOptions {
     pub subdivision: u32,
     /// Bytes that lists may take, all together; 0, the default, for no limit.
     pub memory_limit: u64,
-    /// A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most the
-    /// radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is 0.
-    /// On the CPU only.
+    /// A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
+    /// the radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is
+    /// 0. On the CPU only.
     pub cutoffs: *const f64,
     /// "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
     pub device: *const c_char,

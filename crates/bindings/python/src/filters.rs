@@ -2,11 +2,11 @@
 //! chosen targets.
 
 use crate::points::{values, whole_numbers};
+use nearfield::{Engine, Error, PointSetId};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
 };
-use nearfield::{Engine, Error, PointSetId};
 
 /// Some points of a set.
 pub(crate) enum Targets {

@@ -14,6 +14,7 @@ mod errors;
 mod filters;
 mod lists;
 mod neighbors;
+mod one_call;
 mod points;
 mod settings;
 
@@ -27,9 +28,11 @@ mod _nearfield {
         PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, check_apart, check_points,
     };
     #[pymodule_export]
-    use crate::engine::{PyEngine, neighbors};
+    use crate::engine::PyEngine;
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
+    #[pymodule_export]
+    use crate::one_call::neighbors;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

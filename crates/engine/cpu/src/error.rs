@@ -119,6 +119,9 @@ pub enum ErrorKind {
         rule: RadiusRule,
     },
     /// Data of a filter are not those of the set's points.
+    ///
+    /// From a search, and when data are taken. There is an element for each point, in the caller's
+    /// order.
     #[error("there are {what} for {found} points, but the set has {expected}")]
     FilterLength {
         /// Which data.
@@ -129,6 +132,8 @@ pub enum ErrorKind {
         expected: usize,
     },
     /// Half lists of a set whose points do not all have lists, or not all of their neighbours.
+    ///
+    /// A pair stands in the list of one of its points, so the other point must have it too.
     #[error(
         "half lists hold every pair of a set once for both points, so they cannot be had together \
          with {filter}: use full lists"
@@ -156,6 +161,8 @@ pub enum ErrorKind {
         types: usize,
     },
     /// The matrix of cut-offs is not symmetric.
+    ///
+    /// Two points would disagree on whether they are neighbours.
     #[error(
         "the cut-off of types {} and {} is {} one way and {} the other: the matrix must be symmetric",
         .types[0], .types[1], .values[0], .values[1]
@@ -167,6 +174,8 @@ pub enum ErrorKind {
         values: [f64; 2],
     },
     /// A cut-off that cannot be searched with.
+    ///
+    /// Cells are made for the search radius, and a larger cut-off would lose pairs.
     #[error(
         "the cut-off of types {} and {} is {value}: it must be 0 for never, or between 2^-50 and \
          the search radius {largest}",
@@ -223,6 +232,8 @@ pub enum ErrorKind {
         point: usize,
     },
     /// Exclusions that only one of two points has.
+    ///
+    /// [`Exclusions::pairs`](crate::Exclusions::pairs) takes pairs either way round.
     #[error(
         "point {point} excludes point {other}, which does not exclude it: give every pair to both"
     )]
@@ -233,6 +244,8 @@ pub enum ErrorKind {
         other: u32,
     },
     /// A chosen target that there is not.
+    ///
+    /// Indices may come in any order and more than once.
     #[error("chosen target number {place} has the index {index}, but there are {points} points")]
     ChosenPoint {
         /// Its place among the indices given.

@@ -25,7 +25,7 @@ fn expected(points: &[[f32; 3]], radius: f32) -> Vec<Vec<u32>> {
 }
 
 /// The lists of a view, sorted.
-fn read(lists: &NfLists) -> Vec<Vec<u32>> {
+pub(crate) fn read(lists: &NfLists) -> Vec<Vec<u32>> {
     // SAFETY: the view was filled by the library, and the engine was not changed since.
     let of = |i| unsafe {
         let first = lists.indices.add(*lists.start.add(i) as usize);

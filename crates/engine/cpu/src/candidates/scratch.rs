@@ -10,7 +10,7 @@
 //! All of it fits the second-level cache, and most of it the first.
 
 use super::{aligned::Aligned, arrays::Candidates, piece::Pieces};
-use crate::{filter::visit::FilterRoom, kernels::window::PageTable, stored::listed::Listed};
+use crate::{filter::room::FilterRoom, kernels::window::PageTable, stored::listed::Listed};
 use nearfield_grid::{Stop, memory::Shortage};
 
 /// Buffers of one worker, reused for every group.

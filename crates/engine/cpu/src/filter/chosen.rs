@@ -1,5 +1,8 @@
 //! The targets that a search is for, where it is not for all of them.
 //!
+//! The targets of a search are sorted points, and a cell's targets share their candidates. So what
+//! is chosen by index is searched by ranges of slots.
+//!
 //! A mask of a byte per point. A search visits ranges of sorted targets; those without a chosen
 //! point are passed over, so a few chosen points cost little, and short gaps between chosen points
 //! are searched along, because beginning anew with a range gathers its candidates again.
@@ -12,6 +15,16 @@ use std::ops::Range;
 const SHORT_GAP: usize = 4;
 
 /// Points of a set that are targets, in the caller's order.
+///
+/// ```
+/// use nearfield_cpu::ChosenPoints;
+/// let chosen = ChosenPoints::with_indices(&[4, 0], 5)?;
+/// assert_eq!(chosen, ChosenPoints::with_mask(&[true, false, false, false, true])?);
+/// assert!(chosen.has(4) && !chosen.has(1));
+/// # Ok::<(), nearfield_cpu::Error>(())
+/// ```
+///
+/// Points that are not chosen are found as sources all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenPoints(Vec<bool>);
 

@@ -4,6 +4,8 @@
 //! rounded once per pair of types in the precision of the search. The grid's radius is the largest
 //! cut-off allowed, so all pairs are candidates anyway.
 //!
+//! # Never
+//!
 //! A cut-off of 0 means never. Its square is kept as −1, below any d², because coincident points
 //! have d² = 0.
 //!
@@ -14,12 +16,27 @@ use crate::error::{Error, ErrorKind};
 use nearfield_grid::{
     Precision, Radius,
     memory::{make_room, with_room},
+    prefetch,
 };
 
 /// Largest number of types, so that a table stays within the caches.
 const MAX_TYPES: usize = 1024;
 
 /// The squared cut-off of every pair of types.
+///
+/// ```
+/// use nearfield_cpu::CutoffTable;
+/// use nearfield_grid::Radius;
+/// // Points of type 0 see each other within 2, those of type 1 never, and either within 1.
+/// let table = CutoffTable::new(&[[2.0, 1.0], [1.0, 0.0]], Radius::new(2.0)?, false)?;
+/// assert_eq!((table.types(), table.largest()), (2, 2.0));
+/// let refused = CutoffTable::new(&[[2.0, 1.0], [0.5, 0.0]], Radius::new(2.0)?, false);
+/// assert!(refused.unwrap_err().to_string().contains("must be symmetric"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A table belongs to a radius: it is made anew when the radius of the search changes, which
+/// refuses cut-offs that have become too large.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutoffTable {
     /// Number of types.
@@ -89,7 +106,7 @@ impl CutoffTable {
 
     /// Squared cut-offs of a type with every type, in single precision.
     #[inline(always)]
-    pub(super) fn row(&self, of: u16) -> &[f32] {
+    pub(super) fn row(&self, of: u32) -> &[f32] {
         let begin = of as usize * self.types;
         self.squared_f32
             .get(begin..begin + self.types)
@@ -98,7 +115,7 @@ impl CutoffTable {
 
     /// The same in double precision.
     #[inline(always)]
-    pub(super) fn row_f64(&self, of: u16) -> &[f64] {
+    pub(super) fn row_f64(&self, of: u32) -> &[f64] {
         let begin = of as usize * self.types;
         self.squared.get(begin..begin + self.types).unwrap_or(&[])
     }
@@ -132,9 +149,18 @@ fn of_pair(
     }
 }
 
-/// The types of a set's points, in the caller's order. Two bytes a point.
+/// The types of a set's points, in the caller's order. Four bytes a point, because vectors look up
+/// numbers of 32 bits.
+///
+/// Types are taken as `u8`, `u16` or `u32` and checked against the number of types, so that loops
+/// may look cut-offs up unchecked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PointTypes(Vec<u16>);
+pub struct PointTypes {
+    /// The type of every point.
+    of_points: Vec<u32>,
+    /// All of them are below this.
+    bound: usize,
+}
 
 impl PointTypes {
     /// Takes the type of every point, of at most `types` types; unchanged after an error.
@@ -167,11 +193,11 @@ impl PointTypes {
             }
             .into());
         }
-        make_room(&mut self.0, points, "types of points")?;
-        self.0.clear();
-        // Below the number of types, which 16 bits hold.
-        self.0
-            .extend(given.iter().map(|&value| value.into() as u16));
+        make_room(&mut self.of_points, points, "types of points")?;
+        self.of_points.clear();
+        self.of_points
+            .extend(given.iter().map(|&value| value.into()));
+        self.bound = types;
         Ok(())
     }
 
@@ -181,34 +207,49 @@ impl PointTypes {
     /// [`ErrorKind::OutOfMemory`].
     pub fn of_kept(&self, kept: &[u32]) -> Result<Self, Error> {
         let mut types = with_room(kept.len(), "types of points that are kept")?;
-        types.extend((kept.iter()).filter_map(|&point| self.0.get(point as usize).copied()));
-        Ok(Self(types))
+        types
+            .extend((kept.iter()).filter_map(|&point| self.of_points.get(point as usize).copied()));
+        Ok(Self {
+            of_points: types,
+            bound: self.bound,
+        })
     }
 
     /// Forgets all types.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.of_points.clear();
     }
 
     /// Number of points.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.of_points.len()
     }
 
     /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.of_points.is_empty()
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of::<u16>() * self.0.capacity()
+        size_of::<u32>() * self.of_points.capacity()
+    }
+
+    /// All types are below this number.
+    pub(super) fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// Prefetches the type of a point.
+    #[inline(always)]
+    pub(super) fn expect(&self, point: usize) {
+        prefetch(self.of_points.as_ptr().wrapping_add(point));
     }
 
     /// The types.
     #[inline(always)]
-    pub(super) fn of_points(&self) -> &[u16] {
-        &self.0
+    pub(super) fn of_points(&self) -> &[u32] {
+        &self.of_points
     }
 }
 

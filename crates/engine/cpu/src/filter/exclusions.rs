@@ -11,12 +11,33 @@
 //! for every point the points that it excludes; they are symmetric, so that both points of a pair
 //! agree, which is checked. A point that is in its own list excludes its own images.
 //!
+//! # Why lists must be symmetric
+//!
+//! Half lists and kernels that are evaluated for both points of a pair look at one of the two. If
+//! only one excluded the other, results would depend on which was looked at.
+//!
 //! **Invariant:** lists ascend strictly, name points that there are, and are symmetric.
 
 use crate::error::{Error, ErrorKind};
-use nearfield_grid::memory::{copied, filled, with_room};
+use nearfield_grid::{
+    memory::{copied, filled, with_room},
+    prefetch,
+};
 
 /// Excluded pairs of a set with itself, in the caller's order.
+///
+/// ```
+/// use nearfield_cpu::Exclusions;
+/// // A chain of three points, whose bonds are given one way round, and as symmetric lists.
+/// let bonds = Exclusions::pairs(&[[0, 1], [2, 1]], 3)?;
+/// assert_eq!(bonds, Exclusions::lists(&[0, 1, 3, 4], &[1, 0, 2, 1])?);
+/// // When the first point is removed, the others are numbered anew.
+/// assert_eq!(bonds.of_kept(&[1, 2])?, Exclusions::pairs(&[[0, 1]], 2)?);
+/// # Ok::<(), nearfield_cpu::Error>(())
+/// ```
+///
+/// Lists take eight bytes a point and four for each of two points of a pair, molecules four bytes a
+/// point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exclusions(Form);
 
@@ -107,7 +128,9 @@ impl Exclusions {
     /// [`ErrorKind::OutOfMemory`].
     pub fn pairs(pairs: &[[u32; 2]], points: usize) -> Result<Self, Error> {
         let is_missing = |point: u32| point as usize >= points;
-        let wrong = pairs.iter().find(|pair| pair.iter().any(|&point| is_missing(point)));
+        let wrong = pairs
+            .iter()
+            .find(|pair| pair.iter().any(|&point| is_missing(point)));
         if let Some(&[a, b]) = wrong {
             let (point, other) = if is_missing(a) { (b, a) } else { (a, b) };
             let point = point as usize;
@@ -196,6 +219,15 @@ impl Exclusions {
         Ok(Self(form))
     }
 
+    /// Prefetches where the exclusions of a point are.
+    #[inline(always)]
+    pub(super) fn expect(&self, point: usize) {
+        match &self.0 {
+            Form::Lists { offsets, .. } => prefetch(offsets.as_ptr().wrapping_add(point)),
+            Form::Molecules(of_points) => prefetch(of_points.as_ptr().wrapping_add(point)),
+        }
+    }
+
     /// The points that a point excludes.
     #[inline(always)]
     pub(crate) fn of(&self, point: usize) -> Excluded<'_> {
@@ -215,6 +247,14 @@ impl Exclusions {
 }
 
 impl Excluded<'_> {
+    /// Prefetches the names of a list.
+    #[inline(always)]
+    pub(super) fn expect(&self) {
+        if let Self::Listed(list) = self {
+            prefetch(list.as_ptr());
+        }
+    }
+
     /// Returns true if the point excludes another.
     pub(crate) fn has(&self, other: u32) -> bool {
         match self {
@@ -255,8 +295,13 @@ mod tests {
         let lists = Exclusions::lists(&[0, 2, 3, 4, 5], &[1, 2, 0, 0, 3]).unwrap();
         assert_eq!(made, lists);
         for wrong in [[0, 4], [4, 0]] {
-            let text = Exclusions::pairs(&[[0, 1], wrong], 4).unwrap_err().to_string();
-            assert!(text.contains("point 0 excludes point 4, but there are 4"), "{text}");
+            let text = Exclusions::pairs(&[[0, 1], wrong], 4)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                text.contains("point 0 excludes point 4, but there are 4"),
+                "{text}"
+            );
         }
         assert!(Exclusions::pairs(&[], 0).unwrap().is_empty());
     }

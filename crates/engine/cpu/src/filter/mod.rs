@@ -15,9 +15,9 @@
 //! its targets with their geometry, as [`CpuBackend::visit_pairs`] does, and the filters decide
 //! target by target which of them count; what is left goes to the list, the count, the geometry or
 //! the sum. Lists and counts whose filters name points need no distances, and are found by the
-//! usual loops; a sink drops the sources that are left out. So a search without filters runs the code that it ran before there were any, and
-//! filters hold for every mode of candidates: images, half lists, radii of points, double
-//! precision.
+//! usual loops; a sink drops the sources that are left out. So a search without filters runs the
+//! code that it ran before there were any, and filters hold for every mode of candidates: images,
+//! half lists, radii of points, double precision.
 //!
 //! Pairs of a symmetric kernel are evaluated from either side where there is a filter: a chosen
 //! target may have a source that is not chosen.
@@ -31,8 +31,10 @@
 
 pub(crate) mod chosen;
 pub(crate) mod cutoffs;
+pub(crate) mod excluded;
 pub(crate) mod exclusions;
 pub(crate) mod nearest;
+pub(crate) mod room;
 pub(crate) mod visit;
 
 use crate::error::{Error, ErrorKind};
@@ -43,6 +45,31 @@ use nearfield_pairs::ListKind;
 use std::num::NonZeroU32;
 
 /// The filters of a pair of sets; none by default.
+///
+/// ```
+/// use nearfield_cpu::{CpuBackend, Exclusions, PairFilter, PairOfSets};
+/// use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+/// let points = [[0.0f32; 3], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]];
+/// let bounds = Bounds::of((&points).into(), &Domain::OPEN)?;
+/// let lattice = Lattice::new(Radius::new(1.0)?, Domain::OPEN, 1, &bounds)?;
+/// let mut grid = Grid::new(lattice.clone());
+/// grid.build((&points).into(), bounds, &lattice)?;
+/// let bonds = Exclusions::pairs(&[[0, 1]], points.len())?;
+/// let of = PairOfSets {
+///     targets: &grid,
+///     sources: &grid,
+///     same_set: true,
+///     radii: Default::default(),
+///     filter: PairFilter { excluded: Some(&bonds), ..PairFilter::default() },
+///     share: None,
+/// };
+/// let mut counts = [0; 3];
+/// CpuBackend::new(1)?.count(of, &mut counts)?;
+/// assert_eq!(counts, [1, 1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Filters that a search cannot have are refused when it begins, before anything is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PairFilter<'a> {
     /// Cut-offs by the types of both points.
@@ -62,6 +89,11 @@ impl PairFilter<'_> {
         self.cutoffs.is_none() && self.has_no_names() && self.nearest.is_none()
     }
 
+    /// Returns true if filters leave out some neighbours of a target, not all or none.
+    pub(crate) fn narrows(&self) -> bool {
+        self.cutoffs.is_some() || self.excluded.is_some() || self.nearest.is_some()
+    }
+
     /// Returns true if there are filters and all of them name points, so that lists can do without
     /// distances.
     pub(crate) fn is_by_name(&self) -> bool {
@@ -71,6 +103,18 @@ impl PairFilter<'_> {
     /// Returns true if neither exclusions nor chosen targets are given.
     fn has_no_names(&self) -> bool {
         self.excluded.is_none() && self.chosen.is_none()
+    }
+
+    /// Prefetches the data of a target, which lie far from those of the last one where the caller's
+    /// points are in random order.
+    #[inline(always)]
+    pub(crate) fn expect(&self, target: usize) {
+        if let Some(cutoffs) = self.cutoffs {
+            cutoffs.types[0].expect(target);
+        }
+        if let Some(excluded) = self.excluded {
+            excluded.expect(target);
+        }
     }
 
     /// Checks that there is data for every one of `targets` and `sources` points, and that lists of
@@ -92,10 +136,17 @@ impl PairFilter<'_> {
             }
             .into())
         };
-        if let Some(TypeCutoffs { types, .. }) = self.cutoffs {
+        if let Some(TypeCutoffs { table, types }) = self.cutoffs {
             for (types, points) in types.into_iter().zip([targets, sources]) {
                 if types.len() != points {
                     return refuse("types", types.len(), points);
+                }
+                // Loops look cut-offs up unchecked.
+                if types.bound() > table.types() && !types.is_empty() {
+                    return Err(ErrorKind::Sets {
+                        reason: "types of points were taken for more types than there are cut-offs",
+                    }
+                    .into());
                 }
             }
         }

@@ -35,12 +35,15 @@ impl Near {
     /// By distance, then index, then image.
     fn order(&self, other: &Self) -> Ordering {
         (self.squared.total_cmp(&other.squared))
-            .then(self.index.cmp(&other.index))
-            .then(self.image.cmp(&other.image))
+            .then_with(|| self.index.cmp(&other.index))
+            .then_with(|| self.image.cmp(&other.image))
     }
 }
 
 /// Pairs of one target, collected in one of two forms.
+///
+/// One of them is used per search: keys where indices are all that is handed on, pairs otherwise.
+/// Memory is kept from target to target.
 #[derive(Debug, Default)]
 pub(crate) struct Nearest {
     /// Bits of d² above, the index below.

@@ -9,6 +9,17 @@
 //! Passes over the pairs of a slice are loops without a branch on distances, because which pairs
 //! are kept cannot be predicted.
 //!
+//! # Who visits
+//!
+//! Geometry of pairs, batches and callbacks take visited pairs anyway, and know nothing of filters:
+//! [`Packing`] hands them what is left, next to each other. Sums of kernels and lists take the
+//! places of what is left, and copy it once.
+//!
+//! # Targets that are not chosen
+//!
+//! Every target is announced, also those that are not searched for, because lists are written for
+//! all of them. Ranges of targets without a chosen one are not searched at all.
+//!
 //! # Double precision
 //!
 //! A visit rounds geometry to `f32`. Where a filter compares distances, they are computed once more
@@ -19,23 +30,26 @@
 use super::{
     PairFilter,
     exclusions::Excluded,
-    nearest::{Near, Nearest},
+    nearest::Near,
+    room::{FilterRoom, PackedPairs, WHAT},
 };
 use crate::{
     candidates::{scratch::Scratch, walk::Walk},
     contract::{Image, difference_f64, squared_f64},
     sets::pairs::{PairsOfImage, VisitPairs, VisitTask},
-    simd::{level::SimdLevel, with_level},
+    simd::{LANES, level::SimdLevel, vector::Compress, with_level},
 };
 use nearfield_grid::memory::{Shortage, make_room};
 use std::{num::NonZeroU32, ops::ControlFlow, ops::Range};
 
 /// Lists of exclusions up to this length are looked through, longer ones by halves.
 const FEW: usize = 16;
-/// The name of the memory in messages.
-const WHAT: &str = "the neighbours of a point";
 
 /// Takes the pairs that are kept, of one target after the other.
+///
+/// A target ends with the next one, or with the visit. With the k nearest, pairs come in the order
+/// of their distance, in slices of consecutive pairs of one image; otherwise in the order of the
+/// candidates.
 pub(crate) trait TakePairs {
     /// Returns true if displacements and squares are read; else the k nearest pairs have none.
     fn reads_geometry(&self) -> bool;
@@ -47,72 +61,6 @@ pub(crate) trait TakePairs {
     /// Pairs of the target, sources called by the caller's index; those at the places `kept`,
     /// ascending, are neighbours.
     fn pairs(&mut self, all: PairsOfImage<'_>, kept: &[u32]) -> Result<(), Shortage>;
-}
-
-/// Buffers of filters, kept for the next task.
-#[derive(Debug, Default)]
-pub(crate) struct FilterRoom {
-    /// Places of pairs that are kept.
-    kept: Vec<u32>,
-    /// The caller's indices of sources, in double precision.
-    indices: Vec<u32>,
-    /// Squared distances in double precision.
-    squares: Vec<f64>,
-    /// Pairs of which the nearest are wanted.
-    nearest: Nearest,
-    /// Pairs that are handed on by themselves.
-    packed: PackedPairs,
-    /// For a taker that collects a list.
-    pub(crate) list: Vec<u32>,
-}
-
-impl FilterRoom {
-    /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
-        let words = self.kept.capacity() + self.indices.capacity() + self.list.capacity();
-        size_of::<u32>() * words
-            + size_of::<f64>() * self.squares.capacity()
-            + self.nearest.bytes()
-            + self.packed.bytes()
-    }
-}
-
-/// Pairs of one image next to each other.
-#[derive(Debug, Default)]
-struct PackedPairs {
-    sources: Vec<u32>,
-    d: [Vec<f32>; 3],
-    d2: Vec<f32>,
-}
-
-impl PackedPairs {
-    fn bytes(&self) -> usize {
-        let d: usize = self.d.iter().map(Vec::capacity).sum();
-        size_of::<u32>() * (self.sources.capacity() + d + self.d2.capacity())
-    }
-
-    /// Empties the arrays and makes room for `len` pairs.
-    fn clear(&mut self, len: usize) -> Result<(), Shortage> {
-        self.sources.clear();
-        self.d2.clear();
-        make_room(&mut self.sources, len, WHAT)?;
-        make_room(&mut self.d2, len, WHAT)?;
-        for d in &mut self.d {
-            d.clear();
-            make_room(d, len, WHAT)?;
-        }
-        Ok(())
-    }
-
-    /// The pairs, all of one image.
-    fn of_image(&self, image: Image) -> PairsOfImage<'_> {
-        PairsOfImage {
-            image,
-            sources: &self.sources,
-            d: self.d.each_ref().map(Vec::as_slice),
-            d2: &self.d2,
-        }
-    }
 }
 
 impl Walk<'_> {
@@ -200,14 +148,14 @@ pub(crate) struct Target<'a> {
     /// Squared cut-offs of its type with every type, in single and in double precision.
     rows: Option<(&'a [f32], &'a [f64])>,
     /// The types of the sources.
-    types: &'a [u16],
+    types: &'a [u32],
     /// The points that it excludes.
     excluded: Excluded<'a>,
 }
 
 impl<'a> Target<'a> {
     /// Before the first.
-    const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         slot: 0,
         chosen: false,
         rows: None,
@@ -217,10 +165,10 @@ impl<'a> Target<'a> {
 
     /// The target in a slot, as the filters see it.
     pub(crate) fn new(filter: &PairFilter<'a>, slot: usize, index: usize) -> Self {
-        let (mut rows, mut types): (_, &[u16]) = (None, &[]);
+        let (mut rows, mut types): (_, &[u32]) = (None, &[]);
         if let Some(cutoffs) = filter.cutoffs {
             let [targets, sources] = cutoffs.types.map(|types| types.of_points());
-            let own = targets.get(index).copied().unwrap_or(u16::MAX);
+            let own = targets.get(index).copied().unwrap_or(u32::MAX);
             rows = Some((cutoffs.table.row(own), cutoffs.table.row_f64(own)));
             types = sources;
         }
@@ -234,7 +182,45 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// Prefetches what the target excludes.
+    #[inline(always)]
+    pub(crate) fn expect(&self) {
+        self.excluded.expect();
+    }
+
+    /// The points that it excludes.
+    #[inline(always)]
+    pub(crate) fn excluded(&self) -> Excluded<'a> {
+        self.excluded
+    }
+
+    /// Returns true if cut-offs or exclusions leave out some of its sources.
+    #[inline(always)]
+    pub(crate) fn narrows(&self) -> bool {
+        self.rows.is_some() || !matches!(self.excluded, Excluded::None)
+    }
+
+    /// Squared cut-offs with a vector of sources from `at` on; none where types do not matter.
+    ///
+    /// # Safety
+    /// The processor has the vector's level, and all of the sources are points of the set.
+    #[inline(always)]
+    pub(crate) unsafe fn cutoffs_of<V: Compress>(&self, at: *const u32) -> Option<V> {
+        let (row, _) = self.rows?;
+        let mut r2 = [0.0; LANES];
+        // SAFETY: guaranteed by the caller. Every source has a type, and every type a cut-off,
+        // which was checked when types were taken and when the search began.
+        unsafe {
+            let (types, row) = (self.types.as_ptr(), row.as_ptr());
+            for lane in 0..V::LANES {
+                let of_type = *types.add(*at.add(lane) as usize);
+                r2[lane] = *row.add(of_type as usize);
+            }
+            Some(V::load(r2.as_ptr()))
+        }
+    }
+
     /// Returns true if it may have neighbours.
     pub(crate) fn is_chosen(&self) -> bool {
         self.chosen
@@ -425,7 +411,7 @@ impl Filtering<'_, '_> {
             packed.sources.extend(keys.iter().map(|&key| key as u32));
             lengthen(kept, keys.len())?;
             number(kept);
-            return self.to.pairs(packed.of_image([0; 3]), &kept[..keys.len()]);
+            return self.to.pairs(of_image(packed, [0; 3]), &kept[..keys.len()]);
         }
         for same in nearest.selected(k).chunk_by(|a, b| a.image == b.image) {
             packed.clear(same.len())?;
@@ -437,7 +423,7 @@ impl Filtering<'_, '_> {
             lengthen(kept, same.len())?;
             number(kept);
             self.to
-                .pairs(packed.of_image(same[0].image), &kept[..same.len()])?;
+                .pairs(of_image(packed, same[0].image), &kept[..same.len()])?;
         }
         Ok(())
     }
@@ -446,6 +432,16 @@ impl Filtering<'_, '_> {
 /// A number that memory can be indexed by.
 fn many(k: NonZeroU32) -> usize {
     k.get() as usize
+}
+
+/// Packed pairs, all of one image.
+fn of_image(packed: &PackedPairs, image: Image) -> PairsOfImage<'_> {
+    PairsOfImage {
+        image,
+        sources: &packed.sources,
+        d: packed.d.each_ref().map(Vec::as_slice),
+        d2: &packed.d2,
+    }
 }
 
 /// Makes an array longer than `len`, so that one value behind the last may be written.
@@ -466,7 +462,7 @@ fn number(kept: &mut [u32]) {
 
 /// The squared cut-off with a source; none where it has no type.
 #[inline(always)]
-fn r2_of<R: Copy>(row: &[R], types: &[u16], source: u32) -> Option<R> {
+fn r2_of<R: Copy>(row: &[R], types: &[u32], source: u32) -> Option<R> {
     row.get(*types.get(source as usize)? as usize).copied()
 }
 
@@ -474,7 +470,7 @@ fn r2_of<R: Copy>(row: &[R], types: &[u16], source: u32) -> Option<R> {
 #[inline(never)]
 fn within_cutoffs(
     row: &[f32],
-    types: &[u16],
+    types: &[u32],
     sources: &[u32],
     d2: &[f32],
     kept: &mut [u32],
@@ -557,7 +553,7 @@ impl TakePairs for Packing<'_, '_> {
         for (to, d) in packed.d.iter_mut().zip(all.d) {
             to.extend(places().map(|at| d[at]));
         }
-        self.to.pairs(packed.of_image(all.image));
+        self.to.pairs(of_image(packed, all.image));
         Ok(())
     }
 }

@@ -2,7 +2,15 @@
 //!
 //! The pairs of a target are laid out as those of a stored list are ([`Listed`]), and the kernel
 //! runs over them by the loop that packed neighbours have anyway ([`ReducePacked`]). So a kernel
-//! adds little code for filters, and what finds and filters pairs is compiled once for all kernels.
+//! adds little code for filters, and what finds and filters pairs is compiled once for all kernels
+//! ([`lay_out`]). Values of sources are read from the caller's arrays, for neighbours only: sorting
+//! them first would pay where a source is a neighbour of many targets, which filters make fewer.
+//!
+//! # Targets that are not chosen
+//!
+//! Their results are not touched, neither overwritten nor combined. A caller that wants zeros there
+//! writes them before. A chosen target without neighbours gets the identity of the reduction, as in
+//! any traversal.
 //!
 //! # Order of the sums
 //!
@@ -30,16 +38,31 @@ use std::ops::{ControlFlow, Range};
 /// A traversal of the pairs that filters keep.
 pub(super) struct FilteredTraversal<'a, K: PairKernel> {
     /// The kernel.
-    pub(super) kernel: &'a K,
+    kernel: &'a K,
     /// The search.
-    pub(super) walk: Walk<'a>,
+    walk: Walk<'a>,
     /// Values of the points.
-    pub(super) fields: Fields<'a>,
+    fields: Fields<'a>,
     /// Where results go.
-    pub(super) results: Results<'a, K::Output>,
+    results: Results<'a, K::Output>,
 }
 
-impl<K: PairKernel> FilteredTraversal<'_, K> {
+impl<'a, K: PairKernel> FilteredTraversal<'a, K> {
+    /// A traversal of a search with filters. Fields and results have been checked.
+    pub(super) fn new(
+        kernel: &'a K,
+        walk: Walk<'a>,
+        fields: Fields<'a>,
+        results: Results<'a, K::Output>,
+    ) -> Self {
+        Self {
+            kernel,
+            walk,
+            fields,
+            results,
+        }
+    }
+
     /// Evaluates the kernel for every chosen target.
     pub(super) fn run(&self, backend: &CpuBackend) -> Result<(), Error> {
         let level = backend.level();

@@ -92,13 +92,7 @@ impl CpuBackend {
             combine,
         };
         if !walk.filter.is_none() {
-            let filtered = FilteredTraversal {
-                kernel,
-                walk,
-                fields,
-                results,
-            };
-            return filtered.run(self);
+            return FilteredTraversal::new(kernel, walk, fields, results).run(self);
         }
         // A condition that is a constant, so that the loops are not compiled for other kernels.
         if K::SYMMETRIC

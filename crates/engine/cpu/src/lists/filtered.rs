@@ -1,5 +1,9 @@
 //! Lists of the neighbours that filters keep.
 //!
+//! This is the way for what [`super::squared`] does not do: half lists, radii of sources, double
+//! precision, and boxes so small that candidates come in batches. A pair costs several times what
+//! it costs there, because its displacement is kept too.
+//!
 //! The pairs of a target come image by image and in the order of the candidates, as they do in
 //! searches without filters. They are collected and handed to the sink when the target ends: a
 //! visit does not know before how many they are.

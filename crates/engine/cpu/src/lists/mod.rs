@@ -30,8 +30,9 @@
 //! # Filters
 //!
 //! Lists of neighbours that [filters](crate::filter) keep go to the same sinks. Where filters need
-//! distances, lists are collected from visited pairs ([`filtered`]); where they name points,
-//! sources are dropped from lists that were found without them ([`named`]).
+//! distances, these are kept beside the list while it is narrowed ([`squared`]), or lists are
+//! collected from visited pairs ([`filtered`]); where they name points, sources are dropped from
+//! lists that were found without them ([`named`]).
 //!
 //! # Ascending lists
 //!
@@ -48,12 +49,14 @@ pub(crate) mod joint;
 mod long_list;
 pub(crate) mod measured;
 mod named;
+mod near_few;
 pub(crate) mod neighbor_lists;
 pub(crate) mod received;
 mod scans;
 mod search;
 mod select;
 mod sink;
+mod squared;
 pub(crate) mod storage;
 mod wanted;
 mod writer;

@@ -1,4 +1,5 @@
-//! Lists without the sources that are excluded, and of chosen targets only.
+//! Lists without the sources that are excluded, and of chosen targets only, in either precision and
+//! around any box.
 //!
 //! Exclusions and choices name points, so distances do not matter to them: lists are found as
 //! without filters, at the speed of the usual loops, and a sink in between ([`Named`]) drops
@@ -6,21 +7,21 @@
 //!
 //! # Dropping
 //!
-//! The sources of a list are looked at sixteen at a time by loops that are compiled for the level
-//! ([`Drop`]). Lists of exclusions are short, and most blocks hold no source between the first
-//! and the last of them. Longer ones are searched by halves.
+//! The sources of a list are looked at a vector at a time by a loop that is compiled for the level
+//! ([`Drop`]), and those that are left are compressed to the beginning of the list. Sinks make room
+//! for a vector behind every list, so whole vectors are stored.
+//!
+//! Full lists in single precision with exclusions take the way of [`super::squared`] instead, which
+//! prefetches what a target excludes. Here it is only known when the list is put.
 
 use super::{sink::ListSink, wanted::Wanted};
 use crate::{
     candidates::{scan::STREAMS, scratch::Scratch, walk::Walk},
-    filter::{PairFilter, exclusions::Excluded},
-    simd::{LANES, Simd, Task, level::SimdLevel, with_level},
+    filter::{PairFilter, excluded::kept_lanes, exclusions::Excluded},
+    simd::{Simd, Task, level::SimdLevel, vector::Compress, with_level},
 };
 use nearfield_grid::memory::Shortage;
-use std::{ops::Range, ptr, slice};
-
-/// Lists of exclusions up to this length are compared by the vector.
-const FEW: usize = 16;
+use std::{ops::Range, ptr};
 
 impl Walk<'_> {
     /// Hands the list of every sorted target in `slots` to `sink`, where filters are by name.
@@ -76,6 +77,8 @@ impl<L: ListSink> Named<'_, L> {
     }
 
     /// Hands on the list of a target that is not searched for; false if the sink takes no more.
+    ///
+    /// Every target is put, so that its list of an earlier search is gone.
     fn put_empty(&mut self, target: usize) -> bool {
         if self.sink.counts_only() {
             self.sink.count(target, 0);
@@ -112,10 +115,10 @@ impl<L: ListSink> ListSink for Named<'_, L> {
             count
         } else {
             let mut left = 0;
+            let (tags, len) = (self.rooms[stream], count);
             let task = Drop {
                 excluded,
-                // SAFETY: `count` entries of the room were written, and only this sink has it.
-                list: unsafe { slice::from_raw_parts_mut(self.rooms[stream], count) },
+                list: RawList { tags, len },
                 left: &mut left,
             };
             with_level(self.level, task);
@@ -144,12 +147,21 @@ impl<L: ListSink> ListSink for Named<'_, L> {
     }
 }
 
+/// A list in its room, which holds a vector more.
+#[derive(Clone, Copy)]
+struct RawList {
+    /// The first source.
+    tags: *mut u32,
+    /// Number of sources.
+    len: usize,
+}
+
 /// Drops excluded sources from a list, in place.
 struct Drop<'a> {
     /// The sources that the target excludes.
     excluded: Excluded<'a>,
     /// The list.
-    list: &'a mut [u32],
+    list: RawList,
     /// How many sources are left.
     left: &'a mut usize,
 }
@@ -157,103 +169,48 @@ struct Drop<'a> {
 impl Task for Drop<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        *self.left = match self.excluded {
-            Excluded::None => self.list.len(),
-            Excluded::Molecule { of, own } => drop_molecule(self.list, of, own),
-            Excluded::Listed(names) if names.len() <= FEW => drop_few(self.list, names),
-            Excluded::Listed(names) => drop_many(self.list, names),
-        };
+        // SAFETY: the caller guarantees the level; lists name points of the set, and there is room
+        // for a vector behind them.
+        *self.left = unsafe { drop_excluded::<S::Single>(&self.excluded, self.list) };
     }
 }
 
-/// Sources of a list; those behind the last are the first once more.
-type Block = [u32; LANES];
-
-/// The block of a list from `at` on.
+/// Drops excluded sources from a list, whose entries are all written; returns how many are left.
+///
+/// # Safety
+/// The processor has the vector's level, there is room for a vector behind the list, and all of its
+/// sources are points of the set.
 #[inline(always)]
-fn block(list: &[u32], at: usize) -> Block {
-    match list[at..].first_chunk() {
-        Some(block) => *block,
-        None => {
-            let mut block = [list[at]; LANES];
-            block[..list.len() - at].copy_from_slice(&list[at..]);
-            block
+unsafe fn drop_excluded<V: Compress>(excluded: &Excluded<'_>, list: RawList) -> usize {
+    let RawList { tags, len } = list;
+    if len == 0 {
+        return 0;
+    }
+    let (mut at, mut left) = (0, 0);
+    // SAFETY: the caller guarantees level and room. A vector is stored no farther than the one that
+    // was loaded, because no more are left than were looked at.
+    unsafe {
+        // Lanes behind the last name a source too.
+        for lane in 0..V::LANES {
+            *tags.add(len + lane) = *tags;
+        }
+        while at < len {
+            let names = V::load_u32(tags.add(at));
+            let inside = !(u32::MAX.checked_shl((len - at) as u32).unwrap_or(0));
+            let every = u32::MAX >> (32 - V::LANES as u32);
+            let mask = kept_lanes::<V>(excluded, names, tags.add(at)) & inside & every;
+            V::compress_u32(names, V::order(mask), tags.add(left));
+            left += mask.count_ones() as usize;
+            at += V::LANES;
         }
     }
-}
-
-/// Moves the sources of a block without a mark to the end of those that were kept.
-#[inline(always)]
-fn keep(list: &mut [u32], at: usize, block: &Block, marks: &Block, mut kept: usize) -> usize {
-    let end = list.len().min(at + LANES);
-    for lane in 0..end - at {
-        // Not behind the block, which was copied.
-        list[kept] = block[lane];
-        kept += usize::from(marks[lane] == 0);
-    }
-    kept
-}
-
-/// Drops sources of the molecule `own`.
-#[inline(always)]
-fn drop_molecule(list: &mut [u32], of: &[u32], own: u32) -> usize {
-    let (mut at, mut kept) = (0, 0);
-    while at < list.len() {
-        let block = block(list, at);
-        let mut marks = [0; LANES];
-        for lane in 0..LANES {
-            let molecule = of.get(block[lane] as usize).copied();
-            marks[lane] = u32::from(molecule == Some(own));
-        }
-        kept = keep(list, at, &block, &marks, kept);
-        at += LANES;
-    }
-    kept
-}
-
-/// Drops the sources `names`, a few.
-#[inline(always)]
-fn drop_few(list: &mut [u32], names: &[u32]) -> usize {
-    let [Some(&first), Some(&last)] = [names.first(), names.last()] else {
-        return list.len();
-    };
-    let (mut at, mut kept) = (0, 0);
-    while at < list.len() {
-        let block = block(list, at);
-        let mut near = 0;
-        for lane in 0..LANES {
-            near |= u32::from(block[lane].wrapping_sub(first) <= last - first);
-        }
-        let mut marks = [0; LANES];
-        if near != 0 {
-            for &name in names {
-                for lane in 0..LANES {
-                    marks[lane] |= u32::from(block[lane] == name);
-                }
-            }
-        }
-        kept = keep(list, at, &block, &marks, kept);
-        at += LANES;
-    }
-    kept
-}
-
-/// Drops the sources `names`, ascending.
-#[inline(always)]
-fn drop_many(list: &mut [u32], names: &[u32]) -> usize {
-    let mut kept = 0;
-    for at in 0..list.len() {
-        let source = list[at];
-        list[kept] = source;
-        kept += usize::from(names.binary_search(&source).is_err());
-    }
-    kept
+    left
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::exclusions::Exclusions;
+    use crate::{filter::exclusions::Exclusions, simd::LANES};
 
     #[test]
     fn excluded_sources_are_dropped_and_the_others_keep_their_order() {
@@ -273,9 +230,11 @@ mod tests {
                 let expected: Vec<u32> = expected.collect();
                 for &level in SimdLevel::available() {
                     let (mut found, mut left) = (list.clone(), 0);
+                    found.resize(list.len() + LANES, u32::MAX);
+                    let (tags, len) = (found.as_mut_ptr(), list.len());
                     let task = Drop {
                         excluded,
-                        list: &mut found,
+                        list: RawList { tags, len },
                         left: &mut left,
                     };
                     with_level(level, task);

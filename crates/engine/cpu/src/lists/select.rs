@@ -64,6 +64,9 @@ impl Walk<'_> {
     ) {
         if self.filter.is_none() {
             self.plain_lists(level, slots, scratch, wanted, sink);
+        } else if self.is_squared(wanted.kind == ListKind::Half && self.same_set) {
+            let sort = wanted.order == ListOrder::Ascending;
+            self.squared_lists(level, slots, scratch, sort, sink);
         } else if self.filter.is_by_name() {
             self.named_lists(level, slots, scratch, wanted, sink);
         } else {

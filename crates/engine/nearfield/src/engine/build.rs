@@ -6,7 +6,7 @@
 //! **Invariant:** an engine that has been built can do every job on the CPU backend. A device that
 //! was named has been started, and takes the precision, the radii and the box of the engine.
 
-use super::{EngineParts, builder::Builder, filters::EngineFilters, later::LaterGpu};
+use super::{EngineParts, builder::Builder, later::LaterGpu, point_data::EngineFilters};
 use crate::{
     Device, Engine, Error, ErrorKind, Precision,
     backend::{
@@ -40,10 +40,11 @@ impl Builder {
     /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
     /// half lists are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
     /// [`ErrorKind::Cpu`] for [cut-offs](Self::cutoffs) that cannot be used,
-    /// [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] naming two settings that do not go together,
-    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in
-    /// `f64`, [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
-    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
+    /// [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] naming two settings that do not go
+    /// together, [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an
+    /// engine in `f64`, [`ErrorKind::StrictRadii`] for them
+    /// [strictly within](Self::strictly_within), and [`ErrorKind::BrickEdge`],
+    /// [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
     /// step can be divided by.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {

@@ -1,9 +1,9 @@
 //! Points within the radius that are no neighbours: cut-offs per pair of types, exclusions, chosen
 //! targets, and the k nearest.
 //!
-//! Cut-offs and k are settings of the engine ([`EngineFilters`]), checked when it is built. Types,
-//! exclusions and chosen targets are data of a set's points ([`PointData`]), checked when they are
-//! given. They belong to indices, as [radii](super::radii) do: they stay as long as the number of
+//! Cut-offs and k are settings of the engine, checked when it is built. Types, exclusions and
+//! chosen targets are data of a set's points, checked when they are given ([`super::point_data`]).
+//! They belong to indices, as [radii](super::radii) do: they stay as long as the number of
 //! points does, go with points that are kept, and are asked for anew after a change of the number.
 //! A search never runs with those of other points.
 //!
@@ -11,203 +11,14 @@
 //! sets.
 
 use crate::{
-    Builder, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId, RadiusRule,
+    Engine, Error, ErrorKind, ListKind, PointSetId,
     backend::support::{Feature, choose},
-    engine::sets::Set,
+    engine::{
+        point_data::{EXCLUSIONS, Given, NEAREST, TARGETS},
+        sets::pair_filter,
+    },
 };
-use nearfield_cpu::{ChosenPoints, CutoffTable, Exclusions, PairFilter, PointTypes, TypeCutoffs};
-use nearfield_grid::Radius;
-use std::num::NonZeroU32;
-
-/// The k nearest, in messages.
-const NEAREST: &str = "the k nearest neighbours";
-/// Cut-offs, in messages.
-const CUTOFFS: &str = "cut-offs per pair of types";
-/// Exclusions, in messages.
-const EXCLUSIONS: &str = "exclusions";
-/// Chosen targets, in messages.
-const TARGETS: &str = "chosen targets";
-
-/// The filters that hold for all sets.
-#[derive(Debug, Default)]
-pub(crate) struct EngineFilters {
-    cutoffs: Option<CutoffTable>,
-    nearest: Option<NonZeroU32>,
-}
-
-impl EngineFilters {
-    /// Those of the settings, for a radius.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NoNearest`], [`ErrorKind::Combined`], and [`ErrorKind::Cpu`] for cut-offs that
-    /// cannot be used.
-    pub(super) fn new(settings: &Builder, radius: Radius) -> Result<Self, Error> {
-        let combined = |first, second| Err(ErrorKind::Combined { first, second }.into());
-        let mut filters = Self::default();
-        if let Some(k) = settings.nearest {
-            filters.nearest = Some(NonZeroU32::new(k).ok_or(ErrorKind::NoNearest)?);
-            if settings.lists == ListKind::Half {
-                return combined(NEAREST, "half lists");
-            }
-            if settings.order == ListOrder::Ascending {
-                return combined(
-                    NEAREST,
-                    "lists in ascending order: theirs is that of distance",
-                );
-            }
-        }
-        if let Some(rows) = &settings.cutoffs {
-            if settings.rule != RadiusRule::Uniform {
-                return combined(CUTOFFS, "radii of single points");
-            }
-            filters.cutoffs = Some(CutoffTable::new(rows, radius, settings.strict)?);
-        }
-        Ok(filters)
-    }
-
-    /// The feature that all jobs of the engine need, if any.
-    pub(crate) fn feature(&self) -> Option<Feature> {
-        match (&self.cutoffs, self.nearest) {
-            (Some(_), _) => Some(Feature::TypeCutoffs),
-            (None, Some(_)) => Some(Feature::Nearest),
-            (None, None) => None,
-        }
-    }
-
-    /// The filters of positions that are points of no set.
-    pub(crate) fn of_query(&self) -> PairFilter<'_> {
-        PairFilter {
-            nearest: self.nearest,
-            ..PairFilter::default()
-        }
-    }
-}
-
-/// Data of a set's points that filters need.
-#[derive(Debug, Default)]
-pub(crate) struct PointData {
-    /// Of another length than the set while it has none.
-    types: PointTypes,
-    exclusions: Given<Exclusions>,
-    chosen: Given<ChosenPoints>,
-}
-
-/// Data that a set may do without.
-#[derive(Debug, Default)]
-enum Given<T> {
-    /// Not given, or cleared.
-    #[default]
-    No,
-    /// Given for the points that the set has.
-    Yes(T),
-    /// Given for points that the set had.
-    Before,
-}
-
-impl<T> Given<T> {
-    fn get(&self) -> Option<&T> {
-        match self {
-            Self::Yes(data) => Some(data),
-            _ => None,
-        }
-    }
-
-    /// Forgets what was given if it is for another number of points.
-    fn follow(&mut self, is_for: impl FnOnce(&T) -> bool) {
-        if self.get().is_some_and(|data| !is_for(data)) {
-            *self = Self::Before;
-        }
-    }
-
-    /// What was given, `of_kept` points.
-    fn of_kept(
-        &self,
-        of_kept: impl FnOnce(&T) -> Result<T, nearfield_cpu::Error>,
-    ) -> Result<Self, nearfield_cpu::Error> {
-        Ok(match self {
-            Self::Yes(data) => Self::Yes(of_kept(data)?),
-            Self::No => Self::No,
-            Self::Before => Self::Before,
-        })
-    }
-}
-
-impl PointData {
-    /// Follows a change of the points: forgets data for another number of them.
-    pub(crate) fn follow(&mut self, points: usize) {
-        if self.types.len() != points {
-            self.types.clear();
-        }
-        self.exclusions.follow(|data| data.len() == points);
-        self.chosen.follow(|data| data.len() == points);
-    }
-
-    /// The data of the points `kept`, which are numbered anew from 0.
-    pub(crate) fn of_kept(&self, kept: &[u32]) -> Result<Self, nearfield_cpu::Error> {
-        Ok(Self {
-            types: self.types.of_kept(kept)?,
-            exclusions: self.exclusions.of_kept(|data| data.of_kept(kept))?,
-            chosen: self.chosen.of_kept(|data| data.of_kept(kept))?,
-        })
-    }
-
-    /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
-        self.types.bytes()
-            + self.exclusions.get().map_or(0, Exclusions::bytes)
-            + self.chosen.get().map_or(0, ChosenPoints::bytes)
-    }
-
-    /// The feature that jobs of a pair of sets need for these data, if any.
-    fn feature(&self, same_set: bool) -> Option<Feature> {
-        if same_set && !matches!(self.exclusions, Given::No) {
-            return Some(Feature::Exclusions);
-        }
-        (!matches!(self.chosen, Given::No)).then_some(Feature::ChosenTargets)
-    }
-}
-
-/// The filters of a pair of sets, by slot.
-///
-/// # Errors
-/// [`ErrorKind::NoTypes`] and [`ErrorKind::StaleData`].
-pub(crate) fn pair_filter<'a>(
-    sets: &'a [Set],
-    filters: &'a EngineFilters,
-    [targets, sources]: [usize; 2],
-) -> Result<PairFilter<'a>, Error> {
-    let types = |slot: usize| {
-        let Set { id, data, grid, .. } = &sets[slot];
-        let (set, points) = (*id, grid.len());
-        match data.types.len() == points {
-            true => Ok(&data.types),
-            false => Err(Error::from(ErrorKind::NoTypes { set, points })),
-        }
-    };
-    let stale = |what| {
-        let (set, points) = (sets[targets].id, sets[targets].grid.len());
-        Err(Error::from(ErrorKind::StaleData { set, what, points }))
-    };
-    let data = &sets[targets].data;
-    Ok(PairFilter {
-        cutoffs: match &filters.cutoffs {
-            None => None,
-            Some(table) => Some(TypeCutoffs {
-                table,
-                types: [types(targets)?, types(sources)?],
-            }),
-        },
-        excluded: match &data.exclusions {
-            Given::Before if targets == sources => return stale(EXCLUSIONS),
-            given => given.get().filter(|_| targets == sources),
-        },
-        chosen: match &data.chosen {
-            Given::Before => return stale(TARGETS),
-            given => given.get(),
-        },
-        nearest: filters.nearest,
-    })
-}
+use nearfield_cpu::{ChosenPoints, Exclusions, PairFilter};
 
 impl Engine {
     /// Gives every point of a set a type, in the order of the points: `u8`, `u16` or `u32`, below
@@ -217,7 +28,7 @@ impl Engine {
     /// Types stay with the indices of the points until they are given anew, and
     /// [`retain_points`](Self::retain_points) keeps them; after an [`update`](Self::update) that
     /// changes the number of points, give them again. Lists that involve the set are out of date
-    /// until the next [`find_neighbors`](Self::find_neighbors). Takes two bytes per point.
+    /// until the next [`find_neighbors`](Self::find_neighbors). Takes four bytes per point.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -241,10 +52,9 @@ impl Engine {
         types: &[T],
     ) -> Result<(), Error> {
         let points = self.points(set)?;
-        let Some(table) = &self.filters.cutoffs else {
+        let Some(known) = self.filters.types() else {
             return Err(ErrorKind::UnusedTypes.into());
         };
-        let known = table.types();
         let taken = self.sets[set.slot()].data.types.take(types, points, known);
         taken.map_err(|source| ErrorKind::PointData { set, source })?;
         self.outdate(set);
@@ -441,7 +251,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<PairFilter<'_>, Error> {
-        if self.filters.nearest.is_some() && self.lattice.repeats() {
+        if self.filters.has_nearest() && self.lattice.repeats() {
             let second = "traversals over lists in a box smaller than two radii";
             let first = NEAREST;
             return Err(ErrorKind::Combined { first, second }.into());

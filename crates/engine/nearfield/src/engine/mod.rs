@@ -17,7 +17,7 @@
 //! | `auto`, `later` | a GPU that is taken in while the engine works |
 //! | `interrupt` | calls that end early |
 //! | `radii`, `point_radii` | radii of single points |
-//! | `filters` | cut-offs of types, exclusions, chosen targets, the k nearest |
+//! | `filters`, `point_data` | cut-offs of types, exclusions, chosen targets, the k nearest |
 //! | `all_pairs` | sums without a radius; these need no engine |
 //!
 //! **Invariants.** All sets are on the lattice of the engine, or marked as astray and refused. A
@@ -36,7 +36,7 @@ mod build;
 pub(crate) mod builder;
 pub(crate) mod chunks;
 mod extents;
-pub(crate) mod filters;
+mod filters;
 mod geometry;
 mod interrupt;
 mod job_record;
@@ -45,6 +45,7 @@ pub(crate) mod later;
 mod lists;
 pub(crate) mod one_call;
 mod placing;
+pub(crate) mod point_data;
 mod point_radii;
 pub(crate) mod query;
 pub(crate) mod radii;
@@ -61,9 +62,9 @@ use crate::{
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         extents::Extents,
-        filters::EngineFilters,
         job_record::JobRecord,
         later::LaterGpu,
+        point_data::EngineFilters,
         search_pairs::{SearchPair, SearchPairs, SlotPair},
         sets::Set,
     },
@@ -538,8 +539,8 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// Costs as much as an update of every set. Radii of single points and cut-offs of types stay as
-    /// they are.
+    /// Costs as much as an update of every set. Radii of single points and cut-offs of types stay
+    /// as they are.
     ///
     /// # Errors
     /// [`ErrorKind::Setup`], [`ErrorKind::Radii`] naming a point whose own radius is larger (give

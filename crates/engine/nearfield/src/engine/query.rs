@@ -85,9 +85,10 @@ impl Engine {
     /// Lists are full, also in an engine of half lists, because positions are not points of the
     /// set. A source within the radius through several periodic images stands once for each. A
     /// position that coincides with a point has that point as a neighbour. With
-    /// [`Builder::nearest`](crate::Builder::nearest) a list has the k nearest; types, exclusions and
-    /// chosen targets are those of points and do not concern positions. An engine that was asked
-    /// for a GPU alone, or for an emulated one, refuses queries with [`ErrorKind::Unsupported`].
+    /// [`Builder::nearest`](crate::Builder::nearest) a list has the k nearest; types, exclusions
+    /// and chosen targets are those of points and do not concern positions. An engine that was
+    /// asked for a GPU alone, or for an emulated one, refuses queries with
+    /// [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],

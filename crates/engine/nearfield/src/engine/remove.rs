@@ -7,7 +7,7 @@
 //! **Invariant:** names and numbers of the sets that stay, and lists between them, are not touched
 //! by a removal.
 
-use crate::{Engine, Error, PointSetId, Positions, Precision, engine::filters::PointData};
+use crate::{Engine, Error, PointSetId, Positions, Precision, engine::point_data::PointData};
 use nearfield_cpu::Coordinate;
 use nearfield_grid::memory::{Shortage, collected};
 
@@ -51,7 +51,8 @@ impl Engine {
     /// As with [`Vec::retain`], points that are kept stay in their order and are numbered anew from
     /// 0, so the same call on your own arrays keeps them in step. [Radii](Self::set_radii),
     /// [types](Self::set_types), [exclusions](Self::set_exclusions) and
-    /// [chosen targets](Self::set_targets) go with their points. Lists that involve the set are out of date, unless no point was removed.
+    /// [chosen targets](Self::set_targets) go with their points. Lists that involve the set are out
+    /// of date, unless no point was removed.
     ///
     /// ```
     /// use nearfield::prelude::*;

@@ -11,12 +11,12 @@ use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
     engine::{
-        filters::{EngineFilters, PointData, pair_filter},
+        point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
         point_radii::PointRadii,
     },
     report::{SetReport, TableKind},
 };
-use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, PairFilter, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -241,6 +241,29 @@ impl InputSets for Vec<Set> {
             stamp: *stamp,
         }
     }
+}
+
+/// The filters of a pair of sets, by slot.
+///
+/// # Errors
+/// [`ErrorKind::NoTypes`] and [`ErrorKind::StaleData`].
+pub(crate) fn pair_filter<'a>(
+    sets: &'a [Set],
+    filters: &'a EngineFilters,
+    pair: [usize; 2],
+) -> Result<PairFilter<'a>, Error> {
+    let data = pair.map(|slot| &sets[slot].data);
+    let points = pair.map(|slot| sets[slot].grid.len());
+    let filter = filters.of_pair(data, points, pair[0] == pair[1]);
+    filter.map_err(|(side, missing)| {
+        let (set, points) = (sets[pair[side]].id, points[side]);
+        let what = match missing {
+            Missing::Types => return ErrorKind::NoTypes { set, points }.into(),
+            Missing::Exclusions => EXCLUSIONS,
+            Missing::Targets => TARGETS,
+        };
+        ErrorKind::StaleData { set, what, points }.into()
+    })
 }
 
 /// The grids of a pair of sets, for the backend, with the radii that count by the `rule` and the

@@ -126,8 +126,8 @@ impl VerletLists {
     ///
     /// # Errors
     /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`]
-    /// for settings by which points have radii of their own, [`ErrorKind::Combined`] for cut-offs of
-    /// types and the k nearest, and what [`Builder::build`] says.
+    /// for settings by which points have radii of their own, [`ErrorKind::Combined`] for cut-offs
+    /// of types and the k nearest, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
         let radius = settings.checked_radius()?;
         if !(skin.is_finite() && skin >= 0.0) {

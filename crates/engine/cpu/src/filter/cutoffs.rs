@@ -75,7 +75,7 @@ impl CutoffTable {
             }
             for (b, &value) in row.iter().enumerate() {
                 let other = rows[b].as_ref().get(a).copied();
-                if let Some(other) = other.filter(|other| *other != value && value == value) {
+                if let Some(other) = other.filter(|other| *other != value && !value.is_nan()) {
                     let types = [a, b];
                     let values = [value, other];
                     return Err(ErrorKind::CutoffsDiffer { types, values }.into());
@@ -267,7 +267,8 @@ impl TypeCutoffs<'_> {
     /// none where a point has no type.
     #[inline(always)]
     pub(crate) fn squared(&self, target: usize, source: usize) -> Option<f64> {
-        let [targets, sources] = self.types.map(PointTypes::of_points);
+        let [targets, sources] = self.types;
+        let (targets, sources) = (targets.of_points(), sources.of_points());
         let row = self.table.row_f64(*targets.get(target)?);
         row.get(*sources.get(source)? as usize).copied()
     }

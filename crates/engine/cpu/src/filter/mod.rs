@@ -117,6 +117,14 @@ impl PairFilter<'_> {
         }
     }
 
+    /// Prefetches what a target excludes; where that is arrives after [`expect`](Self::expect).
+    #[inline(always)]
+    pub(crate) fn expect_excluded(&self, target: usize) {
+        if let Some(excluded) = self.excluded {
+            excluded.of(target).expect();
+        }
+    }
+
     /// Checks that there is data for every one of `targets` and `sources` points, and that lists of
     /// this kind can be filtered so.
     ///

@@ -155,7 +155,7 @@ pub(crate) struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Before the first.
-    pub(crate) const NONE: Self = Self {
+    const NONE: Self = Self {
         slot: 0,
         chosen: false,
         rows: None,
@@ -163,11 +163,14 @@ impl<'a> Target<'a> {
         excluded: Excluded::None,
     };
 
-    /// The target in a slot, as the filters see it.
+    /// The target in a slot, as the filters see it. Inlined, because moving it costs more than
+    /// making it.
+    #[inline(always)]
     pub(crate) fn new(filter: &PairFilter<'a>, slot: usize, index: usize) -> Self {
         let (mut rows, mut types): (_, &[u32]) = (None, &[]);
         if let Some(cutoffs) = filter.cutoffs {
-            let [targets, sources] = cutoffs.types.map(|types| types.of_points());
+            let [targets, sources] = cutoffs.types;
+            let (targets, sources) = (targets.of_points(), sources.of_points());
             let own = targets.get(index).copied().unwrap_or(u32::MAX);
             rows = Some((cutoffs.table.row(own), cutoffs.table.row_f64(own)));
             types = sources;
@@ -183,12 +186,6 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Prefetches what the target excludes.
-    #[inline(always)]
-    pub(crate) fn expect(&self) {
-        self.excluded.expect();
-    }
-
     /// The points that it excludes.
     #[inline(always)]
     pub(crate) fn excluded(&self) -> Excluded<'a> {

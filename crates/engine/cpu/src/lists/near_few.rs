@@ -103,8 +103,9 @@ fn in_parts(
 
 /// Writes keys of pairs, ordered by the upper bits of d², with the place of the pair below.
 fn order(level: SimdLevel, squares: &[f32], keys: &mut [u32]) {
-    for (place, (key, square)) in keys.iter_mut().zip(squares).enumerate() {
-        *key = square.to_bits() & !PLACES | place as u32;
+    let squares = &squares[..keys.len()];
+    for place in 0..squares.len() {
+        keys[place] = squares[place].to_bits() & !PLACES | place as u32;
     }
     sort_list(level, keys);
 }
@@ -114,15 +115,19 @@ fn as_near(keys: &[u32], k: usize) -> usize {
     if keys.len() <= k {
         return keys.len();
     }
-    let last = keys[k - 1] | PLACES;
-    k + keys[k..].iter().take_while(|key| **key <= last).count()
+    let (last, mut count) = (keys[k - 1] | PLACES, k);
+    while count < keys.len() && keys[count] <= last {
+        count += 1;
+    }
+    count
 }
 
 /// Writes d² and index of the k nearest of the ordered pairs in their exact order, and returns how
 /// many they are.
 fn finish(k: usize, keys: &[u32], tags: &[u32], squares: &[f32], exact: &mut [u64]) -> usize {
-    for (at, key) in keys.iter().enumerate() {
-        let from = (key & PLACES) as usize;
+    let exact = &mut exact[..keys.len()];
+    for at in 0..keys.len() {
+        let from = (keys[at] & PLACES) as usize;
         let bits = squares[from].to_bits();
         let pair = u64::from(bits) << u32::BITS | u64::from(tags[from]);
         let mut place = at;
@@ -161,8 +166,9 @@ fn by_selection(
 
 /// Writes the indices of pairs to the beginning of a list.
 fn put(pairs: &[u64], tags: &mut [u32]) {
-    for (tag, pair) in tags.iter_mut().zip(pairs) {
-        *tag = *pair as u32;
+    let tags = &mut tags[..pairs.len()];
+    for place in 0..pairs.len() {
+        tags[place] = pairs[place] as u32;
     }
 }
 

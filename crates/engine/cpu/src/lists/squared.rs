@@ -279,19 +279,19 @@ impl GroupLists<'_, '_> {
                 return Ok(false);
             }
         }
-        let mut targets = [Target::NONE; TARGETS];
-        for t in 0..TARGETS {
-            let slot = self.group.slots.start + first + t;
-            let index = walk.targets.points().index()[slot] as usize;
-            targets[t] = Target::new(&walk.filter, slot, index);
+        let first_slot = self.group.slots.start + first;
+        let indices = &walk.targets.points().index()[first_slot..first_slot + TARGETS];
+        for &index in indices {
             // It arrives while candidates are tested.
-            targets[t].expect();
+            walk.filter.expect_excluded(index as usize);
         }
         // SAFETY: the caller guarantees the level, the mode and the room.
         let ends =
             unsafe { scan::<S::Single, _, MODE, TARGETS>(&args, &self.scratch.candidates, found) };
         for t in 0..TARGETS {
-            let (target, TagsAndSquares { tags, squares }) = (targets[t], found[t]);
+            let index = indices[t] as usize;
+            let target = Target::new(&walk.filter, first_slot + t, index);
+            let TagsAndSquares { tags, squares } = found[t];
             let mut len = 0;
             if target.is_chosen() {
                 // SAFETY: the scan wrote as many tags and squares.
@@ -315,11 +315,9 @@ impl GroupLists<'_, '_> {
             }
             // SAFETY: as many tags are left.
             let list = unsafe { slice::from_raw_parts_mut(tags, len) };
-            let slot = self.group.slots.start + first + t;
-            let index = walk.targets.points().index()[slot];
             // SAFETY: the list is the first entries of the room; every target lies in one task, and
             // is visited once there.
-            unsafe { self.to.put(t, index as usize, list) };
+            unsafe { self.to.put(t, index, list) };
         }
         Ok(true)
     }

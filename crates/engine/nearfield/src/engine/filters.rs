@@ -22,8 +22,8 @@ use nearfield_cpu::{ChosenPoints, Exclusions, PairFilter};
 
 impl Engine {
     /// Gives every point of a set a type, in the order of the points: `u8`, `u16` or `u32`, below
-    /// the number of types that [`Builder::cutoffs`] has. A pair of points is within the radius if
-    /// it is within the cut-off of their types.
+    /// the number of types that [`Builder::cutoffs`](crate::Builder::cutoffs) has. A pair of points
+    /// is within the radius if it is within the cut-off of their types.
     ///
     /// Types stay with the indices of the points until they are given anew, and
     /// [`retain_points`](Self::retain_points) keeps them; after an [`update`](Self::update) that

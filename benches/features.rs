@@ -14,13 +14,19 @@
 //!
 //! `--only plain|odd` runs one side of every feature named without timing it, for `perf stat`.
 
+#[path = "features/filters.rs"]
+mod filters;
+#[path = "features/kernel.rs"]
+mod kernel;
 #[path = "features/small.rs"]
 mod small;
 
 use clap::Parser;
+use filters::Filter;
+use kernel::EachDirection;
 use nearfield::{
     Builder, Engine, Error,
-    kernels::{Cuda, SphDensity},
+    kernels::SphDensity,
     lists::{PairGeometry, QueryScratch, VerletLists},
     prelude::*,
 };
@@ -99,6 +105,7 @@ struct Side {
     builder: Builder,
     sets: Vec<Points>,
     radius_each: bool,
+    filter: Filter,
 }
 
 type Step<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
@@ -125,6 +132,7 @@ impl Side {
                 let radius = engine.radius() as f32;
                 engine.set_radii(id, &vec![radius; positions.len()])?;
             }
+            self.filter.give(&mut engine, id)?;
             ids.push(id);
         }
         Ok((engine, ids))
@@ -233,28 +241,6 @@ impl Side {
 fn both(ids: &[PointSetId]) -> Vec<(PointSetId, PointSetId)> {
     let pairs = ids.iter().flat_map(|&t| ids.iter().map(move |&s| (t, s)));
     pairs.collect()
-}
-
-/// The density, evaluated for either point of a pair.
-struct EachDirection(SphDensity);
-
-impl PairKernel for EachDirection {
-    type Target = ();
-    type Source = f32;
-    type Output = f32;
-
-    #[inline(always)]
-    fn pair(&self, pair: Pair, target: (), mass: f32) -> f32 {
-        self.0.pair(pair, target, mass)
-    }
-
-    fn support(&self) -> Option<f32> {
-        self.0.support()
-    }
-
-    fn cuda(&self) -> Option<Cuda> {
-        self.0.cuda()
-    }
 }
 
 /// Flags of the command line.
@@ -460,6 +446,7 @@ impl Asked {
             builder,
             sets: vec![Points::Single(points)],
             radius_each: false,
+            filter: Filter::None,
         };
         let side = if self.sorted { side.sorted()? } else { side };
         let [Points::Single(points)] = &side.sets[..] else {
@@ -559,7 +546,9 @@ fn run(asked: &Asked) -> Result<(), Error> {
         if asked.sorted { "sorted" } else { "shuffled" },
     );
     println!("| feature | lists | counts | density | pairs |\n| --- | --- | --- | --- | --- |");
-    for mut feature in domains(&setup).into_iter().chain(results(plain, bytes)) {
+    let filters = filters::all(plain, asked.radius(points.len()));
+    let features = domains(&setup).into_iter().chain(results(plain, bytes));
+    for mut feature in features.chain(filters) {
         if !asked.wants(&feature) {
             continue;
         }

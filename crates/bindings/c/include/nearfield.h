@@ -193,6 +193,39 @@ typedef uint32_t nf_list_order;
 #endif // __cplusplus
 
 /*
+ Whose radius decides whether two points are neighbours.
+ */
+enum nf_radius_rule
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   The engine's, for all points.
+   */
+  NF_RADIUS_RULE_UNIFORM = 0,
+  /*
+   The target's own, which nf_set_radii() takes.
+   */
+  NF_RADIUS_RULE_GATHER = 1,
+  /*
+   The source's own.
+   */
+  NF_RADIUS_RULE_SCATTER = 2,
+  /*
+   The larger of the two.
+   */
+  NF_RADIUS_RULE_SYMMETRIC = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_radius_rule nf_radius_rule;
+#else
+typedef uint32_t nf_radius_rule;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
  Use of a kernel's results.
  */
 enum nf_deliver
@@ -456,7 +489,8 @@ typedef struct {
    */
   size_t struct_size;
   /*
-   Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+   Search radius in the unit of the coordinates; an engine in f32 rounds it to float. The
+   largest one where points have radii of their own.
    */
   double radius;
   /*
@@ -476,6 +510,21 @@ typedef struct {
    */
   uint32_t strict;
   /*
+   An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
+   radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+   */
+  uint32_t radii;
+  /*
+   Only this many of the nearest neighbours, nearest first, at equal distances the smaller
+   index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
+   lists.
+   */
+  uint32_t nearest;
+  /*
+   Number of types of points that `cutoffs` is for; 0, the default, for none.
+   */
+  uint32_t types;
+  /*
    Worker threads; 0, the default, for one per core.
    */
   uint32_t threads;
@@ -487,6 +536,12 @@ typedef struct {
    Bytes that lists may take, all together; 0, the default, for no limit.
    */
   uint64_t memory_limit;
+  /*
+   A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
+   the radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is
+   0. On the CPU only.
+   */
+  const double *cutoffs;
   /*
    "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
    */
@@ -783,7 +838,8 @@ nf_status nf_device_engine_traverse(const nf_device_engine *engine,
  Makes an engine; free it with nf_engine_free().
 
  # Safety
- `options` points to initialised options whose texts end with a NUL, `engine` to a place for a
+ `options` points to initialised options whose texts end with a NUL and whose cut-offs are there,
+ `engine` to a place for a
  handle.
  */
 nf_status nf_engine_new(const nf_options *options, nf_engine **engine);
@@ -854,6 +910,18 @@ nf_status nf_update_f64(nf_engine *engine,
                         const double *positions,
                         size_t points,
                         size_t stride);
+
+/*
+ Gives every point of a set a search radius of its own, positive and at most the engine's radius,
+ for engines with an nf_radius_rule other than uniform. Radii stay with the numbers of the
+ points, and nf_retain_points() keeps them; after an update to another number of points they are
+ gone. Lists that involve the set are gone until nf_find_neighbors(). Refused radii leave the set
+ as it was.
+
+ # Safety
+ `radii` points to `points` numbers; `points` is the number of points of the set.
+ */
+nf_status nf_set_radii(nf_engine *engine, uint32_t set, const float *radii, size_t points);
 
 /*
  Removes a set, with its points and lists: its number is refused from then on, and other sets
@@ -950,6 +1018,83 @@ nf_status nf_z_sort(const nf_engine *engine, uint32_t number, uint32_t *order, s
  As for nf_engine_error().
  */
 nf_status nf_report(const nf_engine *engine, char *buffer, size_t capacity, size_t *needed);
+
+/*
+ Gives every point of a set a type, below the number of types of the engine's cut-offs. Types
+ stay with the numbers of the points, and nf_retain_points() keeps them; after an update to
+ another number of points they are asked for anew. Lists that involve the set are gone until
+ nf_find_neighbors(). Refused types leave the set as it was.
+
+ # Safety
+ `types` points to `points` numbers; `points` is the number of points of the set.
+ */
+nf_status nf_set_types(nf_engine *engine, uint32_t set, const uint32_t *types, size_t points);
+
+/*
+ Leaves out pairs of points of a set: two numbers of points for each of `pairs` pairs, in any
+ order, such as bonds. A pair is left out in every periodic image. Exclusions replace those given
+ before; otherwise as nf_set_types(). On the CPU only.
+
+ # Safety
+ `points` points to twice `pairs` numbers.
+ */
+nf_status nf_exclude_pairs(nf_engine *engine, uint32_t set, const uint32_t *points, size_t pairs);
+
+/*
+ Leaves out pairs of a set by a list for every point, as one array: the points that point i
+ excludes are the entries of `indices` from `offsets[i]` to the one before `offsets[i + 1]`,
+ ascending. Lists must be symmetric. Otherwise as nf_exclude_pairs().
+
+ # Safety
+ `offsets` points to `points` + 1 numbers, where `points` is the number of points of the set, and
+ `indices` to `count` numbers.
+ */
+nf_status nf_set_exclusions(nf_engine *engine,
+                            uint32_t set,
+                            const uint64_t *offsets,
+                            size_t points,
+                            const uint32_t *indices,
+                            size_t count);
+
+/*
+ Leaves out pairs of points of the same molecule, whose number is given for every point of the
+ set, and the images of a point itself; otherwise as nf_exclude_pairs(), which it replaces.
+
+ # Safety
+ `molecules` points to `points` numbers; `points` is the number of points of the set.
+ */
+nf_status nf_set_molecules(nf_engine *engine,
+                           uint32_t set,
+                           const uint32_t *molecules,
+                           size_t points);
+
+/*
+ Leaves out no pair of a set any longer.
+ */
+nf_status nf_clear_exclusions(nf_engine *engine, uint32_t set);
+
+/*
+ Searches for `count` points of a set only, by their numbers in any order. The others have empty
+ lists and no neighbours counted, and sums leave their results as they are; they are found as
+ before. Otherwise as nf_set_types(). On the CPU only, and not with half lists.
+
+ # Safety
+ `indices` points to `count` numbers.
+ */
+nf_status nf_set_targets(nf_engine *engine, uint32_t set, const uint32_t *indices, size_t count);
+
+/*
+ The same by one byte a point, 0 for the points that are not searched for.
+
+ # Safety
+ `mask` points to `points` bytes; `points` is the number of points of the set.
+ */
+nf_status nf_set_target_mask(nf_engine *engine, uint32_t set, const uint8_t *mask, size_t points);
+
+/*
+ Searches for all points of a set again.
+ */
+nf_status nf_clear_targets(nf_engine *engine, uint32_t set);
 
 /*
  Number of neighbours in `sources` of every point of `targets`; no lists are written or needed.
@@ -1094,6 +1239,21 @@ nf_status nf_query_f64(const nf_engine *engine,
                        size_t stride,
                        uint32_t sources,
                        nf_query **query);
+
+/*
+ The same for positions with search radii of their own, one for each, positive and at most the
+ engine's radius: in engines with the nf_radius_rule gather or symmetric, and no others.
+
+ # Safety
+ As for nf_query_f32(), and `radii` points to `points` numbers.
+ */
+nf_status nf_query_radii_f32(const nf_engine *engine,
+                             const float *positions,
+                             size_t points,
+                             size_t stride,
+                             const float *radii,
+                             uint32_t sources,
+                             nf_query **query);
 
 /*
  The lists of a query, one per position; nothing is copied.

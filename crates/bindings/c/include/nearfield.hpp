@@ -13,6 +13,7 @@
 #define NEARFIELD_HPP
 
 #include "nearfield.h"
+#include "nearfield/basics.hpp"
 
 #include <array>
 #include <cmath>
@@ -28,87 +29,6 @@
 #include <vector>
 
 namespace nearfield {
-
-/* What a call that failed has to say. */
-class error : public std::runtime_error {
-public:
-    error(nf_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
-
-    nf_status status() const noexcept { return status_; }
-
-private:
-    nf_status status_;
-};
-
-/* A value, or why there is none. */
-template <class T> struct result {
-    nf_status status;
-    T value;
-
-    explicit operator bool() const noexcept { return status == NF_STATUS_OK; }
-};
-
-template <> struct result<void> {
-    nf_status status;
-
-    explicit operator bool() const noexcept { return status == NF_STATUS_OK; }
-};
-
-/* Members return their value and throw when there is none. */
-struct throwing {
-    template <class T> using result = T;
-
-    static void done(nf_status status) {
-        if (status != NF_STATUS_OK) {
-            throw error(status, nf_last_error());
-        }
-    }
-
-    template <class T> static T done(nf_status status, T &&value) {
-        done(status);
-        return std::forward<T>(value);
-    }
-};
-
-/* Members return their value with a status. */
-struct returning {
-    template <class T> using result = nearfield::result<T>;
-
-    static result<void> done(nf_status status) { return {status}; }
-
-    template <class T> static result<T> done(nf_status status, T &&value) {
-        return {status, std::forward<T>(value)};
-    }
-};
-
-/* Elements that lie side by side, owned by another object. */
-template <class T> class span {
-public:
-    span() noexcept = default;
-    span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-
-    /* From anything with data() and size(), of elements that are T and not made from it. */
-    template <class C, class = std::enable_if_t<std::is_convertible_v<
-                           std::remove_pointer_t<decltype(std::declval<C &>().data())> (*)[],
-                           T (*)[]>>>
-    span(C &&container) noexcept : data_(container.data()), size_(container.size()) {}
-
-    /* A copy, where a vector is wanted. */
-    operator std::vector<std::remove_const_t<T>>() const {
-        return std::vector<std::remove_const_t<T>>(begin(), end());
-    }
-
-    T *data() const noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    bool empty() const noexcept { return size_ == 0; }
-    T *begin() const noexcept { return data_; }
-    T *end() const noexcept { return data_ + size_; }
-    T &operator[](std::size_t i) const noexcept { return data_[i]; }
-
-private:
-    T *data_ = nullptr;
-    std::size_t size_ = 0;
-};
 
 /* Coordinates where they are: `points` points of three T, `stride` bytes from one to the next. */
 template <class T> struct positions {
@@ -234,6 +154,19 @@ public:
     options &lists(nf_list_kind kind) { return raw_.lists = kind, *this; }
     options &order(nf_list_order order) { return raw_.order = order, *this; }
     options &strictly_within(bool strict = true) { return raw_.strict = strict, *this; }
+    options &radii(nf_radius_rule rule) { return raw_.radii = rule, *this; }
+    options &nearest(std::uint32_t k) { return raw_.nearest = k, *this; }
+
+    /* A cut-off for each pair of `types` types, row by row; throws where they are not that many. */
+    options &cutoffs(std::uint32_t types, std::vector<double> matrix) {
+        if (matrix.size() != std::size_t(types) * types) {
+            throw error(NF_STATUS_BAD_ARGUMENT, "cut-offs of " + std::to_string(types) +
+                                                    " types are as many numbers as their square");
+        }
+        raw_.types = types;
+        return cutoffs_ = std::move(matrix), *this;
+    }
+
     options &threads(std::uint32_t threads) { return raw_.threads = threads, *this; }
     options &subdivision(std::uint32_t cells) { return raw_.subdivision = cells, *this; }
     options &memory_limit(std::uint64_t bytes) { return raw_.memory_limit = bytes, *this; }
@@ -267,6 +200,7 @@ public:
         nf_options raw = raw_;
         raw.device = device_.empty() ? nullptr : device_.c_str();
         raw.strategy = strategy_.empty() ? nullptr : strategy_.c_str();
+        raw.cutoffs = cutoffs_.data();
         return raw;
     }
 
@@ -274,6 +208,7 @@ private:
     nf_options raw_;
     std::string device_;
     std::string strategy_;
+    std::vector<double> cutoffs_;
 };
 
 /* Iterates over lists as spans; valid as long as the lists. */
@@ -424,6 +359,55 @@ public:
         return update(set, as_positions(container));
     }
 
+    /* One radius per point, for engines with a rule of radii; see nf_set_radii(). */
+    result<void> set_radii(std::uint32_t set, span<const float> radii) {
+        return Policy::done(nf_set_radii(handle_, set, radii.data(), radii.size()));
+    }
+
+    /* The type of every point; see nf_set_types(). */
+    result<void> set_types(std::uint32_t set, span<const std::uint32_t> types) {
+        return Policy::done(nf_set_types(handle_, set, types.data(), types.size()));
+    }
+
+    /* Pairs that are left out; see nf_exclude_pairs(). */
+    result<void> exclude_pairs(std::uint32_t set,
+                               span<const std::array<std::uint32_t, 2>> pairs) {
+        const std::uint32_t *points = pairs.empty() ? nullptr : pairs.data()->data();
+        return Policy::done(nf_exclude_pairs(handle_, set, points, pairs.size()));
+    }
+
+    /* Lists of exclusions, `offsets` one longer than there are points; see nf_set_exclusions(). */
+    result<void> set_exclusions(std::uint32_t set, span<const std::uint64_t> offsets,
+                                span<const std::uint32_t> indices) {
+        const std::size_t points = offsets.empty() ? std::size_t(-1) : offsets.size() - 1;
+        return Policy::done(nf_set_exclusions(handle_, set, offsets.data(), points, indices.data(),
+                                              indices.size()));
+    }
+
+    /* The molecule of every point; see nf_set_molecules(). */
+    result<void> set_molecules(std::uint32_t set, span<const std::uint32_t> molecules) {
+        return Policy::done(
+            nf_set_molecules(handle_, set, molecules.data(), molecules.size()));
+    }
+
+    result<void> clear_exclusions(std::uint32_t set) {
+        return Policy::done(nf_clear_exclusions(handle_, set));
+    }
+
+    /* The points that are searched for; see nf_set_targets(). */
+    result<void> set_targets(std::uint32_t set, span<const std::uint32_t> indices) {
+        return Policy::done(nf_set_targets(handle_, set, indices.data(), indices.size()));
+    }
+
+    /* The same by a byte a point. */
+    result<void> set_target_mask(std::uint32_t set, span<const std::uint8_t> mask) {
+        return Policy::done(nf_set_target_mask(handle_, set, mask.data(), mask.size()));
+    }
+
+    result<void> clear_targets(std::uint32_t set) {
+        return Policy::done(nf_clear_targets(handle_, set));
+    }
+
     result<void> remove_set(std::uint32_t set) {
         return Policy::done(nf_remove_set(handle_, set));
     }
@@ -520,6 +504,21 @@ public:
     template <class C> auto query(const C &container, std::uint32_t sources) const
         -> decltype(as_positions(container), result<query_result>()) {
         return query(as_positions(container), sources);
+    }
+
+    /* With a radius for each position; as many as there are positions. */
+    result<query_result> query(positions<float> at, span<const float> radii,
+                               std::uint32_t sources) const {
+        nf_query *found = nullptr;
+        nf_status status = at.whole();
+        if (status == NF_STATUS_OK && radii.size() != at.points) {
+            status = NF_STATUS_BAD_ARGUMENT;
+        }
+        if (status == NF_STATUS_OK) {
+            status = nf_query_radii_f32(handle_, at.first, at.points, at.stride, radii.data(),
+                                        sources, &found);
+        }
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
     }
 
     result<void> count_neighbors(std::uint32_t targets, std::uint32_t sources,

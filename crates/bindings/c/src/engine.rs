@@ -22,7 +22,8 @@ pub(crate) static ENGINES: Table<Engine> = Table::new("engine");
 /// Makes an engine; free it with nf_engine_free().
 ///
 /// # Safety
-/// `options` points to initialised options whose texts end with a NUL, `engine` to a place for a
+/// `options` points to initialised options whose texts end with a NUL and whose cut-offs are there,
+/// `engine` to a place for a
 /// handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_engine_new(
@@ -162,6 +163,30 @@ unsafe fn update<T: Coordinate>(
         // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
         Ok(engine.update(engine.point_set(number)?, positions)?)
+    })
+}
+
+/// Gives every point of a set a search radius of its own, positive and at most the engine's radius,
+/// for engines with an nf_radius_rule other than uniform. Radii stay with the numbers of the
+/// points, and nf_retain_points() keeps them; after an update to another number of points they are
+/// gone. Lists that involve the set are gone until nf_find_neighbors(). Refused radii leave the set
+/// as it was.
+///
+/// # Safety
+/// `radii` points to `points` numbers; `points` is the number of points of the set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_set_radii(
+    engine: *mut NfEngine,
+    set: u32,
+    radii: *const f32,
+    points: usize,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        let set = engine.point_set(set)?;
+        check_len("radii", points, engine.points(set)?)?;
+        // SAFETY: the caller guarantees that there is a radius for every point.
+        let radii = unsafe { Array::new(radii, points, "radii").read()? };
+        Ok(engine.set_radii(set, radii)?)
     })
 }
 

@@ -1,11 +1,13 @@
 //! The settings of an engine.
 
 use crate::{
-    args::{self, MAX_NAME, bad, choice},
+    args::{self, Array, MAX_NAME, bad, choice},
     call,
     status::{Failure, NfStatus},
 };
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, balance::Strategy};
+use nearfield::{
+    Builder, Device, Engine, ListKind, ListOrder, Precision, RadiusRule, balance::Strategy,
+};
 use std::{ffi::c_char, ptr};
 
 /// The precision that coordinates are taken and pairs are decided in.
@@ -39,13 +41,31 @@ pub enum NfListOrder {
     Ascending = 1,
 }
 
+/// Whose radius decides whether two points are neighbours.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfRadiusRule {
+    /// The engine's, for all points.
+    Uniform = 0,
+    /// The target's own, which nf_set_radii() takes.
+    Gather = 1,
+    /// The source's own.
+    Scatter = 2,
+    /// The larger of the two.
+    Symmetric = 3,
+}
+
+/// Largest number of types.
+const MAX_TYPES: u32 = 1024;
+
 /// Settings of an engine; nf_options_init() sets all but the radius, which has no default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfOptions {
     /// Size of this structure as the program was compiled; set by nf_options_init().
     pub struct_size: usize,
-    /// Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+    /// Search radius in the unit of the coordinates; an engine in f32 rounds it to float. The
+    /// largest one where points have radii of their own.
     pub radius: f64,
     /// An nf_precision; NF_PRECISION_F32 by default.
     pub precision: u32,
@@ -55,12 +75,25 @@ pub struct NfOptions {
     pub order: u32,
     /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
     pub strict: u32,
+    /// An nf_radius_rule; NF_RADIUS_RULE_UNIFORM by default. By any other rule every set needs
+    /// radii of its points: nf_set_radii(). In f32 only, and not strictly within the radius.
+    pub radii: u32,
+    /// Only this many of the nearest neighbours, nearest first, at equal distances the smaller
+    /// index; 0, the default, for all within the radius. On the CPU, and not with half or ascending
+    /// lists.
+    pub nearest: u32,
+    /// Number of types of points that `cutoffs` is for; 0, the default, for none.
+    pub types: u32,
     /// Worker threads; 0, the default, for one per core.
     pub threads: u32,
     /// Cells per radius along each axis, 1 to 8; 0, the default, is 1.
     pub subdivision: u32,
     /// Bytes that lists may take, all together; 0, the default, for no limit.
     pub memory_limit: u64,
+    /// A cut-off for each pair of types, `types` rows of `types` numbers: symmetric, each at most
+    /// the radius, 0 for never. Every set then needs nf_set_types(). Copied; not read if `types` is
+    /// 0. On the CPU only.
+    pub cutoffs: *const f64,
     /// "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
     pub device: *const c_char,
     /// How a GPU maps cells to threads, such as "flat" or "auto"; null, the default, is "flat".
@@ -81,9 +114,13 @@ impl NfOptions {
             lists: NfListKind::Full as u32,
             order: NfListOrder::Unspecified as u32,
             strict: 0,
+            radii: NfRadiusRule::Uniform as u32,
+            nearest: 0,
+            types: 0,
             threads: 0,
             subdivision: 0,
             memory_limit: 0,
+            cutoffs: ptr::null(),
             device: ptr::null(),
             strategy: ptr::null(),
             periodic: [0; 3],
@@ -92,7 +129,7 @@ impl NfOptions {
     }
 
     /// # Safety
-    /// The texts are null or end with a NUL.
+    /// The texts are null or end with a NUL; there are as many cut-offs as is said.
     pub(crate) unsafe fn builder(&self) -> Result<Builder, Failure> {
         let precision = match choice("precision", self.precision, 2)? {
             0 => Precision::Single,
@@ -107,6 +144,29 @@ impl NfOptions {
         }
         if choice("strict", self.strict, 2)? == 1 {
             builder = builder.strictly_within();
+        }
+        builder = builder.radii(match choice("radii", self.radii, 4)? {
+            0 => RadiusRule::Uniform,
+            1 => RadiusRule::Gather,
+            2 => RadiusRule::Scatter,
+            _ => RadiusRule::Symmetric,
+        });
+        if self.nearest > 0 {
+            builder = builder.nearest(self.nearest);
+        }
+        if self.types > 0 {
+            if self.types > MAX_TYPES {
+                return Err(bad(format!(
+                    "types is {}: cut-offs are for 1 to {MAX_TYPES} types",
+                    self.types
+                )));
+            }
+            let types = self.types as usize;
+            let numbers = types.saturating_mul(types);
+            // SAFETY: the caller guarantees that many numbers.
+            let cutoffs = unsafe { Array::new(self.cutoffs, numbers, "cutoffs").read()? };
+            let rows: Vec<&[f64]> = cutoffs.chunks_exact(types).collect();
+            builder = builder.cutoffs(&rows);
         }
         if self.subdivision > 8 {
             return Err(bad(format!(

@@ -1,14 +1,14 @@
 //! Neighbours of positions that are not points of any set.
 
 use crate::{
-    args::{self, Coordinate},
+    args::{self, Array, Coordinate},
     call,
     engine::{ENGINES, NfEngine},
     handle::Table,
     lists::NfLists,
     status::NfStatus,
 };
-use nearfield::NeighborLists;
+use nearfield::{NeighborLists, lists::QueryScratch};
 use std::marker::PhantomData;
 
 /// Lists that a query found; they stay as they are whatever becomes of the engine.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn nf_query_f32(
     query: *mut *mut NfQuery,
 ) -> NfStatus {
     // SAFETY: `find` needs exactly what the caller of this function guarantees.
-    unsafe { find(engine, positions, points, stride, sources, query) }
+    unsafe { find(engine, positions, points, stride, None, sources, query) }
 }
 
 /// The same in double precision.
@@ -52,7 +52,27 @@ pub unsafe extern "C" fn nf_query_f64(
     query: *mut *mut NfQuery,
 ) -> NfStatus {
     // SAFETY: `find` needs exactly what the caller of this function guarantees.
-    unsafe { find(engine, positions, points, stride, sources, query) }
+    unsafe { find(engine, positions, points, stride, None, sources, query) }
+}
+
+/// The same for positions with search radii of their own, one for each, positive and at most the
+/// engine's radius: in engines with the nf_radius_rule gather or symmetric, and no others.
+///
+/// # Safety
+/// As for nf_query_f32(), and `radii` points to `points` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_radii_f32(
+    engine: *const NfEngine,
+    positions: *const f32,
+    points: usize,
+    stride: usize,
+    radii: *const f32,
+    sources: u32,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    let radii = Some(Array::new(radii, points, "radii"));
+    // SAFETY: `find` needs exactly what the caller of this function guarantees.
+    unsafe { find(engine, positions, points, stride, radii, sources, query) }
 }
 
 unsafe fn find<T: Coordinate>(
@@ -60,6 +80,7 @@ unsafe fn find<T: Coordinate>(
     data: *const T,
     points: usize,
     stride: usize,
+    radii: Option<Array<'_, f32>>,
     sources: u32,
     query: *mut *mut NfQuery,
 ) -> NfStatus {
@@ -68,7 +89,11 @@ unsafe fn find<T: Coordinate>(
         // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
         // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
-        let name = QUERIES.insert(engine.query(positions, engine.point_set(sources)?)?);
+        // SAFETY: the caller guarantees that there is a radius for every position.
+        let radii = radii.map(|radii| unsafe { radii.read() }).transpose()?;
+        let (sources, mut scratch) = (engine.point_set(sources)?, QueryScratch::default());
+        engine.query_into(positions, radii, sources, &mut scratch)?;
+        let name = QUERIES.insert(scratch.into_lists());
         // SAFETY: the caller guarantees that `query` is null or points to a writable value.
         unsafe { args::put(query, "the place for the query", name as *mut NfQuery) }
     })

@@ -1,17 +1,19 @@
-//! The class `Engine`, and the one-call search.
+//! The engine.
 
 use crate::{
     call::{detached, detached_or, guarded, read, write},
     domain::{Domain, DomainArgs},
     errors::{raise, set_named},
+    filters::{self, Targets},
     lists::room,
     neighbors::PyNeighbors,
-    points::{Points, Room, field, values},
-    settings::Settings,
+    points::{Points, Room, field, values, whole_numbers},
+    settings::{Settings, rule_named},
 };
 use nearfield::{
     Engine, NeighborLists, PointSetId, Precision,
     kernels::{Dimensions, SphDensity, WendlandC2},
+    lists::QueryScratch,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
@@ -36,7 +38,15 @@ const REMEMBERED: usize = 8;
 /// lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
 /// itself those with a lexicographically positive image vector; lists between two sets are full.
 /// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are not
-/// neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
+/// neighbours. rule: whose radius decides: "uniform", the engine's for all points; "gather", the
+/// target's own, which set_radii() takes; "scatter", the source's; "symmetric", the larger of the
+/// two. cutoffs: a square, symmetric matrix of a cut-off for each pair of types of points, none
+/// above the radius, 0 for never; set_types() takes the types. k: only the k nearest neighbours of
+/// every point, nearest first, at equal distances the smaller index. threads: 0 for one per core.
+/// memory_limit: bytes that lists may take.
+///
+/// Cut-offs, exclusions, chosen targets and k are for the CPU: a named GPU refuses them. They hold
+/// for lists, counts and sums; query() knows k alone.
 ///
 /// Points are an array of shape (n, 3) or (n, 2) of float32 or float64. Whole numbers, nested lists
 /// and tensors on the host serve too: whole numbers and lists take the engine's precision.
@@ -87,8 +97,8 @@ struct Held {
 impl PyEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, device="auto",
-                        precision="f32", half=false, sorted=false, strict=false, threads=0,
-                        memory_limit=None))]
+                        precision="f32", half=false, sorted=false, strict=false,
+                        rule="uniform", cutoffs=None, k=None, threads=0, memory_limit=None))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         radius: f64,
@@ -100,6 +110,9 @@ impl PyEngine {
         half: bool,
         sorted: bool,
         strict: bool,
+        rule: &str,
+        cutoffs: Option<&Bound<'_, PyAny>>,
+        k: Option<i64>,
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Self> {
@@ -121,6 +134,9 @@ impl PyEngine {
             half,
             sorted,
             strict,
+            rule: rule_named(rule)?,
+            cutoffs: cutoffs.map(filters::cutoffs).transpose()?,
+            k: k.map(filters::nearest).transpose()?,
             threads,
             memory_limit,
         };
@@ -188,6 +204,83 @@ impl PyEngine {
             // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
             self.retire(involving(set));
             handled.and(updated)
+        })
+    }
+
+    /// Gives every point of a set a search radius of its own, an array of shape (n,) of float32,
+    /// positive and at most the engine's radius; the engine's rule says whose radius decides. Radii
+    /// stay with the numbers of the points, and retain_points() keeps them; give them again after
+    /// an update() to another number of points. Lists that involve the set are out of date.
+    fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
+        let radii = field(radii, self.threads, "radii", self.precision)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_radii(id, &radii)
+        })
+    }
+
+    /// Gives every point of a set a type, an array of shape (n,) of whole numbers below the number
+    /// of rows of the engine's cutoffs. Types stay with the numbers of the points, and
+    /// retain_points() keeps them; give them again after an update() to another number of points.
+    /// Lists that involve the set are out of date.
+    fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
+        let types = whole_numbers(types, self.threads, "types", 1)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_types(id, &types)
+        })
+    }
+
+    /// Leaves out pairs of points of a set, an array of shape (m, 2) of their numbers in any order,
+    /// such as bonds, in every periodic image. They replace those given before; otherwise as
+    /// set_types().
+    fn set_exclusions(&self, py: Python<'_>, set: usize, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let pairs = filters::pairs(pairs, self.threads)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.exclude_pairs(id, &pairs)
+        })
+    }
+
+    /// Leaves out pairs of points of the same molecule, and the images of a point itself: an array
+    /// of shape (n,) of the molecule of every point. Replaces set_exclusions().
+    fn set_molecules(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        molecules: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let molecules = whole_numbers(molecules, self.threads, "molecules", 1)?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.set_molecules(id, &molecules)
+        })
+    }
+
+    /// Leaves out no pair of a set any longer.
+    fn clear_exclusions(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| {
+            state.engine.clear_exclusions(id)
+        })
+    }
+
+    /// Searches for some points of a set only: their numbers in any order, or a mask of shape (n,)
+    /// of bool; None for all. The others have empty lists and are found as before. Otherwise as
+    /// set_types().
+    fn set_targets(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        targets: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let targets = targets
+            .map(|targets| Targets::of(targets, self.threads))
+            .transpose()?;
+        let id = self.set(set)?;
+        self.change(py, involving(set), |state| match &targets {
+            None => state.engine.clear_targets(id),
+            Some(targets) => targets.give(&mut state.engine, id),
         })
     }
 
@@ -303,21 +396,28 @@ impl PyEngine {
     }
 
     /// The neighbours in a set of positions that are not points, an array as for add_points(); one
-    /// list per position.
-    #[pyo3(signature = (positions, sources=0))]
+    /// list per position. radii: one per position, as for set_radii(), by the rules "gather" and
+    /// "symmetric" and no others.
+    #[pyo3(signature = (positions, sources=0, *, radii=None))]
     fn query(
         &self,
         py: Python<'_>,
         positions: &Bound<'_, PyAny>,
         sources: usize,
+        radii: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyNeighbors> {
         let points = self.given(positions)?;
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
+        let radii = radii
+            .map(|radii| field(radii, self.threads, "radii", self.precision))
+            .transpose()?;
         let sources = self.set(sources)?;
         let lists = self.work(py, |engine| {
-            let lists = engine.query(positions, sources);
-            lists.map_err(raise)
+            let mut scratch = QueryScratch::default();
+            let found = engine.query_into(positions, radii.as_deref(), sources, &mut scratch);
+            found.map_err(raise)?;
+            Ok(scratch.into_lists())
         })?;
         Ok(PyNeighbors { lists })
     }
@@ -536,65 +636,5 @@ pub(crate) fn density_kernel(
     };
     Ok(SphDensity {
         kernel: WendlandC2::with_support(rounded).in_dimensions(dimensions),
-    })
-}
-
-/// The neighbours of every point within a radius.
-///
-/// points: an array of shape (n, 3) or (n, 2) of float32 (searched in single precision) or float64
-/// (in double). Whole numbers, nested lists and tensors on the host serve too; whole numbers and
-/// lists are searched in double precision. radius: in the unit of the coordinates. box: three
-/// lengths, 0 where an axis is open, or three vectors (rows) along which the domain repeats, all 0
-/// for an open axis; the others may point anywhere; two of either for points with two coordinates.
-/// cell, pbc: a box in the place of that, as ASE keeps it; see Engine. device: "auto", "cpu", "gpu"
-/// or "hybrid". half: every pair once, i < j, in the list of i; see Engine. sorted: lists in
-/// ascending order. strict: pairs exactly as far apart as the radius are not neighbours. threads: 0
-/// for one per core. Errors and Ctrl-C are those of Engine.
-#[pyfunction]
-#[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
-                    sorted=false, strict=false, threads=0))]
-#[allow(clippy::too_many_arguments)] // they are Python's keywords
-pub(crate) fn neighbors(
-    py: Python<'_>,
-    points: &Bound<'_, PyAny>,
-    radius: f64,
-    r#box: Option<&Bound<'_, PyAny>>,
-    device: &str,
-    cell: Option<&Bound<'_, PyAny>>,
-    pbc: Option<&Bound<'_, PyAny>>,
-    half: bool,
-    sorted: bool,
-    strict: bool,
-    threads: usize,
-) -> PyResult<PyNeighbors> {
-    let points = Points::of(points, None)?;
-    let domain = DomainArgs { r#box, cell, pbc }.read()?;
-    domain.suits(points.are_flat())?;
-    let settings = Settings {
-        radius,
-        domain,
-        device,
-        precision: points.precision(),
-        half,
-        sorted,
-        strict,
-        threads,
-        memory_limit: None,
-    };
-    guarded(|| {
-        let (mut engine, mut room) = (settings.build()?, Room::default());
-        let threads = if points.are_many() {
-            engine.report().threads
-        } else {
-            1
-        };
-        let positions = points.copied(&mut room, threads)?;
-        let lists = detached_or(py, || {
-            let set = engine.add_point_set(positions).map_err(raise)?;
-            engine.find_neighbors().map_err(raise)?;
-            let lists = engine.take_neighbors(set, set, NeighborLists::default());
-            lists.map_err(raise)
-        })?;
-        Ok(PyNeighbors { lists })
     })
 }

@@ -11,8 +11,10 @@ mod device;
 mod domain;
 mod engine;
 mod errors;
+mod filters;
 mod lists;
 mod neighbors;
+mod one_call;
 mod points;
 mod settings;
 
@@ -26,9 +28,11 @@ mod _nearfield {
         PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, PyDevicePairs, check_apart, check_points,
     };
     #[pymodule_export]
-    use crate::engine::{PyEngine, neighbors};
+    use crate::engine::PyEngine;
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
+    #[pymodule_export]
+    use crate::one_call::neighbors;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

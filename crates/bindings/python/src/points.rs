@@ -63,6 +63,7 @@ macro_rules! number {
 
 number!(f32, "float32", AtomicU32, f32::from_bits);
 number!(f64, "float64", AtomicU64, f64::from_bits);
+number!(i64, "int64", AtomicU64, u64::cast_signed);
 number!(bool, "bool", AtomicU8, |byte| byte != 0);
 
 /// Memory for coordinates, used again.
@@ -230,6 +231,64 @@ fn as_array<'py>(
     }
     let converted = array.call_method1("astype", (name,))?;
     converted.cast_into().map_err(PyErr::from)
+}
+
+/// Whole numbers from 0 to 2³² − 1, such as indices: of an array of any such type, of `columns`
+/// columns, or of one axis if that is 1; or of a list.
+pub(crate) fn whole_numbers(
+    object: &Bound<'_, PyAny>,
+    threads: usize,
+    what: &str,
+    columns: usize,
+) -> PyResult<Vec<u32>> {
+    let py = object.py();
+    let array = match object.cast::<PyUntypedArray>() {
+        Ok(array) => array.clone(),
+        Err(_) => py
+            .import("numpy")?
+            .call_method1("asarray", (object,))?
+            .cast_into()
+            .map_err(PyErr::from)?,
+    };
+    check_unmasked(&array, what)?;
+    let (shape, empty) = (array.shape(), array.shape().contains(&0));
+    if !(matches!(array.dtype().kind(), b'i' | b'u') || empty) {
+        return Err(PyTypeError::new_err(format!(
+            "{what} must be whole numbers, not {}",
+            array.dtype()
+        )));
+    }
+    let fits = match *shape {
+        [_] if columns == 1 => true,
+        [0] => true,
+        [_, found] => columns > 1 && found == columns,
+        _ => false,
+    };
+    if !fits {
+        let wanted = match columns {
+            1 => "(n,)".to_owned(),
+            columns => format!("(n, {columns})"),
+        };
+        return Err(PyValueError::new_err(format!(
+            "{what} must have the shape {wanted}, not {shape:?}"
+        )));
+    }
+    // Numbers beyond 63 bits become negative, and are refused as such.
+    let wide = array.call_method1("astype", ("int64",))?;
+    let flat = wide.call_method1("reshape", (-1,))?;
+    let given = values::<i64>(&flat, threads, what)?;
+    let mut numbers = Vec::new();
+    let room = numbers.try_reserve_exact(given.len());
+    room.map_err(|_| PyMemoryError::new_err(format!("{what}: no memory for a copy")))?;
+    for (place, &number) in given.iter().enumerate() {
+        numbers.push(u32::try_from(number).map_err(|_| {
+            PyValueError::new_err(format!(
+                "{what}: number {} is {number}, which is not between 0 and 2^32 - 1",
+                place / columns
+            ))
+        })?);
+    }
+    Ok(numbers)
 }
 
 /// A copy of an array of one axis, called `what` in messages.

@@ -1,7 +1,7 @@
 //! Converts keyword arguments to settings of an engine.
 
 use crate::{domain::Domain, errors::raise};
-use nearfield::{Device, Engine, ListKind, ListOrder, Precision};
+use nearfield::{Device, Engine, ListKind, ListOrder, Precision, RadiusRule};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// Settings of `Engine` and `neighbors`.
@@ -13,6 +13,12 @@ pub(crate) struct Settings<'a> {
     pub(crate) half: bool,
     pub(crate) sorted: bool,
     pub(crate) strict: bool,
+    /// Whose radius decides.
+    pub(crate) rule: RadiusRule,
+    /// By types, row by row.
+    pub(crate) cutoffs: Option<Vec<Vec<f64>>>,
+    /// How many of the nearest.
+    pub(crate) k: Option<u32>,
     pub(crate) threads: usize,
     pub(crate) memory_limit: Option<u64>,
 }
@@ -20,6 +26,7 @@ pub(crate) struct Settings<'a> {
 impl Settings<'_> {
     pub(crate) fn build(&self) -> PyResult<Engine> {
         let mut builder = Engine::builder(self.radius).precision(self.precision);
+        builder = builder.radii(self.rule);
         let device: Device = self.device.parse().map_err(unreadable)?;
         builder = builder.device(device).threads(self.threads);
         builder = self.domain.apply(builder);
@@ -32,11 +39,33 @@ impl Settings<'_> {
         if self.strict {
             builder = builder.strictly_within();
         }
+        if let Some(cutoffs) = &self.cutoffs {
+            builder = builder.cutoffs(cutoffs);
+        }
+        if let Some(k) = self.k {
+            builder = builder.nearest(k);
+        }
         if let Some(bytes) = self.memory_limit {
             builder = builder.memory_limit(bytes);
         }
         builder.build().map_err(raise)
     }
+}
+
+/// The rule of radii with a name.
+pub(crate) fn rule_named(name: &str) -> PyResult<RadiusRule> {
+    const RULES: [RadiusRule; 4] = [
+        RadiusRule::Uniform,
+        RadiusRule::Gather,
+        RadiusRule::Scatter,
+        RadiusRule::Symmetric,
+    ];
+    let rule = RULES.into_iter().find(|rule| rule.name() == name);
+    rule.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "rule is \"uniform\", \"gather\", \"scatter\" or \"symmetric\", not {name:?}"
+        ))
+    })
 }
 
 fn unreadable(error: impl std::fmt::Display) -> PyErr {

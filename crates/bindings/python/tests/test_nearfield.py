@@ -510,3 +510,168 @@ def test_the_report_says_what_ran():
     assert repr(engine).startswith("<nearfield.Engine of 1 set, radius 0.1")
     engine.add_points(cloud(10, dtype=np.float32))
     assert repr(engine).startswith("<nearfield.Engine of 2 sets")
+
+
+@pytest.mark.parametrize("rule", ["gather", "scatter", "symmetric"])
+def test_points_search_within_radii_of_their_own(rule):
+    points = cloud(500, dtype=np.float32)
+    radii = np.random.default_rng(4).uniform(0.02, 0.2, 500).astype(np.float32)
+    apart = np.linalg.norm(points[:, None].astype(float) - points[None], axis=2)
+    reach = {
+        "gather": radii[:, None] + 0 * radii[None],
+        "scatter": radii[None] + 0 * radii[:, None],
+        "symmetric": np.maximum(radii[:, None], radii[None]),
+    }[rule]
+    expected = [set(np.flatnonzero(row)) - {i} for i, row in enumerate(apart <= reach)]
+    assert sets(nearfield.neighbors(points, 0.2, radii=radii, rule=rule)) == expected
+    engine = nearfield.Engine(0.2, rule=rule)
+    engine.add_points(points)
+    with pytest.raises(ValueError, match="has no radii for its 500 points"):
+        engine.find_neighbors()
+    engine.set_radii(0, radii)
+    assert sets(engine.neighbors()) == expected
+    for wrong, error, text in [
+        (radii[:-1], ValueError, "499 radii for 500 points"),
+        (radii * 2, ValueError, "which is not between"),
+        (radii.astype(np.float64), TypeError, "radii must be a NumPy array of float32"),
+        (radii[:, None], ValueError, "shape"),
+        ([0.1] * 499 + [float("nan")], ValueError, "point 499 has the radius NaN"),
+    ]:
+        with pytest.raises(error, match=text):
+            engine.set_radii(0, wrong)
+    assert sets(engine.neighbors()) == expected
+    with pytest.raises(IndexError):
+        engine.set_radii(3, radii)
+    engine.set_radii(0, radii.tolist())
+    assert sets(engine.neighbors()) == expected
+    own = None if rule == "scatter" else radii[:20]
+    found = sets(engine.query(points[:20], radii=own))
+    assert found == [near | {i} for i, near in enumerate(expected[:20])]
+    with pytest.raises(ValueError, match="radi"):
+        engine.query(points[:20], radii=radii[:20] if own is None else None)
+
+
+def test_rules_of_radii_that_cannot_be_are_refused_by_name():
+    points, radii = cloud(10, dtype=np.float32), np.full(10, 0.1, dtype=np.float32)
+    with pytest.raises(ValueError, match='rule is "uniform", "gather"'):
+        nearfield.Engine(1.0, rule="larger")
+    with pytest.raises(ValueError, match="half lists"):
+        nearfield.Engine(1.0, rule="gather", half=True)
+    with pytest.raises(ValueError, match="f64"):
+        nearfield.Engine(1.0, rule="gather", precision="f64")
+    with pytest.raises(ValueError, match="strict"):
+        nearfield.neighbors(points, 1.0, radii=radii, strict=True)
+    with pytest.raises(ValueError, match="uniform"):
+        nearfield.neighbors(points, 1.0, radii=radii, rule="uniform")
+    symmetric = sets(nearfield.neighbors(points, 1.0, radii=radii, rule="symmetric"))
+    assert sets(nearfield.neighbors(points, 1.0, radii=radii)) == symmetric
+
+
+def filtered(points, keep, k=None):
+    """Neighbours j of i by distance among the pairs that keep[i, j] is true of."""
+    apart = np.linalg.norm(points[:, None].astype(float) - points[None], axis=2)
+    lists = []
+    for i, row in enumerate(keep):
+        near = [j for j in np.flatnonzero(row) if j != i]
+        near.sort(key=lambda j: (apart[i, j], j))
+        lists.append(near[:k])
+    return lists
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_filters_leave_out_pairs_within_the_radius(dtype):
+    points = cloud(400, dtype=dtype)
+    random = np.random.default_rng(8)
+    apart = np.linalg.norm(points[:, None].astype(float) - points[None], axis=2)
+    types = random.integers(0, 2, 400)
+    cutoffs = np.array([[0.2, 0.1], [0.1, 0.0]])
+    pairs = random.integers(0, 400, (2000, 2))
+    bonded = np.zeros((400, 400), dtype=bool)
+    bonded[pairs[:, 0], pairs[:, 1]] = bonded[pairs[:, 1], pairs[:, 0]] = True
+    molecules = np.arange(400) // 3
+    chosen = random.random(400) < 0.5
+    within = apart <= 0.2
+    typed = apart <= cutoffs[types[:, None], types[None]]
+    typed &= cutoffs[types[:, None], types[None]] > 0
+    apart_molecules = molecules[:, None] != molecules[None]
+    for keep, arguments in [
+        (typed, dict(types=types, cutoffs=cutoffs)),
+        (within & ~bonded, dict(exclusions=pairs)),
+        (within & apart_molecules, dict(molecules=molecules)),
+        (within & chosen[:, None], dict(targets=chosen)),
+        (within & chosen[:, None], dict(targets=np.flatnonzero(chosen))),
+        (within, dict(k=5)),
+        (typed & ~bonded & chosen[:, None],
+         dict(types=types, cutoffs=cutoffs.tolist(), exclusions=pairs, targets=chosen, k=3)),
+    ]:
+        found = nearfield.neighbors(points, 0.2, **arguments)
+        expected = filtered(points, keep, arguments.get("k"))
+        if "k" in arguments:
+            assert [found[i].tolist() for i in range(400)] == expected
+        else:
+            assert sets(found) == [set(near) for near in expected]
+
+    precision = "f32" if dtype == np.float32 else "f64"
+    engine = nearfield.Engine(0.2, cutoffs=cutoffs, k=4, precision=precision)
+    engine.add_points(points)
+    with pytest.raises(ValueError, match="no types for its 400 points"):
+        engine.neighbors()
+    engine.set_types(0, types)
+    engine.set_exclusions(0, pairs)
+    engine.set_targets(0, np.flatnonzero(chosen))
+    keep = typed & ~bonded & chosen[:, None]
+    found = engine.neighbors()
+    assert [found[i].tolist() for i in range(400)] == filtered(points, keep, 4)
+    engine.set_molecules(0, molecules)
+    engine.set_targets(0, None)
+    lengths = [len(near) for near in filtered(points, typed & apart_molecules, 4)]
+    assert engine.count_neighbors().tolist() == lengths
+    engine.clear_exclusions(0)
+    assert engine.neighbors().pairs == sum(len(near) for near in filtered(points, typed, 4))
+    nearest = engine.query(points[:3])
+    expected = [np.lexsort((np.arange(400), apart[i]))[:4].tolist() for i in range(3)]
+    assert [nearest[i].tolist() for i in range(3)] == expected
+
+
+def test_filters_that_cannot_be_are_refused_by_name_and_change_nothing():
+    points = cloud(10, dtype=np.float32)
+    engine = nearfield.Engine(1.0, cutoffs=[[1.0, 0.5], [0.5, 0.0]])
+    engine.add_points(points)
+    engine.set_types(0, np.zeros(10, dtype=np.uint8))
+    before = engine.neighbors()
+    for call, argument, error, text in [
+        (engine.set_types, np.full(10, 2), ValueError, "point 0 has the type 2"),
+        (engine.set_types, np.zeros(9, dtype=int), ValueError, "types for 9 points"),
+        (engine.set_types, np.zeros(10), TypeError, "types must be whole numbers"),
+        (engine.set_types, np.zeros((10, 1), dtype=int), ValueError, "shape"),
+        (engine.set_types, [-1] * 10, ValueError, "types: number 0 is -1"),
+        (engine.set_exclusions, [[0, 10]], ValueError, "point 0 excludes point 10"),
+        (engine.set_exclusions, [0, 1], ValueError, r"exclusions must have the shape \(n, 2\)"),
+        (engine.set_exclusions, [[0.5, 1.0]], TypeError, "whole numbers"),
+        (engine.set_molecules, [0] * 11, ValueError, "for 11 points"),
+        (engine.set_targets, [10], ValueError, "index 10"),
+        (engine.set_targets, np.ones(9, dtype=bool), ValueError, "for 9 points"),
+        (engine.set_targets, [2**40], ValueError, "targets: number 0 is 1099511627776"),
+    ]:
+        with pytest.raises(error, match=text):
+            call(0, argument)
+    lists = sets(before)
+    assert sets(engine.neighbors()) == lists
+    for arguments, text in [
+        (dict(k=0), "at least 1"),
+        (dict(k=-1), "at least 1"),
+        (dict(k=3, half=True), "half lists"),
+        (dict(k=3, sorted=True), "ascending"),
+        (dict(cutoffs=[[1.0, 0.5]]), "row 0"),
+        (dict(cutoffs=[[2.0]]), "cut-off of types 0 and 0 is 2"),
+        (dict(cutoffs=[[1.0]], rule="gather"), "radii of single points"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            nearfield.Engine(1.0, **arguments)
+    with pytest.raises(TypeError, match="square matrix"):
+        nearfield.Engine(1.0, cutoffs=[1.0, 2.0])
+    with pytest.raises(ValueError, match="replace each other"):
+        nearfield.neighbors(points, 1.0, exclusions=[[0, 1]], molecules=[0] * 10)
+    with pytest.raises(ValueError, match="without cut-offs"):
+        nearfield.neighbors(points, 1.0, types=[0] * 10)
+    assert nearfield.neighbors(points, 2.0, exclusions=[], targets=[]).pairs == 0

@@ -123,6 +123,143 @@ pub enum ErrorKind {
         /// The rule asked for.
         rule: RadiusRule,
     },
+    /// Data of a filter are not those of the set's points.
+    ///
+    /// From a search, and when data are taken. There is an element for each point, in the caller's
+    /// order.
+    #[error("there are {what} for {found} points, but the set has {expected}")]
+    FilterLength {
+        /// Which data.
+        what: &'static str,
+        /// Points that they are for.
+        found: usize,
+        /// Points of the set.
+        expected: usize,
+    },
+    /// Half lists of a set whose points do not all have lists, or not all of their neighbours.
+    ///
+    /// A pair stands in the list of one of its points, so the other point must have it too.
+    #[error(
+        "half lists hold every pair of a set once for both points, so they cannot be had together \
+         with {filter}: use full lists"
+    )]
+    HalfFilter {
+        /// The filter.
+        filter: &'static str,
+    },
+    /// Too many types, or none.
+    #[error("cut-offs are for 1 to {most} types, not for {found} types")]
+    CutoffTypes {
+        /// Types given.
+        found: usize,
+        /// Largest number of types.
+        most: usize,
+    },
+    /// The matrix of cut-offs is not square.
+    #[error("row {row} of the cut-offs has {found} numbers, but there are {types} rows")]
+    CutoffRows {
+        /// The first such row.
+        row: usize,
+        /// Numbers in it.
+        found: usize,
+        /// Rows of the matrix.
+        types: usize,
+    },
+    /// The matrix of cut-offs is not symmetric.
+    ///
+    /// Two points would disagree on whether they are neighbours.
+    #[error(
+        "the cut-off of types {} and {} is {} one way and {} the other: the matrix must be symmetric",
+        .types[0], .types[1], .values[0], .values[1]
+    )]
+    CutoffsDiffer {
+        /// The first such types.
+        types: [usize; 2],
+        /// Both cut-offs.
+        values: [f64; 2],
+    },
+    /// A cut-off that cannot be searched with.
+    ///
+    /// Cells are made for the search radius, and a larger cut-off would lose pairs.
+    #[error(
+        "the cut-off of types {} and {} is {value}: it must be 0 for never, or between 2^-50 and \
+         the search radius {largest}",
+        .types[0], .types[1]
+    )]
+    Cutoff {
+        /// The first such types.
+        types: [usize; 2],
+        /// Their cut-off.
+        value: f64,
+        /// The search radius, which no cut-off may exceed.
+        largest: f64,
+    },
+    /// A point's type has no cut-offs.
+    #[error(
+        "point {index} has the type {value}, but the cut-offs are those of types below {types} \
+         ({count} of {points} points have such types)"
+    )]
+    PointType {
+        /// First offending point.
+        index: usize,
+        /// Its type.
+        value: u32,
+        /// Number of types.
+        types: usize,
+        /// How many points have such a type.
+        count: usize,
+        /// Points in the set.
+        points: usize,
+    },
+    /// Offsets of exclusions that are not lists.
+    #[error(
+        "the offsets of exclusions must start with 0, never fall, and end with {pairs}, the number \
+         of indices"
+    )]
+    ExclusionOffsets {
+        /// Number of indices.
+        pairs: u64,
+    },
+    /// An excluded point that there is not.
+    #[error("point {point} excludes point {other}, but there are {points} points")]
+    ExcludedPoint {
+        /// The point whose list it is.
+        point: usize,
+        /// The point that it excludes.
+        other: u32,
+        /// Number of points.
+        points: usize,
+    },
+    /// A list of exclusions that does not ascend.
+    #[error("the exclusions of point {point} must ascend, each point standing once")]
+    ExclusionOrder {
+        /// The first such point.
+        point: usize,
+    },
+    /// Exclusions that only one of two points has.
+    ///
+    /// [`Exclusions::pairs`](crate::Exclusions::pairs) takes pairs either way round.
+    #[error(
+        "point {point} excludes point {other}, which does not exclude it: give every pair to both"
+    )]
+    OneSided {
+        /// The first such point.
+        point: usize,
+        /// The point that it excludes.
+        other: u32,
+    },
+    /// A chosen target that there is not.
+    ///
+    /// Indices may come in any order and more than once.
+    #[error("chosen target number {place} has the index {index}, but there are {points} points")]
+    ChosenPoint {
+        /// Its place among the indices given.
+        place: usize,
+        /// The index.
+        index: u32,
+        /// Number of points.
+        points: usize,
+    },
     /// Rows that are not lists.
     ///
     /// From [`NeighborLists::from_csr`](crate::NeighborLists::from_csr), whose rows may come from a

@@ -28,6 +28,12 @@
 //! carry their squared radii, and count within the larger of their radius and the target's. Where
 //! only radii of sources count, the target's square is negative.
 //!
+//! # Filters
+//!
+//! [`PairOfSets::filter`] leaves out pairs within the radius: beyond the cut-off of their types,
+//! excluded, of targets that are not chosen, or not among the k nearest. Filtered searches visit
+//! pairs and decide target by target, so the loops of other searches have none of it.
+//!
 //! # Shares
 //!
 //! When two backends share a step, this one searches for the targets of some bricks only:
@@ -42,6 +48,7 @@
 //! | `simd` | vectors, one file per instruction set; compiling a loop for each |
 //! | `sets` | the two sets of a request, radii of single points, shares of the targets |
 //! | `candidates` | groups of targets, gathering and pruning, the scan of the candidates |
+//! | `filter` | cut-offs of types, exclusions, chosen targets, the k nearest |
 //! | `lists` | searches, the storage of lists, geometry of pairs |
 //! | `kernels` | pair kernels over gathered candidates, pairs evaluated once |
 //! | `stored` | pair kernels over lists that were found earlier |
@@ -59,6 +66,7 @@ mod all_pairs;
 mod candidates;
 mod contract;
 mod error;
+mod filter;
 mod kernels;
 mod lists;
 mod pool;
@@ -68,6 +76,12 @@ mod stored;
 
 pub use contract::Image;
 pub use error::{Error, ErrorKind};
+pub use filter::{
+    PairFilter,
+    chosen::ChosenPoints,
+    cutoffs::{CutoffTable, PointTypes, TypeCutoffs},
+    exclusions::Exclusions,
+};
 pub use kernels::fields::{Fields, Output};
 pub use lists::{
     geometry::{NeighborPair, PairArrays, PairGeometry},

@@ -79,7 +79,7 @@ pub use lattice::{
     rows::Row,
 };
 pub use process::{OfProcess, PerProcess};
-pub use shared::{SharedMut, copy_past_caches, prefetch_for_writing};
+pub use shared::{SharedMut, copy_past_caches, prefetch, prefetch_for_writing};
 pub use sort::permutation::Permutation;
 pub use table::TableKind;
 

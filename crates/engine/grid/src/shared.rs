@@ -79,6 +79,19 @@ impl<'a, T: Copy> SharedMut<'a, T> {
     }
 }
 
+/// Prefetches the cache line at `at` for reading. The address need not be valid.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Prefetches the cache line at `at` for writing. The address need not be valid: a prefetch never
 /// faults. Without it a scattered store waits for the line, because no processor foresees as many
 /// streams as a sort writes to.

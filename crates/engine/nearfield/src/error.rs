@@ -180,6 +180,56 @@ pub enum ErrorKind {
          with the rule uniform, or not strictly within the radius"
     )]
     StrictRadii(RadiusRule),
+    /// The number of nearest neighbours is 0.
+    #[error("the number of nearest neighbours is 0: it must be at least 1")]
+    NoNearest,
+    /// Two features were asked for that do not go together.
+    #[error("{first} cannot be combined with {second}")]
+    Combined {
+        /// The one.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// Types, exclusions or chosen targets of points were refused.
+    #[error("point set {set}: {source}")]
+    PointData {
+        /// The set.
+        set: PointSetId,
+        /// Fault of its data.
+        source: nearfield_cpu::Error,
+    },
+    /// The points of a set need types and have none.
+    #[error(
+        "point set {set} has no types for its {points} points, which the cut-offs need: set them, \
+         and again after an update that changes the number of points"
+    )]
+    NoTypes {
+        /// The set.
+        set: PointSetId,
+        /// Its number of points.
+        points: usize,
+    },
+    /// Types were given in an engine without cut-offs.
+    #[error(
+        "points have no types in an engine without cut-offs: give them when the engine is made"
+    )]
+    UnusedTypes,
+    /// Exclusions or chosen targets of a set are those of another number of points.
+    ///
+    /// Refused because the search would go on without them, or with those of other points.
+    #[error(
+        "the {what} of point set {set} were given for another number of points than the {points} \
+         that it has now: give them anew, or clear them"
+    )]
+    StaleData {
+        /// The set.
+        set: PointSetId,
+        /// Which data.
+        what: &'static str,
+        /// Its number of points.
+        points: usize,
+    },
     /// A traversal's arrays do not fit, or the CPU backend could not go on.
     ///
     /// From traversals: fields or outputs that do not have one element per point. From any job:
@@ -448,7 +498,7 @@ pub enum MissingLists {
     #[error("call find_neighbors, which has not found any yet or whose lists were taken")]
     #[default]
     NotFound,
-    /// The positions or the radii of a set have changed since the lists were found.
+    /// The positions, the radii or the filters of a set have changed since the lists were found.
     #[error("set {set} has changed since they were found; call find_neighbors again")]
     Changed {
         /// The set.
@@ -490,9 +540,10 @@ impl Error {
             | Kind::Query(source)
             | Kind::Setup(source)
             | Kind::Input(source) => grid(source),
-            Kind::Cpu(source) | Kind::QueryRadii(source) | Kind::Radii { source, .. } => {
-                cpu(source)
-            }
+            Kind::Cpu(source)
+            | Kind::QueryRadii(source)
+            | Kind::Radii { source, .. }
+            | Kind::PointData { source, .. } => cpu(source),
             #[cfg(feature = "gpu")]
             Kind::Gpu(source) | Kind::OnDevice { source, .. } => source.is_out_of_memory(),
             Kind::Schedule(source) => matches!(source.kind(), balance::ErrorKind::Memory(_)),

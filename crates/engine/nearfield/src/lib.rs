@@ -33,6 +33,10 @@
 //! | lists larger than memory allows | [`Engine::list_chunks`] |
 //! | lists that last for many steps of slow points | [`VerletLists`](lists::VerletLists) |
 //! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
+//! | a cut-off per pair of types | [`Builder::cutoffs`], [`Engine::set_types`] |
+//! | pairs that are left out | [`Engine::set_exclusions`], [`Engine::set_molecules`] |
+//! | neighbours of some points only | [`Engine::set_targets`] |
+//! | the k nearest | [`Builder::nearest`] |
 //! | coordinates that `f32` is too coarse for | [`Builder::precision`] |
 //! | gravity or potentials of all pairs, without a radius | [`Engine::all_pairs`] |
 //! | points that live on a GPU | [`DeviceEngine`](device::DeviceEngine) |

@@ -25,7 +25,7 @@ fn expected(points: &[[f32; 3]], radius: f32) -> Vec<Vec<u32>> {
 }
 
 /// The lists of a view, sorted.
-fn read(lists: &NfLists) -> Vec<Vec<u32>> {
+pub(crate) fn read(lists: &NfLists) -> Vec<Vec<u32>> {
     // SAFETY: the view was filled by the library, and the engine was not changed since.
     let of = |i| unsafe {
         let first = lists.indices.add(*lists.start.add(i) as usize);
@@ -554,4 +554,65 @@ fn a_recording_ends_with_a_file_and_starts_only_once() {
     }
     let trace = std::fs::read_to_string(&path).unwrap();
     assert!(trace.contains("engine.find_neighbors"), "{trace}");
+}
+
+#[test]
+fn points_search_within_radii_of_their_own_by_each_rule() {
+    let points = [[0.0f32; 3], [1.0, 0.0, 0.0], [3.0, 0.0, 0.0]];
+    let radii = [1.0f32, 0.5, 2.0];
+    for (rule, wanted) in [
+        (NfRadiusRule::Gather, [vec![1], vec![], vec![1]]),
+        (NfRadiusRule::Scatter, [vec![], vec![0, 2], vec![]]),
+        (NfRadiusRule::Symmetric, [vec![1], vec![0, 2], vec![1]]),
+    ] {
+        let mut settings = options(2.0);
+        settings.radii = rule as u32;
+        let engine = engine(&settings);
+        let (mut set, mut lists, mut query) = (0, no_lists(), ptr::null_mut());
+        // SAFETY: all places and arrays are there and as long as is said.
+        unsafe {
+            let data = points.as_ptr().cast();
+            assert_eq!(
+                nf_add_points_f32(engine, data, 3, 12, &mut set),
+                NfStatus::Ok
+            );
+            assert_eq!(nf_find_neighbors(engine), NfStatus::BadArgument);
+            assert!(last_error().contains("has no radii"), "{}", last_error());
+            let set_radii = |radii: &[f32]| nf_set_radii(engine, 0, radii.as_ptr(), radii.len());
+            assert_eq!(set_radii(&[1.0; 2]), NfStatus::BadArgument);
+            assert_eq!(set_radii(&[1.0, 9.0, 1.0]), NfStatus::BadArgument);
+            assert!(
+                last_error().contains("point 1 has the radius 9"),
+                "{}",
+                last_error()
+            );
+            assert_eq!(
+                nf_set_radii(engine, 0, ptr::null(), 3),
+                NfStatus::NullPointer
+            );
+            assert_eq!(set_radii(&radii), NfStatus::Ok);
+            assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+            assert_eq!(nf_neighbors(engine, 0, 0, &mut lists), NfStatus::Ok);
+            assert_eq!(read(&lists), wanted, "{rule:?}");
+            // At (2, 0, 0), a radius of 1 reaches the last two, which reach 0.5 and 2.
+            let (at, radius) = ([2.0f32, 0.0, 0.0], 1.0f32);
+            let plain = nf_query_f32(engine, at.as_ptr(), 1, 12, 0, &mut query);
+            let own = nf_query_radii_f32(engine, at.as_ptr(), 1, 12, &radius, 0, &mut query);
+            let (found, refused, near) = match rule {
+                NfRadiusRule::Scatter => (plain, own, vec![2]),
+                _ => (own, plain, vec![1, 2]),
+            };
+            assert_eq!((found, refused), (NfStatus::Ok, NfStatus::BadArgument));
+            assert_eq!(nf_query_lists(query, &mut lists), NfStatus::Ok);
+            assert_eq!(read(&lists), [near], "{rule:?}");
+            assert_eq!(nf_query_free(query), NfStatus::Ok);
+            assert_eq!(nf_engine_free(engine), NfStatus::Ok);
+        }
+    }
+    let mut settings = options(2.0);
+    settings.radii = 4;
+    let mut made = ptr::null_mut();
+    // SAFETY: the options are initialised and the place is there.
+    let status = unsafe { nf_engine_new(&settings, &mut made) };
+    assert_eq!(status, NfStatus::BadArgument);
 }

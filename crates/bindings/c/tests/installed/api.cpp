@@ -82,6 +82,50 @@ int main() {
                      nearfield::field(&bodies[0].mass, bodies.size(), sizeof(Body)), strided);
     expect(density[555] > 0.0f && strided == density, "masses inside structures");
 
+    // Radii of single points: the larger one decides.
+    {
+        nearfield::engine adaptive(nearfield::options(2.0).radii(NF_RADIUS_RULE_SYMMETRIC));
+        const auto uneven = adaptive.add_points(std::vector<float>{0, 0, 0, 1, 0, 0, 3, 0, 0});
+        adaptive.set_radii(uneven, std::vector<float>{1.0f, 0.5f, 2.0f});
+        adaptive.find_neighbors();
+        expect(adaptive.neighbors(uneven)[1].size() == 2, "both reach the middle one");
+        const std::vector<float> at{2, 0, 0}, reach{0.5f};
+        expect(adaptive.query(nearfield::as_positions(at), reach, uneven)[0].size() == 1,
+               "a position with a radius");
+    }
+
+    // Filters: cut-offs of types, exclusions, chosen targets, the k nearest.
+    {
+        nearfield::engine filtered(
+            nearfield::options(2.0).nearest(2).cutoffs(2, {2.0, 1.0, 1.0, 0.0}));
+        const std::vector<float> row{0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0};
+        const auto few = filtered.add_points(row);
+        filtered.set_types(few, std::vector<std::uint32_t>{0, 0, 0, 1});
+        filtered.find_neighbors();
+        const nearfield::lists kept = filtered.neighbors(few, few);
+        expect(kept[2].size() == 2 && kept[2][0] == 1 && kept[2][1] == 3, "the two nearest");
+        expect(kept[3].size() == 1, "within the cut-off of its type");
+        using pair = std::array<std::uint32_t, 2>;
+        filtered.exclude_pairs(few, std::vector<pair>{{1, 2}});
+        filtered.set_targets(few, std::vector<std::uint32_t>{2});
+        filtered.find_neighbors();
+        const nearfield::lists left = filtered.neighbors(few, few);
+        expect(left.pairs() == 2 && left[2][0] == 3 && left[2][1] == 0, "without the excluded one");
+        filtered.clear_exclusions(few);
+        filtered.set_molecules(few, std::vector<std::uint32_t>{5, 5, 6, 7});
+        filtered.set_target_mask(few, std::vector<std::uint8_t>{1, 0, 0, 0});
+        filtered.find_neighbors();
+        expect(filtered.neighbors(few, few)[0][0] == 2, "of another molecule");
+        filtered.clear_targets(few);
+        try {
+            filtered.set_exclusions(few, std::vector<std::uint64_t>{0, 1, 1, 1, 1},
+                                    std::vector<std::uint32_t>{1});
+            expect(false, "exclusions that one point has alone are refused");
+        } catch (const nearfield::error &error) {
+            expect(error.status() == NF_STATUS_BAD_ARGUMENT, "with their status");
+        }
+    }
+
     // Batches: every target once, and exceptions come out.
     std::atomic<int> targets(0);
     engine.for_each_batch(set, set, [&](const nf_batch &batch) {

@@ -430,7 +430,7 @@ pub(crate) struct Block<V: Compress> {
     /// Squared radii, with [`RADII`].
     r2: V,
     /// Tags.
-    tags: V::Ints,
+    pub(crate) tags: V::Ints,
     /// Ranks, with [`HALF`].
     ranks: V::Ints,
 }

@@ -10,7 +10,7 @@
 //! All of it fits the second-level cache, and most of it the first.
 
 use super::{aligned::Aligned, arrays::Candidates, piece::Pieces};
-use crate::{kernels::window::PageTable, stored::listed::ListedPairs};
+use crate::{filter::room::FilterRoom, kernels::window::PageTable, stored::listed::ListedPairs};
 use nearfield_grid::{Stop, memory::Shortage};
 
 /// Buffers of one worker, reused for every group.
@@ -36,6 +36,8 @@ pub(crate) struct Scratch {
     pub(crate) pieces: Pieces,
     /// Pairs of one target, for traversals over lists.
     pub(crate) listed: ListedPairs,
+    /// Buffers of filters.
+    pub(crate) filter: FilterRoom,
     /// Memory that was refused. The task then ended early and its results are of no use; the pool
     /// looks here after every task and fails the call.
     pub(crate) failed: Option<Shortage>,
@@ -80,5 +82,6 @@ impl Scratch {
             + self.pages.bytes()
             + self.pieces.bytes()
             + self.listed.bytes()
+            + self.filter.bytes()
     }
 }

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    filter::PairFilter,
     sets::{
         PairOfSets,
         radii::SortedRadii,
@@ -67,6 +68,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) mixing: Option<Mixing>,
     /// No geometry is asked for, so that in double precision [proxies may decide](super::near).
     pub(crate) proxies: bool,
+    /// Pairs within the radius that are left out. Candidates are then called by index, in double
+    /// precision by slot.
+    pub(crate) filter: PairFilter<'a>,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
 }
@@ -120,7 +124,8 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share
-    /// whose marks are too few, [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`].
+    /// whose marks are too few, [`ErrorKind::HalfRule`], [`ErrorKind::RadiiInDouble`], and those of
+    /// [`PairFilter::check`].
     pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
         sets.check()?;
         sets.radii.check(
@@ -136,23 +141,32 @@ impl<'a> Walk<'a> {
             }
             .into());
         }
+        let points = [sets.targets, sets.sources].map(Grid::given);
+        sets.filter.check(points, kind, sets.same_set)?;
         let rule = sets.radii.rule();
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(ErrorKind::HalfRule { rule }.into());
         }
-        let walk = Self {
+        let mut walk = Self {
             targets: sets.targets,
             sources: sets.sources,
             same_set: sets.same_set,
             tag,
-            ranked: kind == ListKind::Half && sets.same_set,
+            ranked: kind == ListKind::Half && sets.same_set && sets.filter.is_none(),
             radii: sets.radii.into(),
             ahead: false,
-            images: false,
+            images: !sets.filter.is_none(),
             proxies: false,
             mixing: Mixing::of(sets.targets, sets.sources),
+            filter: sets.filter,
             share: sets.share,
         };
+        if !walk.filter.is_none() {
+            walk.tag = match walk.double() {
+                Some(_) => Tag::Slot,
+                None => Tag::Index,
+            };
+        }
         match walk.double() {
             None => Ok(walk),
             Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),
@@ -166,8 +180,22 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// As [`new`](Self::new).
     pub(crate) fn of_lists(sets: PairOfSets<'a>, kind: ListKind) -> Result<Self, Error> {
-        let mut walk = Self::new(sets, Tag::Index, kind)?;
-        walk.proxies = true;
+        let filter = sets.filter;
+        if !filter.is_by_name() {
+            let mut walk = Self::new(sets, Tag::Index, kind)?;
+            walk.proxies = walk.filter.is_none();
+            return Ok(walk);
+        }
+        // Found as without filters.
+        sets.check()?;
+        let points = [sets.targets, sets.sources].map(Grid::given);
+        filter.check(points, kind, sets.same_set)?;
+        let plain = PairOfSets {
+            filter: PairFilter::default(),
+            ..sets
+        };
+        let mut walk = Self::new(plain, Tag::Index, kind)?;
+        (walk.proxies, walk.filter) = (true, filter);
         Ok(walk)
     }
 

@@ -22,6 +22,7 @@
 
 mod evaluate;
 pub(crate) mod fields;
+mod filtered;
 mod noted;
 mod pack;
 pub(crate) mod reduce;

@@ -18,6 +18,7 @@
 use super::{
     evaluate::{Traversal, TraverseTask},
     fields::{Fields, Output, sorted_channels},
+    filtered::FilteredTraversal,
     reduce::Results,
     symmetric::{self, OfBoth, Symmetric},
 };
@@ -70,6 +71,9 @@ impl CpuBackend {
             values: &values,
             combine,
         };
+        if !walk.filter.is_none() {
+            return FilteredTraversal::new(kernel, walk, fields, results).run(self);
+        }
         // A condition that is a constant, so that the loops are not compiled for other kernels.
         if K::SYMMETRIC
             && let Some(task) = symmetric_task(&walk)?

@@ -47,9 +47,8 @@ use crate::{
     error::{Error, ErrorKind},
     sets::{
         PairOfSets,
-        pairs::{PairsOfImage, VisitPairs, VisitTask},
+        pairs::{PairsOfImage, VisitPairs},
     },
-    simd::with_level,
 };
 use bytemuck::Zeroable;
 use nearfield_grid::{
@@ -316,13 +315,7 @@ impl MeasuredLists<'_> {
                 found: Vec::new(),
                 failed: None,
             };
-            let task = VisitTask {
-                walk: &walk,
-                slots,
-                scratch,
-                to: &mut writer,
-            };
-            with_level(backend.level(), task);
+            walk.visit_pairs(backend.level(), slots, scratch, &mut writer);
             match writer.failed {
                 None if scratch.failed.is_none() => writer.finish(),
                 None => {}

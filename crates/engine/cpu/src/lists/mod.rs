@@ -27,6 +27,13 @@
 //! **Invariant:** a search leaves either all lists of a set or none; half-written lists are never
 //! visible.
 //!
+//! # Filters
+//!
+//! Lists of neighbours that [filters](crate::filter) keep go to the same sinks. Where filters need
+//! distances, these are kept beside the list while it is narrowed ([`squared`]), or lists are
+//! collected from visited pairs ([`filtered`]); where they name points, sources are dropped from
+//! lists that were found without them ([`named`]).
+//!
 //! # Ascending lists
 //!
 //! Lists that are to ascend are not sorted one by one: the candidates of a group are, before its
@@ -36,11 +43,14 @@
 //! A reader of lists never sees gaps: it takes a list by its start and count.
 
 mod ascending;
+mod filtered;
 pub(crate) mod geometry;
 pub(crate) mod joint;
 mod list_spec;
 mod long_list;
 pub(crate) mod measured;
+mod named;
+mod near_few;
 pub(crate) mod neighbor_lists;
 pub(crate) mod received;
 pub(crate) mod received_geometry;
@@ -48,5 +58,6 @@ mod scans;
 mod search;
 mod select;
 mod sink;
+mod squared;
 pub(crate) mod storage;
 mod writer;

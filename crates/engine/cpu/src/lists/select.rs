@@ -62,6 +62,30 @@ impl Walk<'_> {
         spec: ListSpec,
         sink: &mut impl ListSink,
     ) {
+        if self.filter.is_none() {
+            self.plain_lists(level, slots, scratch, spec, sink);
+        } else if self.is_squared(spec.kind == ListKind::Half && self.same_set) {
+            let sort = spec.order == ListOrder::Ascending;
+            self.squared_lists(level, slots, scratch, sort, sink);
+        } else if self.filter.is_by_name() {
+            self.named_lists(level, slots, scratch, spec, sink);
+        } else {
+            self.filtered_lists(level, slots, scratch, spec, sink);
+        }
+        if let Some(shortage) = sink.refused() {
+            scratch.failed = Some(shortage);
+        }
+    }
+
+    /// The same without filters.
+    pub(super) fn plain_lists(
+        &self,
+        level: SimdLevel,
+        slots: Range<usize>,
+        scratch: &mut Scratch,
+        spec: ListSpec,
+        sink: &mut impl ListSink,
+    ) {
         let task = ListTask {
             walk: self,
             slots,
@@ -71,9 +95,6 @@ impl Walk<'_> {
             sink,
         };
         with_level(level, task);
-        if let Some(shortage) = sink.refused() {
-            scratch.failed = Some(shortage);
-        }
     }
 }
 

@@ -20,7 +20,10 @@ pub(crate) mod rule;
 pub(crate) mod share;
 pub(crate) mod visit;
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    filter::PairFilter,
+};
 use nearfield_grid::Grid;
 use radii::SortedRadii;
 use rule::SetRadii;
@@ -38,6 +41,8 @@ pub struct PairOfSets<'a> {
     pub same_set: bool,
     /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
     pub radii: SetRadii<&'a SortedRadii>,
+    /// Pairs within the radius that are left out; not together with a share.
+    pub filter: PairFilter<'a>,
     /// Which targets are searched for; None for all. Results of the others are left as they were.
     pub share: Option<Share<'a>>,
 }
@@ -58,6 +63,9 @@ impl PairOfSets<'_> {
             || single(self.targets) && double(self.sources);
         if mixed {
             return refuse("one of them was sorted in f64 and the other in f32");
+        }
+        if self.share.is_some() && !self.filter.is_none() {
+            return refuse("a share of the targets is searched without filters");
         }
         Ok(())
     }

@@ -25,14 +25,14 @@ use crate::{
         groups::Group,
         mode::{Mode, SHIFTED, Tag, has, with_exact_mode, with_mode},
         piece::Pieces,
-        scan::{GEOMETRY_ARRAYS, Geometry, STREAMS, scan},
+        scan::{GEOMETRY_ARRAYS, Geometry, STREAMS, Select, scan},
         scratch::Scratch,
         walk::Walk,
     },
     contract::Image,
     error::Error,
     pool::CpuBackend,
-    simd::{LANES, Simd, Task, with_level},
+    simd::{LANES, Simd, Task},
 };
 use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{ListKind, Pair};
@@ -58,6 +58,14 @@ impl<'a> PairsOfImage<'a> {
         let d = x.iter().zip(y).zip(z).map(|((&x, &y), &z)| [x, y, z]);
         let pairs = d.zip(self.d2).map(|(d, &d2)| Pair { d, d2 });
         self.sources.iter().copied().zip(pairs)
+    }
+
+    /// Source and geometry of a pair.
+    #[inline(always)]
+    pub(crate) fn at(&self, place: usize) -> (u32, Pair) {
+        let d = self.d.map(|d| d[place]);
+        let d2 = self.d2[place];
+        (self.sources[place], Pair { d, d2 })
     }
 }
 
@@ -95,13 +103,7 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         let walk = Walk::with_images(sets)?;
         let scratch = &mut scratch.0;
-        let task = VisitTask {
-            walk: &walk,
-            slots,
-            scratch,
-            to,
-        };
-        with_level(self.level(), task);
+        walk.visit_pairs(self.level(), slots, scratch, to);
         scratch
             .failed
             .take()
@@ -200,6 +202,16 @@ impl Walk<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The arguments for target `k` of a group, which knows itself by the name of its candidates.
+    #[inline(always)]
+    fn visit_args<const MODE: Mode>(&self, group: &Group, k: usize) -> Select<'_> {
+        let mut args = self.select_args::<MODE>(group, k);
+        if self.tag == Tag::Slot && self.same_set {
+            args.own_tag = (group.slots.start + k) as u32;
+        }
+        args
+    }
+
     /// Visits the pairs of `TARGETS` targets of a group from number `first` on.
     ///
     /// # Safety
@@ -215,11 +227,11 @@ impl Walk<'_> {
         to: &mut dyn VisitPairs,
     ) -> ControlFlow<()> {
         let stride = scratch.candidates.len() + LANES;
-        let mut args = [self.select_args::<MODE>(group, first); TARGETS];
+        let mut args = [self.visit_args::<MODE>(group, first); TARGETS];
         let data = passed.as_mut_ptr();
         let mut found = [Geometry::<MODE>::new(data, stride); TARGETS];
         for t in 1..TARGETS {
-            args[t] = self.select_args::<MODE>(group, first + t);
+            args[t] = self.visit_args::<MODE>(group, first + t);
             found[t] = Geometry::new(data.wrapping_add(t * GEOMETRY_ARRAYS * stride), stride);
         }
         // SAFETY: the caller guarantees the level, the mode and the room.

@@ -278,6 +278,7 @@ mod tests {
             sources: &double,
             same_set: true,
             radii: SetRadii::Gather { targets: &sorted },
+            filter: Default::default(),
             share: None,
         };
         let refused = backend.count(sets, &mut [0; 2]);

@@ -20,8 +20,13 @@ use crate::{
         walk::Radii,
     },
     contract::{Image, difference_f64, image_of, rounded, squared, squared_f64},
+    error::Error,
+    filter::{
+        nearest::{Near, Nearest},
+        visit::Target,
+    },
 };
-use nearfield_grid::DoublePoints;
+use nearfield_grid::{DoublePoints, memory::Shortage};
 use nearfield_pairs::Pair;
 
 impl PairOfSets<'_> {
@@ -29,11 +34,73 @@ impl PairOfSets<'_> {
     /// the geometry of the pair, on the calling thread. In double precision the geometry is rounded
     /// to `f32` once the pair is decided, and radii of single points do not count.
     ///
+    /// The k nearest come in the order of their distance, after all have been found.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where the k nearest are wanted.
+    ///
     /// # Panics
     /// When there is no such target, and when radii are not those of the sets, as indexing a slice
     /// does.
     #[inline(always)]
-    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, Image, Pair)) {
+    pub fn for_each_neighbor(
+        &self,
+        slot: usize,
+        mut visit: impl FnMut(u32, Image, Pair),
+    ) -> Result<(), Error> {
+        if self.filter.is_none() {
+            self.visit_all(slot, |source, image, pair, _| visit(source, image, pair));
+            Ok(())
+        } else {
+            Ok(self.visit_kept(slot, &mut visit)?)
+        }
+    }
+
+    /// Visits the neighbours that the filters keep. Not inlined, so that it is not compiled for
+    /// every caller.
+    #[inline(never)]
+    fn visit_kept(
+        &self,
+        slot: usize,
+        visit: &mut dyn FnMut(u32, Image, Pair),
+    ) -> Result<(), Shortage> {
+        let target = Target::new(
+            &self.filter,
+            slot,
+            self.targets.points().index()[slot] as usize,
+        );
+        if !target.is_chosen() {
+            return Ok(());
+        }
+        let (mut nearest, mut failed) = (Nearest::default(), None);
+        self.visit_all(slot, |index, image, pair, squared| {
+            if failed.is_some() || !target.keeps(index, squared) {
+                return;
+            }
+            match self.filter.nearest {
+                None => visit(index, image, pair),
+                Some(k) => {
+                    let near = Near {
+                        squared,
+                        index,
+                        image,
+                        pair,
+                    };
+                    failed = nearest.add(k.get() as usize, near).err();
+                }
+            }
+        });
+        if let (Some(k), None) = (self.filter.nearest, failed) {
+            for near in nearest.selected(k.get() as usize) {
+                visit(near.index, near.image, near.pair);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Visits all neighbours within the radius, with d² in the precision of the search.
+    #[inline(always)]
+    fn visit_all(&self, slot: usize, visit: impl FnMut(u32, Image, Pair, f64)) {
         if let (Some(targets), Some(sources)) = (
             self.targets.points().double(),
             self.sources.points().double(),
@@ -48,7 +115,11 @@ impl PairOfSets<'_> {
 
     /// Visits in single precision; `MODE` says whether sources have radii.
     #[inline(always)]
-    fn visit_single<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, Image, Pair)) {
+    fn visit_single<const MODE: Mode>(
+        &self,
+        slot: usize,
+        mut visit: impl FnMut(u32, Image, Pair, f64),
+    ) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         let lattice = self.sources.lattice();
         let radii = Radii::from(self.radii);
@@ -72,7 +143,7 @@ impl PairOfSets<'_> {
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
                     let image = lattice.domain().given_image(image);
-                    visit(sources.index()[source], image, Pair { d, d2 });
+                    visit(sources.index()[source], image, Pair { d, d2 }, d2.into());
                 }
             }
         });
@@ -85,7 +156,7 @@ impl PairOfSets<'_> {
         slot: usize,
         targets: &DoublePoints,
         sources: &DoublePoints,
-        mut visit: impl FnMut(u32, Image, Pair),
+        mut visit: impl FnMut(u32, Image, Pair, f64),
     ) {
         let lattice = self.sources.lattice();
         let r2 = lattice.radius().squared_f64();
@@ -102,7 +173,7 @@ impl PairOfSets<'_> {
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
                     let image = lattice.domain().given_image(image);
-                    visit(points.index()[source], image, rounded(d, d2));
+                    visit(points.index()[source], image, rounded(d, d2), d2);
                 }
             }
         });

@@ -58,7 +58,7 @@ impl ListedPairs {
     }
 
     /// Pointers to the displacements, an array per axis, and to their squares.
-    pub(super) fn pointers(&mut self) -> ([*const f32; 3], *mut f32) {
+    pub(crate) fn pointers(&mut self) -> ([*const f32; 3], *mut f32) {
         let [x, y, z] = &self.d;
         let d = [x.as_ptr(), y.as_ptr(), z.as_ptr()];
         (d, self.d2.as_mut_ptr())
@@ -71,6 +71,22 @@ impl ListedPairs {
         let [x, y, z] = &self.d;
         let d = [lanes(x, first), lanes(y, first), lanes(z, first)];
         (d, lanes(&self.d2, first))
+    }
+
+    /// Forgets all pairs.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Makes room for a vector behind the last pair.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub(crate) fn make_room_behind(&mut self) -> Result<(), Shortage> {
+        match self.grow(self.len) {
+            true => Ok(()),
+            false => self.take_failed().map_or(Ok(()), Err),
+        }
     }
 
     /// Returns true if memory was refused.
@@ -107,7 +123,7 @@ impl ListedPairs {
 
     /// Adds a pair.
     #[inline(always)]
-    pub(super) fn push(&mut self, source: u32, pair: Pair) {
+    pub(crate) fn push(&mut self, source: u32, pair: Pair) {
         if !self.grow(self.len) {
             return;
         }

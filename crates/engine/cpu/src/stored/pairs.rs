@@ -33,7 +33,11 @@
 
 use super::{coordinate::PairArithmetic, listed::Block};
 use crate::{
-    error::Error, lists::neighbor_lists::NeighborLists, sets::rule::SetRadii, simd::LANES,
+    error::Error,
+    filter::{chosen::ChosenPoints, cutoffs::TypeCutoffs},
+    lists::neighbor_lists::NeighborLists,
+    sets::rule::SetRadii,
+    simd::LANES,
 };
 use nearfield_grid::{
     Domain, Lattice, Radius,
@@ -64,6 +68,10 @@ pub struct StoredPairs<'a, T = f32> {
     /// Radii of single points in the caller's order, none above `radius`; [`SetRadii::Uniform`]
     /// for `radius` itself.
     pub radii: SetRadii<&'a [f32]>,
+    /// Cut-offs by types, none above `radius`. Other filters are those of the lists.
+    pub cutoffs: Option<TypeCutoffs<'a>>,
+    /// The targets that get results; those of the others are left as they are.
+    pub chosen: Option<&'a ChosenPoints>,
 }
 
 impl<T: PairArithmetic> StoredPairs<'_, T> {
@@ -87,7 +95,11 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
     pub(super) fn walk(&self) -> ListWalk<'_, T> {
         ListWalk {
             pairs: self,
-            radii: self.radii.sources().copied(),
+            own: match (self.cutoffs, self.radii.sources()) {
+                (Some(cutoffs), _) => OwnR2::Types(cutoffs),
+                (None, Some(radii)) => OwnR2::Radii(radii),
+                (None, None) => OwnR2::Targets,
+            },
             reach: self.radius.value_f64() * (1.0 + T::SLACK),
             periodic: self.lattice.domain().is_periodic(),
             inverse: self.lattice.domain().inverse().map(|row| {
@@ -105,7 +117,7 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
     /// too, or points have radii of their own.
     fn nearest(&self) -> Option<Nearest<'_, T>> {
         let domain = self.lattice.domain();
-        let uniform = matches!(self.radii, SetRadii::Uniform);
+        let uniform = matches!(self.radii, SetRadii::Uniform) && self.cutoffs.is_none();
         (uniform && !self.lattice.repeats()).then(|| Nearest {
             domain,
             tilted: domain.is_tilted(),
@@ -132,6 +144,17 @@ fn squared<T: PairArithmetic>(radius: f32) -> T {
     T::from(radius) * T::from(radius)
 }
 
+/// What the squared distance of a pair is compared with.
+#[derive(Clone, Copy)]
+enum OwnR2<'a> {
+    /// The target's squared radius.
+    Targets,
+    /// The larger of that and the source's, of these radii.
+    Radii(&'a [f32]),
+    /// The squared cut-off of both points' types.
+    Types(TypeCutoffs<'a>),
+}
+
 /// A row of the inverse of the box vectors, and its length.
 #[derive(Clone, Copy)]
 struct InverseRow {
@@ -149,8 +172,8 @@ pub(super) struct ListWalk<'a, T> {
     pub(super) pairs: &'a StoredPairs<'a, T>,
     /// The evaluation through nearest images, where that is all.
     pub(super) nearest: Option<Nearest<'a, T>>,
-    /// Of the sources.
-    radii: Option<&'a [f32]>,
+    /// What sources add to the squared radius of the target.
+    own: OwnR2<'a>,
     /// The radius with a margin for rounding.
     reach: f64,
     /// Some axis is periodic.
@@ -223,8 +246,13 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
     /// where a radius is missing.
     #[inline(always)]
     fn r2(&self, target: &Target<T>, source: u32) -> Option<T> {
-        let Some(radii) = self.radii else {
-            return Some(target.r2);
+        let radii = match self.own {
+            OwnR2::Targets => return Some(target.r2),
+            OwnR2::Radii(radii) => radii,
+            OwnR2::Types(cutoffs) => {
+                let squared = cutoffs.squared(target.target, source as usize);
+                return squared.map(T::of);
+            }
         };
         let r2 = squared(*radii.get(source as usize)?);
         Some(if r2 > target.r2 { r2 } else { target.r2 })

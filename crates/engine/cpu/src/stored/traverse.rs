@@ -28,6 +28,7 @@ use super::{
 use crate::{
     candidates::scratch::Scratch,
     error::{Error, ErrorKind},
+    filter::{PairFilter, chosen::ChosenPoints},
     kernels::{
         fields::{Fields, Output, gather_fields, room, target_value},
         reduce::{MAX_OUTPUTS, Neighbors, ReducePacked, Results},
@@ -56,6 +57,12 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
         pairs.radii.check(targets, sources, |radii| radii.len())?;
+        let filter = PairFilter {
+            cutoffs: pairs.cutoffs,
+            chosen: pairs.chosen,
+            ..PairFilter::default()
+        };
+        filter.check([targets, sources], pairs.kind, pairs.same_set)?;
         fields.check::<K>(targets, sources)?;
         if pairs.same_set && targets != sources {
             return Err(ErrorKind::Sets {
@@ -88,6 +95,7 @@ impl CpuBackend {
         let shared = TaskContext {
             kernel,
             lists: &pairs.walk(),
+            chosen: pairs.chosen,
             level: self.level(),
             fields,
             results,
@@ -109,6 +117,8 @@ struct TaskContext<'a, K: PairKernel> {
     kernel: &'a K,
     /// Lays out the pairs of a target.
     lists: &'a dyn Lists,
+    /// The targets that get results, if not all.
+    chosen: Option<&'a ChosenPoints>,
     /// The SIMD level.
     level: SimdLevel,
     /// Values of the points.
@@ -133,6 +143,9 @@ impl<K: PairKernel> Task for ListsTask<'_, K> {
         let (shared, scratch) = (self.shared, self.scratch);
         let (listed, gathered) = (&mut scratch.listed, &mut scratch.gathered);
         for target in self.targets {
+            if shared.chosen.is_some_and(|chosen| !chosen.has(target)) {
+                continue;
+            }
             shared.lists.lay_out(shared.level, target, listed);
             scratch.failed = listed.take_failed();
             let count = listed.sources().len();

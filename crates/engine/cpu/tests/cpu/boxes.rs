@@ -160,15 +160,17 @@ fn check(targets: &Grid, sources: &Grid, same_set: bool, name: &str) -> usize {
         sources,
         same_set,
         radii: SetRadii::Uniform,
+        filter: Default::default(),
         share: None,
     };
     let points = targets.points();
     let mut expected = Vec::new();
     for slot in 0..points.len() {
         let mut pairs = Vec::new();
-        sets.for_each_neighbor(slot, |source, image, pair| {
+        let visited = sets.for_each_neighbor(slot, |source, image, pair| {
             pairs.push(found(source, image, pair));
         });
+        visited.unwrap();
         expected.push(pairs);
     }
     for &level in SimdLevel::available() {

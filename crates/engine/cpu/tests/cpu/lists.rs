@@ -25,6 +25,7 @@ fn of(grid: &Grid) -> PairOfSets<'_> {
         sources: grid,
         same_set: true,
         radii: SetRadii::Uniform,
+        filter: Default::default(),
         share: None,
     }
 }

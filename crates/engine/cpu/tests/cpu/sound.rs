@@ -2,8 +2,9 @@
 //! read or written out of place.
 
 use nearfield_cpu::{
-    BorrowedBuffer, BufferProvider, CpuBackend, Error, ErrorKind, Fields, Inside, ListOrder,
-    NeighborLists, Output, PairOfSets, SetRadii, StoredPairs,
+    BorrowedBuffer, BufferProvider, ChosenPoints, CpuBackend, CutoffTable, Error, ErrorKind,
+    Exclusions, Fields, Inside, ListOrder, NeighborLists, Output, PairFilter, PairOfSets,
+    PointTypes, SetRadii, StoredPairs, TypeCutoffs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Field, ListKind, SphDensity};
@@ -44,6 +45,7 @@ fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<
         sources,
         same_set,
         radii: SetRadii::Uniform,
+        filter: Default::default(),
         share: None,
     }
 }
@@ -162,6 +164,8 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
         same_set: true,
         radius: Radius::new(0.5).unwrap(),
         radii: SetRadii::Uniform,
+        cutoffs: None,
+        chosen: None,
     };
     let kernel = SphDensity::with_support(0.5);
     let (mass, mut results) = (vec![1.0; many.len()], vec![0.0; few.len()]);
@@ -330,4 +334,62 @@ fn threads_that_were_asked_for_and_refused_are_an_error() {
     left_to_it.count(sets, &mut counts).unwrap();
     assert_eq!(left_to_it.threads(), 1);
     assert!(counts.iter().any(|&count| count > 0));
+}
+
+#[test]
+fn filters_that_are_not_those_of_the_sets_are_refused() {
+    let points = [[0.0f32; 3], [0.25, 0.0, 0.0], [0.0, 0.25, 0.0]];
+    let grid = grid(&points);
+    let radius = Radius::new(0.5).unwrap();
+    let one = CutoffTable::new(&[[0.5]], radius, false).unwrap();
+    let two = CutoffTable::new(&[[0.5, 0.5], [0.5, 0.5]], radius, false).unwrap();
+    let (mut types, mut few) = (PointTypes::default(), PointTypes::default());
+    types.take(&[0u8, 1, 1], 3, two.types()).unwrap();
+    few.take(&[0u8], 1, 2).unwrap();
+    let molecules = Exclusions::molecules(&[0; 2]).unwrap();
+    let chosen = ChosenPoints::with_mask(&[true; 4]).unwrap();
+    let cutoffs = |table, types| {
+        let cutoffs = Some(TypeCutoffs { table, types });
+        PairFilter {
+            cutoffs,
+            ..PairFilter::default()
+        }
+    };
+    let filters = [
+        (cutoffs(&one, [&types, &types]), "more types than there are"),
+        (cutoffs(&two, [&few, &types]), "types for 1 points"),
+        (cutoffs(&two, [&types, &few]), "types for 1 points"),
+        (
+            PairFilter {
+                excluded: Some(&molecules),
+                ..PairFilter::default()
+            },
+            "exclusions for 2 points",
+        ),
+        (
+            PairFilter {
+                chosen: Some(&chosen),
+                ..PairFilter::default()
+            },
+            "chosen targets for 4 points",
+        ),
+    ];
+    for (filter, words) in filters {
+        let of = PairOfSets {
+            filter,
+            ..pair(&grid, &grid, true)
+        };
+        let errors = refusals(of);
+        assert_eq!(errors.len(), 4, "{words}");
+        for error in errors {
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+    let of = PairOfSets {
+        filter: cutoffs(&two, [&types, &types]),
+        ..pair(&grid, &grid, true)
+    };
+    let mut counts = [0; 3];
+    CpuBackend::new(1).unwrap().count(of, &mut counts).unwrap();
+    assert_eq!(counts, [2, 2, 2]);
 }

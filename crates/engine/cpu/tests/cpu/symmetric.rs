@@ -106,6 +106,7 @@ fn itself<'a>(grid: &'a Grid, radii: SetRadii<&'a SortedRadii>) -> PairOfSets<'a
         sources: grid,
         same_set: true,
         radii,
+        filter: Default::default(),
         share: None,
     }
 }

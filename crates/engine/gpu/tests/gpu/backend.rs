@@ -182,6 +182,7 @@ fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
         sources: &grid,
         same_set: true,
         radii: SetRadii::Uniform,
+        filter: Default::default(),
         share: None,
     };
     let mut expected = vec![O::default(); points.len()];

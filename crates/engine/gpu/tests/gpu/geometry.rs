@@ -279,6 +279,7 @@ impl Large {
             same_set: grids.len() == 1,
             radii: SetRadii::Uniform,
             share: None,
+            filter: Default::default(),
         };
         let cpu = CpuBackend::new(2).unwrap();
         let mut geometry = PairGeometry::default();

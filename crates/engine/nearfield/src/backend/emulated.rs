@@ -180,6 +180,7 @@ impl EmulatedState {
             sources: grid(job.sources)?,
             same_set: job.targets == job.sources,
             radii: SetRadii::Uniform,
+            filter: Default::default(),
             share: planned.map(|planned| Share {
                 bricks: planned.parts(),
                 parts: (0, OF_CPU - 1),

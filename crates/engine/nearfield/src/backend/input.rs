@@ -130,6 +130,7 @@ impl StepInput<'_> {
             sources: self.grid(job.sources)?,
             same_set: job.targets == job.sources,
             radii: SetRadii::Uniform,
+            filter: Default::default(),
             share: None,
         })
     }

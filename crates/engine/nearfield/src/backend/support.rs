@@ -45,6 +45,14 @@ pub(crate) enum Feature {
     Double,
     /// Radii of single points.
     PointRadii,
+    /// Cut-offs per pair of types.
+    TypeCutoffs,
+    /// The k nearest neighbours.
+    Nearest,
+    /// Pairs of points that are no neighbours.
+    Exclusions,
+    /// Some points of a set as targets.
+    ChosenTargets,
     /// A box in which a vector leans along an open axis.
     SlantedBox,
     /// Lists of all neighbours.
@@ -115,6 +123,10 @@ impl Feature {
         Cow::Borrowed(match self {
             Self::Double => "positions in double precision (f64); it computes in single precision",
             Self::PointRadii => "radii of single points",
+            Self::TypeCutoffs => "cut-offs per pair of types",
+            Self::Nearest => "the k nearest neighbours",
+            Self::Exclusions => "exclusions of pairs",
+            Self::ChosenTargets => "chosen targets",
             Self::SlantedBox => "boxes in which a box vector leans along an open axis",
             Self::Lists => "neighbour lists",
             Self::HalfLists => "half lists",
@@ -258,6 +270,10 @@ mod tests {
                 Self::Batches,
                 Self::Skin,
                 Self::AllPairs,
+                Self::TypeCutoffs,
+                Self::Exclusions,
+                Self::ChosenTargets,
+                Self::Nearest,
                 Self::PointRadii,
                 Self::Double,
                 Self::SlantedBox,
@@ -284,6 +300,16 @@ mod tests {
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
                 Self::Skin => ("lists with a skin", "`VerletLists`"),
                 Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),
+                Self::TypeCutoffs => ("cut-offs per pair of types", "`Builder::cutoffs`"),
+                Self::Exclusions => (
+                    "exclusions of pairs, within molecules",
+                    "`Engine::set_exclusions`, `set_molecules`",
+                ),
+                Self::ChosenTargets => (
+                    "some points of a set as targets",
+                    "`Engine::set_targets`, `set_target_mask`",
+                ),
+                Self::Nearest => ("the k nearest within the radius", "`Builder::nearest`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
                 Self::SlantedBox => (

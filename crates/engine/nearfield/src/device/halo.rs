@@ -239,6 +239,7 @@ impl Halos {
             sources: &sources.grid,
             same_set,
             radii: SetRadii::Uniform,
+            filter: Default::default(),
             share: None,
         }
     }

@@ -547,6 +547,7 @@ impl SplitJob for HelperStep<'_, '_> {
             let [targets, sources] = &fields;
             let fields = Fields { targets, sources };
             let of = PairOfSets {
+                filter: Default::default(),
                 share: Some(share(planned, taken, spent, PARTS_OF_CPU)),
                 ..halos.pair(same_set)
             };

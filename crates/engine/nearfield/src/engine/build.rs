@@ -6,7 +6,7 @@
 //! **Invariant:** an engine that has been built can do every job on the CPU backend. A device that
 //! was named has been started, and takes the precision, the radii and the box of the engine.
 
-use super::{EngineBackends, builder::Builder, later::LaterGpu};
+use super::{EngineParts, builder::Builder, later::LaterGpu, point_data::EngineFilters};
 use crate::{
     Device, Engine, Error, ErrorKind, Precision,
     backend::{
@@ -39,9 +39,12 @@ impl Builder {
     /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
     /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
     /// half lists are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in
-    /// `f64`, [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
-    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
+    /// [`ErrorKind::Cpu`] for [cut-offs](Self::cutoffs) that cannot be used,
+    /// [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] naming two settings that do not go
+    /// together, [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an
+    /// engine in `f64`, [`ErrorKind::StrictRadii`] for them
+    /// [strictly within](Self::strictly_within), and [`ErrorKind::BrickEdge`],
+    /// [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
     /// step can be divided by.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {
@@ -65,10 +68,12 @@ impl Builder {
         if precision == Precision::Double && self.rule != RadiusRule::Uniform {
             return Err(ErrorKind::RadiiInDouble(self.rule).into());
         }
+        let filters = EngineFilters::new(&self, radius)?;
         // Also for a device that divides nothing, so that settings do not become wrong with the
         // machine.
         self.check_division()?;
-        let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
+        let slanted = lattice.domain().is_slanted();
+        let on_cpu = self.check_device(precision, slanted, filters.feature())?;
         let accelerator = self.open_device()?;
         let split = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_))
             .then(|| Split::new(self.division()));
@@ -93,7 +98,8 @@ impl Builder {
             Some(level) => backend.with_level(level),
             None => backend,
         };
-        let parts = EngineBackends {
+        let parts = EngineParts {
+            filters,
             backend,
             accelerator,
             split,
@@ -140,19 +146,26 @@ impl Builder {
     ///
     /// These are the features that concern all jobs. A named device, alone or in a hybrid engine,
     /// is refused them here instead of at the first job.
-    fn check_device(&self, precision: Precision, slanted: bool) -> Result<Option<String>, Error> {
+    fn check_device(
+        &self,
+        precision: Precision,
+        slanted: bool,
+        filters: Option<Feature>,
+    ) -> Result<Option<String>, Error> {
         in_build(self.device)?;
         let asked = [
             (precision == Precision::Double, Feature::Double),
             (self.rule != RadiusRule::Uniform, Feature::PointRadii),
             (slanted, Feature::SlantedBox),
         ];
-        for (_, feature) in asked.iter().filter(|(asked, _)| *asked) {
-            if let Choice::Cpu(unsupported) = choose(self.device, feature)? {
-                return Ok(Some(unsupported.to_string()));
+        let asked = asked.into_iter().filter(|(asked, _)| *asked);
+        let mut on_cpu = None;
+        for feature in asked.map(|(_, feature)| feature).chain(filters) {
+            if let Choice::Cpu(unsupported) = choose(self.device, &feature)? {
+                on_cpu.get_or_insert(unsupported.to_string());
             }
         }
-        Ok(None)
+        Ok(on_cpu)
     }
 
     /// How steps are divided between two backends.

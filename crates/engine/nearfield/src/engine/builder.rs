@@ -52,6 +52,9 @@ pub struct Builder {
     pub(crate) order: ListOrder,
     pub(crate) rule: RadiusRule,
     pub(crate) strict: bool,
+    /// Row by row; checked by `build`, like the next.
+    pub(crate) cutoffs: Option<Vec<Vec<f64>>>,
+    pub(crate) nearest: Option<u32>,
     /// Bytes.
     pub(crate) memory_limit: Option<u64>,
     pub(crate) policy: Policy,
@@ -263,6 +266,59 @@ impl Builder {
         self
     }
 
+    /// A cut-off for every pair of types of points: two points are neighbours when d² ≤ fl(r·r) of
+    /// the cut-off r of their types, in the engine's precision. The matrix is square and symmetric,
+    /// row by row; each cut-off is at most the engine's radius, and 0 means never, at any distance.
+    /// [`Engine::set_types`](crate::Engine::set_types) takes the types, which every set needs.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(2.0).cutoffs(&[[2.0, 1.0], [1.0, 0.0]]).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [1.5, 0.0, 0.0], [0.5, 0.0, 0.0]])?;
+    /// engine.set_types(points, &[0u8, 0, 1])?;
+    /// assert_eq!(engine.count_neighbors(points, points)?, [2, 2, 2]);
+    /// let refused = Engine::builder(1.0).cutoffs(&[[2.0]]).build().unwrap_err();
+    /// assert!(refused.to_string().contains("the cut-off of types 0 and 0 is 2"));
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// With [`strictly_within`](Self::strictly_within) d² must be less. Positions of a
+    /// [query](crate::Engine::query) have no type and the engine's radius. Not together with [radii
+    /// of single points](Self::radii) or lists with a skin. On the CPU backend: a named GPU is
+    /// refused.
+    pub fn cutoffs<R: AsRef<[f64]>>(mut self, rows: &[R]) -> Self {
+        self.cutoffs = Some(rows.iter().map(|row| row.as_ref().to_vec()).collect());
+        self
+    }
+
+    /// Keeps the `k` nearest of the neighbours of every point, and of every position of a query:
+    /// those with the smallest d², of equal ones those with the smaller index, then the image that
+    /// comes first in lexicographic order. Points within the radius are fewer where there are
+    /// fewer. Types, exclusions and chosen targets decide first.
+    ///
+    /// Lists are then in the order of that comparison, nearest first, which replaces
+    /// [`list_order`](Self::list_order). They are full: i may be among the k nearest of j without
+    /// the reverse, so half lists are refused, and symmetric kernels are evaluated from either
+    /// side.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let row = [[0.0f32; 3], [1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [7.0, 0.0, 0.0]];
+    /// let mut engine = Engine::builder(4.0).nearest(2).build()?;
+    /// let points = engine.add_point_set(&row)?;
+    /// engine.find_neighbors()?;
+    /// let lists = engine.neighbors(points, points)?;
+    /// assert_eq!((lists.of(0), lists.of(2), lists.of(3)), (&[1, 2][..], &[1, 0][..], &[2][..]));
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// A search for k neighbours takes a radius that holds k of them; a radius that holds many more
+    /// costs their search. On the CPU backend: a named GPU is refused.
+    pub fn nearest(mut self, k: u32) -> Self {
+        self.nearest = Some(k);
+        self
+    }
+
     /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
     /// and every chunk of [`Engine::list_chunks`](crate::Engine::list_chunks). No limit by default.
     ///
@@ -340,6 +396,8 @@ impl Builder {
             order: ListOrder::Unspecified,
             rule: RadiusRule::Uniform,
             strict: false,
+            cutoffs: None,
+            nearest: None,
             memory_limit: None,
             policy: Policy::Model,
             brick_edge: BRICK_EDGE,

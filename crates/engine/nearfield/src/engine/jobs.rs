@@ -66,6 +66,18 @@ impl Engine {
         })
     }
 
+    /// Where a job of a pair of sets, by slot, is to be done. Filters decide first.
+    ///
+    /// # Errors
+    /// As [`assign`](Self::assign).
+    pub(crate) fn assign_pair(
+        &self,
+        feature: &Feature,
+        pair: [usize; 2],
+    ) -> Result<Assigned<'_>, Error> {
+        self.assign(self.filter_feature(pair).as_ref().unwrap_or(feature))
+    }
+
     /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.
     pub(crate) fn second_backend(&self) -> Option<AttachedDevice<'_>> {
         let accelerator = self.accelerator.as_deref()?;

@@ -115,10 +115,10 @@ impl Engine {
             ListKind::Full => Feature::Lists,
             ListKind::Half => Feature::HalfLists,
         };
-        match self.assign(&feature)? {
+        let pair = [job.targets, job.sources];
+        match self.assign_pair(&feature, pair)? {
             Assigned::Cpu(reason) => {
-                let (targets, sources) = (job.targets, job.sources);
-                let of = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)?;
+                let of = pair_of_sets(&self.backend, &self.sets, rule, &self.filters, pair)?;
                 self.backend.search(of, kind, self.settings.order, lists)?;
                 self.was_done(job, Device::Cpu, reason);
             }
@@ -173,10 +173,10 @@ impl Engine {
             held += record.lists.bytes_after(targets, pairs);
         }
         for &pair in pairs {
-            let [targets, sources] = pair.map(|slot| slot as usize);
+            let slots = pair.map(|slot| slot as usize);
             let (rule, kind) = (self.settings.rule, self.settings.lists);
             self.pairs.record(pair)?;
-            let of = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)?;
+            let of = pair_of_sets(&self.backend, &self.sets, rule, &self.filters, slots)?;
             let lists = self.backend.measure(of, kind)?;
             let (targets, found) = (lists.lengths().len(), lists.pairs());
             needed += NeighborLists::default().bytes_after(targets, found);
@@ -232,9 +232,9 @@ impl Engine {
     ) -> Result<bool, Error> {
         let mut lists = std::mem::take(&mut self.pairs.record(pair)?.lists);
         let others = *held - lists.bytes();
-        let [targets, sources] = pair.map(|slot| slot as usize);
+        let slots = pair.map(|slot| slot as usize);
         let rule = self.settings.rule;
-        let found = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)
+        let found = pair_of_sets(&self.backend, &self.sets, rule, &self.filters, slots)
             .and_then(|of| self.search_within(of, self.settings.lists, limit, others, &mut lists));
         *held = others + lists.bytes();
         self.pairs.record(pair)?.lists = lists;
@@ -421,7 +421,7 @@ impl Engine {
         self.in_place()?;
         let mut counts = zeroed(self.points(targets)?, "counts of neighbours")?;
         let job = job(JobKind::Counts, targets, sources);
-        match self.assign(&Feature::Counts)? {
+        match self.assign_pair(&Feature::Counts, [t, s])? {
             Assigned::Cpu(reason) => {
                 self.backend
                     .count(self.pair_of_sets(targets, sources)?, &mut counts)?;

@@ -17,6 +17,7 @@
 //! | `auto`, `later` | a GPU that is taken in while the engine works |
 //! | `interrupt` | calls that end early |
 //! | `radii`, `point_radii` | radii of single points |
+//! | `filters`, `point_data` | cut-offs of types, exclusions, chosen targets, the k nearest |
 //! | `all_pairs` | sums without a radius; these need no engine |
 //!
 //! **Invariants.** All sets are on the lattice of the engine, or marked as astray and refused. A
@@ -35,6 +36,7 @@ mod build;
 pub(crate) mod builder;
 pub(crate) mod chunks;
 mod extents;
+mod filters;
 mod geometry;
 mod interrupt;
 mod job_record;
@@ -43,6 +45,7 @@ pub(crate) mod later;
 mod lists;
 pub(crate) mod one_call;
 mod placing;
+pub(crate) mod point_data;
 mod point_radii;
 pub(crate) mod query;
 pub(crate) mod radii;
@@ -61,6 +64,7 @@ use crate::{
         extents::Extents,
         job_record::JobRecord,
         later::LaterGpu,
+        point_data::EngineFilters,
         search_pairs::{SearchPair, SearchPairs, SlotPair},
         sets::Set,
     },
@@ -102,6 +106,8 @@ use std::{
 pub struct Engine {
     /// As they were given; the radius follows [`Engine::set_radius`].
     pub(crate) settings: Builder,
+    /// Those of the settings, which hold for all sets.
+    pub(crate) filters: EngineFilters,
     /// The cells of the host. A GPU may divide them further.
     ///
     /// Its radius and domain are those of the settings; only its cells follow the points.
@@ -155,8 +161,9 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// The backends of an engine.
-pub(crate) struct EngineBackends {
+/// The backends and filters of an engine.
+pub(crate) struct EngineParts {
+    pub(crate) filters: EngineFilters,
     pub(crate) backend: CpuBackend,
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
     pub(crate) split: Option<Split>,
@@ -166,8 +173,9 @@ pub(crate) struct EngineBackends {
 
 impl Engine {
     /// An engine without point sets; `settings` have been checked.
-    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: EngineBackends) -> Self {
-        let EngineBackends {
+    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: EngineParts) -> Self {
+        let EngineParts {
+            filters,
             backend,
             accelerator,
             split,
@@ -176,6 +184,7 @@ impl Engine {
         } = parts;
         Self {
             settings,
+            filters,
             lattice,
             backend,
             accelerator,
@@ -453,8 +462,8 @@ impl Engine {
             point,
             points: places.len(),
         })?;
-        of.for_each_neighbor(*place as usize, |source, _, pair| visit(source, pair));
-        Ok(())
+        let visited = of.for_each_neighbor(*place as usize, |source, _, pair| visit(source, pair));
+        Ok(visited?)
     }
 
     /// The order that makes a set local in memory: apply it to all arrays of the set (and give the
@@ -530,11 +539,13 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// Costs as much as an update of every set. Radii of single points stay as they are.
+    /// Costs as much as an update of every set. Radii of single points and cut-offs of types stay
+    /// as they are.
     ///
     /// # Errors
-    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger
-    /// (give it another first); the old radius then stays.
+    /// [`ErrorKind::Setup`], [`ErrorKind::Radii`] naming a point whose own radius is larger (give
+    /// it another first), and [`ErrorKind::Cpu`] for a cut-off that is larger; the old radius then
+    /// stays.
     pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         self.usable()?;
         let settings = Builder {
@@ -542,6 +553,7 @@ impl Engine {
             ..self.settings.clone()
         };
         let radius = settings.checked_radius()?;
+        let filters = EngineFilters::new(&settings, radius)?;
         // Before any set is moved, so that a refusal leaves all of them.
         for set in &self.sets {
             set.radii
@@ -555,7 +567,7 @@ impl Engine {
         let lattice = Lattice::new(radius, domain, settings.subdivision, &self.bounds())
             .map_err(ErrorKind::Setup)?;
         self.move_to(lattice, MissingLists::Radius)?;
-        self.settings = settings;
+        (self.settings, self.filters) = (settings, filters);
         Ok(())
     }
 
@@ -611,6 +623,7 @@ impl Engine {
             sort_scratch: sets(|set| set.grid.made().map_or(0, Grid::scratch_bytes)),
             places: sets(Set::places_bytes),
             radii: sets(|set| set.radii.bytes()),
+            filters: sets(|set| set.data.bytes()),
             positions: sets(Set::copy_bytes),
             backend_scratch: self.backend.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),

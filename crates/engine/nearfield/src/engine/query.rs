@@ -46,6 +46,11 @@ impl QueryScratch {
     pub fn lists(&self) -> &NeighborLists {
         &self.lists
     }
+
+    /// Those lists, as the caller's own.
+    pub fn into_lists(self) -> NeighborLists {
+        self.lists
+    }
 }
 
 /// The number of positions and of neighbours of the last query.
@@ -79,8 +84,11 @@ impl Engine {
     ///
     /// Lists are full, also in an engine of half lists, because positions are not points of the
     /// set. A source within the radius through several periodic images stands once for each. A
-    /// position that coincides with a point has that point as a neighbour. An engine that was asked
-    /// for a GPU alone, or for an emulated one, refuses queries with [`ErrorKind::Unsupported`].
+    /// position that coincides with a point has that point as a neighbour. With
+    /// [`Builder::nearest`](crate::Builder::nearest) a list has the k nearest; types, exclusions
+    /// and chosen targets are those of points and do not concern positions. An engine that was
+    /// asked for a GPU alone, or for an emulated one, refuses queries with
+    /// [`ErrorKind::Unsupported`].
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
@@ -234,6 +242,7 @@ impl Engine {
                     Ok(wide.map_or(given, |wide| &wide.radii))
                 },
             )?,
+            filter: self.filters.of_query(),
             share: None,
         };
         let (kind, order) = (ListKind::Full, self.settings.order);

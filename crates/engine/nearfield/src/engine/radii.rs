@@ -60,7 +60,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A pair of sets for the backend, with the radii that count.
+    /// A pair of sets for the backend, with the radii that count and the filters.
     pub(crate) fn pair_of_sets(
         &self,
         targets: PointSetId,
@@ -71,8 +71,8 @@ impl Engine {
             &self.backend,
             &self.sets,
             self.settings.rule,
-            targets.slot(),
-            sources.slot(),
+            &self.filters,
+            [targets.slot(), sources.slot()],
         )
     }
 

@@ -7,7 +7,7 @@
 //! **Invariant:** names and numbers of the sets that stay, and lists between them, are not touched
 //! by a removal.
 
-use crate::{Engine, Error, PointSetId, Positions, Precision};
+use crate::{Engine, Error, PointSetId, Positions, Precision, engine::point_data::PointData};
 use nearfield_cpu::Coordinate;
 use nearfield_grid::memory::{Shortage, collected};
 
@@ -39,6 +39,7 @@ impl Engine {
         // Also where it has failed after the set was sorted.
         self.outdate(set);
         placed?;
+        self.sets[set.slot()].data = PointData::default();
         self.slots.free(set);
         self.pairs.forget(set.slot());
         Ok(())
@@ -48,8 +49,10 @@ impl Engine {
     /// true, and removes all others; returns how many were removed.
     ///
     /// As with [`Vec::retain`], points that are kept stay in their order and are numbered anew from
-    /// 0, so the same call on your own arrays keeps them in step. [Radii](Self::set_radii) go with
-    /// their points. Lists that involve the set are out of date, unless no point was removed.
+    /// 0, so the same call on your own arrays keeps them in step. [Radii](Self::set_radii),
+    /// [types](Self::set_types), [exclusions](Self::set_exclusions) and
+    /// [chosen targets](Self::set_targets) go with their points. Lists that involve the set are out
+    /// of date, unless no point was removed.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -108,7 +111,9 @@ impl Engine {
             [] => None,
             radii => Some(of_kept(radii, kept, "radii of points that are kept")?),
         };
+        let data = self.sets[set.slot()].data.of_kept(kept)?;
         self.update(set, positions.as_slice())?;
+        self.sets[set.slot()].data = data;
         if let Some(radii) = radii {
             self.sets[set.slot()].keep_radii(radii, &self.backend);
         }

@@ -92,6 +92,8 @@ pub struct MemoryReport {
     pub places: usize,
     /// Radii of single points, in the caller's order and sorted.
     pub radii: usize,
+    /// Types, exclusions and chosen targets.
+    pub filters: usize,
     /// Positions in the caller's order, kept by [`VerletLists`](crate::lists::VerletLists) and by
     /// engines that work on a GPU.
     pub positions: usize,
@@ -112,13 +114,14 @@ impl MemoryReport {
     /// Every structure by name, as the fields are called.
     ///
     /// The order is that of the fields, and does not change from call to call.
-    pub fn parts(&self) -> [(&'static str, usize); 9] {
+    pub fn parts(&self) -> [(&'static str, usize); 10] {
         let Self {
             sorted_points,
             tables,
             sort_scratch,
             places,
             radii,
+            filters,
             positions,
             backend_scratch,
             list_entries,
@@ -130,6 +133,7 @@ impl MemoryReport {
             ("sort_scratch", sort_scratch),
             ("places", places),
             ("radii", radii),
+            ("filters", filters),
             ("positions", positions),
             ("backend_scratch", backend_scratch),
             ("list_entries", list_entries),

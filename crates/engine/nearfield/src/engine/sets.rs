@@ -10,10 +10,13 @@
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
-    engine::point_radii::PointRadii,
+    engine::{
+        point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
+        point_radii::PointRadii,
+    },
     report::{SetReport, TableKind},
 };
-use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, PairFilter, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -37,6 +40,8 @@ pub(crate) struct Set {
     pub(crate) places: OnceLock<Permutation>,
     /// Empty unless the engine's rule has radii of single points.
     pub(crate) radii: PointRadii,
+    /// What filters need of the points.
+    pub(crate) data: PointData,
     /// The points once more, on the lattice of a query that reaches beyond that of the engine.
     ///
     /// One copy is kept, for the lattice of the last such query. It is shared, so a thread that
@@ -66,6 +71,7 @@ impl Set {
             stamp: 0,
             places: OnceLock::new(),
             radii: PointRadii::default(),
+            data: PointData::default(),
             wide: Mutex::default(),
             astray: None,
         }
@@ -132,6 +138,7 @@ impl Set {
         self.forget_wide();
         self.astray = None;
         self.stamp += 1;
+        self.data.follow(self.grid.len());
         // Only grids that are made at once have radii of their own.
         if let LazyGrid::Built(grid) = &self.grid {
             self.radii.follow(grid, backend);
@@ -149,7 +156,8 @@ impl Set {
                 + self.grid.copy_bytes()
                 + self.places_bytes()
                 + self.wide_bytes()
-                + self.radii.bytes(),
+                + self.radii.bytes()
+                + self.data.bytes(),
         }
     }
 
@@ -235,20 +243,44 @@ impl InputSets for Vec<Set> {
     }
 }
 
-/// The grids of a pair of sets, for the backend, with the radii that count by the `rule`.
+/// The filters of a pair of sets, by slot.
+///
+/// # Errors
+/// [`ErrorKind::NoTypes`] and [`ErrorKind::StaleData`].
+pub(crate) fn pair_filter<'a>(
+    sets: &'a [Set],
+    filters: &'a EngineFilters,
+    pair: [usize; 2],
+) -> Result<PairFilter<'a>, Error> {
+    let data = pair.map(|slot| &sets[slot].data);
+    let points = pair.map(|slot| sets[slot].grid.len());
+    let filter = filters.of_pair(data, points, pair[0] == pair[1]);
+    filter.map_err(|(side, missing)| {
+        let (set, points) = (sets[pair[side]].id, points[side]);
+        let what = match missing {
+            Missing::Types => return ErrorKind::NoTypes { set, points }.into(),
+            Missing::Exclusions => EXCLUSIONS,
+            Missing::Targets => TARGETS,
+        };
+        ErrorKind::StaleData { set, what, points }.into()
+    })
+}
+
+/// The grids of a pair of sets, for the backend, with the radii that count by the `rule` and the
+/// filters.
 ///
 /// `targets` and `sources` are slots. Both sets are sorted on the host now if only a device has
 /// done so.
 ///
 /// # Errors
 /// [`ErrorKind::Positions`] for a set that is astray or cannot be sorted, and
-/// [`ErrorKind::NoRadii`].
+/// [`ErrorKind::NoRadii`], and those of [`pair_filter`].
 pub(crate) fn pair_of_sets<'a>(
     backend: &CpuBackend,
     sets: &'a [Set],
     rule: RadiusRule,
-    targets: usize,
-    sources: usize,
+    filters: &'a EngineFilters,
+    [targets, sources]: [usize; 2],
 ) -> Result<PairOfSets<'a>, Error> {
     let grid = |set: usize| {
         sets[set].in_place()?;
@@ -266,6 +298,7 @@ pub(crate) fn pair_of_sets<'a>(
         sources: grid(sources)?,
         same_set: targets == sources,
         radii: rule.choose(|| radii(targets), || radii(sources))?,
+        filter: pair_filter(sets, filters, [targets, sources])?,
         share: None,
     })
 }

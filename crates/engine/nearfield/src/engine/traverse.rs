@@ -390,11 +390,15 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             None => engine.reason.clone(),
             Some(device) => {
                 let work = self.kernel_work();
-                let feature = match device.accelerator.check_kernel(&work) {
-                    Ok(()) => Feature::Kernel,
-                    Err(reason) => Feature::KernelWithoutCuda {
-                        kernel: work.name,
-                        reason,
+                let filtered = engine.filter_feature([targets.slot(), sources.slot()]);
+                let feature = match filtered {
+                    Some(feature) => feature,
+                    None => match device.accelerator.check_kernel(&work) {
+                        Ok(()) => Feature::Kernel,
+                        Err(reason) => Feature::KernelWithoutCuda {
+                            kernel: work.name,
+                            reason,
+                        },
                     },
                 };
                 match choose(engine.settings.device, &feature)? {
@@ -463,6 +467,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             true => None,
             false => Some(engine.backend.positions(engine.grid(self.sources)?)?),
         };
+        let filter = engine.stored_filter(self.targets, self.sources)?;
         let pairs = StoredPairs {
             lists,
             kind: engine.settings.lists,
@@ -472,6 +477,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             same_set,
             radius: engine.lattice.radius(),
             radii: engine.given_radii(self.targets, self.sources)?,
+            cutoffs: filter.cutoffs,
+            chosen: filter.chosen,
         };
         self.run_over(&pairs, output)
     }

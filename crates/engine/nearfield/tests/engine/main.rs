@@ -8,6 +8,7 @@ mod basics;
 mod conformance;
 mod double;
 mod fields;
+mod filters;
 mod geometry;
 mod hybrid;
 mod indices;

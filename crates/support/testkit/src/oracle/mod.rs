@@ -15,6 +15,7 @@
 //! that passes over pairs whose distance along a single axis already decides,
 //! and is usable for a million points. Both return each list sorted.
 
+mod filters;
 mod metric;
 mod neighbor;
 mod real;
@@ -23,6 +24,7 @@ mod tilted;
 
 use rayon::prelude::*;
 
+pub use filters::Filters;
 use metric::Metric;
 pub use neighbor::Neighbor;
 pub use real::Real;

@@ -127,6 +127,7 @@ impl SplitJob for ListsStep<'_> {
         let compute = move || {
             let of = sets_of_share(input, sorted, planned, job)?;
             let of = PairOfSets {
+                filter: Default::default(),
                 share: Some(share(planned, taken, spent, PARTS_OF_CPU)),
                 ..of
             };

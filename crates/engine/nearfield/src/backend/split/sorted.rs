@@ -80,6 +80,7 @@ pub(super) fn sets_of_share<'a>(
             sources,
             same_set: job.targets == job.sources,
             radii: SetRadii::Uniform,
+            filter: Default::default(),
             share: None,
         }),
         _ => input.pair(job),

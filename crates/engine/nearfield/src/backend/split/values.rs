@@ -113,6 +113,7 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
         };
         let compute = move || {
             let pair = PairOfSets {
+                filter: Default::default(),
                 share: Some(share(planned, taken, spent, PARTS_OF_CPU)),
                 ..sets_of_share(input, sorted, planned, job)?
             };
@@ -149,6 +150,7 @@ impl<V: Values> SplitJob for ValuesStep<'_, V> {
         };
         let of_device = share(begun.planned, begun.taken, begun.spent, PARTS_OF_DEVICE);
         let pair = PairOfSets {
+            filter: Default::default(),
             share: Some(of_device),
             ..input.pair(job)?
         };

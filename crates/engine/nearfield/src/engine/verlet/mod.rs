@@ -126,7 +126,8 @@ impl VerletLists {
     ///
     /// # Errors
     /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`]
-    /// for settings by which points have radii of their own, and what [`Builder::build`] says.
+    /// for settings by which points have radii of their own, [`ErrorKind::Combined`] for cut-offs
+    /// of types and the k nearest, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
         let radius = settings.checked_radius()?;
         if !(skin.is_finite() && skin >= 0.0) {
@@ -134,6 +135,15 @@ impl VerletLists {
         }
         if settings.rule != RadiusRule::Uniform {
             return Err(ErrorKind::SkinWithRadii(settings.rule).into());
+        }
+        let filter = match (settings.cutoffs.is_some(), settings.nearest.is_some()) {
+            (true, _) => Some("cut-offs per pair of types"),
+            (false, true) => Some("the k nearest neighbours"),
+            (false, false) => None,
+        };
+        if let Some(second) = filter {
+            let first = "lists with a skin";
+            return Err(ErrorKind::Combined { first, second }.into());
         }
         // Where it may be left to the CPU backend, the report says so of every traversal.
         choose(settings.device, &Feature::Skin)?;
@@ -442,6 +452,8 @@ impl VerletLists {
             same_set: targets == sources,
             radius: self.radius,
             radii: SetRadii::Uniform,
+            cutoffs: None,
+            chosen: None,
         })
     }
 

@@ -1,0 +1,104 @@
+//! What leaves out pairs within the radius, as Python gives it: cut-offs, types, exclusions and
+//! chosen targets.
+
+use crate::points::{values, whole_numbers};
+use nearfield::{Engine, Error, PointSetId};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
+
+/// Some points of a set.
+pub(crate) enum Targets {
+    Indices(Vec<u32>),
+    Mask(Vec<bool>),
+}
+
+impl Targets {
+    /// Indices, or a mask of bool.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, threads: usize) -> PyResult<Self> {
+        let is_mask = match object.getattr("dtype") {
+            Ok(dtype) => dtype.getattr("kind")?.extract::<String>()? == "b",
+            Err(_) => false,
+        };
+        Ok(match is_mask {
+            true => Self::Mask(values::<bool>(object, threads, "targets")?),
+            false => Self::Indices(whole_numbers(object, threads, "targets", 1)?),
+        })
+    }
+
+    pub(crate) fn give(&self, engine: &mut Engine, set: PointSetId) -> Result<(), Error> {
+        match self {
+            Self::Indices(indices) => engine.set_targets(set, indices),
+            Self::Mask(mask) => engine.set_target_mask(set, mask),
+        }
+    }
+}
+
+/// What `neighbors` is given of its points, besides radii.
+pub(crate) struct FilterData {
+    types: Option<Vec<u32>>,
+    exclusions: Option<Vec<[u32; 2]>>,
+    molecules: Option<Vec<u32>>,
+    targets: Option<Targets>,
+}
+
+impl FilterData {
+    pub(crate) fn of(
+        types: Option<&Bound<'_, PyAny>>,
+        exclusions: Option<&Bound<'_, PyAny>>,
+        molecules: Option<&Bound<'_, PyAny>>,
+        targets: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if exclusions.is_some() && molecules.is_some() {
+            return Err(PyValueError::new_err(
+                "exclusions and molecules replace each other: give one of them",
+            ));
+        }
+        let of_points = |given: Option<&Bound<'_, PyAny>>, what| {
+            let numbers = given.map(|given| whole_numbers(given, 1, what, 1));
+            numbers.transpose()
+        };
+        Ok(Self {
+            types: of_points(types, "types")?,
+            exclusions: exclusions.map(|given| pairs(given, 1)).transpose()?,
+            molecules: of_points(molecules, "molecules")?,
+            targets: targets.map(|given| Targets::of(given, 1)).transpose()?,
+        })
+    }
+
+    pub(crate) fn give(&self, engine: &mut Engine, set: PointSetId) -> Result<(), Error> {
+        if let Some(types) = &self.types {
+            engine.set_types(set, types)?;
+        }
+        if let Some(pairs) = &self.exclusions {
+            engine.exclude_pairs(set, pairs)?;
+        }
+        if let Some(molecules) = &self.molecules {
+            engine.set_molecules(set, molecules)?;
+        }
+        match &self.targets {
+            Some(targets) => targets.give(engine, set),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Pairs of points that are no neighbours.
+pub(crate) fn pairs(object: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<[u32; 2]>> {
+    let numbers = whole_numbers(object, threads, "exclusions", 2)?;
+    let (pairs, _) = numbers.as_chunks();
+    Ok(pairs.to_vec())
+}
+
+/// A matrix of cut-offs.
+pub(crate) fn cutoffs(object: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f64>>> {
+    object.extract().map_err(|_| {
+        PyTypeError::new_err("cutoffs must be a square matrix of numbers, one row for each type")
+    })
+}
+
+/// How many of the nearest are kept.
+pub(crate) fn nearest(k: i64) -> PyResult<u32> {
+    u32::try_from(k).map_err(|_| PyValueError::new_err(format!("k is {k}: it must be at least 1")))
+}

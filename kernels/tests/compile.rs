@@ -55,11 +55,13 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Masses",
         "Meter",
         "Outlet",
+        "PairOutput",
         "Parts",
         "Points",
         "Row",
         "Settings",
         "Status",
+        "Systems",
         "Uniforms",
         "Walk",
     ];

@@ -83,10 +83,10 @@ mod version;
 
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
-    DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
-    HaloResults, HaloScratch, MAX_PARTS, PairCall, PairFields, PairOfPoints, PairScratch,
-    PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField, StagedFields,
-    StagedSides, programs,
+    DeviceLists, DevicePairs, DeviceParts, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
+    GpuBackend, HaloField, HaloResults, HaloScratch, HostSystems, MAX_PARTS, PairArray, PairCall,
+    PairFields, PairOfPoints, PairQuantities, PairScratch, PointsPerThread, PositionBounds,
+    SideOfFields, SortOutcome, StagedField, StagedFields, StagedSides, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind};

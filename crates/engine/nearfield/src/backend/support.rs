@@ -23,6 +23,9 @@
 //! | [`Device::Hybrid`] | the CPU backend does the job; an error if all jobs need the feature |
 //! | [`Device::Auto`] | the CPU backend does the job |
 //!
+//! Systems are searched by one backend alone: [`Device::Hybrid`] and [`Device::Auto`] leave them to
+//! the CPU backend, though a GPU can search them.
+//!
 //! Two things are not decided here. Whether the machine *has* a GPU is found when an engine is
 //! built. Whether a GPU *works* at present is a [`Fault`](super::Fault), and no fault turns into an
 //! [`Unsupported`]: the CPU backend then does the job for every device, because the user asked for
@@ -75,6 +78,8 @@ pub(crate) enum Feature {
     Skin,
     /// Sums over all pairs.
     AllPairs,
+    /// Pairs of many systems.
+    Systems,
 }
 
 /// Hardware that does a job alone.
@@ -126,6 +131,7 @@ impl Feature {
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
             Self::AllPairs => "sums over all pairs",
+            Self::Systems => "pairs of many systems",
         })
     }
 
@@ -144,7 +150,9 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
-            Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
+            Self::AllPairs | Self::Systems => {
+                "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid"
+            }
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
         }
@@ -159,7 +167,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
     let supported = match (backend, feature) {
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
-        (Backend::Gpu, Feature::AllPairs) => true,
+        (Backend::Gpu, Feature::AllPairs | Feature::Systems) => true,
         // It computes by the code of the CPU backend.
         (Backend::Emulated, Feature::KernelWithoutCuda { .. } | Feature::SlantedBox) => true,
         _ => false,
@@ -214,7 +222,13 @@ pub(crate) fn choose(device: Device, feature: &Feature) -> Result<Choice, Unsupp
         Device::Auto | Device::Gpu(_) | Device::Hybrid(_) => Backend::Gpu,
         Device::Emulated(_) => Backend::Emulated,
     };
+    let undivided = degrades && *feature == Feature::Systems;
     match supports(backend, feature) {
+        Ok(()) if undivided => Ok(Choice::Cpu(Unsupported {
+            feature: Some("sharing the pairs of many systems with the CPU backend".into()),
+            backend: backend.name(),
+            remedy: "use Device::Gpu for the GPU alone",
+        })),
         Ok(()) => Ok(Choice::AsAsked),
         Err(unsupported) if degrades => Ok(Choice::Cpu(unsupported)),
         Err(unsupported) => Err(unsupported),
@@ -248,6 +262,7 @@ mod tests {
                 Self::Batches,
                 Self::Skin,
                 Self::AllPairs,
+                Self::Systems,
                 Self::PointRadii,
                 Self::Double,
                 Self::SlantedBox,
@@ -274,6 +289,7 @@ mod tests {
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
                 Self::Skin => ("lists with a skin", "`VerletLists`"),
                 Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),
+                Self::Systems => ("pairs of many systems", "`SystemSearch`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
                 Self::SlantedBox => (

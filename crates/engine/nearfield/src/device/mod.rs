@@ -89,6 +89,11 @@
 //! # }
 //! ```
 //!
+//! # Many systems
+//!
+//! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
+//! device, as [`crate::systems`] does on the host.
+//!
 //! # Provisional results
 //!
 //! A step sorts into the cells that the step before had, with room around them, and writes lists
@@ -126,6 +131,7 @@ mod lists;
 mod set;
 mod sets;
 mod start;
+mod systems;
 mod traverse;
 
 pub use builder::DeviceEngineBuilder;
@@ -134,6 +140,7 @@ pub use fields::DeviceFieldsOf;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
+pub use nearfield_gpu::DeviceSystems;
 pub use nearfield_gpu::{
     Arriving, CheckedField, Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer,
     DeviceField, DeviceValue, DeviceView, DeviceViewMut, DriverError, Error as GpuError,
@@ -142,4 +149,5 @@ pub use nearfield_gpu::{
     MemoryKind, Module, Moment, Program, Queue, SideOfFields, Stream, Transfers, UserKernel,
     memory_at,
 };
+pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -21,4 +21,5 @@ mod radii;
 mod sets;
 mod stress;
 mod support;
+mod systems;
 mod verlet;

@@ -26,10 +26,9 @@ use nearfield_cpu::CpuBackend;
 /// use nearfield::systems::{self, Quantities, Systems};
 /// // A molecule of two atoms, and a chain that repeats along x.
 /// let positions = [[0.0, 0.0, 0.0], [0.0, 0.0, 1.1], [0.25, 0.0, 0.0f64]];
-/// let none = [[0.0; 3]; 3];
-/// let chain = [[1.0, 0.0, 0.0], [0.0; 3], [0.0; 3]];
+/// let cells = [[[0.0; 3]; 3], [[1.0, 0.0, 0.0], [0.0; 3], [0.0; 3]]];
 /// let systems = Systems::new(&positions, &[0, 2, 3], &[1.5])
-///     .in_cells(&[none, chain], &[[false; 3], [true, false, false]]);
+///     .in_cells(&cells, &[[false; 3], [true, false, false]]);
 /// let pairs = systems::neighbors(&systems, Quantities::ALL)?;
 /// assert_eq!(pairs.targets(), [0, 1, 2, 2]);
 /// assert_eq!(pairs.sources(), [1, 0, 2, 2]);

@@ -127,9 +127,10 @@ impl Tags {
 pub(super) struct Scratch<T> {
     /// Fractions of all points.
     fractions: Vec<[f64; 3]>,
-    /// Images of every source, as places in the table: first and last along each axis.
+    /// Images of every source, as places in the table: first and last along each axis. The last is
+    /// before the first where a source is out of reach.
     ranges: Vec<[[i32; 2]; 3]>,
-    /// First candidate of every source.
+    /// First candidate of every source, from which half lists begin.
     firsts: Vec<u32>,
     /// Targets, those of one cell behind each other.
     targets: Vec<u32>,

@@ -2,7 +2,8 @@
 //!
 //! d = fl(fl(x_j − x_i) + S) per axis and d² by two fused products, as the contract has it, for as
 //! many candidates as a vector of `f32` has lanes; in `f64` two vectors make up as many. The mask
-//! of those within the radius compresses their tags to the end of the target's list.
+//! of those within the radius compresses their tags to the end of the target's list. Four targets
+//! share every candidate that is loaded.
 //!
 //! # What is stored
 //!
@@ -122,6 +123,9 @@ impl<T: Copy> Writer<'_, T> {
 }
 
 /// Some targets of a system against its candidates.
+///
+/// The targets are those that the candidates were laid out for. Their lists are appended in the
+/// order of the targets; where each begins and how long it is goes to the places of the points.
 pub(super) struct Scan<'a, T> {
     /// All points of the system.
     pub(super) positions: &'a [[T; 3]],
@@ -163,86 +167,143 @@ impl<T: SystemReal> Scan<'_, T> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Appends the list of a target.
+    /// Appends the lists of `N` targets, which share every candidate that is loaded. Each list is
+    /// written to a stream of its own, because a store to the cache line of the store before waits
+    /// for it, and then moved behind the one before.
     ///
     /// # Safety
     /// The processor has the level `S`.
     #[inline(always)]
-    unsafe fn target<S: Simd, const HALF: bool>(&mut self, target: usize) -> Result<(), Shortage> {
+    unsafe fn together<S: Simd, const HALF: bool, const N: usize>(
+        &mut self,
+        targets: [usize; N],
+        from: &Pointers<T>,
+    ) -> Result<(), Shortage> {
         let lanes = S::Single::LANES;
         let wide = <T::Vector<S> as Vector>::LANES;
-        let own = ((target as u64) << self.bits) as u32 | self.zero;
-        let begin = match HALF {
-            true => self.firsts[target] as usize / lanes * lanes,
-            false => 0,
-        };
+        let mut begin = 0;
+        if HALF {
+            begin = self.layout.len;
+            for target in targets {
+                begin = begin.min(self.firsts[target] as usize / lanes * lanes);
+            }
+        }
         let held = self.tags.len();
-        make_more_room(self.tags, self.layout.len - begin + LANES)?;
-        let at = self.positions[target];
-        let [px, py, pz] = [0, 1, 2].map(|axis| self.layout.position[axis].as_ptr());
-        let [sx, sy, sz] = [0, 1, 2].map(|axis| self.layout.shift[axis].as_ptr());
-        let tags = self.layout.tag.as_ptr();
-        let mut len = 0;
+        let stream = self.layout.len - begin + LANES;
+        make_more_room(self.tags, N * stream)?;
+        let (mut own, mut len) = ([0; N], [0; N]);
         // SAFETY: the caller guarantees the level. Every array of the layout has LANES elements
-        // behind the last candidate, and `tags` has room for all candidates and a vector more.
+        // behind the last candidate, and `tags` has room for N streams of all candidates and a
+        // vector more.
         unsafe {
-            let [x, y, z] = [
-                T::Vector::<S>::splat(at[0]),
-                T::Vector::<S>::splat(at[1]),
-                T::Vector::<S>::splat(at[2]),
-            ];
+            let zero = T::Vector::<S>::splat(T::default());
+            let mut at = [[zero; 3]; N];
+            for n in 0..N {
+                own[n] = ((targets[n] as u64) << self.bits) as u32 | self.zero;
+                let position = self.positions[targets[n]];
+                for axis in 0..3 {
+                    at[n][axis] = T::Vector::<S>::splat(position[axis]);
+                }
+            }
             let r2 = T::Vector::<S>::splat(self.r2);
             let to = self.tags.as_mut_ptr().add(held);
             let mut k = begin;
             while k < self.layout.len {
-                let mut mask = 0;
+                let mut masks = [0; N];
                 let mut part = 0;
                 while part < lanes {
                     let c = k + part;
                     // Spelt out: closures are not always inlined into code for a level.
-                    let dx = T::Vector::<S>::load(px.add(c)).sub(x);
-                    let dy = T::Vector::<S>::load(py.add(c)).sub(y);
-                    let dz = T::Vector::<S>::load(pz.add(c)).sub(z);
-                    let dx = dx.add(T::Vector::<S>::load(sx.add(c)));
-                    let dy = dy.add(T::Vector::<S>::load(sy.add(c)));
-                    let dz = dz.add(T::Vector::<S>::load(sz.add(c)));
-                    let d2 = dz.mul_add(dz, dy.mul_add(dy, dx.mul(dx)));
-                    mask |= d2.le(r2) << part;
+                    let px = T::Vector::<S>::load(from.position[0].add(c));
+                    let py = T::Vector::<S>::load(from.position[1].add(c));
+                    let pz = T::Vector::<S>::load(from.position[2].add(c));
+                    let sx = T::Vector::<S>::load(from.shift[0].add(c));
+                    let sy = T::Vector::<S>::load(from.shift[1].add(c));
+                    let sz = T::Vector::<S>::load(from.shift[2].add(c));
+                    for n in 0..N {
+                        let dx = px.sub(at[n][0]).add(sx);
+                        let dy = py.sub(at[n][1]).add(sy);
+                        let dz = pz.sub(at[n][2]).add(sz);
+                        let d2 = dz.mul_add(dz, dy.mul_add(dy, dx.mul(dx)));
+                        masks[n] |= d2.le(r2) << part;
+                    }
                     part += wide;
                 }
-                let lane_tags = S::Single::load_u32(tags.add(k));
-                mask &= match HALF {
-                    true => S::Single::above(lane_tags, own),
-                    false => S::Single::unequal(lane_tags, own),
-                };
-                S::Single::compress_u32(lane_tags, S::Single::order(mask), to.add(len));
-                len += mask.count_ones() as usize;
+                let lane_tags = S::Single::load_u32(from.tag.add(k));
+                for n in 0..N {
+                    let mask = masks[n]
+                        & match HALF {
+                            true => S::Single::above(lane_tags, own[n]),
+                            false => S::Single::unequal(lane_tags, own[n]),
+                        };
+                    let end = to.add(n * stream + len[n]);
+                    S::Single::compress_u32(lane_tags, S::Single::order(mask), end);
+                    len[n] += mask.count_ones() as usize;
+                }
                 k += lanes;
             }
-            self.tags.set_len(held + len);
+            let mut end = 0;
+            for n in 0..N {
+                if n > 0 {
+                    std::ptr::copy(to.add(n * stream), to.add(end), len[n]);
+                }
+                self.starts[targets[n]] = held + end;
+                self.counts[targets[n]] = len[n] as u32;
+                end += len[n];
+            }
+            self.tags.set_len(held + end);
         }
-        self.starts[target] = held;
-        self.counts[target] = len as u32;
         Ok(())
     }
+
+    /// Appends the lists of all targets, four together and those that are left one by one.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    unsafe fn all<S: Simd, const HALF: bool>(&mut self) -> Result<(), Shortage> {
+        let [px, py, pz] = &self.layout.position;
+        let [sx, sy, sz] = &self.layout.shift;
+        let from = Pointers {
+            position: [px.as_ptr(), py.as_ptr(), pz.as_ptr()],
+            shift: [sx.as_ptr(), sy.as_ptr(), sz.as_ptr()],
+            tag: self.layout.tag.as_ptr(),
+        };
+        let (fours, rest) = self.targets.as_chunks::<4>();
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            for &[a, b, c, d] in fours {
+                let targets = [a as usize, b as usize, c as usize, d as usize];
+                self.together::<S, HALF, 4>(targets, &from)?;
+            }
+            for &target in rest {
+                self.together::<S, HALF, 1>([target as usize], &from)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the arrays of a layout begin.
+///
+/// Found once for all targets: a view of an aligned array is checked every time it is taken.
+struct Pointers<T> {
+    position: [*const T; 3],
+    shift: [*const T; 3],
+    tag: *const u32,
 }
 
 impl<T: SystemReal> Task for Scan<'_, T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(mut self) {
-        for &target in self.targets {
-            // SAFETY: guaranteed by the caller.
-            let done = unsafe {
-                match self.half {
-                    true => self.target::<S, true>(target as usize),
-                    false => self.target::<S, false>(target as usize),
-                }
-            };
-            if let Err(shortage) = done {
-                *self.failed = Some(shortage);
-                return;
+        // SAFETY: guaranteed by the caller.
+        let done = unsafe {
+            match self.half {
+                true => self.all::<S, true>(),
+                false => self.all::<S, false>(),
             }
-        }
+        };
+        *self.failed = done.err();
     }
 }
 

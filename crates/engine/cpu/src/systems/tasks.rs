@@ -46,7 +46,7 @@ const TASK_POINTS: usize = 1024;
 
 /// Maximum number of points of a system that is searched by all pairs. From here on cells are
 /// faster for crystals with 22 neighbours a point, on one core with AVX-512.
-pub(super) const MAX_DIRECT: usize = 400;
+pub(super) const MAX_DIRECT: usize = 600;
 
 /// Number of points from which a system is searched by all workers together.
 const SHARED: usize = 1 << 15;

@@ -56,11 +56,13 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Meter",
         "Outlet",
         "PairArrays",
+        "PairOutput",
         "Parts",
         "Points",
         "Row",
         "Settings",
         "Status",
+        "Systems",
         "Uniforms",
         "Walk",
     ];

@@ -311,6 +311,49 @@ pub enum ErrorKind {
     /// are as they were.
     #[error("the call was ended early, as its caller asked")]
     Interrupted,
+    /// The offsets of systems cannot be.
+    #[error(
+        "system {system} would hold the points from {begin} to {end}, of {points} in all: offsets \
+         begin with 0, never fall and end with the number of points"
+    )]
+    SystemOffsets {
+        /// The first such system.
+        system: usize,
+        /// Its offset.
+        begin: i64,
+        /// That of the next system.
+        end: i64,
+        /// Points of all systems.
+        points: usize,
+    },
+    /// There is not one radius, cell or periodicity for every system.
+    #[error("{found} {what} for {expected} systems: give one for each, or one for all")]
+    SystemsLength {
+        /// `radii`, `cells` or `periodicities`.
+        what: &'static str,
+        /// Number that was given.
+        found: usize,
+        /// Number of systems.
+        expected: usize,
+    },
+    /// The cell, the radius or a point of a system cannot be used.
+    ///
+    /// Points are named by their place in the array of all systems.
+    #[error("system {system}: {source}")]
+    System {
+        /// The system.
+        system: usize,
+        /// The reason.
+        source: nearfield_grid::Error,
+    },
+    /// Points have indices that do not fit the type they were asked for in.
+    #[error("the indices of {points} points do not fit {kind}: ask for wider ones")]
+    IndexType {
+        /// Points of all systems.
+        points: usize,
+        /// The type.
+        kind: &'static str,
+    },
     /// The worker threads could not be started.
     #[error(
         "could not start {threads} worker threads: {reason}; ask for fewer, or for 0 to use all available cores"

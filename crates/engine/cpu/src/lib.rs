@@ -53,6 +53,7 @@
 //! | `kernels` | pair kernels over gathered candidates, pairs evaluated once |
 //! | `stored` | pair kernels over lists that were found earlier |
 //! | `all_pairs` | sums without a radius |
+//! | `systems` | many small sets of points in one search |
 //! | `pool` | worker threads, their scratch, tasks |
 //!
 //! # Invariants
@@ -73,6 +74,7 @@ mod pool;
 mod sets;
 mod simd;
 mod stored;
+mod systems;
 
 pub use contract::Image;
 pub use error::{Error, ErrorKind};
@@ -102,3 +104,8 @@ pub use sets::{
 };
 pub use simd::level::SimdLevel;
 pub use stored::{layout::Coordinate, pairs::StoredPairs};
+pub use systems::{
+    input::{SystemReal, Systems},
+    pairs::{ReceivedSystems, SystemPairs},
+    quantities::{PairIndex, Quantities},
+};

@@ -61,6 +61,17 @@ nearfield_shared::constants! {
 
         /// Threads of a block that sums over all pairs.
         ALL_PAIRS_THREADS = 128;
+
+        /// Threads of a block that searches a system.
+        SYSTEM_THREADS = 128;
+        /// Targets of such a block.
+        SYSTEM_TARGETS = 64;
+        /// Candidates that it lays out at a time, whole warps of them.
+        SYSTEM_TILE = 448;
+        /// Maximum number of points of a system.
+        SYSTEM_MAX = 32768;
+        /// Bytes of the cell of a system as kernels read it.
+        SYSTEM_BOX = 192;
     }
     choices {
         /// NF_WORK: neighbours are counted,

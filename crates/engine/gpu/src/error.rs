@@ -157,6 +157,16 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
+    /// A system has so many points or images that all of its pairs are not tested.
+    #[error(
+        "system {system} has more than {} points, or more images than the GPU backend tests: search \
+         it on the CPU (device cpu), or as a point set of an engine of its own",
+        crate::constants::SYSTEM_MAX
+    )]
+    LargeSystem {
+        /// The first such system.
+        system: usize,
+    },
     /// The domain is [reduced](nearfield_grid::Domain::reduced).
     #[error(
         "the GPU backend does not search boxes by other vectors than those they were given by: \

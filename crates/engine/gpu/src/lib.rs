@@ -83,10 +83,11 @@ mod version;
 
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
-    DeviceLists, DeviceParts, DevicePoints, DeviceResults, DeviceShare, GpuBackend, HaloField,
-    HaloResults, HaloScratch, HostPairs, MAX_PARTS, PairCall, PairFields, PairOfPoints,
-    PairScratch, PairViews, PointsPerThread, PositionBounds, Quantities, SideOfFields, SortOutcome,
-    StagedField, StagedFields, StagedSides, programs,
+    DeviceLists, DevicePairs, DeviceParts, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
+    GpuBackend, HaloField, HaloResults, HaloScratch, HostPairs, HostSystems, MAX_PARTS, PairArray,
+    PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PointsPerThread,
+    PositionBounds, Quantities, SideOfFields, SortOutcome, StagedField, StagedFields, StagedSides,
+    SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

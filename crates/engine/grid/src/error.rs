@@ -25,6 +25,18 @@ impl Error {
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
+
+    /// The same error for points that stand behind `begin` others in the caller's array.
+    #[must_use]
+    pub fn at(mut self, begin: usize) -> Self {
+        if let ErrorKind::NotFinite { index, .. }
+        | ErrorKind::TooFarFromBox { index, .. }
+        | ErrorKind::TooFarFromTiltedBox { index, .. } = &mut self.0
+        {
+            *index += begin;
+        }
+        self
+    }
 }
 
 /// The causes for which positions, a radius, a domain or an array are refused.

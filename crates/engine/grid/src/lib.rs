@@ -57,7 +57,7 @@ mod sort;
 mod table;
 
 pub use csr::{Csr, HostLists};
-pub use domain::Domain;
+pub use domain::{Domain, images::ImagesInReach};
 pub use error::{Error, ErrorKind};
 pub use grid::{
     Cells, Grid,

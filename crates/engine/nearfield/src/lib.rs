@@ -38,6 +38,7 @@
 //! | neighbours of some points only | [`Engine::set_targets`] |
 //! | the k nearest | [`Builder::nearest`] |
 //! | coordinates that `f32` is too coarse for | [`Builder::precision`] |
+//! | pairs of thousands of molecules or crystals at once | [`systems::neighbors`], [`SystemSearch`](systems::SystemSearch) |
 //! | gravity or potentials of all pairs, without a radius | [`Engine::all_pairs`] |
 //! | points that live on a GPU | [`DeviceEngine`](device::DeviceEngine) |
 //! | arrays that are local in memory | [`Engine::z_sort`] |
@@ -59,7 +60,8 @@
 //!   what a device [cannot do](error::Unsupported).
 //! * **Settings of balance**: [`balance`] has the policies by which backends share work, and the
 //!   strategies of the GPU; [`report`] says what an engine did. Neither is needed to get results.
-//! * [`all_pairs`] has sums without a radius and `device` the engine for data on a GPU.
+//! * [`all_pairs`] has sums without a radius, [`systems`] searches many small sets at once, and
+//!   `device` is the engine for data on a GPU.
 //!
 //! # Cargo features
 //!
@@ -284,6 +286,29 @@ pub mod report {
 
         pub use nearfield_balance::{Class, Configuration, Trial};
     }
+}
+
+pub mod systems {
+    //! Many systems of points in one search: thousands of molecules or crystals, as programs that
+    //! train potentials have them.
+    //!
+    //! The points of all systems stand behind each other in one array, and offsets say where each
+    //! begins. Every system has a cell and a periodicity, or is open, and a radius of its own or
+    //! that of all. There is no pair between systems. The pairs of a system are those of an
+    //! [`Engine`](crate::Engine) of this system alone, bit for bit.
+    //!
+    //! * [`neighbors`] is one call; [`SystemSearch`], with its settings in a
+    //!   [`SystemSearchBuilder`], searches again and again. [`SystemsReport`] says where.
+    //! * [`Systems`] borrows the arrays of all systems, and [`SystemReal`] is `f32` or `f64`.
+    //! * [`SystemPairs`] has the results, of which [`Quantities`] says which are wanted, and
+    //!   [`PairIndex`] is `i32`, `i64` or `u32`.
+    //!
+    //! Cells may have any shape and handedness and be much smaller than the radius: every image
+    //! within it is a pair of its own. Points need not lie in their cell, and vectors of open axes
+    //! are not read, so they may be zero.
+
+    pub use crate::engine::systems::{SystemSearch, SystemSearchBuilder, SystemsReport, neighbors};
+    pub use nearfield_cpu::{PairIndex, Quantities, SystemPairs, SystemReal, Systems};
 }
 
 /// The names that most programs need, for `use nearfield::prelude::*`.

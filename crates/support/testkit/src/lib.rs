@@ -33,5 +33,6 @@ pub mod random;
 pub mod shapes;
 #[cfg(feature = "proptest")]
 pub mod strategy;
+pub mod systems;
 
 pub use cloud::{Cloud, UnknownCloud};

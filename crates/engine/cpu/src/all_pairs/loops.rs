@@ -51,7 +51,7 @@ struct Tile<T> {
 struct Numbers<T>([T; CHUNK]);
 
 /// The vectors of a precision, by level.
-pub(super) trait Levels: Real {
+pub(crate) trait Levels: Real {
     /// Smallest positive number, subnormal.
     const LEAST: Self;
     /// Smallest positive normal number.

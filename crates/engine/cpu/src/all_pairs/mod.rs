@@ -29,7 +29,8 @@ use crate::{
     simd::with_level,
 };
 use bytemuck::cast_slice;
-use loops::{CHUNK, ChunkTask, Levels, Targets};
+pub(crate) use loops::Levels;
+use loops::{CHUNK, ChunkTask, Targets};
 use nearfield_grid::{memory::Shortage, parallel::PoolLoops};
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use rayon::prelude::*;

@@ -23,7 +23,7 @@ unsafe impl Zeroable for Line {}
 // SAFETY: as above; `u32` is plain data.
 unsafe impl Pod for Line {}
 
-/// A growable array of `f32` or `u32` that begins on a cache line and ends on one.
+/// A growable array of `f32`, `f64` or `u32` that begins on a cache line and ends on one.
 ///
 /// The array only grows. It is scratch: its contents mean something only until the next group.
 #[derive(Debug, Default)]
@@ -32,6 +32,16 @@ pub(crate) struct Aligned<T> {
     lines: Vec<Line>,
     /// The type of the values.
     values: PhantomData<T>,
+}
+
+impl<T> Aligned<T> {
+    /// An array without values.
+    pub(crate) fn empty() -> Self {
+        Self {
+            lines: Vec::new(),
+            values: PhantomData,
+        }
+    }
 }
 
 impl<T: Pod> Aligned<T> {

@@ -54,6 +54,22 @@ impl CpuBackend {
         refused.into_result()
     }
 
+    /// Calls `task` with every number below `tasks`, for `points` points in all, on all workers if
+    /// that is worth it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Threads`] if the system does not start the threads that were asked for; no task
+    /// is done then.
+    pub(crate) fn tasks(
+        &self,
+        tasks: usize,
+        points: usize,
+        task: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), Error> {
+        self.workers
+            .install_tasks(tasks, points, |_| parallel::tasks(tasks, task))
+    }
+
     /// Returns the results of `task` for consecutive ranges of `size` of `len` targets, in order.
     ///
     /// # Errors

@@ -5,3 +5,4 @@ mod boxes;
 mod lists;
 mod sound;
 mod symmetric;
+mod systems;

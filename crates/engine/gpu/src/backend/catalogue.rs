@@ -3,7 +3,7 @@
 //! A program is text and macros, so the list is made without a compiler and without a device.
 //! Programs of kernels that a user writes are not in it: they are compiled when they first run.
 
-use super::all_pairs::all_pairs_programs;
+use super::{all_pairs::all_pairs_programs, systems::systems_programs};
 use crate::{
     program::Program,
     traversal::{Candidates, PairProgram, Strategy, Traversal, Work},
@@ -24,6 +24,7 @@ pub fn programs() -> Vec<Program> {
     whole
         .chain(traversal_programs())
         .chain(all_pairs_programs())
+        .chain(systems_programs())
         .collect()
 }
 

@@ -48,6 +48,9 @@ mod pairs;
 mod points;
 mod share;
 mod sort;
+mod systems;
+#[cfg(test)]
+mod systems_on_host;
 mod walk;
 
 pub use all_pairs::{AllPairsScratch, PointsPerThread};
@@ -64,4 +67,7 @@ pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
+pub use systems::{
+    DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
+};
 pub use walk::PairOfPoints;

@@ -14,6 +14,7 @@ use crate::launch::{Geometry, KernelLattice, Lattice, PairArrays, Points, Row, T
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_shared::Header;
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
@@ -50,15 +51,18 @@ type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *
 /// The compiled walks; None where a test is to be skipped.
 fn walks() -> Option<&'static Library> {
     static COMPILED: OnceLock<Option<Library>> = OnceLock::new();
+    let compile = || compiled("walk.cpp", &KernelLattice::HEADERS);
     COMPILED.get_or_init(compile).as_ref()
 }
 
-fn compile() -> Option<Library> {
+/// A file of kernels/host, which includes `headers`; None where a test is to be skipped.
+pub(super) fn compiled(source: &str, headers: &[Header]) -> Option<Library> {
     let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../kernels/host/walk.cpp");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../kernels/host");
+    let source = sources.join(source);
     let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("walk.so");
-    for header in KernelLattice::HEADERS {
+    let library = folder.path().join("host.so");
+    for header in headers {
         fs::write(folder.path().join(header.name), header.text).unwrap();
     }
     let flags = [

@@ -270,6 +270,60 @@ nearfield_shared::shared_structs! {
         /// Most neighbours of all targets together since the host looked.
         pub(crate) pairs: u64,
     }
+
+    /// `Systems` of systems.cuh: arrays that describe many systems of points.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SystemArrays as Systems {
+        /// Three numbers per point, in the precision of the program.
+        pub(crate) positions: u64,
+        /// The first point of every system, and their number behind the last.
+        pub(crate) offsets: u64,
+        /// One radius, or one per system.
+        pub(crate) radii: u64,
+        /// Nine numbers, or nine per system; 0 where all systems are open.
+        pub(crate) cells: u64,
+        /// Three bytes, or three per system; 0 where all systems are open.
+        pub(crate) periodic: u64,
+        /// `SYSTEM_BOX` bytes per system, written by systems_prepare.
+        pub(crate) boxes: u64,
+        /// Two numbers: the first system whose numbers cannot be used, and the first with points
+        /// that cannot be; `NONE` at the beginning.
+        pub(crate) fault: u64,
+        /// Systems.
+        pub(crate) count: u32,
+        /// Points of all systems.
+        pub(crate) points: u32,
+        /// Bits 0 to 2: radii, cells and periodicities are one per system.
+        pub(crate) many: u32,
+        /// 1 for pairs that stand once.
+        pub(crate) half: u32,
+    }
+
+    /// `PairOutput` of systems.cuh: where the pairs of systems go. Arrays that are not wanted are
+    /// 0.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct PairOutput {
+        /// Neighbours of every point.
+        pub(crate) counts: u64,
+        /// Entries before every point, and of all behind the last.
+        pub(crate) starts: u64,
+        /// Target of every pair, `index_bytes` each.
+        pub(crate) targets: u64,
+        /// Source of every pair.
+        pub(crate) sources: u64,
+        /// Three `i32` per pair.
+        pub(crate) images: u64,
+        /// Three numbers per pair, in the precision of the program.
+        pub(crate) displacements: u64,
+        /// A number per pair.
+        pub(crate) distances: u64,
+        /// Entries that all these arrays have room for.
+        pub(crate) capacity: u64,
+        /// 4 or 8.
+        pub(crate) index_bytes: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
+    }
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
@@ -294,7 +348,19 @@ macro_rules! laid_out_for_kernels {
 }
 
 laid_out_for_kernels!(
-    Lattice, Points, Parts, Row, Geometry, Walk, Outlet, PairArrays, Arguments, Launches, Status
+    Lattice,
+    Points,
+    Parts,
+    Row,
+    Geometry,
+    Walk,
+    Outlet,
+    PairArrays,
+    Arguments,
+    Launches,
+    Status,
+    SystemArrays,
+    PairOutput
 );
 
 // SAFETY: integers, for which all zero is a value.

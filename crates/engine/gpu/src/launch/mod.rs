@@ -10,6 +10,7 @@
 //! | `traversal` | flat.cu, children.cu | visiting pairs, by strategy |
 //! | `share` | share.cu | targets of one backend, halos between two |
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
+//! | `systems` | systems.cu | pairs of many small systems |
 //! | `user_kernel` | programs of callers | theirs |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh | structs passed by value or in device memory |
 //!
@@ -26,6 +27,7 @@ mod kernel_lattice;
 mod layout;
 mod share;
 pub mod sources;
+mod systems;
 mod traversal;
 mod user_kernel;
 
@@ -37,8 +39,9 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
-    Parts, Points, Row, Status, StridedChannels, Table, Walk,
+    PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
+pub(crate) use systems::SystemsKernels;
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

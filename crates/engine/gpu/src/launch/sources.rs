@@ -6,7 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Geometry, Lattice, Launches, Outlet, PairArrays, Parts, Points, Row, Status, Walk,
+    Arguments, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts, Points, Row,
+    Status, SystemArrays, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -62,6 +63,12 @@ const TILES: Header = Header::new(
     "all_pairs.cuh",
     include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
 );
+
+pub(crate) const SYSTEM_PAIRS: Header = Header::new(
+    "systems.cuh",
+    include_str!("../../../../../kernels/cuda/systems.cuh"),
+)
+.with(&[SystemArrays::LAYOUT, PairOutput::LAYOUT]);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -217,6 +224,16 @@ pub const ALL_PAIRS: Source = Source {
     ],
 };
 
+/// Pairs of many small systems; `NF_REAL` makes a program of it.
+pub const SYSTEMS: Source = Source {
+    name: "systems",
+    text: include_str!("../../../../../kernels/cuda/systems.cu"),
+    headers: &[CONSTANTS, SYSTEM_PAIRS],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["systems_prepare", "systems_count", "systems_write"],
+};
+
 /// The sources that are programs as they stand.
 pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND];
 
@@ -225,5 +242,5 @@ pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];
 
 /// Every source of the engine.
 pub fn manifest() -> impl Iterator<Item = &'static Source> {
-    ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS])
+    ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS, &SYSTEMS])
 }

@@ -17,7 +17,7 @@
 use super::queue::{HostCopy, Queue};
 use crate::{
     error::{Error, ErrorKind},
-    handles::Stream,
+    handles::{DeviceValue, Stream},
 };
 use cudarc::driver::{
     CudaSlice, CudaView, DevicePtr, DeviceRepr, result,
@@ -275,6 +275,16 @@ impl<T: DeviceRepr> Buffer<T> {
     /// The first `len` elements; None before the first [`reserve`](Self::reserve).
     pub(crate) fn view(&self, len: usize) -> Option<CudaView<'_, T>> {
         self.slice.as_ref()?.try_slice(0..len)
+    }
+
+    /// The array as values of another type, as many as it holds; None before the first
+    /// [`reserve`](Self::reserve).
+    pub(crate) fn values<V: DeviceValue>(&self) -> Option<CudaView<'_, V>> {
+        let len = self.bytes() / size_of::<V>();
+        let bytes = self.slice.as_ref()?.as_view();
+        // SAFETY: any bits are a value of a `DeviceValue`, which is numbers; arrays of a device are
+        // aligned to 256 bytes, and so many values fit.
+        unsafe { bytes.transmute(len) }
     }
 
     /// Starts to copy elements from `first` on into `values`; wait for the stream before they are

@@ -30,6 +30,7 @@
 //! vectors then. Image vectors are computed from the given ones all the same, and results name
 //! images by counts of the given vectors ([`Domain::given_image`]).
 
+pub(crate) mod images;
 mod reduce;
 pub(crate) mod tilt;
 

@@ -9,7 +9,12 @@
 //! `--no-default-features`.
 
 use super::{DeviceError, accelerator::Accelerator, sums::SumWork};
-use crate::{Error, PairKernel, all_pairs::Real, balance::Strategy};
+use crate::{
+    Error, ListKind, PairKernel,
+    all_pairs::Real,
+    balance::Strategy,
+    systems::{PairIndex, Quantities, SystemPairs, SystemReal, Systems},
+};
 use std::ops::{Deref, DerefMut};
 
 /// Whether the crate was built with the GPU backend.
@@ -92,6 +97,42 @@ impl PairSums {
         &mut self,
         _: SumWork<'_, T>,
         _: &mut [T],
+    ) -> Result<(), DeviceError> {
+        match *self {}
+    }
+}
+
+/// A GPU that searches many systems. It has no value.
+#[derive(Debug)]
+pub(crate) enum GpuSystems {}
+
+impl GpuSystems {
+    pub(crate) fn start(_number: u32) -> Result<Self, String> {
+        Err(NO_GPU.to_owned())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn usable(&self) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub(crate) fn may_try(&mut self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn failed(&self) -> Option<String> {
+        match *self {}
+    }
+
+    pub(crate) fn run<T: SystemReal, I: PairIndex>(
+        &mut self,
+        _: &Systems<'_, T>,
+        _: ListKind,
+        _: Quantities,
+        _: &mut SystemPairs<T, I>,
     ) -> Result<(), DeviceError> {
         match *self {}
     }

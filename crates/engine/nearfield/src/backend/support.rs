@@ -86,6 +86,8 @@ pub(crate) enum Feature {
     Skin,
     /// Sums over all pairs.
     AllPairs,
+    /// Pairs of many systems.
+    Systems,
 }
 
 /// Hardware that does a job.
@@ -144,6 +146,7 @@ impl Feature {
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
             Self::AllPairs => "sums over all pairs",
+            Self::Systems => "pairs of many systems",
         })
     }
 
@@ -162,7 +165,7 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
-            Self::PairGeometry => "use Device::Gpu or Device::Cpu",
+            Self::PairGeometry | Self::Systems => "use Device::Gpu or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
@@ -179,6 +182,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
+        (Backend::Gpu, Feature::Systems) => true,
         // Not divided between two backends. The emulated device does it alone.
         (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
         // It computes by the code of the CPU backend.
@@ -274,6 +278,7 @@ mod tests {
                 Self::Exclusions,
                 Self::ChosenTargets,
                 Self::Nearest,
+                Self::Systems,
                 Self::PointRadii,
                 Self::Double,
                 Self::SlantedBox,
@@ -310,6 +315,7 @@ mod tests {
                     "`Engine::set_targets`, `set_target_mask`",
                 ),
                 Self::Nearest => ("the k nearest within the radius", "`Builder::nearest`"),
+                Self::Systems => ("pairs of many systems", "`SystemSearch`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
                 Self::SlantedBox => (

@@ -104,6 +104,11 @@
 //! # }
 //! ```
 //!
+//! # Many systems
+//!
+//! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
+//! device, as [`crate::systems`] does on the host.
+//!
 //! # Provisional results
 //!
 //! A step sorts into the cells that the step before had, with room around them, and writes lists
@@ -142,6 +147,7 @@ mod lists;
 mod set;
 mod sets;
 mod start;
+mod systems;
 mod traverse;
 
 pub use builder::DeviceEngineBuilder;
@@ -151,10 +157,12 @@ pub use geometry::DeviceGeometry;
 pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
+pub use nearfield_gpu::DeviceSystems;
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
     DeviceViewMut, DriverError, Event, PairViews, Quantities, Stream,
 };
+pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};
 
 pub mod copies {

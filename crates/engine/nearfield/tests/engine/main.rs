@@ -22,4 +22,5 @@ mod radii;
 mod sets;
 mod stress;
 mod support;
+mod systems;
 mod verlet;

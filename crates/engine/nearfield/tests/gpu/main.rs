@@ -25,6 +25,7 @@ mod indices;
 mod kernels;
 mod on_gpu;
 mod sums;
+mod systems;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
 use nearfield_testkit::{conformance::Case, oracle};

@@ -29,6 +29,7 @@ use metric::Metric;
 pub use neighbor::Neighbor;
 pub use real::Real;
 pub use tilted::Vectors;
+pub(crate) use tilted::normals;
 
 /// Which pairs of one set a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -109,7 +109,7 @@ impl Cell {
 
 /// The vectors dual to these: of the periodic ones the product with one of
 /// them is 1, with the others 0.
-fn normals(vectors: Vectors) -> Vectors {
+pub(crate) fn normals(vectors: Vectors) -> Vectors {
     let periodic: Vec<usize> = (0..3).filter(|&k| vectors[k].is_some()).collect();
     let vector = |k: usize| vectors[k].unwrap_or_default();
     let mut normals = [None; 3];

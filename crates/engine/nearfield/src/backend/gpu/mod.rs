@@ -25,12 +25,12 @@
 //! | `share` | the targets of a part |
 //! | `lists`, `values`, `fields` | results, fields and the memory they go through |
 //! | `faults` | when a GPU that has failed is tried again |
-//! | `sums` | sums over all pairs, which have no sets |
+//! | `sums`, `systems` | sums over all pairs and pairs of many systems, which have no sets |
 //! | `types` | names that a build without a GPU has too |
 //!
 //! **Invariant:** nothing outside of this folder calls the driver for an [`Engine`](crate::Engine),
-//! so every error of it passes `attempt` in `side`, or `run` in `sums`, which decide between a
-//! fault and an error of the host.
+//! so every error of it passes `attempt` in `side`, or `run` in `sums` and `systems`, which decide
+//! between a fault and an error of the host.
 
 mod faults;
 mod fields;
@@ -40,6 +40,7 @@ mod side;
 mod sort;
 mod state;
 mod sums;
+mod systems;
 mod times;
 mod types;
 mod values;
@@ -48,4 +49,5 @@ pub(crate) use side::start;
 pub(crate) use sort::{GpuCells, Occupancy};
 pub(crate) use state::KEPT_PLANS;
 pub(crate) use sums::PairSums;
+pub(crate) use systems::{GpuSystems, of_quantities, refusal};
 pub(crate) use types::{BUILT, PageLocked, Program, find_driver, program_of, visible};

@@ -1,0 +1,88 @@
+//! One system by the cells of an ordinary search, for those with too many points or images to test
+//! all pairs.
+//!
+//! A system has a grid of its own, which is dropped when its pairs are known. The pairs are kept
+//! until those of all systems have their place, so such a system takes its results twice for a
+//! while.
+
+use super::{
+    input::{SystemReal, Systems},
+    quantities::Quantities,
+};
+use crate::{
+    error::{Error, ErrorKind},
+    lists::{
+        geometry::PairGeometry,
+        neighbor_lists::{ListOrder, NeighborLists},
+    },
+    pool::CpuBackend,
+    sets::{PairOfSets, rule::SetRadii},
+};
+use nearfield_grid::{self as grid, Grid, Lattice, memory::Shortage};
+use nearfield_pairs::ListKind;
+
+/// The pairs of a system as its search returned them.
+#[derive(Debug)]
+pub(super) enum Pairs {
+    /// Only sources.
+    Lists(NeighborLists),
+    /// Sources, images and displacements.
+    Geometry(PairGeometry),
+}
+
+impl Pairs {
+    /// The lists of the system's points, by their number in the system.
+    pub(super) fn lists(&self) -> &NeighborLists {
+        match self {
+            Self::Lists(lists) => lists,
+            Self::Geometry(geometry) => geometry.lists(),
+        }
+    }
+}
+
+/// Searches a system by cells on the workers of the backend.
+///
+/// # Errors
+/// [`ErrorKind::System`] for points that cannot be used and images that are too many, and what a
+/// search returns where memory is short.
+pub(super) fn search<T: SystemReal>(
+    backend: &CpuBackend,
+    systems: &Systems<'_, T>,
+    system: usize,
+    kind: ListKind,
+    order: ListOrder,
+    wanted: Quantities,
+) -> Result<Pairs, Error> {
+    let refuse = |source: grid::Error| match *source.kind() {
+        grid::ErrorKind::OutOfMemory { bytes, what } => Shortage { bytes, what }.into(),
+        _ => Error::from(ErrorKind::System { system, source }),
+    };
+    let of = systems.system(system)?;
+    let range = systems.range(system);
+    let count = range.len();
+    let positions = || T::positions(&systems.positions[range.clone()]);
+    let bounds = backend.install_for(count, || systems.bounds(system, &of.domain))?;
+    let lattice = Lattice::new(of.radius, of.domain, 1, &bounds).map_err(refuse)?;
+    let mut grid = Grid::new(lattice.clone());
+    backend
+        .install_for(count, || grid.build(positions(), bounds, &lattice))
+        .map_err(refuse)?;
+    let sets = PairOfSets {
+        targets: &grid,
+        sources: &grid,
+        same_set: true,
+        radii: SetRadii::Uniform,
+        share: None,
+        filter: Default::default(),
+    };
+    if wanted.needs_geometry() {
+        let mut geometry = PairGeometry::default();
+        let measured = backend.measure(sets, kind)?;
+        measured.write_geometry(order, &mut geometry)?;
+        Ok(Pairs::Geometry(geometry))
+    } else {
+        let mut lists = NeighborLists::default();
+        backend.search(sets, kind, order, &mut lists)?;
+        Ok(Pairs::Lists(lists))
+    }
+}

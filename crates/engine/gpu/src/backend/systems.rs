@@ -1,0 +1,606 @@
+//! Pairs of many small systems of points.
+//!
+//! Systems need no cells: a block tests all pairs of a system in every image that can matter, and
+//! two passes with a scan between them give compact arrays in the caller's order. Each quantity of
+//! a pair is an array of its own, which is written only if it is asked for.
+//!
+//! # The kernels of a search
+//!
+//! 1. `systems_prepare`, a thread per system, checks offsets, radius and cell, and writes the cell
+//!    with its inverse.
+//! 2. `systems_count`, a block per 64 targets of a system, counts the neighbours of every point. It
+//!    is the first to look at coordinates.
+//! 3. `list_scan` turns counts into offsets. The counts are padded by zeros to whole tiles, so the
+//!    offset behind the last point is the number of pairs.
+//! 4. `systems_write` goes through the same candidates in the same order and writes every pair to
+//!    its entry.
+//!
+//! All pairs are tested twice, so nothing is kept per candidate: a point of a crystal has some 400
+//! of them, which a warp tests in 13 steps.
+//!
+//! Whether a mask of hits, kept from the first pass, would be faster has not been measured.
+//!
+//! # Who checks what
+//!
+//! The host checks the lengths of arrays, because it knows them. All that stands in the arrays is
+//! checked by the kernels: copying cells and offsets to the host would wait for the device. A
+//! kernel notes the first system that it refuses, not the reason. The caller, who can copy the
+//! arrays then, finds the reason by the checks of the CPU backend, so messages are the same.
+//!
+//! A system that is refused by `systems_prepare` stops the later kernels before they read anything
+//! by its offsets. One that is refused by `systems_count` leaves its counts unwritten, and nothing
+//! is written by the offsets that follow from them.
+//!
+//! # Nothing is waited for
+//!
+//! [`GpuBackend::start_systems`] puts everything on the stream, into the arrays that there are.
+//! Only the device knows whether the pairs had room, and whether all systems could be searched.
+//! [`GpuBackend::finish_systems`] asks, and makes room; nothing is ever written out of place.
+//!
+//! # Large systems
+//!
+//! Time grows with the square of the points of a system. Systems of more than
+//! [`SYSTEM_MAX`](crate::constants::SYSTEM_MAX) points, and such with millions of images, are
+//! refused.
+
+use super::gpu::GpuBackend;
+use crate::constants::{NONE, SYSTEM_BOX};
+use crate::{
+    error::{Error, ErrorKind, fits},
+    handles::{DeviceValue, DeviceView},
+    launch::{
+        PairOutput, SCAN_TILE, Scan, Status, SystemArrays, SystemsKernels, scan_tiles, sources,
+    },
+    memory::Buffer,
+    program::Program,
+};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use nearfield_pairs::{ListKind, Real};
+
+/// Systems whose arrays are on the device.
+///
+/// The fields are those of `nearfield::systems::Systems`, flattened: numbers of a point, of a cell
+/// and of a periodicity lie side by side. Arrays that are one for all systems have the numbers of a
+/// single one. All of them are read by the work that a search puts on the stream.
+#[derive(Debug)]
+pub struct DeviceSystems<'a, T> {
+    /// Three numbers of every point, system after system.
+    pub positions: DeviceView<'a, T>,
+    /// The first point of every system, and the number of points behind the last.
+    pub offsets: DeviceView<'a, i64>,
+    /// Radius of every system, or one for all; rounded to the precision of the coordinates.
+    pub radii: DeviceView<'a, f64>,
+    /// Nine numbers of every system, or of one for all, the rows being vectors. None where all are
+    /// open.
+    pub cells: Option<DeviceView<'a, f64>>,
+    /// Three flags of every system, or of one for all: whether it repeats along a vector.
+    pub periodic: Option<DeviceView<'a, u8>>,
+}
+
+/// The same on the host.
+#[derive(Debug, Clone, Copy)]
+pub struct HostSystems<'a, T> {
+    /// Coordinates of every point.
+    pub positions: &'a [[T; 3]],
+    /// The first point of every system, and the number of points behind the last.
+    pub offsets: &'a [i64],
+    /// Radius of every system, or one for all.
+    pub radii: &'a [f64],
+    /// Cell of every system, or one for all, or none.
+    pub cells: &'a [[[f64; 3]; 3]],
+    /// Periodicity of every system, or one for all, or none.
+    pub periodic: &'a [[bool; 3]],
+}
+
+/// Which arrays are written for pairs, and how.
+///
+/// A quantity that is not wanted is neither computed nor allocated. Offsets are always written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairQuantities {
+    /// Pairs that stand once, or twice.
+    pub kind: ListKind,
+    /// The point of every pair.
+    pub targets: bool,
+    /// Its neighbour.
+    pub sources: bool,
+    /// Three counts of vectors.
+    pub images: bool,
+    /// Three numbers.
+    pub displacements: bool,
+    /// A number.
+    pub distances: bool,
+    /// Indices have 64 bits and not 32.
+    pub wide: bool,
+}
+
+/// The outcome of a search, which only the device knows.
+///
+/// A search that is to be repeated has counted all pairs, so the next one has room unless the
+/// systems have changed meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemsOutcome {
+    /// So many pairs were written.
+    Valid(u64),
+    /// The pairs had too little room, and have enough now: search once more.
+    Repeat,
+    /// This is the first system that cannot be searched; nothing was written.
+    Fault(usize),
+}
+
+/// The pairs of systems on the device, and all memory that a search of them keeps.
+///
+/// Arrays only grow, so a search of as many points and pairs as the last one allocates nothing. The
+/// pairs of a search stay until the next one begins. Arrays whose elements depend on the precision
+/// or on the type of indices are kept as bytes, because one `DevicePairs` serves searches of all.
+#[derive(Debug)]
+pub struct DevicePairs {
+    /// In `f32` and in `f64`, loaded when first needed.
+    kernels: [Option<SystemsKernels>; 2],
+    /// Neighbours of every point, and zeros up to the end of a tile of the scan.
+    counts: Buffer<u32>,
+    /// Offsets of every point, and behind them the number of pairs.
+    starts: Buffer<u64>,
+    /// For the scan, like the next.
+    tiles: Buffer<u64>,
+    /// Reset by every scan.
+    status: Buffer<Status>,
+    /// `SYSTEM_BOX` bytes per system.
+    boxes: Buffer<u8>,
+    /// Two numbers, as `SystemArrays` has them.
+    fault: Buffer<u32>,
+    /// Indices of 32 or 64 bits.
+    targets: Buffer<u8>,
+    /// As well.
+    sources: Buffer<u8>,
+    /// Three of every pair.
+    images: Buffer<i32>,
+    /// Three numbers of either precision of every pair.
+    displacements: Buffer<u8>,
+    /// One.
+    distances: Buffer<u8>,
+    /// Systems that came from the host.
+    positions: Buffer<u8>,
+    offsets: Buffer<i64>,
+    radii: Buffer<f64>,
+    cells: Buffer<f64>,
+    periodic: Buffer<u8>,
+    /// The last search.
+    last: Option<Last>,
+}
+
+/// What was started last, which later calls need to know: the device's answer makes sense only
+/// beside it.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    points: usize,
+    systems: usize,
+    wanted: PairQuantities,
+    /// Bytes of a coordinate.
+    real: usize,
+    /// Pairs that there is room for.
+    capacity: usize,
+}
+
+impl Default for DevicePairs {
+    fn default() -> Self {
+        Self {
+            kernels: [None, None],
+            counts: Buffer::new("numbers of neighbours"),
+            starts: Buffer::new("offsets of pairs"),
+            tiles: Buffer::new("tiles of a scan"),
+            status: Buffer::new("the status of a search"),
+            boxes: Buffer::new("cells of systems"),
+            fault: Buffer::new("the fault of a search"),
+            targets: Buffer::new("targets of pairs"),
+            sources: Buffer::new("sources of pairs"),
+            images: Buffer::new("images of pairs"),
+            displacements: Buffer::new("displacements of pairs"),
+            distances: Buffer::new("distances of pairs"),
+            positions: Buffer::new("positions of systems"),
+            offsets: Buffer::new("offsets of systems"),
+            radii: Buffer::new("radii of systems"),
+            cells: Buffer::new("cells of systems"),
+            periodic: Buffer::new("periodicities of systems"),
+            last: None,
+        }
+    }
+}
+
+/// The program of a precision.
+fn program(double: bool) -> Program {
+    Program::from(&sources::SYSTEMS).define("NF_REAL", if double { "double" } else { "float" })
+}
+
+/// Every program of systems.
+pub(crate) fn systems_programs() -> Vec<Program> {
+    [false, true].map(program).into()
+}
+
+impl GpuBackend {
+    /// Starts a search of systems on the device, into the arrays that there are.
+    ///
+    /// Returns when the kernels are on the stream. Work that is put there afterwards may read the
+    /// results, which count if [`finish_systems`](Self::finish_systems) says so.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] and [`ErrorKind::TooManyPoints`] for arrays that do not fit each
+    /// other, [`ErrorKind::OtherDevice`], [`ErrorKind::OutOfMemory`], and those of compiling and
+    /// starting a program. What systems hold is for the device to find out.
+    pub fn start_systems<T: Real + DeviceValue>(
+        &self,
+        systems: &DeviceSystems<'_, T>,
+        wanted: PairQuantities,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        let DeviceSystems {
+            positions,
+            offsets,
+            radii,
+            cells,
+            periodic,
+        } = systems;
+        self.holds("positions of systems", positions.ordinal())?;
+        self.holds("offsets of systems", offsets.ordinal())?;
+        self.holds("radii of systems", radii.ordinal())?;
+        let count = offsets.len().saturating_sub(1);
+        let points = positions.len() / 3;
+        fits("positions of systems", positions.len(), 3 * points)?;
+        fits("offsets of systems", offsets.len(), count + 1)?;
+        let many = one_or_many("radii of systems", radii.len(), count, 1)?;
+        let (mut many, mut addresses) = (u32::from(many), [0; 2]);
+        let (cells_at, periodic_at);
+        if let (Some(cells), Some(periodic)) = (cells, periodic) {
+            self.holds("cells of systems", cells.ordinal())?;
+            self.holds("periodicities of systems", periodic.ordinal())?;
+            many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
+            let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
+            many |= u32::from(flags) << 2;
+            cells_at = cells.device_ptr(&self.stream);
+            periodic_at = periodic.device_ptr(&self.stream);
+            addresses = [cells_at.0, periodic_at.0];
+        }
+        let positions_at = positions.device_ptr(&self.stream);
+        let offsets_at = offsets.device_ptr(&self.stream);
+        let radii_at = radii.device_ptr(&self.stream);
+        let arrays = SystemArrays {
+            positions: positions_at.0,
+            offsets: offsets_at.0,
+            radii: radii_at.0,
+            cells: addresses[0],
+            periodic: addresses[1],
+            many,
+            ..SystemArrays::default()
+        };
+        self.start_arrays(arrays, [count, points], size_of::<T>(), wanted, pairs)
+    }
+
+    /// The same for systems on the host, which are copied; page-locked memory is left alone until
+    /// [`finish_systems`](Self::finish_systems).
+    ///
+    /// # Errors
+    /// As [`start_systems`](Self::start_systems).
+    pub fn start_host_systems<T: Real>(
+        &self,
+        systems: &HostSystems<'_, T>,
+        wanted: PairQuantities,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        let count = systems.offsets.len().saturating_sub(1);
+        fits("offsets of systems", systems.offsets.len(), count + 1)?;
+        let mut many = u32::from(one_or_many(
+            "radii of systems",
+            systems.radii.len(),
+            count,
+            1,
+        )?);
+        let stream = &self.stream;
+        pairs
+            .positions
+            .upload(stream, cast_slice(systems.positions))?;
+        pairs.offsets.upload(stream, systems.offsets)?;
+        pairs.radii.upload(stream, systems.radii)?;
+        let mut arrays = SystemArrays {
+            positions: pairs.positions.address(),
+            offsets: pairs.offsets.address(),
+            radii: pairs.radii.address(),
+            ..SystemArrays::default()
+        };
+        if !systems.cells.is_empty() && !systems.periodic.is_empty() {
+            let cells: &[f64] = cast_slice(systems.cells);
+            let periodic: &[u8] = cast_slice(systems.periodic.as_flattened());
+            many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
+            let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
+            many |= u32::from(flags) << 2;
+            pairs.cells.upload(stream, cells)?;
+            pairs.periodic.upload(stream, periodic)?;
+            arrays.cells = pairs.cells.address();
+            arrays.periodic = pairs.periodic.address();
+        }
+        arrays.many = many;
+        let points = systems.positions.len();
+        self.start_arrays(arrays, [count, points], size_of::<T>(), wanted, pairs)
+    }
+
+    /// Starts all kernels for systems whose arrays are on the device.
+    fn start_arrays(
+        &self,
+        arrays: SystemArrays,
+        [count, points]: [usize; 2],
+        real: usize,
+        wanted: PairQuantities,
+        pairs: &mut DevicePairs,
+    ) -> Result<(), Error> {
+        pairs.last = None;
+        let too_many = || Error::from(ErrorKind::TooManyPoints(points.max(count)));
+        // Blocks are numbered in 32 bits, and so are points and what lies behind them.
+        if points.saturating_add(count) >= (u32::MAX >> 1) as usize {
+            return Err(too_many());
+        }
+        let stream = &self.stream;
+        let precision = usize::from(real == 8);
+        if pairs.kernels[precision].is_none() {
+            pairs.kernels[precision] =
+                Some(SystemsKernels::load(&*self.load(&program(real == 8))?)?);
+        }
+        let tiles = scan_tiles(points + 1);
+        pairs.counts.reserve(stream, tiles * SCAN_TILE)?;
+        pairs.starts.reserve(stream, tiles * SCAN_TILE + 1)?;
+        pairs.tiles.reserve(stream, tiles)?;
+        pairs.status.reserve(stream, 1)?;
+        pairs.boxes.reserve(stream, SYSTEM_BOX as usize * count)?;
+        pairs.fault.reserve(stream, 2)?;
+        pairs.fault.fill_ones(stream)?;
+        pairs.counts.zero(stream, points..tiles * SCAN_TILE)?;
+        let capacity = pairs.capacity(wanted, real);
+        let output = pairs.output(wanted, capacity);
+        let arrays = SystemArrays {
+            boxes: pairs.boxes.address(),
+            fault: pairs.fault.address(),
+            count: count as u32,
+            points: points as u32,
+            half: u32::from(wanted.kind == ListKind::Half),
+            ..arrays
+        };
+        let scan = Scan {
+            counts: pairs.counts.address(),
+            starts: pairs.starts.address(),
+            items: points + 1,
+            tiles: pairs.tiles.address(),
+            status: pairs.status.address(),
+            keep: false,
+        };
+        if let (Some(kernels), 1..) = (&pairs.kernels[precision], count) {
+            kernels.prepare(stream, &arrays)?;
+            kernels.count(stream, &arrays, &output)?;
+            self.shared.grid.list_scan(stream, &scan)?;
+            kernels.write(stream, &arrays, &output)?;
+        } else {
+            pairs.starts.zero(stream, 0..points + 1)?;
+        }
+        pairs.last = Some(Last {
+            points,
+            systems: count,
+            wanted,
+            real,
+            capacity,
+        });
+        Ok(())
+    }
+
+    /// Waits for the last search, and makes room where its pairs had too little.
+    ///
+    /// Two numbers are copied to the host: the fault, and the number of pairs. A search that wants
+    /// no arrays is valid whatever the number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`] when a kernel failed, and [`ErrorKind::OutOfMemory`] for room that
+    /// there is not.
+    pub fn finish_systems(&self, pairs: &mut DevicePairs) -> Result<SystemsOutcome, Error> {
+        let Some(last) = pairs.last else {
+            return Ok(SystemsOutcome::Valid(0));
+        };
+        let (mut fault, mut all) = ([NONE; 2], [0]);
+        pairs.fault.download(&self.stream, 0, &mut fault)?;
+        pairs.starts.download(&self.stream, last.points, &mut all)?;
+        let first = fault[0].min(fault[1]);
+        if first != NONE {
+            pairs.last = None;
+            return Ok(SystemsOutcome::Fault(first as usize));
+        }
+        let needed = usize::try_from(all[0]).unwrap_or(usize::MAX);
+        if needed <= last.capacity || last.wanted.is_empty() {
+            return Ok(SystemsOutcome::Valid(all[0]));
+        }
+        // An eighth more, so that the next search of as many points need not be repeated.
+        pairs.make_room(&self.stream, last.wanted, last.real, needed + needed / 8)?;
+        Ok(SystemsOutcome::Repeat)
+    }
+
+    /// Copies a quantity of all pairs of the last search to the host, and waits for it. Nothing is
+    /// copied into an empty slice, which is what a quantity that is not wanted has.
+    ///
+    /// `to` has as many values as the quantity has for `Valid` pairs, in the type of the search.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] if there are fewer, and [`ErrorKind::Driver`].
+    pub fn read_pairs<V: Pod>(
+        &self,
+        pairs: &DevicePairs,
+        quantity: PairArray,
+        to: &mut [V],
+    ) -> Result<(), Error> {
+        if to.is_empty() {
+            return Ok(());
+        }
+        let stream = &self.stream;
+        match quantity {
+            PairArray::Offsets => pairs.starts.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Targets => pairs.targets.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Sources => pairs.sources.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Images => pairs.images.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Displacements => pairs.displacements.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Distances => pairs.distances.download(stream, 0, cast_slice_mut(to)),
+        }
+    }
+}
+
+/// An array of the pairs of systems, for those who read it.
+///
+/// Entry k of every array belongs to the same pair. Pairs come point by point, and those of a point
+/// by (neighbour, image).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairArray {
+    /// `u64`: the first entry of every point, and the number of pairs.
+    Offsets,
+    /// Indices of 32 or 64 bits.
+    Targets,
+    /// As well.
+    Sources,
+    /// Three `i32` of every pair.
+    Images,
+    /// Three coordinates.
+    Displacements,
+    /// One.
+    Distances,
+}
+
+impl PairQuantities {
+    /// Whether no array is wanted.
+    fn is_empty(self) -> bool {
+        let Self {
+            targets,
+            sources,
+            images,
+            displacements,
+            distances,
+            ..
+        } = self;
+        !(targets || sources || images || displacements || distances)
+    }
+
+    /// Bytes of an index.
+    fn index_bytes(self) -> usize {
+        if self.wide { 8 } else { 4 }
+    }
+}
+
+impl DevicePairs {
+    /// Pairs that all arrays that are wanted have room for.
+    fn capacity(&self, wanted: PairQuantities, real: usize) -> usize {
+        let room = [
+            (
+                wanted.targets,
+                self.targets.capacity() / wanted.index_bytes(),
+            ),
+            (
+                wanted.sources,
+                self.sources.capacity() / wanted.index_bytes(),
+            ),
+            (wanted.images, self.images.capacity() / 3),
+            (
+                wanted.displacements,
+                self.displacements.capacity() / (3 * real),
+            ),
+            (wanted.distances, self.distances.capacity() / real),
+        ];
+        let wanted = room.into_iter().filter(|(wanted, _)| *wanted);
+        wanted.map(|(_, room)| room).min().unwrap_or(0)
+    }
+
+    /// Makes room for so many pairs.
+    ///
+    /// If memory runs out in the middle, arrays have room for different numbers of pairs, and the
+    /// least of them counts.
+    fn make_room(
+        &mut self,
+        stream: &crate::memory::Queue,
+        wanted: PairQuantities,
+        real: usize,
+        pairs: usize,
+    ) -> Result<(), Error> {
+        let bytes = |each: usize| pairs.saturating_mul(each);
+        if wanted.targets {
+            self.targets.reserve(stream, bytes(wanted.index_bytes()))?;
+        }
+        if wanted.sources {
+            self.sources.reserve(stream, bytes(wanted.index_bytes()))?;
+        }
+        if wanted.images {
+            self.images.reserve(stream, bytes(3))?;
+        }
+        if wanted.displacements {
+            self.displacements.reserve(stream, bytes(3 * real))?;
+        }
+        if wanted.distances {
+            self.distances.reserve(stream, bytes(real))?;
+        }
+        Ok(())
+    }
+
+    /// Where kernels write. The address of an array that is not wanted is 0, which kernels take as
+    /// that.
+    fn output(&self, wanted: PairQuantities, capacity: usize) -> PairOutput {
+        let of = |is_wanted: bool, address: u64| if is_wanted { address } else { 0 };
+        PairOutput {
+            counts: self.counts.address(),
+            starts: self.starts.address(),
+            targets: of(wanted.targets, self.targets.address()),
+            sources: of(wanted.sources, self.sources.address()),
+            images: of(wanted.images, self.images.address()),
+            displacements: of(wanted.displacements, self.displacements.address()),
+            distances: of(wanted.distances, self.distances.address()),
+            capacity: capacity as u64,
+            index_bytes: wanted.index_bytes() as u32,
+            pad: 0,
+        }
+    }
+
+    /// Points and systems of the last search.
+    pub fn shape(&self) -> Option<[usize; 2]> {
+        self.last.map(|last| [last.points, last.systems])
+    }
+
+    /// The offsets of the last search on the device: the first entry of every point, and behind
+    /// them the number of pairs.
+    pub fn offsets(&self) -> Option<DeviceView<'_, u64>> {
+        let last = self.last?;
+        self.starts.view(last.points + 1).map(DeviceView)
+    }
+
+    /// An array of the last search on the device, in values that its elements consist of, with room
+    /// behind the last pair. None of a quantity that was not wanted, or of values of another size.
+    pub fn array<V: DeviceValue>(&self, quantity: PairArray) -> Option<DeviceView<'_, V>> {
+        let Last { wanted, real, .. } = self.last?;
+        let index = wanted.index_bytes();
+        let (is_wanted, bytes, view) = match quantity {
+            PairArray::Offsets => return None,
+            PairArray::Targets => (wanted.targets, index, self.targets.values()),
+            PairArray::Sources => (wanted.sources, index, self.sources.values()),
+            PairArray::Images => (wanted.images, 4, self.images.values()),
+            PairArray::Displacements => (wanted.displacements, real, self.displacements.values()),
+            PairArray::Distances => (wanted.distances, real, self.distances.values()),
+        };
+        let view = view.filter(|_| is_wanted && bytes == size_of::<V>());
+        view.map(DeviceView)
+    }
+}
+
+/// Whether an array of `each` numbers per system has those of every system, and not those of one
+/// for all. A single system has one and all at once, which kernels need not tell apart.
+///
+/// `what` is the name of the array in the message.
+///
+/// # Errors
+/// [`ErrorKind::FieldLength`] if it has neither.
+fn one_or_many(
+    what: &'static str,
+    found: usize,
+    systems: usize,
+    each: usize,
+) -> Result<bool, Error> {
+    if found == each {
+        return Ok(false);
+    }
+    fits(what, found, systems.saturating_mul(each))?;
+    Ok(true)
+}

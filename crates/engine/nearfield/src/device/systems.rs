@@ -1,0 +1,224 @@
+//! Many systems of points whose arrays are on a GPU: pairs stay there too.
+//!
+//! **Invariant:** pairs, their order and their bits are those of
+//! [`SystemSearch`](crate::systems::SystemSearch) in ascending order.
+
+use super::engine::Progress;
+use crate::{
+    Device, Error, ErrorKind, ListKind,
+    backend::gpu::{of_quantities, refusal},
+    systems::{PairIndex, Quantities, SystemReal, Systems},
+};
+use nearfield_gpu::{
+    self as gpu, DevicePairs, DeviceSystems, DeviceValue, DeviceView, GpuBackend, PairArray,
+    Stream, SystemsOutcome,
+};
+use nearfield_grid::{OfProcess, memory::zeroed};
+use std::marker::PhantomData;
+
+/// Searches many systems on a GPU, on the caller's stream. `T` is `f32` or `f64`, and indices are
+/// `I`: `i64`, `i32` or `u32`.
+///
+/// ```no_run
+/// use nearfield::device::{Context, DeviceSystemSearch, DeviceSystems, Progress};
+/// use nearfield::systems::Quantities;
+///
+/// # fn search() -> Result<(), Box<dyn std::error::Error>> {
+/// let stream = Context::open(0)?.new_stream()?;
+/// // Two molecules, of two atoms and of one.
+/// let positions = stream.clone_htod(&[0.0f32, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])?;
+/// let offsets = stream.clone_htod(&[0i64, 2, 3])?;
+/// let radii = stream.clone_htod(&[1.5f64])?;
+/// let mut search = DeviceSystemSearch::<f32>::on(&stream)?;
+/// let systems = DeviceSystems {
+///     positions: positions.as_view(),
+///     offsets: offsets.as_view(),
+///     radii: radii.as_view(),
+///     cells: None,
+///     periodic: None,
+/// };
+/// search.neighbors(&systems, Quantities::EDGES)?;
+/// // Work of your own on the stream may read the pairs already; they count once this says so.
+/// while let Progress::Repeat = search.finish(&systems)? {
+///     search.neighbors(&systems, Quantities::EDGES)?;
+/// }
+/// let pairs = search.pairs().ok_or("nothing was searched")?;
+/// assert_eq!(pairs.count, 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Cells are nine `f64` of every system, or of one for all, and periodicities three bytes. The rows
+/// of a cell are its vectors; those of open axes are not read. Pairs of a point are sorted by
+/// (neighbour, image).
+#[derive(Debug)]
+pub struct DeviceSystemSearch<T, I = i64> {
+    backend: OfProcess<GpuBackend>,
+    pairs: OfProcess<DevicePairs>,
+    lists: ListKind,
+    /// Pairs of the last search, once it was finished.
+    found: Option<u64>,
+    types: PhantomData<(T, I)>,
+}
+
+/// The pairs of a search on the device. Arrays that were not asked for are `None`; the others may
+/// have room behind the last pair.
+#[derive(Debug)]
+pub struct DevicePairsView<'a, T, I> {
+    /// Number of pairs.
+    pub count: u64,
+    /// First entry of every point and, behind the last, the number of pairs.
+    pub offsets: DeviceView<'a, u64>,
+    /// The point of every pair, by its place in the array of all systems.
+    pub targets: Option<DeviceView<'a, I>>,
+    /// Its neighbour.
+    pub sources: Option<DeviceView<'a, I>>,
+    /// By how many vectors the neighbour is moved, three counts of every pair.
+    pub images: Option<DeviceView<'a, i32>>,
+    /// From the point to the image of its neighbour, three numbers of every pair.
+    pub displacements: Option<DeviceView<'a, T>>,
+    /// The length of that.
+    pub distances: Option<DeviceView<'a, T>>,
+}
+
+impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch<T, I> {
+    /// A search that does everything on `stream`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] when programs cannot be compiled or loaded.
+    pub fn on(stream: &Stream) -> Result<Self, Error> {
+        Ok(Self::of(GpuBackend::on(stream)?))
+    }
+
+    /// A search on a stream of its own of this GPU, counted from 0; see [`stream`](Self::stream).
+    ///
+    /// # Errors
+    /// As [`on`](Self::on), and [`ErrorKind::DeviceUnavailable`].
+    pub fn on_gpu(number: u32) -> Result<Self, Error> {
+        let backend = GpuBackend::new(number).map_err(|error| {
+            Error::from(ErrorKind::DeviceUnavailable {
+                device: Device::Gpu(number),
+                missing: error.to_string(),
+            })
+        })?;
+        Ok(Self::of(backend))
+    }
+
+    fn of(backend: GpuBackend) -> Self {
+        Self {
+            backend: OfProcess::new(backend),
+            pairs: OfProcess::new(DevicePairs::default()),
+            lists: ListKind::Full,
+            found: None,
+            types: PhantomData,
+        }
+    }
+
+    /// Full lists (the default) or half lists from now on, in which each pair stands once.
+    #[must_use]
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.lists = kind;
+        self
+    }
+
+    /// The stream that everything runs on.
+    pub fn stream(&self) -> &Stream {
+        self.backend.stream()
+    }
+
+    /// Starts a search, and returns without waiting for it. Arrays of the systems may be
+    /// overwritten by work that is put on the stream once [`finish`](Self::finish) has said
+    /// [`Progress::Valid`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] for arrays that do not fit each other or are another GPU's, memory that
+    /// is short, and faults. What is in the arrays is for the device to check, and for
+    /// [`finish`](Self::finish) to report.
+    pub fn neighbors(
+        &mut self,
+        systems: &DeviceSystems<'_, T>,
+        quantities: Quantities,
+    ) -> Result<(), Error> {
+        self.usable()?;
+        self.found = None;
+        let wanted = of_quantities(self.lists, quantities, size_of::<I>());
+        Ok(self
+            .backend
+            .start_systems(systems, wanted, &mut self.pairs)?)
+    }
+
+    /// Waits for the last search and says whether its pairs count. If there was too little room for
+    /// them, there is enough now, and the search is to be repeated.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Cpu`] for systems that cannot be searched, as
+    /// [`SystemSearch::neighbors`](crate::systems::SystemSearch::neighbors) returns it: `systems`
+    /// are copied to the host to say why. [`ErrorKind::Gpu`] for systems that are too large, memory
+    /// that is short, and faults.
+    pub fn finish(&mut self, systems: &DeviceSystems<'_, T>) -> Result<Progress, Error> {
+        self.usable()?;
+        match self.backend.finish_systems(&mut self.pairs)? {
+            SystemsOutcome::Valid(count) => {
+                self.found = Some(count);
+                Ok(Progress::Valid)
+            }
+            SystemsOutcome::Repeat => Ok(Progress::Repeat),
+            SystemsOutcome::Fault(system) => Err(self.refused(systems, system)?),
+        }
+    }
+
+    /// The pairs of the last search that was [finished](Self::finish).
+    pub fn pairs(&self) -> Option<DevicePairsView<'_, T, I>> {
+        let pairs = &self.pairs;
+        Some(DevicePairsView {
+            count: self.found?,
+            offsets: pairs.offsets()?,
+            targets: pairs.array(PairArray::Targets),
+            sources: pairs.array(PairArray::Sources),
+            images: pairs.array(PairArray::Images),
+            displacements: pairs.array(PairArray::Displacements),
+            distances: pairs.array(PairArray::Distances),
+        })
+    }
+
+    /// Why a system cannot be searched.
+    fn refused(&self, systems: &DeviceSystems<'_, T>, system: usize) -> Result<Error, Error> {
+        let points = systems.positions.len() / 3;
+        let positions: Vec<[T; 3]> = zeroed(points, WHAT)?;
+        let mut positions = positions;
+        self.read(&systems.positions, positions.as_flattened_mut())?;
+        let mut offsets: Vec<i64> = zeroed(systems.offsets.len(), WHAT)?;
+        self.read(&systems.offsets, &mut offsets)?;
+        let mut radii: Vec<f64> = zeroed(systems.radii.len(), WHAT)?;
+        self.read(&systems.radii, &mut radii)?;
+        let (mut cells, mut periodic) = (Vec::new(), Vec::new());
+        if let (Some(on_device), Some(flags)) = (&systems.cells, &systems.periodic) {
+            cells = zeroed(on_device.len() / 9, WHAT)?;
+            self.read(on_device, cells.as_flattened_mut().as_flattened_mut())?;
+            let mut bytes: Vec<[u8; 3]> = zeroed(flags.len() / 3, WHAT)?;
+            self.read(flags, bytes.as_flattened_mut())?;
+            periodic = bytes
+                .iter()
+                .map(|flags| flags.map(|flag| flag != 0))
+                .collect();
+        }
+        let on_host = Systems::new(&positions, &offsets, &radii).in_cells(&cells, &periodic);
+        Ok(refusal(&on_host, system))
+    }
+
+    /// Copies an array to the host.
+    fn read<V: DeviceValue>(&self, from: &DeviceView<'_, V>, to: &mut [V]) -> Result<(), Error> {
+        Ok(self.backend.queue().copy_to_host(WHAT, from, to)?)
+    }
+
+    /// Refuses to be used in a forked child of the process that has started it.
+    fn usable(&self) -> Result<(), Error> {
+        if self.backend.is_inherited() {
+            return Err(ErrorKind::Gpu(gpu::ErrorKind::Forked.into()).into());
+        }
+        Ok(())
+    }
+}
+
+/// The name of copies in messages.
+const WHAT: &str = "systems that cannot be searched";

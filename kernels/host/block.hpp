@@ -1,0 +1,145 @@
+// Blocks of threads on one thread of the host: every thread of a block is a coroutine, which runs
+// until it waits for others. So kernels that stage in shared memory and vote in warps run where
+// there is no GPU, in an order that never changes. Compile with `-ffp-contract=off`, as device code
+// is compiled with `--fmad=false`.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __forceinline__ inline
+
+using std::max;
+using std::min;
+
+struct Index {
+    unsigned x;
+};
+static Index threadIdx, blockIdx;
+
+namespace host {
+
+// The block that runs.
+struct Block {
+    ucontext_t scheduler;
+    std::vector<ucontext_t> threads;
+    std::vector<std::unique_ptr<char[]>> stacks;
+    std::vector<bool> ended;
+    void (*body)(const void*);
+    const void* argument;
+};
+static Block block;
+constexpr std::size_t STACK = 1 << 17;
+
+// Lets the other threads run.
+inline void yield() {
+    const unsigned self = threadIdx.x;
+    swapcontext(&block.threads[self], &block.scheduler);
+}
+
+// Threads that wait until all have come.
+struct Barrier {
+    unsigned come = 0, times = 0;
+
+    void wait(unsigned all) {
+        const unsigned before = times;
+        if (++come == all) {
+            come = 0;
+            times++;
+        }
+        while (times == before) yield();
+    }
+};
+static Barrier block_barrier;
+static Barrier warp_barriers[32];
+// A value of every thread, for exchange in a warp.
+static double values[1024];
+
+inline void run_thread() {
+    block.body(block.argument);
+    block.ended[threadIdx.x] = true;
+    yield();
+}
+
+// Runs `body` on all threads of all blocks, one block after the other.
+inline void launch(unsigned blocks, unsigned threads, void (*body)(const void*), const void* argument) {
+    block.body = body;
+    block.argument = argument;
+    block.threads.resize(threads);
+    while (block.stacks.size() < threads) block.stacks.emplace_back(new char[STACK]);
+    for (unsigned number = 0; number < blocks; number++) {
+        blockIdx.x = number;
+        block.ended.assign(threads, false);
+        block_barrier = {};
+        for (Barrier& barrier : warp_barriers) barrier = {};
+        for (unsigned thread = 0; thread < threads; thread++) {
+            ucontext_t& context = block.threads[thread];
+            getcontext(&context);
+            context.uc_stack.ss_sp = block.stacks[thread].get();
+            context.uc_stack.ss_size = STACK;
+            context.uc_link = nullptr;
+            makecontext(&context, run_thread, 0);
+        }
+        bool any = true;
+        while (any) {
+            any = false;
+            for (unsigned thread = 0; thread < threads; thread++) {
+                if (block.ended[thread]) continue;
+                any = true;
+                threadIdx.x = thread;
+                swapcontext(&block.scheduler, &block.threads[thread]);
+            }
+        }
+    }
+}
+
+// The value of another lane of the warp.
+inline double exchange(double value, unsigned lane) {
+    const unsigned self = threadIdx.x, warp = self / 32;
+    values[self] = value;
+    warp_barriers[warp].wait(32);
+    const double other = values[32 * warp + lane % 32];
+    warp_barriers[warp].wait(32);
+    return other;
+}
+
+}  // namespace host
+
+static unsigned threads_of_block = 0;
+inline void __syncthreads() { host::block_barrier.wait(threads_of_block); }
+inline void __syncwarp() { host::warp_barriers[threadIdx.x / 32].wait(32); }
+
+// Values are exact as double: numbers of at most 32 bits, or double.
+template <class T>
+inline T __shfl_xor_sync(unsigned, T value, int with) {
+    return static_cast<T>(host::exchange(static_cast<double>(value), threadIdx.x % 32 ^ with));
+}
+template <class T>
+inline T __shfl_up_sync(unsigned, T value, int by) {
+    const unsigned lane = threadIdx.x % 32;
+    return static_cast<T>(host::exchange(static_cast<double>(value), lane >= static_cast<unsigned>(by) ? lane - by : lane));
+}
+inline unsigned __ballot_sync(unsigned, bool bit) {
+    const unsigned warp = threadIdx.x / 32;
+    host::values[threadIdx.x] = bit;
+    host::warp_barriers[warp].wait(32);
+    unsigned bits = 0;
+    for (unsigned lane = 0; lane < 32; lane++) bits |= (host::values[32 * warp + lane] != 0.0 ? 1u : 0u) << lane;
+    host::warp_barriers[warp].wait(32);
+    return bits;
+}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline unsigned atomicMin(unsigned* at, unsigned value) {
+    const unsigned before = *at;
+    *at = min(before, value);
+    return before;
+}
+
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline double __dsqrt_rn(double x) { return std::sqrt(x); }

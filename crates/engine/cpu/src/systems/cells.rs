@@ -27,7 +27,7 @@ pub(super) enum Pairs {
     /// Only sources.
     Lists(NeighborLists),
     /// Sources, images and displacements.
-    Geometry(PairGeometry),
+    Geometry(Box<PairGeometry>),
 }
 
 impl Pairs {
@@ -79,7 +79,7 @@ pub(super) fn search<T: SystemReal>(
         let mut geometry = PairGeometry::default();
         let measured = backend.measure(sets, kind)?;
         measured.write_geometry(order, &mut geometry)?;
-        Ok(Pairs::Geometry(geometry))
+        Ok(Pairs::Geometry(Box::new(geometry)))
     } else {
         let mut lists = NeighborLists::default();
         backend.search(sets, kind, order, &mut lists)?;

@@ -1,5 +1,6 @@
 //! Many small systems in one search: 4,096 crystals or molecules of about 55 atoms, 22 neighbours
-//! each around periodic cells, and single systems of 30 and 100 atoms with all quantities.
+//! each around periodic cells, and single systems of 30 and 100 atoms with all quantities. On a GPU
+//! also with data that are there: a search with its `finish`, and of many that follow each other.
 //!
 //! `cargo bench -p nearfield --bench systems [-- --device cpu|gpu[:N]] [--systems 4096]
 //! [--atoms 55] [--threads 0] [--repetitions 20]`
@@ -8,6 +9,7 @@ use clap::Parser;
 use nearfield::{
     Device, ListOrder,
     all_pairs::Real,
+    device::{Context, DeviceSystemSearch, DeviceSystems, DeviceValue, Progress},
     systems::{Quantities, SystemPairs, SystemReal, SystemSearch, Systems},
 };
 use nearfield_testkit::random::Random;
@@ -108,6 +110,53 @@ fn time<T: SystemReal>(
     );
 }
 
+/// As [`time`] around periodic cells with data on the device and indices of 32 bits; also the mean
+/// of searches that follow each other without a `finish`.
+fn time_on_device<T: SystemReal + DeviceValue>(
+    number: u32,
+    repetitions: usize,
+    batch: &Batch<T>,
+    (name, quantities): (&str, Quantities),
+) -> Result<(), Box<dyn std::error::Error>> {
+    let stream = Context::open(number)?.new_stream()?;
+    let positions = stream.clone_htod(batch.positions.as_flattened())?;
+    let offsets = stream.clone_htod(&batch.offsets)?;
+    let radii = stream.clone_htod(&[1.73f64])?;
+    let cells = stream.clone_htod(batch.cells.as_flattened().as_flattened())?;
+    let periodic = stream.clone_htod(&[1u8; 3])?;
+    let systems = DeviceSystems {
+        positions: positions.as_view(),
+        offsets: offsets.as_view(),
+        radii: radii.as_view(),
+        cells: Some(cells.as_view()),
+        periodic: Some(periodic.as_view()),
+    };
+    let mut search = DeviceSystemSearch::<T, i32>::on(&stream)?;
+    let mut times = Vec::new();
+    for _ in 0..repetitions + 3 {
+        let begin = Instant::now();
+        search.neighbors(&systems, quantities)?;
+        while let Progress::Repeat = search.finish(&systems)? {
+            search.neighbors(&systems, quantities)?;
+        }
+        times.push(1e3 * begin.elapsed().as_secs_f64());
+    }
+    times.drain(..3);
+    times.sort_by(f64::total_cmp);
+    let begin = Instant::now();
+    for _ in 0..repetitions {
+        search.neighbors(&systems, quantities)?;
+    }
+    assert_eq!(search.finish(&systems)?, Progress::Valid);
+    let each = 1e3 * begin.elapsed().as_secs_f64() / repetitions as f64;
+    let pairs = search.pairs().map_or(0, |pairs| pairs.count);
+    println!(
+        "{name:<34} {:>9.4} ms with finish, {each:.4} ms in a row, {pairs} pairs",
+        times[times.len() / 2]
+    );
+    Ok(())
+}
+
 fn main() {
     let arguments = Arguments::parse();
     let builder = SystemSearch::builder().device(arguments.device);
@@ -119,7 +168,14 @@ fn main() {
     time(&arguments, "periodic, i j S D d, f32", &single, true, all);
     time(&arguments, "open, lists, f32", &single, false, lists);
     time(&arguments, "open, i j S D d, f32", &single, false, all);
-    if !matches!(arguments.device, Device::Cpu) {
+    if let Device::Gpu(number) = arguments.device {
+        let repetitions = arguments.repetitions.max(1);
+        for job in [
+            ("on the device, lists, f32", lists),
+            ("on the device, i j S D d, f32", all),
+        ] {
+            time_on_device(number, repetitions, &single, job).expect("the systems can be searched");
+        }
         return;
     }
     let double = batch::<f64>(arguments.systems, arguments.atoms);

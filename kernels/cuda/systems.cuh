@@ -465,17 +465,29 @@ __device__ __forceinline__ u32 sum_before(u32 value, u32* sums, u32& all) {
     return before + inclusive - value;
 }
 
+// Zero neighbours for points `first` to `end`: the scan reads all counts, whatever was found wrong.
+__device__ __forceinline__ void count_none(const PairOutput& output, u32 first, u32 end) {
+    for (u32 point = first + threadIdx.x; point < end; point += THREADS) output.counts[point] = 0;
+}
+
 // A pass over all pairs of a unit: counts, or writes.
 template <class Real, bool WRITE>
 __device__ __forceinline__ void pass(const Systems& systems, const PairOutput& output, Shared<Real>& shared) {
     // Nothing is read by offsets that cannot be, and nothing is written without room.
-    if (*systems.fault != nf::NONE) return;
+    if (*systems.fault != nf::NONE) {
+        // There are more blocks than whole blocks of points.
+        const u32 first = blockIdx.x * TARGETS;
+        if (!WRITE) count_none(output, first, min(first + TARGETS, systems.points));
+        return;
+    }
     if (WRITE && output.starts[systems.points] > output.capacity) return;
     const Unit unit = unit_of(systems, blockIdx.x);
     if (unit.count == 0) return;
     begin_unit<Real>(systems, unit, shared);
     if (shared.bad) {
         if (threadIdx.x == 0) atomicMin(systems.fault + 1, unit.system);
+        const u32 targets = unit.begin + unit.first;
+        if (!WRITE) count_none(output, targets, targets + unit.count);
         return;
     }
     const u32 warp = threadIdx.x / 32;

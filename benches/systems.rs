@@ -112,6 +112,7 @@ fn time<T: SystemReal>(
 
 /// As [`time`] around periodic cells with data on the device and indices of 32 bits; also the mean
 /// of searches that follow each other without a `finish`.
+#[allow(clippy::disallowed_methods)] // the input, once
 fn time_on_device<T: SystemReal + DeviceValue>(
     number: u32,
     repetitions: usize,

@@ -12,7 +12,7 @@
 // 2K + 2 rows that a target may reach. They are counted all the same; one more word per target says
 // that its list has to be found by walking once more.
 #pragma once
-#include "around.cuh"
+#include "visit.cuh"
 #include "pair_geometry.cuh"
 
 // Words of a target: those of all targets for one row are side by side.
@@ -64,17 +64,17 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    const WalkPath path = path_to_visit(walk, target, around, wrapped);
+    const WalkPath path = around.path_of_warp();
     if (path == WalkPath::INSIDE) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_run<HALF>(walk, target, row.run(), masker);
+            if (reached) visit_inside<HALF>(walk, target, around, row.run(), wrapped, masker);
             store(z, y);
         });
     } else if (path == WalkPath::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), masker);
+            if (reached) visit_along_x<HALF>(walk, target, around, row.row(), wrapped, masker);
             store(z, y);
         });
     } else {

@@ -1,7 +1,7 @@
 // Candidates of a target or of a cell: contiguous runs of sorted points, one per neighbour row and
 // periodic image.
 //
-// Two ways lead through them. `visit_around` of around.cuh serves dense tables, in open, periodic
+// Two ways lead through them. `visit_around` of visit.cuh serves dense tables, in open, periodic
 // and tilted domains. `visit_general` serves everything else (sparse tables, boxes that the radius
 // reaches across) by the table of neighbour rows that the CPU backend uses.
 #pragma once
@@ -219,6 +219,31 @@ struct Sight {
         b += static_cast<i64>(target.wraps.y) - wraps.y;
         c += static_cast<i64>(target.wraps.z) - wraps.z;
         shift = image_vector(walk.lattice, a, b, c);
+    }
+
+    // The same in fewer instructions, of a source that lies `wraps` boxes away from its cell. Most
+    // images are near. Counts are at most 2^31 + 1, so the one of -1, 0 and 1 that is equal to a
+    // count in 32 bits is the count.
+    template <bool TILTED>
+    static __device__ __forceinline__ Sight quick(
+        const Walk& walk, const Target& target, const Image& image, const int4& wraps) {
+        Sight seen(image);
+        const u32 a = static_cast<u32>(image.a) + static_cast<u32>(target.wraps.x) - static_cast<u32>(wraps.x);
+        const u32 b = static_cast<u32>(image.b) + static_cast<u32>(target.wraps.y) - static_cast<u32>(wraps.y);
+        const u32 c = static_cast<u32>(image.c) + static_cast<u32>(target.wraps.z) - static_cast<u32>(wraps.z);
+        if (max(max(a + 1, b + 1), c + 1) <= 2) {
+            const int near[3] = {static_cast<int>(a), static_cast<int>(b), static_cast<int>(c)};
+            seen.a = near[0];
+            seen.b = near[1];
+            seen.c = near[2];
+            seen.shift = near_image_vector<TILTED>(walk.lattice, near[0], near[1], near[2]);
+        } else {
+            seen.a += static_cast<i64>(target.wraps.x) - wraps.x;
+            seen.b += static_cast<i64>(target.wraps.y) - wraps.y;
+            seen.c += static_cast<i64>(target.wraps.z) - wraps.z;
+            seen.shift = image_vector(walk.lattice, seen.a, seen.b, seen.c);
+        }
+        return seen;
     }
 
     __device__ __forceinline__ bool here() const { return (a | b | c) == 0; }

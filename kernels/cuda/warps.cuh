@@ -5,7 +5,7 @@
 // of a warp takes rows of its own, so the loads of all rows are under way together. Rows and
 // candidates are those of the walk by a thread per target, in the same order.
 #pragma once
-#include "around.cuh"
+#include "visit.cuh"
 
 // By the table of neighbour rows.
 template <bool HALF>

@@ -3,8 +3,8 @@
 //! # From text to a kernel
 //!
 //! A [`Program`] is CUDA C++ text. [`Modules::load`] loads it into a context as a [`Module`], and
-//! [`Module::function`] looks up its kernels. Underneath, a [`CodeStore`] takes machine code from
-//! the [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
+//! [`UserKernel::of`] looks up its kernels. Underneath, a [`CodeStore`] takes machine code from the
+//! [`Cache`] on disk, or has a [`Compiler`] make it: NVRTC compiles, and programs whose kernels
 //! launch kernels are linked with CUDA's device runtime, by nvJitLink or by the driver. No toolkit
 //! is needed to build this crate, and none to run where the cache was filled elsewhere.
 //!

@@ -34,6 +34,10 @@ const AROUND: Header = Header::new(
     "around.cuh",
     include_str!("../../../../../kernels/cuda/around.cuh"),
 );
+const VISIT: Header = Header::new(
+    "visit.cuh",
+    include_str!("../../../../../kernels/cuda/visit.cuh"),
+);
 const MASKS: Header = Header::new(
     "masks.cuh",
     include_str!("../../../../../kernels/cuda/masks.cuh"),
@@ -159,6 +163,7 @@ pub const FLAT: Source = Source {
         WALK,
         PAIR_GEOMETRY,
         AROUND,
+        VISIT,
         MASKS,
         WARPS,
         FAST,

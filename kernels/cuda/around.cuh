@@ -28,8 +28,8 @@
 // the opposite face seen in another image; the host makes sure that no axis is passed more than
 // once. In the image HERE differences need no image vector, so the targets of the interior do what
 // those of an open domain do. A point may lie boxes away from the cell it is sorted into
-// (`wrapped`): the points of a part of a row then have an image together, or every pair looks up
-// its own.
+// (`wrapped`). Where all that is in reach lies in one box, that changes nothing; elsewhere the
+// points of a part of a row have an image together, or every pair looks up its own.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one
@@ -456,5 +456,18 @@ struct Around {
         Image image = {part.image, row.image_y, row.image_z, make_float3(0.0f, 0.0f, 0.0f)};
         if (PERIODIC) image.shift = near_image_vector<TILTED>(walk.lattice, image.a, image.b, image.c);
         return image;
+    }
+
+    // Of a target inside, where points lie boxes away from their cells: whether all that is in
+    // reach lies in the target's own box, so that differences need no image vector.
+    __device__ __forceinline__ bool in_one_box(const Walk& walk, const Target& target) const {
+        bool one = true;
+        rows<false>([&](int, int, bool reached, auto row) {
+            if (!reached || !one) return;
+            const uint2 run = row.run();
+            if (run.x >= run.y) return;
+            one = Sight(walk, target, Image(), run.x).here() && !boxes_change(points, run);
+        });
+        return one;
     }
 };

@@ -64,17 +64,17 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    const WalkPath path = around.path_of_warp();
+    const WalkPath path = path_to_visit(walk, target, around, wrapped);
     if (path == WalkPath::INSIDE) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_inside<HALF>(walk, target, around, row.run(), wrapped, masker);
+            if (reached) visit_run<HALF>(walk, target, row.run(), masker);
             store(z, y);
         });
     } else if (path == WalkPath::ALONG_X) {
         around.template rows<true>([&](int z, int y, bool reached, auto row) {
             masker.begin_row();
-            if (reached) visit_along_x<HALF>(walk, target, around, row.row(), wrapped, masker);
+            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), masker);
             store(z, y);
         });
     } else {

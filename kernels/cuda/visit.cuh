@@ -198,35 +198,29 @@ __device__ __forceinline__ void visit_wrapped_row(
     }
 }
 
-// Shows `work` the candidates of a row inside the table.
-template <bool HALF, class Around, class Work>
-__device__ __forceinline__ void visit_inside(
-    const Walk& walk, const Target& target, const Around&, uint2 run, bool wrapped, Work& work) {
-    if (wrapped) visit_wrapped_run<HALF, Around::LEANING>(walk, target, run, Image(), work);
-    else visit_run<HALF>(walk, target, run, work);
-}
-
-// Shows `work` the candidates of a row that may pass a face along x.
-template <bool HALF, class Around, class Work>
-__device__ __forceinline__ void visit_along_x(
-    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, bool wrapped,
-    Work& work) {
-    if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row, work);
-    else visit_ring<HALF, false>(walk, target, around, row, work);
+// How the targets of a warp are visited. Where points lie boxes away from their cells, those inside
+// are first looked at for whether that makes a difference.
+template <class Around>
+__device__ __forceinline__ WalkPath path_to_visit(
+    const Walk& walk, const Target& target, const Around& around, bool wrapped) {
+    const WalkPath path = around.path_of_warp();
+    if (!wrapped) return path;
+    const u32 lanes = __activemask();
+    return path == WalkPath::INSIDE && __all_sync(lanes, around.in_one_box(walk, target)) ? WalkPath::INSIDE : WalkPath::ACROSS;
 }
 
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_around(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    const WalkPath path = around.path_of_warp();
+    const WalkPath path = path_to_visit(walk, target, around, wrapped);
     if (path == WalkPath::INSIDE) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_inside<HALF>(walk, target, around, row.run(), wrapped, work);
+            if (reached) visit_run<HALF>(walk, target, row.run(), work);
         });
     } else if (path == WalkPath::ALONG_X) {
         around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_along_x<HALF>(walk, target, around, row.row(), wrapped, work);
+            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
         });
     } else {
         around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {

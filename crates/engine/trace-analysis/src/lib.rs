@@ -3,8 +3,9 @@
 //!
 //! ```no_run
 //! use nearfield_trace_analysis::{Analysis, Trace};
-//! let analysis = Analysis::of(&Trace::open("trace.jsonl".as_ref())?)?;
-//! println!("{}", analysis.summary());
+//! let trace = Trace::open("trace.jsonl".as_ref())?;
+//! let analysis = Analysis::of(&trace)?;
+//! println!("{}", analysis.summary);
 //! # Ok::<(), nearfield_trace_analysis::Error>(())
 //! ```
 //!

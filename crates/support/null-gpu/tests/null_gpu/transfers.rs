@@ -194,7 +194,7 @@ fn lists() {
 
 #[test]
 fn a_launch_asks_for_the_shared_memory_of_its_shape() {
-    on_null_gpu("shared");
+    on_null_gpu("transfers::shared");
 }
 
 #[test]

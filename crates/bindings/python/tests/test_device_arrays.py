@@ -119,7 +119,7 @@ def test_malformed_objects_are_type_errors():
     check(Odd(used))
     refused(TypeError, "not a tensor, or was used before", Odd(used))
     assert array.deleted == 1
-    refused(TypeError, "no tensor", Odd(new_capsule(POINTER, b"other", None)))
+    refused(TypeError, "not a tensor", Odd(new_capsule(POINTER, b"other", None)))
     refused(TypeError, "an address that is none", Odd(new_capsule(POINTER + 1, NAMES[True], None)))
     refused(TypeError, "no PyCapsule", Odd(3))
     refused(TypeError, "__dlpack_device__", Odd(used, device="gpu"))

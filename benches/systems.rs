@@ -1,6 +1,7 @@
 //! Many small systems in one search: 4,096 crystals or molecules of about 55 atoms, 22 neighbours
-//! each around periodic cells, and single systems of 30 and 100 atoms with all quantities. On a GPU
-//! also with data that are there: a search with its `finish`, and of many that follow each other.
+//! each around periodic cells. On the CPU also in `f64`, and single systems of 30 and 100 atoms
+//! with all quantities. On a GPU also with data that are there: a search with its `finish`, and
+//! searches that follow each other.
 //!
 //! `cargo bench -p nearfield --bench systems [-- --device cpu|gpu[:N]] [--systems 4096]
 //! [--atoms 55] [--threads 0] [--repetitions 20]`

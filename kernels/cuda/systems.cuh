@@ -26,8 +26,8 @@ static_assert(TILE % 32 == 0, "warps read whole vectors of candidates");
 
 // Points farther from the origin than this many boxes are refused, as by the CPU backend.
 constexpr double FARTHEST_BOX = 1073741824.0;
-// Images of all sources of a block, each along all axes together, that are counted.
-constexpr double MAX_IMAGES = 16777216.0;
+// Candidates of a block: the images of all its sources together.
+constexpr double MAX_CANDIDATES = 16777216.0;
 // A little more than the lean that the CPU backend refuses.
 constexpr double MAX_STRETCH = 1025.0;
 
@@ -159,7 +159,8 @@ __device__ __forceinline__ bool make_box(const Systems& systems, u32 system, Sys
     for (int k = 0; k < 3; k++) {
         box.vectors[k] = {0.0, 0.0, 0.0};
         box.lengths[k] = 0.0;
-        if (!systems.cells || !systems.periodic || !periodic[k]) continue;
+        if (!systems.periodic || !periodic[k]) continue;
+        if (!systems.cells) return false;
         box.vectors[k] = {cell[3 * k], cell[3 * k + 1], cell[3 * k + 2]};
         box.lengths[k] = length_of(box.vectors[k]);
         // The least normal number, and no infinity.
@@ -249,7 +250,7 @@ struct Extent {
 
 // By the first thread: how far images reach, and the box of images of this block.
 template <class Real>
-__device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* least) {
+__device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* least, u32 points) {
     const SystemBox& box = shared.box;
     const double unit = unit_roundoff<Real>();
     double extent = 0.0, magnitude[3];
@@ -267,7 +268,7 @@ __device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* l
     }
     all *= 2.0;
     const double rho = rough + all * power_of_two(-48);
-    double images = 1.0;
+    double candidates = points;
     shared.zero = 0;
     for (int k = 0; k < 3; k++) {
         shared.reach[k] = 0.0;
@@ -281,9 +282,11 @@ __device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* l
         shared.first[k] = ceil(shared.spread[k][0] - high - shared.reach[k]);
         const double last = floor(shared.spread[k][1] - low + shared.reach[k]);
         const double dim = last - shared.first[k] + 1.0;
-        images *= dim;
+        candidates *= dim;
         const bool is_far = fmax(fabs(low), fabs(high)) > FARTHEST_BOX;
-        if (is_far || !(images >= 1.0 && images <= MAX_IMAGES)) shared.bad = 1;
+        // Counts of boxes are written in 32 bits.
+        const bool is_wide = shared.first[k] < -2147483648.0 || last > 2147483647.0;
+        if (is_far || is_wide || !(candidates >= 1.0 && candidates <= MAX_CANDIDATES)) shared.bad = 1;
         shared.dims[k] = shared.bad ? 1 : static_cast<u32>(dim);
         // The image of all zeros lies in the box: every target is a source too.
         shared.zero = shared.zero * shared.dims[k] + static_cast<u32>(shared.bad ? 0.0 : -shared.first[k]);
@@ -334,7 +337,7 @@ __device__ __forceinline__ void begin_unit(const Systems& systems, const Unit& u
             for (u32 other = 1; other < WARPS; other++) least[k] = fmin(least[k], shared.reduced[other][k]);
         }
         if (least[18] < 0.0) shared.bad = 1;
-        else find_reach<Real>(shared, least);
+        else find_reach<Real>(shared, least, unit.points);
     }
     __syncthreads();
 }

@@ -1245,13 +1245,15 @@ nf_status nf_query_f64(const nf_engine *engine,
  engine's radius: in engines with the nf_radius_rule gather or symmetric, and no others.
 
  # Safety
- As for nf_query_f32(), and `radii` points to `points` numbers.
+ As for nf_query_f32(), and `radii` points to `radius_count` numbers, which must be as many as
+ there are positions.
  */
 nf_status nf_query_radii_f32(const nf_engine *engine,
                              const float *positions,
                              size_t points,
                              size_t stride,
                              const float *radii,
+                             size_t radius_count,
                              uint32_t sources,
                              nf_query **query);
 

@@ -511,12 +511,9 @@ public:
                                std::uint32_t sources) const {
         nf_query *found = nullptr;
         nf_status status = at.whole();
-        if (status == NF_STATUS_OK && radii.size() != at.points) {
-            status = NF_STATUS_BAD_ARGUMENT;
-        }
         if (status == NF_STATUS_OK) {
             status = nf_query_radii_f32(handle_, at.first, at.points, at.stride, radii.data(),
-                                        sources, &found);
+                                        radii.size(), sources, &found);
         }
         return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
     }

@@ -59,7 +59,8 @@ pub unsafe extern "C" fn nf_query_f64(
 /// engine's radius: in engines with the nf_radius_rule gather or symmetric, and no others.
 ///
 /// # Safety
-/// As for nf_query_f32(), and `radii` points to `points` numbers.
+/// As for nf_query_f32(), and `radii` points to `radius_count` numbers, which must be as many as
+/// there are positions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_query_radii_f32(
     engine: *const NfEngine,
@@ -67,10 +68,11 @@ pub unsafe extern "C" fn nf_query_radii_f32(
     points: usize,
     stride: usize,
     radii: *const f32,
+    radius_count: usize,
     sources: u32,
     query: *mut *mut NfQuery,
 ) -> NfStatus {
-    let radii = Some(Array::new(radii, points, "radii"));
+    let radii = Some(Array::new(radii, radius_count, "radii"));
     // SAFETY: `find` needs exactly what the caller of this function guarantees.
     unsafe { find(engine, positions, points, stride, radii, sources, query) }
 }
@@ -89,7 +91,10 @@ unsafe fn find<T: Coordinate>(
         // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
         // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
-        // SAFETY: the caller guarantees that there is a radius for every position.
+        if let Some(radii) = &radii {
+            args::check_len("radii", radii.len(), points)?;
+        }
+        // SAFETY: the caller guarantees that they are there.
         let radii = radii.map(|radii| unsafe { radii.read() }).transpose()?;
         let (sources, mut scratch) = (engine.point_set(sources)?, QueryScratch::default());
         engine.query_into(positions, radii, sources, &mut scratch)?;

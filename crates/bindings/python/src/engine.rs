@@ -224,7 +224,7 @@ impl PyEngine {
     /// retain_points() keeps them; give them again after an update() to another number of points.
     /// Lists that involve the set are out of date.
     fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
-        let types = whole_numbers(types, self.threads, "types", 1)?;
+        let types = whole_numbers(types, "types", 1)?;
         let id = self.set(set)?;
         self.change(py, involving(set), |state| {
             state.engine.set_types(id, &types)
@@ -235,7 +235,7 @@ impl PyEngine {
     /// such as bonds, in every periodic image. They replace those given before; otherwise as
     /// set_types().
     fn set_exclusions(&self, py: Python<'_>, set: usize, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
-        let pairs = filters::pairs(pairs, self.threads)?;
+        let pairs = filters::pairs(pairs)?;
         let id = self.set(set)?;
         self.change(py, involving(set), |state| {
             state.engine.exclude_pairs(id, &pairs)
@@ -250,7 +250,7 @@ impl PyEngine {
         set: usize,
         molecules: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let molecules = whole_numbers(molecules, self.threads, "molecules", 1)?;
+        let molecules = whole_numbers(molecules, "molecules", 1)?;
         let id = self.set(set)?;
         self.change(py, involving(set), |state| {
             state.engine.set_molecules(id, &molecules)

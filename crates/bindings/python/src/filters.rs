@@ -1,7 +1,10 @@
 //! What leaves out pairs within the radius, as Python gives it: cut-offs, types, exclusions and
 //! chosen targets.
 
-use crate::points::{values, whole_numbers};
+use crate::{
+    lists::room,
+    points::{values, whole_numbers},
+};
 use nearfield::{Engine, Error, PointSetId};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -17,13 +20,13 @@ pub(crate) enum Targets {
 impl Targets {
     /// Indices, or a mask of bool.
     pub(crate) fn of(object: &Bound<'_, PyAny>, threads: usize) -> PyResult<Self> {
-        let is_mask = match object.getattr("dtype") {
-            Ok(dtype) => dtype.getattr("kind")?.extract::<String>()? == "b",
-            Err(_) => false,
-        };
-        Ok(match is_mask {
-            true => Self::Mask(values::<bool>(object, threads, "targets")?),
-            false => Self::Indices(whole_numbers(object, threads, "targets", 1)?),
+        // Lists and tensors become arrays; masked arrays stay what they are, and are refused.
+        let numpy = object.py().import("numpy")?;
+        let array = numpy.call_method1("asanyarray", (object,))?;
+        let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+        Ok(match kind.as_str() {
+            "b" => Self::Mask(values::<bool>(&array, threads, "targets")?),
+            _ => Self::Indices(whole_numbers(&array, "targets", 1)?),
         })
     }
 
@@ -56,12 +59,12 @@ impl FilterData {
             ));
         }
         let of_points = |given: Option<&Bound<'_, PyAny>>, what| {
-            let numbers = given.map(|given| whole_numbers(given, 1, what, 1));
+            let numbers = given.map(|given| whole_numbers(given, what, 1));
             numbers.transpose()
         };
         Ok(Self {
             types: of_points(types, "types")?,
-            exclusions: exclusions.map(|given| pairs(given, 1)).transpose()?,
+            exclusions: exclusions.map(pairs).transpose()?,
             molecules: of_points(molecules, "molecules")?,
             targets: targets.map(|given| Targets::of(given, 1)).transpose()?,
         })
@@ -84,21 +87,43 @@ impl FilterData {
     }
 }
 
-/// Pairs of points that are no neighbours.
-pub(crate) fn pairs(object: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<[u32; 2]>> {
-    let numbers = whole_numbers(object, threads, "exclusions", 2)?;
-    let (pairs, _) = numbers.as_chunks();
-    Ok(pairs.to_vec())
+/// Pairs of points that are not neighbours.
+pub(crate) fn pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<[u32; 2]>> {
+    let numbers = whole_numbers(object, "exclusions", 2)?;
+    let (given, _) = numbers.as_chunks();
+    let mut pairs = room(given.len(), "exclusions")?;
+    pairs.extend_from_slice(given);
+    Ok(pairs)
 }
 
-/// A matrix of cut-offs.
+/// Rows and columns of cut-offs that are read: more than the engine takes, so that it is the one to
+/// refuse them.
+const MAX_CUTOFFS: usize = 2048;
+
+/// A matrix of cut-offs. Read number by number: a sequence may claim any length.
 pub(crate) fn cutoffs(object: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<f64>>> {
-    object.extract().map_err(|_| {
+    let row = |given: Bound<'_, PyAny>| -> PyResult<Vec<f64>> {
+        let numbers = given.try_iter()?.take(MAX_CUTOFFS);
+        numbers.map(|number| number?.extract()).collect()
+    };
+    let rows = || -> PyResult<Vec<Vec<f64>>> {
+        let rows = object.try_iter()?.take(MAX_CUTOFFS);
+        rows.map(|given| row(given?)).collect()
+    };
+    rows().map_err(|error| {
+        if !error.is_instance_of::<PyTypeError>(object.py()) {
+            return error;
+        }
         PyTypeError::new_err("cutoffs must be a square matrix of numbers, one row for each type")
     })
 }
 
 /// How many of the nearest are kept.
 pub(crate) fn nearest(k: i64) -> PyResult<u32> {
-    u32::try_from(k).map_err(|_| PyValueError::new_err(format!("k is {k}: it must be at least 1")))
+    u32::try_from(k).map_err(|_| {
+        PyValueError::new_err(format!(
+            "k is {k}: it must be at least 1 and at most {}",
+            u32::MAX
+        ))
+    })
 }

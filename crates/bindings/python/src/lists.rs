@@ -116,11 +116,12 @@ pub(crate) fn whole_numbers<T: Element + Copy>(
         )));
     }
     if !empty {
-        for extreme in ["min", "max"] {
+        for (extreme, place) in [("min", "argmin"), ("max", "argmax")] {
             let number: i128 = array.call_method0(extreme)?.extract()?;
             if !(0..=i128::from(max)).contains(&number) {
+                let place: usize = array.call_method0(place)?.extract()?;
                 return Err(PyValueError::new_err(format!(
-                    "{what} must be from 0 to {max}, not {number}"
+                    "{what}: number {place} is {number}, which is not from 0 to {max}"
                 )));
             }
         }

@@ -21,14 +21,14 @@ use pyo3::prelude::*;
 /// for an open axis; the others may point anywhere; two of either for points with two coordinates.
 /// cell, pbc: a box in the place of that, as ASE keeps it; see Engine. device: "auto", "cpu", "gpu"
 /// or "hybrid". half: every pair once, i < j, in the list of i; see Engine. sorted: lists in
-/// ascending order. strict: pairs exactly as far apart as the radius are no neighbours. radii: one
-/// per point, an array of shape (n,) of float32, none above the radius; rule: whose radius decides,
-/// "symmetric" (the larger one) where radii are given, or "gather" (the target's) or "scatter" (the
-/// source's); see Engine. types, cutoffs: the type of every point, shape (n,), and a cut-off for
-/// each pair of types, a square matrix. exclusions: pairs that are left out, shape (m, 2).
-/// molecules: the molecule of every point, shape (n,), within which pairs are left out. targets:
-/// the points that have lists, by number or as a mask. k: only the k nearest, nearest first.
-/// threads: 0 for one per core. Errors and Ctrl-C are those of Engine.
+/// ascending order. strict: pairs exactly as far apart as the radius are not neighbours. radii: one
+/// per point, an array of shape (n,) of float32, none above the radius, for points in float32;
+/// rule: whose radius decides, "symmetric" (the larger one) where radii are given, or "gather" (the
+/// target's) or "scatter" (the source's); see Engine. types, cutoffs: the type of every point,
+/// shape (n,), and a cut-off for each pair of types, a square matrix. exclusions: pairs that are
+/// left out, shape (m, 2). molecules: the molecule of every point, shape (n,), within which pairs
+/// are left out. targets: the points that have lists, by number or as a mask. k: only the k
+/// nearest, nearest first. threads: 0 for one per core. Errors and Ctrl-C are those of Engine.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, cell=None, pbc=None, half=false,
                     sorted=false, strict=false, radii=None, rule=None, types=None, cutoffs=None,

@@ -11,6 +11,7 @@
 //! large arrays are read by several threads if the engine has them. The memory is kept from one
 //! update to the next.
 
+use crate::lists;
 use nearfield::{Positions, Precision};
 use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::{
@@ -150,9 +151,7 @@ pub(crate) fn field(
         return values::<f32>(&array, threads, what);
     }
     let given = values::<f64>(&array, threads, what)?;
-    let mut rounded = Vec::new();
-    let room = rounded.try_reserve_exact(given.len());
-    room.map_err(|_| PyMemoryError::new_err(format!("{what}: no memory for a copy")))?;
+    let mut rounded = lists::room(given.len(), what)?;
     rounded.extend(given.iter().map(|&value| value as f32));
     match (0..given.len()).find(|&k| given[k].is_finite() && !rounded[k].is_finite()) {
         None => Ok(rounded),
@@ -237,28 +236,14 @@ fn as_array<'py>(
 /// columns, or of one axis if that is 1; or of a list.
 pub(crate) fn whole_numbers(
     object: &Bound<'_, PyAny>,
-    threads: usize,
     what: &str,
     columns: usize,
 ) -> PyResult<Vec<u32>> {
-    let py = object.py();
-    let array = match object.cast::<PyUntypedArray>() {
-        Ok(array) => array.clone(),
-        Err(_) => py
-            .import("numpy")?
-            .call_method1("asarray", (object,))?
-            .cast_into()
-            .map_err(PyErr::from)?,
-    };
-    check_unmasked(&array, what)?;
-    let (shape, empty) = (array.shape(), array.shape().contains(&0));
-    if !(matches!(array.dtype().kind(), b'i' | b'u') || empty) {
-        return Err(PyTypeError::new_err(format!(
-            "{what} must be whole numbers, not {}",
-            array.dtype()
-        )));
-    }
-    let fits = match *shape {
+    let numpy = object.py().import("numpy")?;
+    let array = numpy.call_method1("asanyarray", (object,))?;
+    let untyped = array.cast::<PyUntypedArray>().map_err(PyErr::from)?;
+    check_unmasked(untyped, what)?;
+    let fits = match *untyped.shape() {
         [_] if columns == 1 => true,
         [0] => true,
         [_, found] => columns > 1 && found == columns,
@@ -270,25 +255,12 @@ pub(crate) fn whole_numbers(
             columns => format!("(n, {columns})"),
         };
         return Err(PyValueError::new_err(format!(
-            "{what} must have the shape {wanted}, not {shape:?}"
+            "{what} must have the shape {wanted}, not {:?}",
+            untyped.shape()
         )));
     }
-    // Numbers beyond 63 bits become negative, and are refused as such.
-    let wide = array.call_method1("astype", ("int64",))?;
-    let flat = wide.call_method1("reshape", (-1,))?;
-    let given = values::<i64>(&flat, threads, what)?;
-    let mut numbers = Vec::new();
-    let room = numbers.try_reserve_exact(given.len());
-    room.map_err(|_| PyMemoryError::new_err(format!("{what}: no memory for a copy")))?;
-    for (place, &number) in given.iter().enumerate() {
-        numbers.push(u32::try_from(number).map_err(|_| {
-            PyValueError::new_err(format!(
-                "{what}: number {} is {number}, which is not between 0 and 2^32 - 1",
-                place / columns
-            ))
-        })?);
-    }
-    Ok(numbers)
+    let flat = array.call_method1("reshape", (-1,))?;
+    lists::whole_numbers(&flat, what, u32::MAX.into())
 }
 
 /// A copy of an array of one axis, called `what` in messages.

@@ -652,6 +652,8 @@ def test_filters_that_cannot_be_are_refused_by_name_and_change_nothing():
         (engine.set_targets, [10], ValueError, "index 10"),
         (engine.set_targets, np.ones(9, dtype=bool), ValueError, "for 9 points"),
         (engine.set_targets, [2**40], ValueError, "targets: number 0 is 1099511627776"),
+        (engine.set_targets, np.array([0, 2**63], dtype=np.uint64), ValueError, f"number 1 is {2**63}"),
+        (engine.set_targets, [True] * 9, ValueError, "for 9 points"),
     ]:
         with pytest.raises(error, match=text):
             call(0, argument)
@@ -660,6 +662,7 @@ def test_filters_that_cannot_be_are_refused_by_name_and_change_nothing():
     for arguments, text in [
         (dict(k=0), "at least 1"),
         (dict(k=-1), "at least 1"),
+        (dict(k=2**32), "at most 4294967295"),
         (dict(k=3, half=True), "half lists"),
         (dict(k=3, sorted=True), "ascending"),
         (dict(cutoffs=[[1.0, 0.5]]), "row 0"),
@@ -668,8 +671,10 @@ def test_filters_that_cannot_be_are_refused_by_name_and_change_nothing():
     ]:
         with pytest.raises(ValueError, match=text):
             nearfield.Engine(1.0, **arguments)
-    with pytest.raises(TypeError, match="square matrix"):
-        nearfield.Engine(1.0, cutoffs=[1.0, 2.0])
+    # A sequence that claims to be long is not believed.
+    for no_matrix in [[1.0, 2.0], range(10**13), range(2**60)]:
+        with pytest.raises(TypeError, match="square matrix"):
+            nearfield.Engine(1.0, cutoffs=no_matrix)
     with pytest.raises(ValueError, match="replace each other"):
         nearfield.neighbors(points, 1.0, exclusions=[[0, 1]], molecules=[0] * 10)
     with pytest.raises(ValueError, match="without cut-offs"):

@@ -220,7 +220,7 @@ pub enum ErrorKind {
         /// Number of indices.
         pairs: u64,
     },
-    /// An excluded point that there is not.
+    /// An excluded point does not exist.
     #[error("point {point} excludes point {other}, but there are {points} points")]
     ExcludedPoint {
         /// The point whose list it is.
@@ -248,7 +248,7 @@ pub enum ErrorKind {
         /// The point that it excludes.
         other: u32,
     },
-    /// A chosen target that there is not.
+    /// A chosen target does not exist.
     ///
     /// Indices may come in any order and more than once.
     #[error("chosen target number {place} has the index {index}, but there are {points} points")]

@@ -12,8 +12,8 @@
 
 use nearfield_gpu::{
     Deliver, DeviceBuffer, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints,
-    DeviceResults, DriverError, Error, GpuBackend, PairCall, PairOfPoints, PairProgram,
-    PairScratch, PositionBounds, Quantities, Strategy,
+    DeviceResults, DriverError, Error, GeometryQuantities, GpuBackend, PairCall, PairOfPoints,
+    PairProgram, PairScratch, PositionBounds, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{Channels, ListKind, PairKernel, SphDensity, SphForce, WendlandC2};
@@ -369,33 +369,33 @@ fn time_lists(
     Ok(())
 }
 
-/// Quantities that molecular dynamics, hosts and graph networks take.
-const GEOMETRIES: [(&str, Quantities); 3] = [
+/// GeometryQuantities that molecular dynamics, hosts and graph networks take.
+const GEOMETRIES: [(&str, GeometryQuantities); 3] = [
     (
         "D and d2",
-        Quantities {
+        GeometryQuantities {
             displacements: true,
             squares: true,
-            ..Quantities::NONE
+            ..GeometryQuantities::NONE
         },
     ),
     (
         "S, D and d2",
-        Quantities {
+        GeometryQuantities {
             images: true,
             displacements: true,
             squares: true,
-            ..Quantities::NONE
+            ..GeometryQuantities::NONE
         },
     ),
     (
         "i, S, D and d",
-        Quantities {
+        GeometryQuantities {
             targets: true,
             images: true,
             displacements: true,
             distances: true,
-            ..Quantities::NONE
+            ..GeometryQuantities::NONE
         },
     ),
 ];
@@ -407,7 +407,7 @@ fn time_geometry(
     lattice: &DeviceLattice,
     set: &mut DevicePoints,
     name: &str,
-    quantities: Quantities,
+    quantities: GeometryQuantities,
 ) -> Result<(), Error> {
     let mut lists = DeviceLists::default();
     lists.want(quantities);

@@ -157,7 +157,7 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
-    /// A system has so many points or images that all of its pairs are not tested.
+    /// A system has too many points or images to test all of its pairs.
     #[error(
         "system {system} has more than {} points, or more images than the GPU backend tests: search \
          it on the CPU (device cpu), or as a point set of an engine of its own",
@@ -339,7 +339,7 @@ pub enum ErrorKind {
     /// Pairs were found through images whose numbers have more than 32 bits: points lie 2³¹ boxes
     /// apart. Their images on the device are not these numbers.
     #[error(
-        "the images of {pairs} pairs have numbers of more than 32 bits: bring the points nearer to \
+        "images of pairs ({pairs} or more) have numbers of more than 32 bits: bring the points nearer to \
          the box, or ask for shifts and displacements without images"
     )]
     FarImages {

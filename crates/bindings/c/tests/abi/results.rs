@@ -597,7 +597,10 @@ fn points_search_within_radii_of_their_own_by_each_rule() {
             // At (2, 0, 0), a radius of 1 reaches the last two, which reach 0.5 and 2.
             let (at, radius) = ([2.0f32, 0.0, 0.0], 1.0f32);
             let plain = nf_query_f32(engine, at.as_ptr(), 1, 12, 0, &mut query);
-            let own = nf_query_radii_f32(engine, at.as_ptr(), 1, 12, &radius, 0, &mut query);
+            let two = nf_query_radii_f32(engine, at.as_ptr(), 1, 12, &radius, 2, 0, &mut query);
+            assert_eq!(two, NfStatus::BadArgument);
+            assert!(last_error().contains("radii"), "{}", last_error());
+            let own = nf_query_radii_f32(engine, at.as_ptr(), 1, 12, &radius, 1, 0, &mut query);
             let (found, refused, near) = match rule {
                 NfRadiusRule::Scatter => (plain, own, vec![2]),
                 _ => (own, plain, vec![1, 2]),

@@ -200,11 +200,11 @@ impl PyDeviceEngine {
     fn pair_geometry(
         &self,
         py: Python<'_>,
-        quantities: Vec<String>,
+        quantities: &Bound<'_, PyAny>,
         targets: usize,
         sources: Option<usize>,
     ) -> PyResult<PyDevicePairs> {
-        let wanted = self::quantities(&quantities)?;
+        let wanted = self::quantities(quantities)?;
         let sources = sources.unwrap_or(targets);
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
             state.pairs(&self.shared, [targets, sources], wanted)

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// from ``start[i]`` on, in no particular order unless the engine is ``sorted``, once per periodic
 /// image.
 ///
-/// Valid until one of the two sets is next updated; see DeviceArray.
+/// Valid until one of the two sets is next updated or pair_geometry() writes their pairs; see
+/// DeviceArray.
 #[pyclass(name = "DeviceNeighbors", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceNeighbors {
     /// First entry of the list of every point; shape (n,), uint64.

@@ -10,9 +10,13 @@ use super::{
 use crate::errors::raise;
 use nearfield::{
     ErrorKind, PointSetId,
-    device::{DeviceView, Quantities, Stream},
+    device::{DeviceView, GeometryQuantities, Stream},
 };
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyString,
+};
 use std::sync::Arc;
 
 /// Neighbour lists on a GPU as DeviceNeighbors has them, and numbers of every pair: entry k of
@@ -64,9 +68,15 @@ impl PyDevicePairs {
 }
 
 /// The quantities of these names.
-pub(super) fn quantities(names: &[String]) -> PyResult<Quantities> {
-    let mut wanted = Quantities::NONE;
-    for name in names {
+pub(super) fn quantities(names: &Bound<'_, PyAny>) -> PyResult<GeometryQuantities> {
+    if names.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(
+            "quantities is a list of names, not one name",
+        ));
+    }
+    let mut wanted = GeometryQuantities::NONE;
+    for name in names.try_iter()? {
+        let name: String = name?.extract()?;
         let quantity = match name.as_str() {
             "targets" => &mut wanted.targets,
             "images" => &mut wanted.images,
@@ -150,7 +160,7 @@ impl State {
         &mut self,
         shared: &Arc<SharedEngine>,
         of: [usize; 2],
-        wanted: Quantities,
+        wanted: GeometryQuantities,
     ) -> PyResult<Arrays> {
         let (t, s) = (self.set(of[0])?, self.set(of[1])?);
         let current = |(pair, fate): &&([usize; 2], Arc<Fate>)| *pair == of && fate.is_usable();
@@ -178,7 +188,7 @@ impl State {
         shared: &Arc<SharedEngine>,
         [t, s]: [PointSetId; 2],
         fate: Arc<Fate>,
-        wanted: Quantities,
+        wanted: GeometryQuantities,
     ) -> PyResult<Arrays> {
         let stream = self.engine.stream();
         let found = match self.engine.geometry(t, s) {
@@ -220,7 +230,12 @@ impl State {
 }
 
 /// Empty lists of so many points.
-fn none(stream: &Stream, points: usize, fate: &Arc<Fate>, wanted: Quantities) -> PyResult<Arrays> {
+fn none(
+    stream: &Stream,
+    points: usize,
+    fate: &Arc<Fate>,
+    wanted: GeometryQuantities,
+) -> PyResult<Arrays> {
     let zeros = |shape, dtype| PyDeviceArray::zeros(stream, shape, dtype, fate.clone());
     let if_wanted = |wanted: bool, width: usize, dtype| {
         let shape = if width == 1 { vec![0] } else { vec![0, width] };

@@ -142,7 +142,8 @@ impl<'a> Walk<'a> {
             .into());
         }
         let points = [sets.targets, sets.sources].map(Grid::given);
-        sets.filter.check(points, kind, sets.same_set)?;
+        sets.filter
+            .check(points, sets.sources.lattice().radius(), kind, sets.same_set)?;
         let rule = sets.radii.rule();
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(ErrorKind::HalfRule { rule }.into());
@@ -189,7 +190,7 @@ impl<'a> Walk<'a> {
         // Found as without filters.
         sets.check()?;
         let points = [sets.targets, sets.sources].map(Grid::given);
-        filter.check(points, kind, sets.same_set)?;
+        filter.check(points, sets.sources.lattice().radius(), kind, sets.same_set)?;
         let plain = PairOfSets {
             filter: PairFilter::default(),
             ..sets

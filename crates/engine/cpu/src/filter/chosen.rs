@@ -1,4 +1,4 @@
-//! The targets that a search is for, where it is not for all of them.
+//! The targets of a search that does not cover all points.
 //!
 //! The targets of a search are sorted points, and a cell's targets share their candidates. So what
 //! is chosen by index is searched by ranges of slots.

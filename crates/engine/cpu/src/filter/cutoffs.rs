@@ -47,6 +47,8 @@ pub struct CutoffTable {
     squared_f32: Vec<f32>,
     /// The largest cut-off, 0 if there is none.
     largest: f64,
+    /// That of the search.
+    precision: Precision,
 }
 
 impl CutoffTable {
@@ -91,7 +93,13 @@ impl CutoffTable {
             squared,
             squared_f32,
             largest,
+            precision: radius.precision(),
         })
+    }
+
+    /// Returns true if a search of this radius may use it.
+    pub(super) fn is_for(&self, radius: Radius) -> bool {
+        self.largest <= radius.value_f64() && self.precision == radius.precision()
     }
 
     /// Number of types.
@@ -166,8 +174,8 @@ impl PointTypes {
     /// Takes the type of every point, of at most `types` types; unchanged after an error.
     ///
     /// # Errors
-    /// [`ErrorKind::FilterLength`], [`ErrorKind::PointType`] naming the first type that there is
-    /// not, and [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::FilterLength`], [`ErrorKind::PointType`] naming the first type out of
+    /// range, and [`ErrorKind::OutOfMemory`].
     pub fn take<T: Copy + Into<u32>>(
         &mut self,
         given: &[T],

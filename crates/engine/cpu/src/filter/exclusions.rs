@@ -145,7 +145,7 @@ impl Exclusions {
         both.extend(pairs.iter().flat_map(|&[a, b]| [[a, b], [b, a]]));
         both.sort_unstable();
         both.dedup();
-        let mut offsets = filled(points + 1, 0u64, WHAT)?;
+        let mut offsets = filled(points.saturating_add(1), 0u64, WHAT)?;
         for &[point, _] in &both {
             offsets[point as usize + 1] += 1;
         }

@@ -1,4 +1,4 @@
-//! Points within the radius that are no neighbours all the same.
+//! Filters: which pairs within the radius are left out.
 //!
 //! Four filters narrow what a search finds. Each is data of single points, in the caller's order:
 //!
@@ -14,10 +14,12 @@
 //! The loops of searches know nothing of filters. A filtered search [visits](visit) the pairs of
 //! its targets with their geometry, as [`CpuBackend::visit_pairs`] does, and the filters decide
 //! target by target which of them count; what is left goes to the list, the count, the geometry or
-//! the sum. Lists and counts whose filters name points need no distances, and are found by the
-//! usual loops; a sink drops the sources that are left out. So a search without filters runs the
-//! code that it ran before there were any, and filters hold for every mode of candidates: images,
-//! half lists, radii of points, double precision.
+//! the sum. Full lists in `f32` with cut-offs, exclusions or the k nearest take a scan of their
+//! own, which keeps squared distances (`lists/squared.rs`). Other lists and counts whose filters
+//! name points are found by the usual loops, and a sink drops the sources that are left out
+//! (`lists/named.rs`). So a search without filters runs the code that it ran before there were any,
+//! and filters hold for every mode of candidates: images, half lists, radii of points, double
+//! precision.
 //!
 //! Pairs of a symmetric kernel are evaluated from either side where there is a filter: a chosen
 //! target may have a source that is not chosen.
@@ -41,6 +43,7 @@ use crate::error::{Error, ErrorKind};
 use chosen::ChosenPoints;
 use cutoffs::TypeCutoffs;
 use exclusions::Exclusions;
+use nearfield_grid::Radius;
 use nearfield_pairs::ListKind;
 use std::num::NonZeroU32;
 
@@ -125,14 +128,15 @@ impl PairFilter<'_> {
         }
     }
 
-    /// Checks that there is data for every one of `targets` and `sources` points, and that lists of
-    /// this kind can be filtered so.
+    /// Checks that there is data for every one of `targets` and `sources` points, that cut-offs are
+    /// for this radius, and that lists of this kind can be filtered so.
     ///
     /// # Errors
     /// [`ErrorKind::FilterLength`], and [`ErrorKind::HalfFilter`] for half lists of one set.
     pub(crate) fn check(
         &self,
         [targets, sources]: [usize; 2],
+        radius: Radius,
         kind: ListKind,
         same_set: bool,
     ) -> Result<(), Error> {
@@ -145,6 +149,12 @@ impl PairFilter<'_> {
             .into())
         };
         if let Some(TypeCutoffs { table, types }) = self.cutoffs {
+            if !table.is_for(radius) {
+                return Err(ErrorKind::Sets {
+                    reason: "the cut-offs were made for another radius or precision",
+                }
+                .into());
+            }
             for (types, points) in types.into_iter().zip([targets, sources]) {
                 if types.len() != points {
                     return refuse("types", types.len(), points);

@@ -23,8 +23,10 @@ pub(crate) struct FilterRoom {
     pub(super) squares: Vec<f64>,
     /// Pairs of which the nearest are wanted.
     pub(super) nearest: Nearest,
-    /// Pairs that are handed on by themselves.
+    /// Pairs that are kept, for a taker that knows nothing of filters.
     pub(super) packed: PackedPairs,
+    /// The nearest pairs of a target.
+    pub(super) selected: PackedPairs,
     /// For the nearest of a list.
     pub(crate) few: FewRoom,
     /// For a taker that collects a list.
@@ -40,6 +42,7 @@ impl FilterRoom {
             + self.few.bytes()
             + self.nearest.bytes()
             + self.packed.bytes()
+            + self.selected.bytes()
     }
 }
 

@@ -399,7 +399,7 @@ impl Filtering<'_, '_> {
         let FilterRoom {
             kept,
             nearest,
-            packed,
+            selected: packed,
             ..
         } = &mut *self.room;
         if !self.geometry && self.walk.double().is_none() {
@@ -407,7 +407,7 @@ impl Filtering<'_, '_> {
             packed.clear(keys.len())?;
             packed.sources.extend(keys.iter().map(|&key| key as u32));
             lengthen(kept, keys.len())?;
-            number(kept);
+            number(&mut kept[..keys.len()]);
             return self.to.pairs(of_image(packed, [0; 3]), &kept[..keys.len()]);
         }
         for same in nearest.selected(k).chunk_by(|a, b| a.image == b.image) {
@@ -418,7 +418,7 @@ impl Filtering<'_, '_> {
                 d.extend(same.iter().map(|near| near.pair.d[axis]));
             }
             lengthen(kept, same.len())?;
-            number(kept);
+            number(&mut kept[..same.len()]);
             self.to
                 .pairs(of_image(packed, same[0].image), &kept[..same.len()])?;
         }

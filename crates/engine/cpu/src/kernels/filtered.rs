@@ -1,10 +1,11 @@
 //! Pair kernels over the neighbours that filters keep.
 //!
-//! The pairs of a target are laid out as those of a stored list are ([`Listed`]), and the kernel
-//! runs over them by the loop that packed neighbours have anyway ([`ReducePacked`]). So a kernel
-//! adds little code for filters, and what finds and filters pairs is compiled once for all kernels
-//! ([`lay_out`]). Values of sources are read from the caller's arrays, for neighbours only: sorting
-//! them first would pay where a source is a neighbour of many targets, which filters make fewer.
+//! The pairs of a target are laid out as those of a stored list are ([`ListedPairs`]), and the
+//! kernel runs over them by the loop that packed neighbours have anyway ([`ReducePacked`]). So a
+//! kernel adds little code for filters, and what finds and filters pairs is compiled once for all
+//! kernels ([`lay_out`]). Values of sources are read from the caller's arrays, for neighbours only:
+//! sorting them first would pay where a source is a neighbour of many targets, which filters make
+//! fewer.
 //!
 //! # Targets that are not chosen
 //!

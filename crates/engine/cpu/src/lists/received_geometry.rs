@@ -66,7 +66,9 @@ fn borrow<T: Pod + Send + Sync + fmt::Debug, P: BufferProvider>(
 ) -> Result<(), P::Error> {
     if !array.is_borrowed_with(pairs) {
         *array = Storage::default();
-        let words = (pairs + pairs / 8).saturating_mul(size_of::<T>() / 4);
+        let words = pairs
+            .saturating_add(pairs / 8)
+            .saturating_mul(size_of::<T>() / 4);
         let words = provider.words(words)?;
         let borrowed: Box<dyn BorrowedBuffer<T>> = Box::new(OfWords {
             words,

@@ -62,7 +62,7 @@ impl CpuBackend {
             chosen: pairs.chosen,
             ..PairFilter::default()
         };
-        filter.check([targets, sources], pairs.kind, pairs.same_set)?;
+        filter.check([targets, sources], pairs.radius, pairs.kind, pairs.same_set)?;
         fields.check::<K>(targets, sources)?;
         if pairs.same_set && targets != sources {
             return Err(ErrorKind::Sets {

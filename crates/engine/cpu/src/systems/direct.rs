@@ -35,7 +35,7 @@ use nearfield_grid::{
 use std::ops::Range;
 
 /// Maximum number of images of a system that is searched directly.
-const MAX_IMAGES: f64 = (1 << 20) as f64;
+const MAX_IMAGES: f64 = (1 << 16) as f64;
 
 /// Maximum number of candidates: 28 bytes each, 52 in `f64`.
 const MAX_CANDIDATES: usize = 1 << 20;
@@ -215,13 +215,19 @@ impl<T: SystemReal> Direct<'_, T> {
             bits,
             images: self.hits.images.len(),
         };
+        let is_wide = (0..3).any(|k| spread[k][1] - spread[k][0] > WIDE);
+        // Every layout then looks at all images for every source.
+        let layouts = if is_wide { count } else { 1 };
+        let looked_at = table.len().saturating_mul(count).saturating_mul(layouts);
+        if table.ranked && looked_at > MAX_CANDIDATES {
+            return Err(NotDirect::Cells);
+        }
         let zero = self.list_images(&table)?;
         let first_point = self.hits.starts.len();
         make_room(&mut self.hits.starts, first_point + count, WHAT)?;
         make_room(&mut self.hits.counts, first_point + count, WHAT)?;
         self.hits.starts.resize(first_point + count, 0);
         self.hits.counts.resize(first_point + count, 0);
-        let is_wide = (0..3).any(|k| spread[k][1] - spread[k][0] > WIDE);
         self.order_targets(is_wide)?;
         let mut begin = 0;
         while begin < count {

@@ -13,7 +13,9 @@ use std::ops::Range;
 
 /// The pairs of all systems, in arrays whose memory is reused from one search to the next.
 ///
-/// Pairs come point by point. Arrays that were not asked for are empty.
+/// Pairs come point by point. Arrays that were not asked for are empty. The working memory of the
+/// last search is kept too, four bytes a pair that was found directly and the images of its
+/// systems; dropping this frees all of it.
 #[derive(Debug)]
 pub struct SystemPairs<T = f32, I = i64> {
     /// First entry of every point, and the number of pairs.
@@ -93,7 +95,7 @@ impl<T, I> SystemPairs<T, I> {
     }
 
     /// Empties all arrays and keeps their memory.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.offsets.clear();
         self.targets.clear();
         self.sources.clear();

@@ -60,7 +60,7 @@ impl Quantities {
         distances: true,
     };
 
-    /// Whether images or displacements are wanted.
+    /// Returns true if images, displacements or distances are wanted.
     pub(super) fn needs_geometry(self) -> bool {
         self.images || self.displacements || self.distances
     }

@@ -44,8 +44,8 @@ use std::{
 /// Points of a task, about.
 const TASK_POINTS: usize = 1024;
 
-/// Maximum number of points of a system that is searched by all pairs. From here on cells are
-/// faster for crystals with 22 neighbours a point, on one core with AVX-512.
+/// Maximum number of points of a system that is searched by all pairs, near where searches by cells
+/// are as fast (docs/measurements/cpu.md).
 pub(super) const MAX_DIRECT: usize = 600;
 
 /// Number of points from which a system is searched by all workers together.

@@ -38,7 +38,7 @@
 use super::{
     gpu::{GpuBackend, elapsed},
     lists::{DeviceLists, WriteTo},
-    pair_arrays::{HostPairs, Quantities},
+    pair_arrays::{GeometryQuantities, HostPairs},
     walk::PairOfPoints,
 };
 use crate::{
@@ -185,7 +185,7 @@ impl GpuBackend {
             Ok(_) if !of.is_empty() => lists.far_images(self),
             delivered => delivered.map(|_| 0),
         };
-        lists.want(Quantities::NONE);
+        lists.want(GeometryQuantities::NONE);
         match far? {
             0 => Ok(()),
             pairs => Err(Error::from(ErrorKind::FarImages { pairs })),

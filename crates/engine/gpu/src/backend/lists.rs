@@ -32,7 +32,7 @@
 
 use super::{
     gpu::GpuBackend,
-    pair_arrays::{PairBuffers, PairViews, Quantities},
+    pair_arrays::{GeometryQuantities, PairBuffers, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
@@ -189,8 +189,8 @@ impl GpuBackend {
 
 impl DeviceLists {
     /// From the next search on these numbers of every pair are written beside the lists;
-    /// [`Quantities::NONE`] for lists alone.
-    pub fn want(&mut self, wanted: Quantities) {
+    /// [`GeometryQuantities::NONE`] for lists alone.
+    pub fn want(&mut self, wanted: GeometryQuantities) {
         self.geometry.want(wanted, self.ascending);
     }
 

@@ -38,12 +38,13 @@ use std::ops::Range;
 /// S the image vector, computed in `f64` and rounded once.
 ///
 /// ```
-/// use nearfield_gpu::Quantities;
-/// let wanted = Quantities { displacements: true, images: true, ..Quantities::NONE };
+/// use nearfield_gpu::GeometryQuantities;
+/// let mut wanted = GeometryQuantities::NONE;
+/// (wanted.displacements, wanted.images) = (true, true);
 /// assert_eq!(wanted.bytes_per_pair(), 24);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Quantities {
+pub struct GeometryQuantities {
     /// The caller's index of the target, `u32`: with the entry, both ends of a pair.
     pub targets: bool,
     /// By how many boxes the source is moved along each axis, three `i32`; zero on open axes.
@@ -58,7 +59,7 @@ pub struct Quantities {
     pub distances: bool,
 }
 
-impl Quantities {
+impl GeometryQuantities {
     /// Lists alone.
     pub const NONE: Self = Self {
         targets: false,
@@ -111,8 +112,8 @@ pub struct PairViews<'a> {
 impl PairViews<'_> {
     /// Which arrays there are. A caller that keeps views of several searches learns from it whether
     /// those that it has are the ones that it wants now.
-    pub fn quantities(&self) -> Quantities {
-        Quantities {
+    pub fn quantities(&self) -> GeometryQuantities {
+        GeometryQuantities {
             targets: self.targets.is_some(),
             images: self.images.is_some(),
             shifts: self.shifts.is_some(),
@@ -141,17 +142,17 @@ pub struct HostPairs<'a> {
 
 impl HostPairs<'_> {
     /// What is written for the host.
-    pub(super) const WANTED: Quantities = Quantities {
+    pub(super) const WANTED: GeometryQuantities = GeometryQuantities {
         images: true,
         displacements: true,
         squares: true,
-        ..Quantities::NONE
+        ..GeometryQuantities::NONE
     };
 }
 
 kept_buffers! {
-    /// Arrays of the geometry of pairs, one for each of [`Quantities`]. Those that are not wanted
-    /// hold no memory.
+    /// Arrays of the geometry of pairs, one for each of [`GeometryQuantities`]. Those that are not
+    /// wanted hold no memory.
     pub(super) struct PairBuffers {
         /// The caller's index of the target.
         targets: u32 = "targets of pairs",
@@ -169,30 +170,30 @@ kept_buffers! {
     with {
         /// What searches write from now on. Arrays of the last search that are wanted no more have
         /// been given back.
-        wanted: Quantities,
+        wanted: GeometryQuantities,
         /// These, and images where pairs of one source are sorted by them.
-        written: Quantities,
+        written: GeometryQuantities,
     }
 }
 
 impl PairBuffers {
     /// What searches write.
-    pub(super) fn wanted(&self) -> Quantities {
+    pub(super) fn wanted(&self) -> GeometryQuantities {
         self.wanted
     }
 
     /// From the next search on these are written, and other arrays are given back. Pairs that are
     /// to ascend have images in any case.
-    pub(super) fn want(&mut self, wanted: Quantities, ascending: bool) {
+    pub(super) fn want(&mut self, wanted: GeometryQuantities, ascending: bool) {
         self.wanted = wanted;
-        self.hold(Quantities {
+        self.hold(GeometryQuantities {
             images: wanted.images || (ascending && !wanted.is_none()),
             ..wanted
         });
     }
 
     /// Gives back all arrays but these.
-    fn hold(&mut self, written: Quantities) {
+    fn hold(&mut self, written: GeometryQuantities) {
         fn keep<T: DeviceRepr>(array: &mut Buffer<T>, wanted: bool) {
             if !wanted {
                 array.release();
@@ -210,7 +211,7 @@ impl PairBuffers {
     /// Gives all arrays back; the same are wanted.
     pub(super) fn release(&mut self) {
         let written = self.written;
-        self.hold(Quantities::NONE);
+        self.hold(GeometryQuantities::NONE);
         self.written = written;
     }
 

@@ -28,8 +28,8 @@
 //! arrays then, finds the reason by the checks of the CPU backend, so messages are the same.
 //!
 //! A system that is refused by `systems_prepare` stops the later kernels before they read anything
-//! by its offsets. One that is refused by `systems_count` leaves its counts unwritten, and nothing
-//! is written by the offsets that follow from them.
+//! by its offsets. One that is refused by `systems_count` counts no neighbours, and no pairs are
+//! written.
 //!
 //! # Nothing is waited for
 //!
@@ -40,8 +40,8 @@
 //! # Large systems
 //!
 //! Time grows with the square of the points of a system. Systems of more than
-//! [`SYSTEM_MAX`](crate::constants::SYSTEM_MAX) points, and such with millions of images, are
-//! refused.
+//! [`SYSTEM_MAX`](crate::constants::SYSTEM_MAX) points, or with more than 2²⁴ candidates, the
+//! images of all points that may be in reach, are refused.
 
 use super::gpu::GpuBackend;
 use crate::constants::{NONE, SYSTEM_BOX};
@@ -54,7 +54,7 @@ use crate::{
     memory::Buffer,
     program::Program,
 };
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::{Pod, cast_slice, try_cast_slice_mut};
 use nearfield_pairs::{ListKind, Real};
 
 /// Systems whose arrays are on the device.
@@ -173,7 +173,6 @@ pub struct DevicePairs {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     points: usize,
-    systems: usize,
     wanted: PairQuantities,
     /// Bytes of a coordinate.
     real: usize,
@@ -232,6 +231,7 @@ impl GpuBackend {
         wanted: PairQuantities,
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
+        pairs.last = None;
         let DeviceSystems {
             positions,
             offsets,
@@ -249,15 +249,18 @@ impl GpuBackend {
         let many = one_or_many("radii of systems", radii.len(), count, 1)?;
         let (mut many, mut addresses) = (u32::from(many), [0; 2]);
         let (cells_at, periodic_at);
-        if let (Some(cells), Some(periodic)) = (cells, periodic) {
+        if let Some(cells) = cells {
             self.holds("cells of systems", cells.ordinal())?;
-            self.holds("periodicities of systems", periodic.ordinal())?;
             many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
+            cells_at = cells.device_ptr(&self.stream);
+            addresses[0] = cells_at.0;
+        }
+        if let Some(periodic) = periodic {
+            self.holds("periodicities of systems", periodic.ordinal())?;
             let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
             many |= u32::from(flags) << 2;
-            cells_at = cells.device_ptr(&self.stream);
             periodic_at = periodic.device_ptr(&self.stream);
-            addresses = [cells_at.0, periodic_at.0];
+            addresses[1] = periodic_at.0;
         }
         let positions_at = positions.device_ptr(&self.stream);
         let offsets_at = offsets.device_ptr(&self.stream);
@@ -274,17 +277,43 @@ impl GpuBackend {
         self.start_arrays(arrays, [count, points], size_of::<T>(), wanted, pairs)
     }
 
-    /// The same for systems on the host, which are copied; page-locked memory is left alone until
-    /// [`finish_systems`](Self::finish_systems).
+    /// Searches systems on the host, which are copied, until the pairs have room; waits for it.
+    /// Page-locked arrays may be used otherwise when this returns, also by an error.
+    ///
+    /// [`SystemsOutcome::Repeat`] is an outcome only if the systems were changed meanwhile.
     ///
     /// # Errors
-    /// As [`start_systems`](Self::start_systems).
-    pub fn start_host_systems<T: Real>(
+    /// As [`start_systems`](Self::start_systems) and [`finish_systems`](Self::finish_systems).
+    pub fn search_host_systems<T: Real>(
+        &self,
+        systems: &HostSystems<'_, T>,
+        wanted: PairQuantities,
+        pairs: &mut DevicePairs,
+    ) -> Result<SystemsOutcome, Error> {
+        let mut outcome = SystemsOutcome::Repeat;
+        // The second time there is room for as many pairs as the first has counted.
+        for _ in 0..2 {
+            if outcome == SystemsOutcome::Repeat {
+                let started = self.start_host_systems(systems, wanted, pairs);
+                let finished = started.and_then(|()| self.finish_systems(pairs));
+                outcome = finished.inspect_err(|_| {
+                    // Page-locked arrays of the caller may still be read.
+                    let _ = self.wait();
+                })?;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Starts a search of systems on the host. Page-locked arrays are read until
+    /// [`finish_systems`](Self::finish_systems).
+    fn start_host_systems<T: Real>(
         &self,
         systems: &HostSystems<'_, T>,
         wanted: PairQuantities,
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
+        pairs.last = None;
         let count = systems.offsets.len().saturating_sub(1);
         fits("offsets of systems", systems.offsets.len(), count + 1)?;
         let mut many = u32::from(one_or_many(
@@ -305,15 +334,17 @@ impl GpuBackend {
             radii: pairs.radii.address(),
             ..SystemArrays::default()
         };
-        if !systems.cells.is_empty() && !systems.periodic.is_empty() {
+        if !systems.cells.is_empty() {
             let cells: &[f64] = cast_slice(systems.cells);
-            let periodic: &[u8] = cast_slice(systems.periodic.as_flattened());
             many |= u32::from(one_or_many("cells of systems", cells.len(), count, 9)?) << 1;
+            pairs.cells.upload(stream, cells)?;
+            arrays.cells = pairs.cells.address();
+        }
+        if !systems.periodic.is_empty() {
+            let periodic: &[u8] = cast_slice(systems.periodic.as_flattened());
             let flags = one_or_many("periodicities of systems", periodic.len(), count, 3)?;
             many |= u32::from(flags) << 2;
-            pairs.cells.upload(stream, cells)?;
             pairs.periodic.upload(stream, periodic)?;
-            arrays.cells = pairs.cells.address();
             arrays.periodic = pairs.periodic.address();
         }
         arrays.many = many;
@@ -330,11 +361,12 @@ impl GpuBackend {
         wanted: PairQuantities,
         pairs: &mut DevicePairs,
     ) -> Result<(), Error> {
-        pairs.last = None;
-        let too_many = || Error::from(ErrorKind::TooManyPoints(points.max(count)));
+        if count == 0 {
+            fits("positions without systems", points, 0)?;
+        }
         // Blocks are numbered in 32 bits, and so are points and what lies behind them.
         if points.saturating_add(count) >= (u32::MAX >> 1) as usize {
-            return Err(too_many());
+            return Err(ErrorKind::TooManyPoints(points.max(count)).into());
         }
         let stream = &self.stream;
         let precision = usize::from(real == 8);
@@ -379,7 +411,6 @@ impl GpuBackend {
         }
         pairs.last = Some(Last {
             points,
-            systems: count,
             wanted,
             real,
             capacity,
@@ -404,25 +435,25 @@ impl GpuBackend {
         pairs.starts.download(&self.stream, last.points, &mut all)?;
         let first = fault[0].min(fault[1]);
         if first != NONE {
-            pairs.last = None;
             return Ok(SystemsOutcome::Fault(first as usize));
         }
         let needed = usize::try_from(all[0]).unwrap_or(usize::MAX);
         if needed <= last.capacity || last.wanted.is_empty() {
             return Ok(SystemsOutcome::Valid(all[0]));
         }
-        // An eighth more, so that the next search of as many points need not be repeated.
-        pairs.make_room(&self.stream, last.wanted, last.real, needed + needed / 8)?;
+        pairs.make_room(&self.stream, last.wanted, last.real, needed)?;
         Ok(SystemsOutcome::Repeat)
     }
 
     /// Copies a quantity of all pairs of the last search to the host, and waits for it. Nothing is
     /// copied into an empty slice, which is what a quantity that is not wanted has.
     ///
-    /// `to` has as many values as the quantity has for `Valid` pairs, in the type of the search.
+    /// `to` has the quantity of all `Valid` pairs, in the type of the search; a shorter slice has
+    /// that of the first.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] if there are fewer, and [`ErrorKind::Driver`].
+    /// [`ErrorKind::FieldLength`] for a slice of other bytes or longer than the array, and
+    /// [`ErrorKind::Driver`].
     pub fn read_pairs<V: Pod>(
         &self,
         pairs: &DevicePairs,
@@ -434,12 +465,12 @@ impl GpuBackend {
         }
         let stream = &self.stream;
         match quantity {
-            PairArray::Offsets => pairs.starts.download(stream, 0, cast_slice_mut(to)),
-            PairArray::Targets => pairs.targets.download(stream, 0, cast_slice_mut(to)),
-            PairArray::Sources => pairs.sources.download(stream, 0, cast_slice_mut(to)),
-            PairArray::Images => pairs.images.download(stream, 0, cast_slice_mut(to)),
-            PairArray::Displacements => pairs.displacements.download(stream, 0, cast_slice_mut(to)),
-            PairArray::Distances => pairs.distances.download(stream, 0, cast_slice_mut(to)),
+            PairArray::Offsets => pairs.starts.download(stream, 0, elements(to)?),
+            PairArray::Targets => pairs.targets.download(stream, 0, elements(to)?),
+            PairArray::Sources => pairs.sources.download(stream, 0, elements(to)?),
+            PairArray::Images => pairs.images.download(stream, 0, elements(to)?),
+            PairArray::Displacements => pairs.displacements.download(stream, 0, elements(to)?),
+            PairArray::Distances => pairs.distances.download(stream, 0, elements(to)?),
         }
     }
 }
@@ -486,6 +517,9 @@ impl PairQuantities {
 
 impl DevicePairs {
     /// Pairs that all arrays that are wanted have room for.
+    ///
+    /// Arrays are of different lengths where they were not all wanted by earlier searches, or were
+    /// wanted in another precision or with indices of another width.
     fn capacity(&self, wanted: PairQuantities, real: usize) -> usize {
         let room = [
             (
@@ -555,11 +589,6 @@ impl DevicePairs {
         }
     }
 
-    /// Points and systems of the last search.
-    pub fn shape(&self) -> Option<[usize; 2]> {
-        self.last.map(|last| [last.points, last.systems])
-    }
-
     /// The offsets of the last search on the device: the first entry of every point, and behind
     /// them the number of pairs.
     pub fn offsets(&self) -> Option<DeviceView<'_, u64>> {
@@ -583,6 +612,19 @@ impl DevicePairs {
         let view = view.filter(|_| is_wanted && bytes == size_of::<V>());
         view.map(DeviceView)
     }
+}
+
+/// Values as an array's elements.
+///
+/// # Errors
+/// [`ErrorKind::FieldLength`] if they are not whole elements.
+fn elements<E: Pod, V: Pod>(to: &mut [V]) -> Result<&mut [E], Error> {
+    let bytes = size_of_val(to);
+    try_cast_slice_mut(to).or(Err(Error::from(ErrorKind::FieldLength {
+        what: "a quantity of pairs, in bytes",
+        found: bytes,
+        expected: bytes.next_multiple_of(size_of::<E>()),
+    })))
 }
 
 /// Whether an array of `each` numbers per system has those of every system, and not those of one

@@ -183,7 +183,7 @@ fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it()
     let last = drawn::<f32>(90, 20).positions.len() - 1;
     for bad in [f32::NAN, f32::INFINITY] {
         let found = fault(&|batch| batch.positions[last][2] = bad).unwrap();
-        assert!(found[0] == NONE && found[1] <= 19, "{found:?}");
+        assert_eq!(found, [NONE, 19]);
     }
     // So small a cell that a point has more images than are counted.
     let found = fault(&|batch| {
@@ -192,4 +192,19 @@ fn the_first_system_that_cannot_be_searched_is_noted_and_nothing_is_read_by_it()
         batch.radii[5] = 1.0;
     });
     assert_eq!(found.unwrap(), [NONE, 5]);
+    // Images that are few enough for a point, but not for all points of the system.
+    let offsets = drawn::<f32>(90, 20).offsets;
+    let points = |system: &usize| offsets[system + 1] - offsets[*system];
+    let largest = (0..20).max_by_key(points).unwrap();
+    assert!(points(&largest) > 20);
+    let found = fault(&|batch| {
+        batch.cells[largest] = [[1e-3, 0.0, 0.0], [0.0, 1e-3, 0.0], [0.0, 0.0, 1.0]];
+        batch.periodic[largest] = [true, true, false];
+        batch.radii[largest] = 0.5;
+        let [from, to] = [offsets[largest], offsets[largest + 1]].map(|at| at as usize);
+        for at in &mut batch.positions[from..to] {
+            *at = [0.0; 3];
+        }
+    });
+    assert_eq!(found.unwrap(), [NONE, largest as u32]);
 }

@@ -11,8 +11,9 @@
 //! | `share` | share.cu | targets of one backend, halos between two |
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
+//! | `ascend` | ascend.cu | lists into ascending order |
 //! | `user_kernel` | programs of callers | theirs |
-//! | `layout` | contract.cuh, walk.cuh, work.cuh | structs passed by value or in device memory |
+//! | `layout` | contract.cuh, walk.cuh, work.cuh and others | structs passed by value or in device memory |
 //!
 //! The CUDA sources state what each kernel computes and why it is exact. Sizes of blocks and
 //! lengths of tables come from `crate::constants`, which also makes the header that the sources

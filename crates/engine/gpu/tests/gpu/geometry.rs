@@ -4,8 +4,8 @@
 use crate::common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, ListOrder, PairArrays, PairGeometry, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    DeviceLists, DeviceView, Error, ErrorKind, GpuBackend, HostLists, HostPairs, PairOfPoints,
-    Quantities, Strategy,
+    DeviceLists, DeviceView, Error, ErrorKind, GeometryQuantities, GpuBackend, HostLists,
+    HostPairs, PairOfPoints, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::ListKind;
@@ -15,7 +15,7 @@ use nearfield_testkit::{
     oracle, shapes,
 };
 
-const ALL: Quantities = Quantities {
+const ALL: GeometryQuantities = GeometryQuantities {
     targets: true,
     images: true,
     shifts: true,
@@ -342,9 +342,9 @@ fn only_what_is_wanted_is_written_and_held() {
             .unwrap();
         lists.bytes()
     };
-    let wanted = Quantities {
+    let wanted = GeometryQuantities {
         squares: true,
-        ..Quantities::NONE
+        ..GeometryQuantities::NONE
     };
     lists.want(wanted);
     assert!(!lists.has_room(), "squares have no storage yet");
@@ -365,7 +365,7 @@ fn only_what_is_wanted_is_written_and_held() {
         room >= pairs * pair && room <= (pairs + pairs / 4) * pair,
         "{room} bytes"
     );
-    lists.want(Quantities::NONE);
+    lists.want(GeometryQuantities::NONE);
     assert_eq!(
         lists.bytes(),
         plain,

@@ -23,8 +23,8 @@
 //! | [`Device::Hybrid`] | the CPU backend does the job; an error if all jobs need the feature |
 //! | [`Device::Auto`] | the CPU backend does the job |
 //!
-//! A GPU that shares jobs with the CPU backend is a backend of its own here: it lacks what is not
-//! divided yet, because a job that one of the two does alone may be slower than on the other.
+//! A GPU that shares jobs with the CPU backend is a backend of its own here. It lacks what is not
+//! divided yet: a job that one of the two does alone may be slower than on the other.
 //!
 //! Two things are not decided here. Whether the machine *has* a GPU is found when an engine is
 //! built. Whether a GPU *works* at present is a [`Fault`](super::Fault), and no fault turns into an
@@ -165,7 +165,6 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
-            Self::PairGeometry | Self::Systems => "use Device::Gpu or Device::Cpu",
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",

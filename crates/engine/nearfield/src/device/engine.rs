@@ -23,8 +23,8 @@ use crate::{
 };
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
-    GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch, Program, Quantities,
-    Queue, Transfers,
+    GeometryQuantities, GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch,
+    Program, Queue, Transfers,
 };
 use nearfield_gpu::{DeviceValue, DeviceView, DeviceViewMut, Stream};
 use nearfield_grid::OfProcess;
@@ -104,7 +104,7 @@ pub(super) struct Lists {
     /// Not looked at since they were written.
     pub(super) provisional: bool,
     /// What was asked for beside them.
-    pub(super) quantities: Quantities,
+    pub(super) quantities: GeometryQuantities,
     /// Of the sets as they are.
     pub(super) current: bool,
     /// Why they are not, where they are not.
@@ -249,7 +249,7 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<(), Error> {
-        self.find(targets, sources, Quantities::NONE)
+        self.find(targets, sources, GeometryQuantities::NONE)
     }
 
     /// Writes lists, and these numbers of every pair beside them.
@@ -257,7 +257,7 @@ impl DeviceEngine {
         &mut self,
         targets: PointSetId,
         sources: PointSetId,
-        quantities: Quantities,
+        quantities: GeometryQuantities,
     ) -> Result<(), Error> {
         self.usable()?;
         let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
@@ -328,6 +328,7 @@ impl DeviceEngine {
         } else {
             Progress::Valid
         };
+        let mut failed = None;
         for lists in self.lists.values_mut() {
             if !std::mem::take(&mut lists.provisional) {
                 continue;
@@ -341,9 +342,14 @@ impl DeviceEngine {
                 }
                 Err(error) => {
                     lists.current = false;
-                    return Err(ErrorKind::Gpu(error).into());
+                    failed.get_or_insert(error);
                 }
             }
+        }
+        if let Some(error) = failed {
+            // What else was computed since the last call is to be repeated all the same.
+            self.sorted_anew = progress == Progress::Repeat;
+            return Err(ErrorKind::Gpu(error).into());
         }
         self.backend.wait()?;
         Ok(progress)

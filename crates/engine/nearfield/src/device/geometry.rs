@@ -9,7 +9,7 @@ use super::{
     lists::DeviceListsView,
 };
 use crate::{Error, PointSetId, error::MissingLists};
-use nearfield_gpu::{PairViews, Quantities};
+use nearfield_gpu::{GeometryQuantities, PairViews};
 
 /// Lists of one pair of sets and the geometry of their pairs: value k of every array of `pairs`
 /// belongs to entry k of the lists.
@@ -31,10 +31,11 @@ impl DeviceEngine {
     /// call for these sets, which gives the other arrays back.
     ///
     /// ```no_run
-    /// use nearfield::device::{DeviceEngine, Progress, Quantities};
+    /// use nearfield::device::{DeviceEngine, Progress, GeometryQuantities};
     /// # use nearfield::{Error, PointSetId};
     /// # fn of(engine: &mut DeviceEngine, atoms: PointSetId) -> Result<(), Error> {
-    /// let wanted = Quantities { displacements: true, squares: true, ..Quantities::NONE };
+    /// let mut wanted = GeometryQuantities::NONE;
+    /// (wanted.displacements, wanted.squares) = (true, true);
     /// while {
     ///     engine.pair_geometry(atoms, atoms, wanted)?;
     ///     engine.finish()? == Progress::Repeat
@@ -48,8 +49,8 @@ impl DeviceEngine {
     ///
     /// Displacements point from the target to the source in its periodic image; their bits are
     /// those of [`Engine::pair_geometry`](crate::Engine::pair_geometry) in `f32`. A pair takes
-    /// [`Quantities::bytes_per_pair`] beside its entry. Waits for the device the first time, and
-    /// when an array is asked for that was not before.
+    /// [`GeometryQuantities::bytes_per_pair`] beside its entry. Waits for the device the first
+    /// time, and when an array is asked for that was not before.
     ///
     /// # Errors
     /// Those of [`find_neighbors`](Self::find_neighbors).
@@ -59,7 +60,7 @@ impl DeviceEngine {
         &mut self,
         targets: PointSetId,
         sources: PointSetId,
-        quantities: Quantities,
+        quantities: GeometryQuantities,
     ) -> Result<(), Error> {
         self.find(targets, sources, quantities)
     }

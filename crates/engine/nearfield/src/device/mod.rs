@@ -160,7 +160,7 @@ pub use lists::DeviceListsView;
 pub use nearfield_gpu::DeviceSystems;
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
-    DeviceViewMut, DriverError, Event, PairViews, Quantities, Stream,
+    DeviceViewMut, DriverError, Event, GeometryQuantities, PairViews, Stream,
 };
 pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -38,7 +38,7 @@ use std::marker::PhantomData;
 ///     periodic: None,
 /// };
 /// search.neighbors(&systems, Quantities::EDGES)?;
-/// // Work of your own on the stream may read the pairs already; they count once this says so.
+/// // Work of your own on the stream may read the pairs at once; they are valid if this says so.
 /// while let Progress::Repeat = search.finish(&systems)? {
 ///     search.neighbors(&systems, Quantities::EDGES)?;
 /// }
@@ -184,23 +184,24 @@ impl<T: SystemReal + DeviceValue, I: PairIndex + DeviceValue> DeviceSystemSearch
     /// Why a system cannot be searched.
     fn refused(&self, systems: &DeviceSystems<'_, T>, system: usize) -> Result<Error, Error> {
         let points = systems.positions.len() / 3;
-        let positions: Vec<[T; 3]> = zeroed(points, WHAT)?;
-        let mut positions = positions;
+        let mut positions: Vec<[T; 3]> = zeroed(points, WHAT)?;
         self.read(&systems.positions, positions.as_flattened_mut())?;
         let mut offsets: Vec<i64> = zeroed(systems.offsets.len(), WHAT)?;
         self.read(&systems.offsets, &mut offsets)?;
         let mut radii: Vec<f64> = zeroed(systems.radii.len(), WHAT)?;
         self.read(&systems.radii, &mut radii)?;
         let (mut cells, mut periodic) = (Vec::new(), Vec::new());
-        if let (Some(on_device), Some(flags)) = (&systems.cells, &systems.periodic) {
+        if let Some(on_device) = &systems.cells {
             cells = zeroed(on_device.len() / 9, WHAT)?;
             self.read(on_device, cells.as_flattened_mut().as_flattened_mut())?;
+        }
+        if let Some(flags) = &systems.periodic {
             let mut bytes: Vec<[u8; 3]> = zeroed(flags.len() / 3, WHAT)?;
             self.read(flags, bytes.as_flattened_mut())?;
-            periodic = bytes
-                .iter()
-                .map(|flags| flags.map(|flag| flag != 0))
-                .collect();
+            periodic = zeroed(bytes.len(), WHAT)?;
+            for (to, flags) in periodic.iter_mut().zip(&bytes) {
+                *to = flags.map(|flag| flag != 0);
+            }
         }
         let on_host = Systems::new(&positions, &offsets, &radii).in_cells(&cells, &periodic);
         Ok(refusal(&on_host, system))

@@ -37,15 +37,13 @@ impl Builder {
     ///
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
-    /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
-    /// half lists are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`ErrorKind::Cpu`] for [cut-offs](Self::cutoffs) that cannot be used,
-    /// [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] naming two settings that do not go
-    /// together, [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an
-    /// engine in `f64`, [`ErrorKind::StrictRadii`] for them
-    /// [strictly within](Self::strictly_within), and [`ErrorKind::BrickEdge`],
-    /// [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
-    /// step can be divided by.
+    /// [`ErrorKind::DeviceUnavailable`], [`ErrorKind::Cpu`] if threads cannot be started, if
+    /// [cut-offs](Self::cutoffs) cannot be used, or for half lists with [`RadiusRule::Gather`] or
+    /// [`RadiusRule::Scatter`], [`ErrorKind::NoNearest`], [`ErrorKind::Combined`] for two settings
+    /// that exclude each other, [`ErrorKind::RadiiInDouble`] for
+    /// [radii of single points](Self::radii) in an engine in `f64`, [`ErrorKind::StrictRadii`] for
+    /// them [strictly within](Self::strictly_within), and [`ErrorKind::BrickEdge`],
+    /// [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for values that cannot divide a step.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {
             self.strategy = Strategy::Flat;

@@ -296,10 +296,9 @@ impl Builder {
     /// comes first in lexicographic order. Points within the radius are fewer where there are
     /// fewer. Types, exclusions and chosen targets decide first.
     ///
-    /// Lists are then in the order of that comparison, nearest first, which replaces
-    /// [`list_order`](Self::list_order). They are full: i may be among the k nearest of j without
-    /// the reverse, so half lists are refused, and symmetric kernels are evaluated from either
-    /// side.
+    /// Lists are then in the order of that comparison, nearest first, and [`ListOrder::Ascending`]
+    /// is refused. They are full: i may be among the k nearest of j without the reverse, so half
+    /// lists are refused, and symmetric kernels are evaluated from either side.
     ///
     /// ```
     /// use nearfield::prelude::*;

@@ -1,11 +1,11 @@
-//! Points within the radius that are no neighbours: cut-offs per pair of types, exclusions, chosen
-//! targets, and the k nearest.
+//! Leaves out pairs within the radius: by cut-offs per pair of types, exclusions, chosen targets,
+//! and the k nearest.
 //!
 //! Cut-offs and k are settings of the engine, checked when it is built. Types, exclusions and
 //! chosen targets are data of a set's points, checked when they are given ([`super::point_data`]).
-//! They belong to indices, as [radii](super::radii) do: they stay as long as the number of
-//! points does, go with points that are kept, and are asked for anew after a change of the number.
-//! A search never runs with those of other points.
+//! They belong to indices, as [radii](super::radii) do: they stay while the number of points stays,
+//! follow points that are kept, and must be given again after the number changes. A search never
+//! runs with those of other points.
 //!
 //! **Invariant:** a [`PairFilter`] that is handed to a backend has data for every point of its
 //! sets.

@@ -69,7 +69,7 @@ impl Engine {
             Some(_) => Feature::LimitedLists,
             None => Feature::PairGeometry,
         };
-        match self.assign(&feature)? {
+        match self.assign_pair(&feature, [t, s])? {
             Assigned::Cpu(reason) => {
                 self.geometry_on_cpu(targets, sources, geometry)?;
                 self.was_done(job, Device::Cpu, reason);

@@ -45,10 +45,7 @@ impl EngineFilters {
                 return combined(NEAREST, "half lists");
             }
             if settings.order == ListOrder::Ascending {
-                return combined(
-                    NEAREST,
-                    "lists in ascending order: theirs is that of distance",
-                );
+                return combined(NEAREST, "ascending lists: they are in order of distance");
             }
         }
         if let Some(rows) = &settings.cutoffs {

@@ -57,7 +57,7 @@ pub fn neighbors<T: SystemReal>(
 
 /// Settings of a search of many systems, made by [`SystemSearch::builder`].
 ///
-/// Cells and radii are no settings: every call brings them with its systems.
+/// Cells and radii are not settings: every call brings them with its systems.
 #[derive(Debug, Clone, Default)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct SystemSearchBuilder {
@@ -211,6 +211,7 @@ impl SystemSearch {
     ) -> Result<(), Error> {
         let SystemSearchBuilder { lists, order, .. } = self.settings;
         if let Some(gpu) = &mut self.gpu {
+            pairs.clear();
             gpu.usable()?;
             systems.check_for::<I>()?;
             if gpu.may_try() {

@@ -296,14 +296,16 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// than the search radius, [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet)
     /// and [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii).
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
-        let zero = K::Output::read(|_| 0.0);
+        // Also of targets that are not chosen, which nothing writes.
+        let none = K::Output::read(|_| K::REDUCE.identity());
         let targets = self.engine.points(self.targets)?;
-        let mut values = filled(targets, zero, "the results of a traversal")?;
+        let mut values = filled(targets, none, "the results of a traversal")?;
         self.run_into(&mut values)?;
         Ok(values)
     }
 
-    /// Overwrites `values`, one per target in the caller's order.
+    /// Overwrites `values`, one per target in the caller's order. Values of targets that are not
+    /// [chosen](Engine::set_targets) stay as they are.
     ///
     /// # Errors
     /// As [`run`](Self::run), and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when `values` has the

@@ -6,14 +6,14 @@ use crate::{
 };
 use nearfield::{
     Builder, Engine, ErrorKind, ListKind, ListOrder, PointSetId,
-    device::{DeviceEngine, DeviceView, Progress, Quantities},
+    device::{DeviceEngine, DeviceView, GeometryQuantities, Progress},
     error::{MissingLists, gpu},
     lists::{PairArrays, PairGeometry},
     prelude::*,
 };
 use nearfield_testkit::cloud::{Cloud, drift};
 
-const ALL: Quantities = Quantities {
+const ALL: GeometryQuantities = GeometryQuantities {
     targets: true,
     images: true,
     shifts: true,
@@ -196,9 +196,9 @@ fn lists_without_geometry_and_other_quantities_are_told_apart() {
     assert_eq!(missing(&engine), MissingLists::Geometry);
     write(&mut engine, set, set);
     let whole = on_device(&engine, set, set);
-    let squares = Quantities {
+    let squares = GeometryQuantities {
         squares: true,
-        ..Quantities::NONE
+        ..GeometryQuantities::NONE
     };
     engine.pair_geometry(set, set, squares).unwrap();
     assert_eq!(engine.finish().unwrap(), Progress::Valid);
@@ -225,9 +225,9 @@ fn images_beyond_32_bits_are_an_error_and_no_number() {
     let mut engine = start(DeviceEngine::builder(0.25).periodic([Some(1.0), None, None]));
     let points = [[-boxes, 0.0, 0.0], [boxes, 0.125, 0.0]];
     let set = engine.add(&points);
-    let wanted = Quantities {
+    let wanted = GeometryQuantities {
         displacements: true,
-        ..Quantities::NONE
+        ..GeometryQuantities::NONE
     };
     engine.pair_geometry(set, set, wanted).unwrap();
     assert_eq!(engine.finish().unwrap(), Progress::Valid, "without images");
@@ -296,9 +296,9 @@ fn ascending_lists_and_geometry_are_those_of_the_cpu_in_their_order() {
             }
         }
         // Displacements alone are in the same order, without images to sort by.
-        let wanted = Quantities {
+        let wanted = GeometryQuantities {
             displacements: true,
-            ..Quantities::NONE
+            ..GeometryQuantities::NONE
         };
         engine.pair_geometry(set, set, wanted).unwrap();
         assert_eq!(engine.finish().unwrap(), Progress::Valid);

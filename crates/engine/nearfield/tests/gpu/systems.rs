@@ -200,5 +200,40 @@ fn a_system_on_the_device_that_cannot_be_searched_is_named() {
     assert!(matches!(error.kind(), ErrorKind::Cpu(_)));
     let text = error.to_string();
     assert!(text.starts_with("system 1: point 1 has y = NaN"), "{text}");
-    assert!(search.pairs().is_none());
+    assert!(search.pairs().is_none() && search.finish(&systems).is_err());
+    // Axes that repeat without a cell are not searched as open ones.
+    let (positions, periodic) = (upload(&stream, &[0.0f32; 6]), upload(&stream, &[1u8; 3]));
+    let systems = DeviceSystems {
+        positions: positions.as_view(),
+        periodic: Some(periodic.as_view()),
+        ..systems
+    };
+    search.neighbors(&systems, Quantities::LISTS).unwrap();
+    assert!(
+        search
+            .finish(&systems)
+            .unwrap_err()
+            .to_string()
+            .contains("cells")
+    );
+    // So many images of all points together that their pairs are not tested.
+    let cells = [[1e-3f64, 0.0, 0.0], [0.0, 1e-3, 0.0], [0.0; 3]];
+    let (cells, offsets) = (
+        upload(&stream, cells.as_flattened()),
+        upload(&stream, &[0i64, 64]),
+    );
+    let (positions, periodic) = (
+        upload(&stream, &[0.0f32; 192]),
+        upload(&stream, &[1u8, 1, 0]),
+    );
+    let systems = DeviceSystems {
+        positions: positions.as_view(),
+        offsets: offsets.as_view(),
+        cells: Some(cells.as_view()),
+        periodic: Some(periodic.as_view()),
+        ..systems
+    };
+    search.neighbors(&systems, Quantities::LISTS).unwrap();
+    let error = search.finish(&systems).unwrap_err().to_string();
+    assert!(error.contains("system 0 has more than"), "{error}");
 }

@@ -24,7 +24,9 @@ use crate::{
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, Inside, JointLists, NeighborLists, PairGeometry, ReceivedPairs,
 };
-use nearfield_gpu::{self as gpu, DeviceLists, GpuBackend, HostBuffer, HostPairs, Quantities};
+use nearfield_gpu::{
+    self as gpu, DeviceLists, GeometryQuantities, GpuBackend, HostBuffer, HostPairs,
+};
 use nearfield_grid::HostLists;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
@@ -95,7 +97,7 @@ impl GpuState {
         let mut storage = std::mem::take(&mut self.lists);
         let written = self.write_geometry(input, job, strategy, &mut storage, geometry);
         // The next lists are written without it.
-        storage.want(Quantities::NONE);
+        storage.want(GeometryQuantities::NONE);
         self.lists = storage;
         let written = written.map_err(|error| match error {
             GpuJobError::Gpu(error) if matches!(error.kind(), gpu::ErrorKind::FarImages { .. }) => {

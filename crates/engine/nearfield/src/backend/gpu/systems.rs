@@ -123,7 +123,11 @@ impl GpuSystems {
             SystemsOutcome::Fault(system) => {
                 return Err(DeviceError::Host(refusal(systems, system)));
             }
-            SystemsOutcome::Repeat => return Err(Fault::Behind.into()),
+            SystemsOutcome::Repeat => {
+                let changed = "the pairs did not fit where they had room".to_owned();
+                self.faults.note(changed.clone(), false);
+                return Err(Fault::Failed(changed).into());
+            }
         };
         let (backend, on_device) = (&self.backend, &self.pairs);
         let received = pairs.receive(systems.positions.len(), count, quantities, |to| {
@@ -141,7 +145,6 @@ impl GpuSystems {
         })
     }
 
-    /// Searches until the pairs have room.
     fn find<T: SystemReal>(
         &mut self,
         systems: &Systems<'_, T>,
@@ -154,15 +157,7 @@ impl GpuSystems {
             cells: systems.cells,
             periodic: systems.periodic,
         };
-        let mut outcome = SystemsOutcome::Repeat;
-        // The second time there is room for as many pairs as the first has counted.
-        for _ in 0..2 {
-            if outcome == SystemsOutcome::Repeat {
-                (self.backend).start_host_systems(&on_host, wanted, &mut self.pairs)?;
-                outcome = self.backend.finish_systems(&mut self.pairs)?;
-            }
-        }
-        Ok(outcome)
+        (self.backend).search_host_systems(&on_host, wanted, &mut self.pairs)
     }
 
     /// Notes a fault.

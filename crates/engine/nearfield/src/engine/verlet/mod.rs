@@ -41,6 +41,7 @@ use crate::{
     Builder, Engine, Error, ErrorKind, NeighborLists, Pair, Permutation, PointSetId, Positions,
     Precision,
     backend::support::{Feature, choose},
+    engine::point_data::{CUTOFFS, NEAREST},
     report::Report,
 };
 use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
@@ -137,8 +138,8 @@ impl VerletLists {
             return Err(ErrorKind::SkinWithRadii(settings.rule).into());
         }
         let filter = match (settings.cutoffs.is_some(), settings.nearest.is_some()) {
-            (true, _) => Some("cut-offs per pair of types"),
-            (false, true) => Some("the k nearest neighbours"),
+            (true, _) => Some(CUTOFFS),
+            (false, true) => Some(NEAREST),
             (false, false) => None,
         };
         if let Some(second) = filter {

@@ -88,10 +88,11 @@ pub use kernels::fields::{Fields, Output};
 pub use lists::{
     geometry::{NeighborPair, PairArrays, PairGeometry},
     joint::{JointLists, ShareOfLists},
-    measured::{ListRows, MeasuredLists},
+    measured::MeasuredLists,
     neighbor_lists::{ListOrder, NeighborLists},
     received::{CheckedLists, Inside},
     received_geometry::ReceivedPairs,
+    rows::ListRows,
     storage::{BorrowedBuffer, BufferProvider},
 };
 pub use pool::{CpuBackend, WorkerHandle};

@@ -83,6 +83,8 @@ kept_buffers! {
         asked: bool,
         /// Of the traversals.
         scratch: Scratch,
+        /// Bytes that entries, and what is wanted beside them, may take while lists are delivered.
+        limit: Option<u64>,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
         /// Where they begin, and the end of the last, of lists that were measured.
@@ -199,6 +201,34 @@ impl DeviceLists {
     pub fn ascend(&mut self, ascending: bool) {
         self.ascending = ascending;
         self.want(self.geometry.wanted());
+    }
+
+    /// From now on entries, and what is wanted beside them, take at most about this many bytes of
+    /// the device while lists are [delivered](GpuBackend::deliver_lists); a longer list is an
+    /// exception. Lists that stay on the device are not limited.
+    pub fn limit(&mut self, bytes: Option<u64>) {
+        self.limit = bytes;
+    }
+
+    /// Entries that the [limit](Self::limit) allows.
+    pub(super) fn max_entries(&self) -> usize {
+        let pair = size_of::<u32>() + self.geometry.wanted().bytes_per_pair();
+        let entries = self.limit.map(|bytes| bytes / pair as u64);
+        entries.map_or(usize::MAX, |entries| {
+            usize::try_from(entries).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// Returns true if the neighbours of these points were counted last, as they are sorted now and
+    /// in this way: they need not be [measured](GpuBackend::measure_lists) again.
+    pub fn are_measured(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> bool {
+        self.counted == Some(self.origin(of, kind, strategy))
+    }
+
+    /// Number of neighbours of the lists that were [measured](GpuBackend::measure_lists) last; 0
+    /// before.
+    pub fn measured(&self) -> u64 {
+        self.parts.last().copied().unwrap_or(0)
     }
 
     /// Waits for the device and looks how long the lists are that were written since it last did.
@@ -530,6 +560,22 @@ impl DeviceLists {
             |counted: &CountsOrigin| *counted == self.origin(of, counted.kind, counted.strategy);
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
+    }
+
+    /// Copies the number of neighbours of every sorted target to the host, and its index in the
+    /// caller's order, for which the lengths in that order make way.
+    pub(super) fn rows(
+        &self,
+        backend: &GpuBackend,
+        of: &PairOfPoints<'_>,
+        targets: &mut [u32],
+        lengths: &mut [u32],
+    ) -> Result<(), Error> {
+        let (stream, points) = (&backend.stream, of.targets_layout());
+        let order = self.list_counts.address();
+        (backend.shared.grid).order_of_points(stream, &points, order)?;
+        self.list_counts.download(stream, 0, targets)?;
+        self.counts.download(stream, 0, lengths)
     }
 
     /// Starts and lengths in sorted order, as they were counted.

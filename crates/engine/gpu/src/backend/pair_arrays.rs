@@ -124,16 +124,16 @@ impl PairViews<'_> {
     }
 }
 
-/// Memory of the host that images, displacements and their squares are copied to, one value for
-/// each entry of the lists.
+/// Memory of the host that displacements, their squares and, where they are wanted, images are
+/// copied to, one value for each entry of the lists.
 ///
 /// Distances are left to the host, where a root takes less time than four bytes on the bus; so are
 /// targets, which the starts of the lists tell. Copies are under way until the call that takes this
 /// returns, and are fastest to page-locked memory.
 #[derive(Debug)]
 pub struct HostPairs<'a> {
-    /// Boxes by which the source is moved.
-    pub images: &'a mut [[i32; 3]],
+    /// Boxes by which the source is moved; None where only displacements are wanted.
+    pub images: Option<&'a mut [[i32; 3]]>,
     /// From the target to that image of the source.
     pub displacements: &'a mut [[f32; 3]],
     /// Squared lengths of the displacements.
@@ -141,9 +141,13 @@ pub struct HostPairs<'a> {
 }
 
 impl HostPairs<'_> {
-    /// What is written for the host.
+    /// What is written for the host where images are wanted.
     pub(super) const WANTED: GeometryQuantities = GeometryQuantities {
         images: true,
+        ..Self::WITHOUT_IMAGES
+    };
+    /// What is written for the host where they are not.
+    pub(super) const WITHOUT_IMAGES: GeometryQuantities = GeometryQuantities {
         displacements: true,
         squares: true,
         ..GeometryQuantities::NONE
@@ -332,8 +336,10 @@ impl PairBuffers {
                 })
             })
         }
-        let images = part(pairs.images, "images of pairs", &to)?;
-        self.images.copy_to(queue, first, images)?;
+        if let Some(images) = &mut pairs.images {
+            let images = part(images, "images of pairs", &to)?;
+            self.images.copy_to(queue, first, images)?;
+        }
         let displacements = part(pairs.displacements, "displacements of pairs", &to)?;
         self.displacements.copy_to(queue, first, displacements)?;
         let squares = part(pairs.squares, "squared distances of pairs", &to)?;

@@ -182,8 +182,16 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
         (Backend::Gpu, Feature::Systems) => true,
+        (Backend::Gpu, Feature::LimitedLists) => true,
         // Not divided between two backends. The emulated device does it alone.
-        (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
+        (
+            Backend::Gpu | Backend::Emulated,
+            Feature::PairGeometry
+            | Feature::ListChunks
+            | Feature::Query
+            | Feature::EachNeighbor
+            | Feature::Batches,
+        ) => true,
         // It computes by the code of the CPU backend.
         (Backend::Emulated, Feature::KernelWithoutCuda { .. } | Feature::SlantedBox) => true,
         _ => false,

@@ -11,6 +11,8 @@ mod common;
 mod functions;
 #[path = "../common/kinds.rs"]
 mod kinds;
+#[path = "../common/portions.rs"]
+mod portions_of;
 #[path = "../common/with_text.rs"]
 mod with_text;
 
@@ -24,6 +26,7 @@ mod hybrid;
 mod indices;
 mod kernels;
 mod on_gpu;
+mod portions;
 mod sums;
 mod systems;
 

@@ -99,16 +99,8 @@ fn refusals() {
     );
     check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
-    let mut limited = builder().memory_limit(1 << 30).build().unwrap();
-    limited.add_point_set(&points).unwrap();
-    check_refused(limited.find_neighbors(), "memory limit");
     let mut engine = builder().build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
-    check_refused(engine.query(&points, set), "queries");
-    check_refused(
-        engine.for_each_neighbor(set, set, 0, |_, _| ()),
-        "one point",
-    );
     let kernel = engine.traverse(&OnCpu, set, set).run();
     check_refused(kernel, "PairKernel::cuda");
     // The engine goes on, and its report says where.

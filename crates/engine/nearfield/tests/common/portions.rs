@@ -210,7 +210,7 @@ pub(crate) fn check_moving_cloud(device: Device) {
                 let queried = engine.query(&points[..10_000], *set).unwrap();
                 (found, counts, batches, as_vectors(&queried))
             });
-            assert!(on_cpu.0.len() > 4, "{} chunks", on_cpu.0.len());
+            assert!(on_cpu.0.len() > 2, "{} chunks", on_cpu.0.len());
             assert!(on_device.0 == on_cpu.0, "chunks of step {step}");
             assert!(on_device.1 == on_cpu.1, "counts of step {step}");
             assert!(on_device.2.0 == on_cpu.2.0, "batches of step {step}");

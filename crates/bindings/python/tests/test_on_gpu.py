@@ -176,6 +176,31 @@ def repeated(engine, work):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
+def test_free_positions_have_the_neighbours_that_the_cpu_finds(cuda, protocol, box):
+    points, radius = cloud(), 0.1
+    engine = nearfield.DeviceEngine(radius, box=box, half=True)
+    set = engine.add_points(protocol(Block(cuda, points)))
+    reference = on_cpu([points], radius, box=box)
+    before = None
+    for seed in range(3):
+        probes = cloud(500 + 100 * seed, 7 + seed)
+        lists, _ = repeated(engine, lambda: engine.query(protocol(Block(cuda, probes)), set))
+        assert sets(lists) == expected(reference.query(probes))
+        assert len(lists) == len(probes)
+        if before is not None:
+            with pytest.raises(RuntimeError):
+                before.count.copy_to_host()
+        before = lists
+    assert len(engine) == 2
+    with pytest.raises(IndexError, match="no point set 5"):
+        engine.query(protocol(Block(cuda, points)), 5)
+    with pytest.raises(ValueError, match="positions"):
+        engine.query(protocol(Block(cuda, points[:, 0].copy())))
+    assert engine.finish()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
 def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, own_stream, box):

@@ -180,12 +180,28 @@ impl PyDeviceEngine {
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
             state.lists(&self.shared, [targets, sources])
         })?;
-        let [start, count, indices] = arrays;
-        Ok(PyDeviceNeighbors {
-            start: Py::new(py, start)?,
-            count: Py::new(py, count)?,
-            indices: Py::new(py, indices)?,
-        })
+        PyDeviceNeighbors::of(py, arrays)
+    }
+
+    /// The points of a set near free positions, an array of shape (n, 3), float32, which is copied,
+    /// as arrays of the GPU that are valid until the next query or until the set is updated. Waits
+    /// for the device the first time.
+    ///
+    /// Lists are full, whatever the engine's are. Where finish() returns False, ask again. From the
+    /// first query on positions are a set of the engine's own, which len() counts.
+    #[pyo3(signature = (positions, set=0))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        positions: &Bound<'_, PyAny>,
+        set: usize,
+    ) -> PyResult<PyDeviceNeighbors> {
+        let positions = self.shared.given(positions, "positions")?;
+        positions.points()?;
+        let arrays = self.shared.work(py, vec![positions], |state, given| {
+            state.query(&self.shared, &given[0], set)
+        })?;
+        PyDeviceNeighbors::of(py, arrays)
     }
 
     /// The neighbours of every point of one set in another, by default in the set itself, and

@@ -68,6 +68,8 @@ pub struct DeviceEngine {
     /// Since the last [`finish`](Self::finish), something was computed from points that were not in
     /// their cells: the step is to be repeated.
     pub(super) sorted_anew: bool,
+    /// The set of free positions, if there were any.
+    pub(super) queries: Option<PointSetId>,
     /// Positions that were found unusable while another set was worked on, for the next `finish` to
     /// say.
     pub(super) refused: Option<Error>,

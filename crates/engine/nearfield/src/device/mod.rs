@@ -104,6 +104,11 @@
 //! # }
 //! ```
 //!
+//! # Free positions
+//!
+//! [`query`](DeviceEngine::query) finds the neighbours of positions that are points of no set. They
+//! become a set that only searches.
+//!
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
@@ -144,6 +149,7 @@ mod halo;
 mod helper;
 mod lent;
 mod lists;
+mod query;
 mod set;
 mod sets;
 mod start;

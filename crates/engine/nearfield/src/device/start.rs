@@ -81,6 +81,7 @@ impl DeviceEngineBuilder {
             lists: OfProcess::new(BTreeMap::new()),
             scratch: OfProcess::new(Mutex::default()),
             sorted_anew: false,
+            queries: None,
             refused: None,
         })
     }

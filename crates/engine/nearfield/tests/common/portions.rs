@@ -180,10 +180,10 @@ pub(crate) fn check_visits(device: Device, keep: impl Fn(&Case) -> bool) {
 
 /// A moving cloud that fills its cells: everything comes in the order of the CPU backend, step by
 /// step, with other jobs in between.
-pub(crate) fn check_moving_cloud(device: Device) {
+pub(crate) fn check_moving_cloud(device: Device, count: usize) {
     for periodic in [[None; 3], [Some(40.0), Some(40.0), None]] {
-        let mut points = Cloud::Lattice.points(60_000, 3);
-        let limit = 2 << 20;
+        let mut points = Cloud::Lattice.points(count, 3);
+        let limit = 40 * count as u64;
         let mut engines = [Device::Cpu, device].map(|device| {
             let builder = Engine::builder(2.0).periodic(periodic).device(device);
             let builder = builder.list_order(ListOrder::Ascending).memory_limit(limit);
@@ -193,7 +193,7 @@ pub(crate) fn check_moving_cloud(device: Device) {
         });
         for step in 0..3 {
             drift(&mut points, 0.2, step);
-            points.truncate(60_000 - 2_000 * step as usize);
+            points.truncate(count - count / 30 * step as usize);
             let [on_cpu, on_device] = engines.each_mut().map(|(engine, set)| {
                 engine.update(*set, &points).unwrap();
                 let mut chunks = engine.list_chunks(*set, *set).unwrap();
@@ -207,7 +207,7 @@ pub(crate) fn check_moving_cloud(device: Device) {
                     }
                 }
                 let batches = batches_of(engine, [*set, *set]);
-                let queried = engine.query(&points[..10_000], *set).unwrap();
+                let queried = engine.query(&points[..count / 8], *set).unwrap();
                 (found, counts, batches, as_vectors(&queried))
             });
             assert!(on_cpu.0.len() > 2, "{} chunks", on_cpu.0.len());

@@ -36,5 +36,5 @@ fn visits_of_a_device_are_those_of_the_cpu() {
 
 #[test]
 fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
-    check_moving_cloud(emulated());
+    check_moving_cloud(emulated(), 12_000);
 }

@@ -19,6 +19,7 @@ mod with_text;
 mod alone;
 mod device_engine;
 mod device_geometry;
+mod device_query;
 mod device_sequences;
 mod device_shared;
 mod fields;

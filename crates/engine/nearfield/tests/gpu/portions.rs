@@ -78,5 +78,5 @@ fn visits_are_those_of_the_cpu() {
 #[test]
 fn portions_of_a_moving_cloud_come_as_on_the_cpu() {
     needs_gpu!();
-    check_moving_cloud(GPU);
+    check_moving_cloud(GPU, 60_000);
 }

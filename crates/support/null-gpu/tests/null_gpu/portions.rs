@@ -100,3 +100,38 @@ fn copies() {
     assert!(engine.report().list_bytes <= 4 << 20);
     assert_on_gpu(&engine);
 }
+
+#[test]
+fn free_positions_on_the_device_stay_there() {
+    on_null_gpu("portions::queries_on_device");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn queries_on_device() {
+    use nearfield::device::DeviceEngine;
+    // In an open domain no bounds are asked for, which the null GPU does not know.
+    let mut engine = DeviceEngine::builder(1.5).on_gpu(0).unwrap();
+    let positions = |engine: &DeviceEngine, count: usize| {
+        engine.queue().array("positions", &vec![0.5f32; 3 * count]).unwrap()
+    };
+    let points = positions(&engine, 20_000);
+    let set = engine.add_point_set(&points.as_view()).unwrap();
+    let mut moved = Vec::new();
+    for count in [500, 1_000] {
+        let probes = positions(&engine, count);
+        let mut steps = [0, 1, 2].map(|_| {
+            cost(|| {
+                let queried = engine.query(&probes.as_view(), set).unwrap();
+                let _ = engine.finish().unwrap();
+                let lists = engine.neighbors(queried, set).unwrap();
+                assert_eq!(lists.count.len(), count);
+            })
+        });
+        assert_eq!(engine.point_sets(), 2);
+        steps.sort_unstable();
+        moved.push(steps[0]);
+    }
+    assert_eq!(moved[0], moved[1], "bytes up and down, kernels");
+    assert!(moved[0][0] < 256 && moved[0][1] < 1024, "{moved:?}");
+}

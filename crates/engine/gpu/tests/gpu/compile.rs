@@ -74,6 +74,20 @@ fn on_all_cores<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
+/// Seconds instead of the minutes that all programs take.
+#[test]
+fn programs_with_filters_compile() {
+    let Some(compiler) = compiler() else { return };
+    let all = programs();
+    let filtered: Vec<_> = (all.iter())
+        .filter(|program| format!("{program:?}").contains("-DNF_FILTERS="))
+        .collect();
+    assert!(filtered.len() > 5);
+    on_all_cores(&filtered, |program| {
+        compiler.build(program, Arch::new(90), None).unwrap();
+    });
+}
+
 /// Every program compiles and links for one architecture; then programs that hold every kernel of
 /// the engine between them do for all others. The package `nearfield-kernels` compiles those of
 /// applications.

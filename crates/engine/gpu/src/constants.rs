@@ -90,6 +90,10 @@ nearfield_shared::constants! {
         AROUND_PERIODIC = 3;
         /// or of a tilted box.
         AROUND_TILTED = 4;
+        /// NF_FILTERS, the sum of what it does: data of both points leave pairs out,
+        NAMED = 1;
+        /// points have radii of their own.
+        RADII = 2;
         /// NF_REDUCE: results of pairs are added up,
         SUM = 0;
         /// or the smallest is kept,

@@ -31,6 +31,7 @@
 //! entries do not fit.
 
 use super::{
+    filter::FilterOrigin,
     gpu::GpuBackend,
     pair_arrays::{GeometryQuantities, PairBuffers, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
@@ -113,6 +114,7 @@ struct CountsOrigin {
     strategy: Strategy,
     /// Lists come with the geometry of their pairs.
     geometry: bool,
+    filter: FilterOrigin,
 }
 
 /// Where lists and the geometry of their pairs are written.
@@ -508,6 +510,7 @@ impl DeviceLists {
             kind,
             strategy,
             geometry: !self.geometry.wanted().is_none(),
+            filter: of.filter.origin(),
         }
     }
 

@@ -36,6 +36,7 @@ mod counts;
 mod delivery;
 mod device_fields;
 mod fields;
+mod filter;
 mod gpu;
 mod halo;
 mod lattice;
@@ -58,6 +59,9 @@ pub use catalogue::programs;
 pub use delivery::Delivered;
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
+pub use filter::{
+    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, Stamped,
+};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;

@@ -156,6 +156,38 @@ nearfield_shared::shared_structs! {
         pub(crate) same_set: u32,
     }
 
+    /// `Filters` of walk.cuh: what leaves pairs within the radius out. Of targets in the caller's
+    /// order, of sources in the sorted one; 0 for what does not count.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Filters {
+        /// Squared cut-offs, a row of `types` for each type; −1 for never.
+        pub(crate) cutoffs: u64,
+        /// Type of every target.
+        pub(crate) target_types: u64,
+        /// Type of every source.
+        pub(crate) source_types: u64,
+        /// Molecule of every target.
+        pub(crate) target_molecules: u64,
+        /// Molecule of every source.
+        pub(crate) source_molecules: u64,
+        /// Where the exclusions of every point begin, and all of them behind the last.
+        pub(crate) excluded_starts: u64,
+        /// The points that every point excludes, ascending.
+        pub(crate) excluded: u64,
+        /// Radius of every target.
+        pub(crate) target_radii: u64,
+        /// Radius of every source, with room for `READ_AHEAD` more.
+        pub(crate) source_radii: u64,
+        /// The largest radius of a source, where these count.
+        pub(crate) largest_source: f32,
+        /// What the walk around a target reaches is this times the radius of the target…
+        pub(crate) per_radius: f32,
+        /// …and this more.
+        pub(crate) slack: f32,
+        /// Number of types.
+        pub(crate) types: u32,
+    }
+
     /// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those
     /// that the job needs; the others are 0.
     #[derive(Debug, Clone, Copy)]
@@ -326,6 +358,16 @@ nearfield_shared::shared_structs! {
     }
 }
 
+/// `FilteredWalk` of walk.cuh, which kernels of programs without filters take the first part of.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct FilteredWalk {
+    /// Targets, sources and lattice.
+    pub(crate) walk: Walk,
+    /// All 0 in programs that read none.
+    pub(crate) filters: Filters,
+}
+
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
 /// kernels take the numbers one by one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -354,6 +396,8 @@ laid_out_for_kernels!(
     Row,
     Geometry,
     Walk,
+    Filters,
+    FilteredWalk,
     Outlet,
     PairArrays,
     Arguments,
@@ -550,6 +594,23 @@ impl Geometry {
         geometry.squared_reach = (reach * reach) as f32;
         geometry.per_reach = (radius / vectors[0][0]) as f32;
         Some(geometry)
+    }
+}
+
+/// Share of a radius by which roundings of a reach in `f32` are covered.
+const ROUNDED: f64 = 1.0 / (1u64 << 20) as f64;
+
+impl Filters {
+    /// Says how far a walk by `geometry` looks for a radius that is smaller than that of the
+    /// lattice: the margins of the lattice's radius, which grow with a radius, are added to it.
+    pub(crate) fn reaching(self, lattice: &grid::Lattice, geometry: &Geometry) -> Self {
+        let (radius, enlarged) = (lattice.radius().value_f64(), lattice.reach());
+        let whole = f64::from(geometry.squared_reach).sqrt();
+        Self {
+            per_radius: (1.0 / enlarged) as f32,
+            slack: (whole - radius / enlarged + ROUNDED) as f32,
+            ..self
+        }
     }
 }
 

@@ -39,8 +39,9 @@ pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
-    PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays, Table, Walk,
+    Arguments as ChildArguments, FilteredWalk, Filters, Geometry, Lattice, Launches, MAX_UNIFORMS,
+    Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays,
+    Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use systems::SystemsKernels;

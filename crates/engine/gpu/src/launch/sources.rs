@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts, Points, Row,
-    Status, SystemArrays, Walk,
+    Arguments, Filters, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts, Points,
+    Row, Status, SystemArrays, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -24,7 +24,11 @@ const WALK: Header = Header::new(
     "walk.cuh",
     include_str!("../../../../../kernels/cuda/walk.cuh"),
 )
-.with(&[Geometry::LAYOUT, Walk::LAYOUT]);
+.with(&[Geometry::LAYOUT, Walk::LAYOUT, Filters::LAYOUT]);
+const FILTER: Header = Header::new(
+    "filter.cuh",
+    include_str!("../../../../../kernels/cuda/filter.cuh"),
+);
 const PAIR_GEOMETRY: Header = Header::new(
     "pair_geometry.cuh",
     include_str!("../../../../../kernels/cuda/pair_geometry.cuh"),
@@ -134,6 +138,7 @@ pub const SHARE: Source = Source {
     launches_children: false,
     kernels: &[
         "share_count",
+        "share_choose",
         "share_bounds",
         "share_place",
         "share_table",
@@ -163,6 +168,7 @@ pub const FLAT: Source = Source {
         WALK,
         PAIR_GEOMETRY,
         AROUND,
+        FILTER,
         VISIT,
         MASKS,
         WARPS,

@@ -9,12 +9,12 @@
 //! **Invariant:** a job that a device may do is noted only after its results are complete.
 
 use crate::{
-    Device, Engine, Error, PointSetId,
+    Device, Engine, Error, PointSetId, RadiusRule,
     backend::{
         AttachedDevice, Job, JobKind, StepInput, StepOptions,
         support::{Choice, Feature, choose},
     },
-    balance::Policy,
+    balance::{Policy, Strategy},
     engine::job_record::JobRecord,
     report::JobReport,
 };
@@ -36,7 +36,7 @@ impl Engine {
     pub(crate) fn input(&self) -> StepInput<'_> {
         let all = self.extents.all();
         StepInput {
-            sets: &self.sets,
+            sets: self,
             bounds: all.bounds,
             points: all.points,
             delivered: !self.undelivered,
@@ -66,7 +66,8 @@ impl Engine {
         })
     }
 
-    /// Where a job of a pair of sets, by slot, is to be done. Filters decide first.
+    /// Where a job of a pair of sets, by slot, is to be done: on the device if it has the filters
+    /// of the pair and the job's own feature.
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -75,7 +76,19 @@ impl Engine {
         feature: &Feature,
         pair: [usize; 2],
     ) -> Result<Assigned<'_>, Error> {
-        self.assign(self.filter_feature(pair).as_ref().unwrap_or(feature))
+        let filter = self.filter_feature(pair);
+        let filtered = filter.is_some() || self.settings.rule != RadiusRule::Uniform;
+        let strategy = self.settings.strategy;
+        let by_cells = matches!(strategy, Strategy::ChildPerCell | Strategy::ChildAggregated);
+        let by_cells = (filtered && by_cells).then(|| Feature::FiltersByCells {
+            strategy: strategy.name(),
+        });
+        for needed in filter.into_iter().chain(by_cells) {
+            if let Assigned::Cpu(reason) = self.assign(&needed)? {
+                return Ok(Assigned::Cpu(reason));
+            }
+        }
+        self.assign(feature)
     }
 
     /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.

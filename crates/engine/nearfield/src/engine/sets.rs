@@ -8,8 +8,8 @@
 //! **Invariant:** while its stamp stays the same, a set has the same points in the same order.
 
 use crate::{
-    Error, ErrorKind, PointSetId, RadiusRule,
-    backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
+    Engine, Error, ErrorKind, PointSetId, RadiusRule,
+    backend::{DataStamps, HostMemory, InputSets, PairRules, SetInput, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
         point_radii::PointRadii,
@@ -139,9 +139,14 @@ impl Set {
         self.astray = None;
         self.stamp += 1;
         self.data.follow(self.grid.len());
-        // Only grids that are made at once have radii of their own.
-        if let LazyGrid::Built(grid) = &self.grid {
-            self.radii.follow(grid, backend);
+        self.follow_radii(backend);
+    }
+
+    /// Radii follow points that were sorted anew, or that a device has sorted alone.
+    fn follow_radii(&mut self, backend: &CpuBackend) {
+        match &self.grid {
+            LazyGrid::Built(grid) => self.radii.follow(grid, backend),
+            LazyGrid::Deferred(_) => self.radii.follow_later(self.grid.len()),
         }
     }
 
@@ -187,23 +192,32 @@ impl Set {
     /// This cannot fail: sorted radii still have the room of more points, and the radii were
     /// checked with the same radius of the grid when they were given.
     pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
-        // Only grids that are made at once have radii of their own.
-        if let LazyGrid::Built(grid) = &self.grid {
-            self.radii.replace(radii, grid, backend);
-        }
+        self.radii.replace(radii);
+        self.follow_radii(backend);
     }
 
     /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point, and those of a sort.
     pub(crate) fn sorted_radii(
         &self,
         id: PointSetId,
         rule: RadiusRule,
+        backend: &CpuBackend,
     ) -> Result<&SortedRadii, Error> {
         self.given_radii(id, rule)?;
-        Ok(self.radii.sorted())
+        let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
+        let grid = self.grid.get(backend).map_err(refuse)?;
+        self.radii.sorted(grid, backend)
+    }
+
+    /// What tells the data of the points from those before.
+    fn stamps(&self) -> DataStamps {
+        DataStamps {
+            radii: self.radii.stamp(),
+            ..self.data.stamps
+        }
     }
 
     /// Radii of the points in the caller's order; `id` and `rule` are for the error.
@@ -226,20 +240,39 @@ impl Set {
     }
 }
 
-impl InputSets for Vec<Set> {
+impl InputSets for Engine {
     fn len(&self) -> usize {
-        self.as_slice().len()
+        self.sets.len()
     }
 
     fn set(&self, slot: usize) -> SetInput<'_> {
         let Set {
             id, grid, stamp, ..
-        } = &self[slot];
+        } = &self.sets[slot];
         SetInput {
             id: *id,
             grid,
             stamp: *stamp,
         }
+    }
+
+    fn pair(&self, pair: [usize; 2]) -> Result<PairOfSets<'_>, Error> {
+        let rule = self.settings.rule;
+        pair_of_sets(&self.backend, &self.sets, rule, &self.filters, pair)
+    }
+
+    fn rules(&self, pair: [usize; 2]) -> Result<PairRules<'_>, Error> {
+        let [targets, sources] = pair.map(|slot| &self.sets[slot]);
+        let rule = self.settings.rule;
+        Ok(PairRules {
+            filter: pair_filter(&self.sets, &self.filters, pair)?,
+            radii: rule.choose(
+                || targets.given_radii(targets.id, rule),
+                || sources.given_radii(sources.id, rule),
+            )?,
+            cutoffs: self.filters.stamp(),
+            stamps: [targets, sources].map(Set::stamps),
+        })
     }
 }
 
@@ -292,7 +325,7 @@ pub(crate) fn pair_of_sets<'a>(
         };
         sets[set].grid.get(backend).map_err(refuse)
     };
-    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule);
+    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule, backend);
     Ok(PairOfSets {
         targets: grid(targets)?,
         sources: grid(sources)?,

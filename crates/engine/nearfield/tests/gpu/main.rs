@@ -20,6 +20,7 @@ mod device_geometry;
 mod device_sequences;
 mod device_shared;
 mod fields;
+mod filters;
 mod hybrid;
 mod indices;
 mod kernels;

@@ -40,6 +40,7 @@ impl GpuState {
         lists: &mut NeighborLists,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
@@ -92,6 +93,7 @@ impl GpuState {
         geometry: &mut PairGeometry,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.geometry", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);

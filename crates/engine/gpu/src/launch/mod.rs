@@ -40,9 +40,10 @@ pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
-    PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays, Table, Walk,
+    PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays, SystemsStatus, Table,
+    Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use systems::SystemsKernels;
+pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

@@ -1,5 +1,5 @@
-// Which pairs within the radius are left out: by the types of both points, by exclusions, and by
-// radii of single points.
+// Which pairs within the radius are left out: by the types of both points, by exclusions, by radii
+// of single points, and those beyond the k nearest.
 //
 // A job that is filtered (`filtered`) sees the candidates that it would see without, and fewer of
 // them as hits, so masks, lists and sums need no code of their own. Data of the target are read
@@ -25,6 +25,9 @@ struct TargetFilter {
     u32 low, high;         // …from the first to the last of them
     u32 molecule;
 #endif
+#if NF_FILTERS & NF_NEAREST
+    Nearest last;
+#endif
 
     __device__ __forceinline__ TargetFilter(const Walk& walk, const Target& target) : walk(walk) {
 #if NF_FILTERS & NF_RADII
@@ -47,10 +50,14 @@ struct TargetFilter {
             }
         }
 #endif
+#if NF_FILTERS & NF_NEAREST
+        last = filters_of(walk).nearest[target.index];
+#endif
     }
 
-    // Whether the sorted source k, at this squared distance within the limit, is kept.
-    __device__ __forceinline__ bool keeps(u32 k, float d2) const {
+    // Whether the sorted source k, at this squared distance within the limit and in this image, is
+    // kept.
+    __device__ __forceinline__ bool keeps(u32 k, float d2, i64 a = 0, i64 b = 0, i64 c = 0) const {
         const Filters& filters = filters_of(walk);
 #if NF_FILTERS & NF_RADII
         if (filters.source_radii) {
@@ -64,6 +71,16 @@ struct TargetFilter {
         if (excluded_count > 0) {
             const u32 name = __float_as_uint(__ldg(&walk.sources.at[k].w));
             if (name >= low && name <= high && excludes(name)) return false;
+        }
+#endif
+#if NF_FILTERS & NF_NEAREST
+        if (d2 > last.squared) return false;
+        if (d2 == last.squared) {
+            const u32 name = __float_as_uint(__ldg(&walk.sources.at[k].w));
+            if (name != last.index) return name < last.index;
+            if (a != last.image[0]) return a < last.image[0];
+            if (b != last.image[1]) return b < last.image[1];
+            return c <= last.image[2];
         }
 #endif
         return true;
@@ -87,22 +104,38 @@ struct TargetFilter {
 // A job that is told of fewer hits.
 template <class Job>
 struct Filtered : Job {
+    static constexpr bool IMAGES = Job::IMAGES || (NF_FILTERS & NF_NEAREST) != 0;
     TargetFilter filter;
+#if NF_FILTERS & NF_NEAREST
+    i64 at_a, at_b, at_c;  // the image of the next candidate
+#endif
 
     template <class... Arguments>
     __device__ __forceinline__ explicit Filtered(const TargetFilter& filter, Arguments&&... arguments)
         : Job{static_cast<Arguments&&>(arguments)...}, filter(filter) {}
 
     __device__ __forceinline__ void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float index) {
+#if NF_FILTERS & NF_NEAREST
+        Job::visit(hit && filter.keeps(k, d2, at_a, at_b, at_c), k, dx, dy, dz, d2, index);
+#else
         Job::visit(hit && filter.keeps(k, d2), k, dx, dy, dz, d2, index);
+#endif
     }
+#if NF_FILTERS & NF_NEAREST
+    __device__ __forceinline__ void image(i64 a, i64 b, i64 c) {
+        at_a = a;
+        at_b = b;
+        at_c = c;
+        if constexpr (Job::IMAGES) Job::image(a, b, c);
+    }
+#endif
 };
 
 #else
 
 struct TargetFilter {
     __device__ __forceinline__ TargetFilter(const Walk&, const Target&) {}
-    __device__ __forceinline__ bool keeps(u32, float) const { return true; }
+    __device__ __forceinline__ bool keeps(u32, float, i64 = 0, i64 = 0, i64 = 0) const { return true; }
 };
 
 #endif

@@ -30,7 +30,8 @@ struct Geometry {
 };
 
 // NF_FILTERS: which pairs within the radius are left out, or 0. With NF_NAMED by data of the two
-// points (cut-offs of types, exclusions), with NF_RADII by radii of single points; filter.cuh.
+// points (cut-offs of types, exclusions), with NF_RADII by radii of single points, with NF_NEAREST
+// those beyond the k nearest; filter.cuh.
 #ifndef NF_FILTERS
 #define NF_FILTERS 0
 #endif
@@ -46,6 +47,13 @@ struct Walk {
     u32 same_set;        // a point is not its own neighbour
 };
 
+// The last of the nearest pairs of a target that are kept.
+struct Nearest {
+    float squared;
+    u32 index;    // of the source
+    int image[3];
+};
+
 // What filters read of single points: of targets in the caller's order, of sources in the sorted
 // one. Arrays that do not count are null.
 struct Filters {
@@ -58,6 +66,7 @@ struct Filters {
     const u32* excluded;            // …where the points that it excludes begin, which ascend
     const float* target_radii;
     const float* source_radii;      // nf::READ_AHEAD more behind the last
+    const Nearest* nearest;         // of every target in the caller's order
     float largest_source;           // of these
     float per_radius;               // what around.cuh reaches for a radius, in its unit of length…
     float slack;                    // …and this more
@@ -149,8 +158,8 @@ __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target
 #endif
 }
 
-// The same, as a number that the compiler takes for one of the target's: inner loops then keep it in
-// a register and do not load it anew in every turn.
+// The same, as a number that the compiler takes for one of the target's: inner loops then keep it
+// in a register and do not load it anew in every turn.
 __device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target) {
     return target.index == NONE ? 0.0f : limit_of(walk, target);
 }

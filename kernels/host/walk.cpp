@@ -120,11 +120,23 @@ extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain
 }
 
 // Sorts a list as a warp does, or as a block does.
+template <class Key>
+static void order_list(const ListToSort& list, u32 by_block) {
+    static RankRoom<Key> room;
+    if (by_block) ascend_by_block<Key>(list);
+    else ascend_by_warp<Key>(list, room);
+}
+
 extern "C" void ascend_list(u32* entries, const PairArrays* arrays, u32 length, u32 by_block) {
-    static RankRoom room;
+    order_list<u32>(list_from(entries, *arrays, 0, length), by_block);
+}
+
+// The same nearest first; gives the k-th pair.
+extern "C" void order_by_distance(
+    u32* entries, const PairArrays* arrays, u32 length, u32 by_block, u32 k, Nearest* nth) {
     const ListToSort list = list_from(entries, *arrays, 0, length);
-    if (by_block) ascend_by_block(list);
-    else ascend_by_warp(list, room);
+    order_list<u64>(list, by_block);
+    *nth = nth_pair(list, k);
 }
 
 // Cell and whole boxes along each axis of a point, as sorting finds them.

@@ -92,8 +92,10 @@ nearfield_shared::constants! {
         AROUND_TILTED = 4;
         /// NF_FILTERS, the sum of what it does: data of both points leave pairs out,
         NAMED = 1;
-        /// points have radii of their own.
+        /// points have radii of their own,
         RADII = 2;
+        /// only the nearest are kept.
+        NEAREST = 4;
         /// NF_REDUCE: results of pairs are added up,
         SUM = 0;
         /// or the smallest is kept,

@@ -112,8 +112,8 @@ impl CutoffTable {
         self.largest
     }
 
-    /// The square that squared distances are compared with in single precision, a row for each type;
-    /// −1 for never.
+    /// What squared distances are compared with in single precision, a row for each type; −1 for
+    /// never.
     pub fn squares(&self) -> &[f32] {
         &self.squared_f32
     }

@@ -149,11 +149,15 @@ fn geometry_programs() -> Vec<Program> {
 fn filter_programs() -> impl Iterator<Item = Program> {
     let named = Filtering {
         named: true,
-        radii: false,
+        ..Filtering::default()
     };
     let radii = Filtering {
-        named: false,
         radii: true,
+        ..Filtering::default()
+    };
+    let nearest = Filtering {
+        nearest: true,
+        ..Filtering::default()
     };
     let full = ListKind::Full;
     let kernel = of_kernel(&SphDensity::with_support(1.0)).unwrap_or(Work::Count);
@@ -167,6 +171,8 @@ fn filter_programs() -> impl Iterator<Item = Program> {
         (Work::Geometry(full), Candidates::Open, true, named),
         (kernel.clone(), Candidates::Open, false, radii),
         (kernel, Candidates::Periodic, true, named),
+        (Work::Geometry(full), Candidates::Periodic, false, nearest),
+        (Work::Count, Candidates::Open, true, nearest),
     ];
     kinds
         .into_iter()

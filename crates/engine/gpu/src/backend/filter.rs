@@ -1,15 +1,15 @@
 //! Filters on the device: which pairs within the radius are left out.
 //!
-//! Filters read data of single points. [`DevicePointData`] holds those of one set: types, exclusions
-//! or molecules, chosen targets, radii. They are copied when their stamp changes and stay while
-//! points move. A target is looked up once, so its data are read in the caller's order; sources are
-//! looked up for every candidate that is near enough, so theirs are brought into the order of the
-//! sort, once after each ([`GpuBackend::arrange`]).
+//! Filters read data of single points. [`DevicePointData`] holds those of one set: types,
+//! exclusions or molecules, chosen targets, radii. They are copied when their stamp changes and
+//! stay while points move. A target is looked up once, so its data are read in the caller's order;
+//! sources are looked up for every candidate that is near enough, so theirs are brought into the
+//! order of the sort, once after each ([`GpuBackend::arrange`]).
 //!
 //! A [`DeviceFilter`] of a [`PairOfPoints`] names the data of both sets. Chosen targets are a
-//! [share](super::share) of the set: the walk never meets the others. Everything else is decided by
-//! kernels (`kernels/cuda/filter.cuh`) in programs of their own, so searches without filters run the
-//! code that they ran before.
+//! [share](super::share) of the set: the walk never meets the others. Everything else is decided
+//! by kernels (`kernels/cuda/filter.cuh`) in programs of their own, so searches without filters run
+//! the code that they ran before.
 //!
 //! Radii of single points are at most the lattice's. The walk around a target is cut to what this
 //! very target reaches, or, where radii of sources count, to the largest of these.
@@ -19,11 +19,11 @@
 //! Data have one value per point and name only points and types that there are: both are checked
 //! when they are taken, because kernels look them up unchecked.
 
-use super::{gpu::GpuBackend, points::DevicePoints, share::DeviceShare, walk::PairOfPoints};
+use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share::DeviceShare};
 use crate::{
     constants::READ_AHEAD,
     error::{Error, ErrorKind, fits},
-    launch::Filters,
+    launch::{Filters, Nearest},
     memory::{Buffer, kept_buffers},
     traversal::Filtering,
 };
@@ -238,10 +238,40 @@ pub struct DeviceFilter<'a> {
     /// Whether the radii of the targets and those of the sources decide; if both do, the larger of
     /// the two. If neither does, all points have that of the lattice.
     pub radii: [bool; 2],
+    /// The last of the nearest pairs of every target, where only these are kept.
+    pub nearest: Option<&'a LastPairs>,
 }
 
-/// Identity of a filter: the stamps of what it reads.
-pub(super) type FilterOrigin = [u64; 6];
+/// The last of the k nearest pairs of every target, by the caller's index, which
+/// [`GpuBackend::find_nearest`] finds.
+#[derive(Debug)]
+pub struct LastPairs {
+    pub(super) pairs: Buffer<Nearest>,
+    /// What they were found for; `None` before.
+    pub(super) of: Option<NearestOrigin>,
+}
+
+impl Default for LastPairs {
+    fn default() -> Self {
+        Self {
+            pairs: Buffer::new("the nearest pairs"),
+            of: None,
+        }
+    }
+}
+
+/// What the nearest pairs were found for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NearestOrigin {
+    /// Numbers of the sorts of targets and sources.
+    pub(super) sorts: [u64; 2],
+    /// All other filters.
+    pub(super) filter: FilterOrigin,
+    pub(super) k: u32,
+}
+
+/// Identity of a filter: the stamps of what it reads, but for the nearest.
+pub(super) type FilterOrigin = [u64; 7];
 
 impl GpuBackend {
     /// Copies the squared cut-offs of every pair of types, a row for each of them; −1 for never.
@@ -405,7 +435,7 @@ impl DeviceFilter<'_> {
     }
 
     /// The filters of a pair of sets as kernels take them.
-    pub(super) fn layout(&self, of: &PairOfPoints<'_>) -> Filters {
+    pub(super) fn layout(&self, lattice: &DeviceLattice, sources: &DevicePoints) -> Filters {
         let mut filters = Filters::default();
         if let Some(cutoffs) = self.cutoffs {
             (filters.cutoffs, filters.types) = (cutoffs.squares.address(), cutoffs.types);
@@ -428,8 +458,9 @@ impl DeviceFilter<'_> {
             filters.source_radii = radii[1];
             filters.largest_source = self.sources.map_or(0.0, |data| data.largest);
         }
-        match &of.sources.geometry {
-            Some(geometry) => filters.reaching(of.lattice.lattice(), geometry),
+        filters.nearest = self.nearest.map_or(0, |last| last.pairs.address());
+        match &sources.geometry {
+            Some(geometry) => filters.reaching(lattice.lattice(), geometry),
             None => filters,
         }
     }
@@ -439,6 +470,7 @@ impl DeviceFilter<'_> {
         Filtering {
             named: self.cutoffs.is_some() || self.excluded,
             radii: self.radii != [false; 2],
+            nearest: self.nearest.is_some(),
         }
     }
 
@@ -447,8 +479,12 @@ impl DeviceFilter<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::OtherFilter`].
-    pub(super) fn check(&self, of: &PairOfPoints<'_>) -> Result<(), Error> {
-        let (targets, sources) = (of.targets, of.sources);
+    pub(super) fn check(
+        &self,
+        targets: &DevicePoints,
+        sources: &DevicePoints,
+        same_set: bool,
+    ) -> Result<(), Error> {
         if targets.is_empty() || sources.is_empty() {
             return Ok(());
         }
@@ -466,10 +502,16 @@ impl DeviceFilter<'_> {
         });
         let listed = of_targets.lists_stamp != 0 && of_targets.lists_of == targets.len();
         let excluded =
-            !self.excluded || of.same_set && (listed || of_targets.molecules.is_arranged(targets));
+            !self.excluded || same_set && (listed || of_targets.molecules.is_arranged(targets));
         let radii = (!self.radii[0] || of_targets.radii.is_of(targets))
             && (!self.radii[1] || of_sources.radii.is_arranged(sources));
-        if typed && excluded && radii {
+        let nearest = self.nearest.is_none_or(|last| {
+            last.of.is_some_and(|of| {
+                let sorts = [targets.last_sort(), sources.last_sort()];
+                (of.sorts, of.filter) == (sorts, self.origin())
+            })
+        });
+        if typed && excluded && radii && nearest {
             return Ok(());
         }
         Err(Error::from(ErrorKind::OtherFilter))
@@ -490,6 +532,12 @@ impl DeviceFilter<'_> {
             (self.targets.filter(|_| self.excluded)).map_or(0, excluded),
             radii(self.targets, self.radii[0]),
             radii(self.sources, self.radii[1]),
+            self.targets.map_or(0, |data| data.chosen_stamp),
         ]
+    }
+
+    /// How many of the nearest are kept; 0 for all.
+    pub(super) fn k(&self) -> u32 {
+        self.nearest.and_then(|last| last.of).map_or(0, |of| of.k)
     }
 }

@@ -118,7 +118,8 @@ impl PairOfPoints<'_> {
                 strategy: strategy.name(),
             }));
         }
-        self.filter.check(self)?;
+        self.filter
+            .check(self.targets, self.sources, self.same_set)?;
         let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
         if !self.share.is_none_or(fits) {
             return Err(Error::from(ErrorKind::OtherShare {
@@ -181,7 +182,7 @@ impl PairOfPoints<'_> {
         };
         FilteredWalk {
             walk,
-            filters: self.filter.layout(self),
+            filters: self.filter.layout(self.lattice, self.sources),
         }
     }
 }

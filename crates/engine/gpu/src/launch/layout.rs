@@ -156,6 +156,17 @@ nearfield_shared::shared_structs! {
         pub(crate) same_set: u32,
     }
 
+    /// `Nearest` of walk.cuh: the last pair of a target that is kept.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Nearest {
+        /// Its squared distance; infinite where all are kept.
+        pub(crate) squared: f32,
+        /// The caller's index of the source.
+        pub(crate) index: u32,
+        /// Boxes by which the source is moved.
+        pub(crate) image: [i32; 3],
+    }
+
     /// `Filters` of walk.cuh: what leaves pairs within the radius out. Of targets in the caller's
     /// order, of sources in the sorted one; 0 for what does not count.
     #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -178,6 +189,8 @@ nearfield_shared::shared_structs! {
         pub(crate) target_radii: u64,
         /// Radius of every source, with room for `READ_AHEAD` more.
         pub(crate) source_radii: u64,
+        /// The last pair that is kept of every target, where only the nearest are.
+        pub(crate) nearest: u64,
         /// The largest radius of a source, where these count.
         pub(crate) largest_source: f32,
         /// What the walk around a target reaches is this times the radius of the target…
@@ -413,6 +426,7 @@ laid_out_for_kernels!(
     Row,
     Geometry,
     Walk,
+    Nearest,
     Filters,
     FilteredWalk,
     Outlet,

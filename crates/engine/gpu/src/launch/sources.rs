@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts, Points,
-    Row, Status, SystemArrays, SystemsStatus, Walk,
+    Arguments, Filters, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays, PairOutput,
+    Parts, Points, Row, Status, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -24,7 +24,12 @@ const WALK: Header = Header::new(
     "walk.cuh",
     include_str!("../../../../../kernels/cuda/walk.cuh"),
 )
-.with(&[Geometry::LAYOUT, Walk::LAYOUT, Filters::LAYOUT]);
+.with(&[
+    Geometry::LAYOUT,
+    Walk::LAYOUT,
+    Nearest::LAYOUT,
+    Filters::LAYOUT,
+]);
 const FILTER: Header = Header::new(
     "filter.cuh",
     include_str!("../../../../../kernels/cuda/filter.cuh"),
@@ -163,7 +168,7 @@ pub const ASCEND: Source = Source {
     headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
     layouts: &[],
     launches_children: false,
-    kernels: &["lists_ascend"],
+    kernels: &["lists_ascend", "lists_by_distance"],
 };
 
 /// Traversal by one thread per target.

@@ -87,13 +87,17 @@ pub(crate) struct Filtering {
     pub(crate) named: bool,
     /// By radii of single points.
     pub(crate) radii: bool,
+    /// All but the nearest.
+    pub(crate) nearest: bool,
 }
 
 impl Filtering {
     /// The number that programs are compiled for; 0 for none.
     pub(crate) fn code(self) -> u32 {
         let of = |has: bool, code: u32| if has { code } else { 0 };
-        of(self.named, constants::NAMED) + of(self.radii, constants::RADII)
+        of(self.named, constants::NAMED)
+            + of(self.radii, constants::RADII)
+            + of(self.nearest, constants::NEAREST)
     }
 }
 

@@ -197,6 +197,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
             Feature::TypeCutoffs
             | Feature::Exclusions
             | Feature::ChosenTargets
+            | Feature::Nearest
             | Feature::PointRadii,
         ) => true,
         // Not divided between two backends. The emulated device does it alone.

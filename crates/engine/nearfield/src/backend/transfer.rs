@@ -181,8 +181,9 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
         }
     }
 
-    /// Hands over what arrives: `put` gets the first of some targets, their numbers and their values. Values are
-    /// written while others are still coming or, if they are `all_or_none`, when all are there.
+    /// Hands over what arrives: `put` gets the first of some targets, their numbers and their
+    /// values. Values are written while others are still coming or, if they are `all_or_none`, when
+    /// all are there.
     ///
     /// # Errors
     /// [`DeviceLost`] if the device fails; some values are then written, unless they are

@@ -11,14 +11,18 @@
 use crate::{
     Device, Engine, Error, PointSetId, RadiusRule,
     backend::{
-        AttachedDevice, Job, JobKind, StepInput, StepOptions,
+        AttachedDevice, InputSets, Job, JobKind, PairRules, SetInput, StepInput, StepOptions,
         support::{Choice, Feature, choose},
     },
     balance::{Policy, Strategy},
-    engine::job_record::JobRecord,
+    engine::{
+        job_record::JobRecord,
+        sets::{Set, pair_filter, pair_of_sets},
+    },
     report::JobReport,
 };
 use nearfield_balance::Controller;
+use nearfield_cpu::PairOfSets;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Where a job is to be done.
@@ -27,6 +31,42 @@ pub(crate) enum Assigned<'a> {
     Cpu(Arc<str>),
     /// On the device of the engine, which may share it with the CPU backend.
     Device(AttachedDevice<'a>),
+}
+
+impl InputSets for Engine {
+    fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn set(&self, slot: usize) -> SetInput<'_> {
+        let Set {
+            id, grid, stamp, ..
+        } = &self.sets[slot];
+        SetInput {
+            id: *id,
+            grid,
+            stamp: *stamp,
+        }
+    }
+
+    fn pair(&self, pair: [usize; 2]) -> Result<PairOfSets<'_>, Error> {
+        let rule = self.settings.rule;
+        pair_of_sets(&self.backend, &self.sets, rule, &self.filters, pair)
+    }
+
+    fn rules(&self, pair: [usize; 2]) -> Result<PairRules<'_>, Error> {
+        let [targets, sources] = pair.map(|slot| &self.sets[slot]);
+        let rule = self.settings.rule;
+        Ok(PairRules {
+            filter: pair_filter(&self.sets, &self.filters, pair)?,
+            radii: rule.choose(
+                || targets.given_radii(targets.id, rule),
+                || sources.given_radii(sources.id, rule),
+            )?,
+            cutoffs: self.filters.stamp(),
+            stamps: [targets, sources].map(Set::stamps),
+        })
+    }
 }
 
 impl Engine {

@@ -8,8 +8,8 @@
 //! **Invariant:** while its stamp stays the same, a set has the same points in the same order.
 
 use crate::{
-    Engine, Error, ErrorKind, PointSetId, RadiusRule,
-    backend::{DataStamps, HostMemory, InputSets, PairRules, SetInput, lazy::LazyGrid},
+    Error, ErrorKind, PointSetId, RadiusRule,
+    backend::{DataStamps, HostMemory, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
         point_radii::PointRadii,
@@ -213,7 +213,7 @@ impl Set {
     }
 
     /// What tells the data of the points from those before.
-    fn stamps(&self) -> DataStamps {
+    pub(crate) fn stamps(&self) -> DataStamps {
         DataStamps {
             radii: self.radii.stamp(),
             ..self.data.stamps
@@ -237,42 +237,6 @@ impl Set {
             rule,
         }
         .into())
-    }
-}
-
-impl InputSets for Engine {
-    fn len(&self) -> usize {
-        self.sets.len()
-    }
-
-    fn set(&self, slot: usize) -> SetInput<'_> {
-        let Set {
-            id, grid, stamp, ..
-        } = &self.sets[slot];
-        SetInput {
-            id: *id,
-            grid,
-            stamp: *stamp,
-        }
-    }
-
-    fn pair(&self, pair: [usize; 2]) -> Result<PairOfSets<'_>, Error> {
-        let rule = self.settings.rule;
-        pair_of_sets(&self.backend, &self.sets, rule, &self.filters, pair)
-    }
-
-    fn rules(&self, pair: [usize; 2]) -> Result<PairRules<'_>, Error> {
-        let [targets, sources] = pair.map(|slot| &self.sets[slot]);
-        let rule = self.settings.rule;
-        Ok(PairRules {
-            filter: pair_filter(&self.sets, &self.filters, pair)?,
-            radii: rule.choose(
-                || targets.given_radii(targets.id, rule),
-                || sources.given_radii(sources.id, rule),
-            )?,
-            cutoffs: self.filters.stamp(),
-            stamps: [targets, sources].map(Set::stamps),
-        })
     }
 }
 

@@ -34,8 +34,8 @@ use super::{
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists, PairGeometry};
 use nearfield_gpu::{
-    self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DevicePointData, GpuBackend,
-    PairScratch,
+    self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
+    GpuBackend, PairScratch,
 };
 use nearfield_grid::{Bounds, HostLists};
 use nearfield_pairs::Field;
@@ -108,6 +108,7 @@ impl GpuSide {
                 host_buffers: 0,
                 faults: FaultRecord::default(),
                 cutoffs: DeviceCutoffs::default(),
+                nearest: DeviceNearest::default(),
                 reads: FilterUse::default(),
             })),
         })
@@ -139,6 +140,7 @@ impl GpuSide {
             bytes: sets.sum::<usize>()
                 + state.lists.bytes()
                 + state.scratch.bytes()
+                + state.nearest.bytes()
                 + state.staged.bytes(),
             trials: state.times.trials(),
             busy: self.state.missed(),

@@ -13,9 +13,9 @@ use crate::{
 };
 use nearfield_cpu::{ExclusionArrays, TypeCutoffs};
 use nearfield_gpu::{
-    self as gpu, DeviceCutoffs, DeviceFilter, DeviceLattice, DeviceLists, DeviceParts,
-    DevicePointData, DevicePoints, DeviceShare, Event, GpuBackend, HostBuffer, HostExclusions,
-    HostPointData, PairOfPoints, PairScratch, Stamped,
+    self as gpu, DeviceCutoffs, DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest,
+    DeviceParts, DevicePointData, DevicePoints, DeviceShare, Event, GpuBackend, HostBuffer,
+    HostExclusions, HostPointData, PairOfPoints, PairScratch, Stamped,
 };
 use std::collections::HashMap;
 
@@ -54,6 +54,8 @@ pub(super) struct GpuState {
     pub(super) faults: FaultRecord,
     /// Cut-offs per pair of types.
     pub(super) cutoffs: DeviceCutoffs,
+    /// The nearest pairs of the last job that kept these alone.
+    pub(super) nearest: DeviceNearest,
     /// What the present job reads of the data of its sets.
     pub(super) reads: FilterUse,
 }
@@ -69,6 +71,15 @@ pub(super) struct FilterUse {
     chosen: bool,
     /// Radii of the targets, and of the sources.
     radii: [bool; 2],
+    /// Only the nearest are kept.
+    nearest: bool,
+}
+
+impl FilterUse {
+    /// Returns true if only the nearest are kept.
+    pub(super) fn nearest(self) -> bool {
+        self.nearest
+    }
 }
 
 /// A point set of the engine on the GPU.
@@ -129,6 +140,7 @@ impl GpuState {
             set.data = DevicePointData::default();
         }
         self.cutoffs = DeviceCutoffs::default();
+        self.nearest = DeviceNearest::default();
         self.lists = DeviceLists::default();
         self.scratch = PairScratch::default();
         self.shares = Shares::default();
@@ -156,6 +168,7 @@ impl GpuState {
                 cutoffs: (self.reads.cutoffs).then_some(&self.cutoffs),
                 excluded: self.reads.excluded,
                 radii: self.reads.radii,
+                nearest: (self.reads.nearest).then(|| self.nearest.last()),
             },
         })
     }
@@ -178,6 +191,7 @@ impl GpuState {
             excluded: filter.excluded.is_some(),
             chosen: filter.chosen.is_some(),
             radii: [radii.targets().is_some(), radii.sources().is_some()],
+            nearest: false,
         };
         let backend = &self.backend;
         if let Some(TypeCutoffs { table, .. }) = filter.cutoffs {
@@ -210,7 +224,23 @@ impl GpuState {
             backend.take_point_data(data, given, points.len())?;
             backend.arrange(data, points)?;
         }
+        let Some(k) = filter.nearest else {
+            return Ok(());
+        };
+        let mut nearest = std::mem::take(&mut self.nearest);
+        let found = (self.pair(job)).and_then(|of| self.backend.find_nearest(of, k, &mut nearest));
+        self.nearest = nearest;
+        found.map_err(far_images)?;
+        self.reads.nearest = true;
         Ok(())
+    }
+}
+
+/// Images that have no 32-bit numbers are not a failure of the GPU.
+pub(super) fn far_images(error: gpu::Error) -> GpuJobError {
+    match error.kind() {
+        gpu::ErrorKind::FarImages { .. } => GpuJobError::Fault(Fault::FarImages),
+        _ => GpuJobError::Gpu(error),
     }
 }
 

@@ -1,25 +1,16 @@
 // Blocks of threads on one thread of the host: every thread of a block is a coroutine, which runs
 // until it waits for others. So kernels that stage in shared memory and vote in warps run where
-// there is no GPU, in an order that never changes. Compile with `-ffp-contract=off`, as device code
-// is compiled with `--fmad=false`.
+// there is no GPU, in an order that never changes.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <cstring>
+#include "values.hpp"
 #include <memory>
 #include <ucontext.h>
 #include <vector>
 
-#define __device__
-#define __forceinline__ inline
-
-using std::max;
-using std::min;
-
 struct Index {
     unsigned x;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 
 namespace host {
 
@@ -70,6 +61,7 @@ inline void launch(unsigned blocks, unsigned threads, void (*body)(const void*),
     block.body = body;
     block.argument = argument;
     block.threads.resize(threads);
+    gridDim.x = blocks;
     while (block.stacks.size() < threads) block.stacks.emplace_back(new char[STACK]);
     for (unsigned number = 0; number < blocks; number++) {
         blockIdx.x = number;
@@ -132,14 +124,3 @@ inline unsigned __ballot_sync(unsigned, bool bit) {
     host::warp_barriers[warp].wait(32);
     return bits;
 }
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline unsigned atomicMin(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at = min(before, value);
-    return before;
-}
-
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline double __dsqrt_rn(double x) { return std::sqrt(x); }

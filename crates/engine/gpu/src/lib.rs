@@ -84,10 +84,10 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DevicePairs, DeviceParts, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
-    GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostPairs, HostSystems,
-    MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch,
-    PairViews, PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField,
-    StagedFields, StagedSides, SystemsOutcome, programs,
+    FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostPairs,
+    HostSystems, ListedPairs, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints,
+    PairQuantities, PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields, Skin,
+    SlotsOfLists, SortOutcome, StagedField, StagedFields, StagedSides, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

@@ -116,7 +116,23 @@ fn traversal_programs() -> Vec<Program> {
     programs.extend(geometry_programs());
     programs.extend(charge_programs());
     programs.extend(potential_programs());
+    programs.extend(listed_programs(&force));
     programs
+}
+
+/// Pair kernels over stored lists, one for every way to find images.
+fn listed_programs(force: &impl PairKernel) -> impl Iterator<Item = Program> {
+    let ways = [
+        Candidates::ListedOpen,
+        Candidates::ListedNearest,
+        Candidates::ListedTilted,
+        Candidates::ListedImages,
+    ];
+    let work = of_kernel(force);
+    let each = ways
+        .into_iter()
+        .filter_map(move |way| Some((way, work.clone()?)));
+    each.map(|(way, work)| traversal(Strategy::Flat, work, way, 1))
 }
 
 /// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.

@@ -238,6 +238,8 @@ impl GpuBackend {
         let cells = of.targets.cells();
         match &kernels.traverse {
             Traverse::Flat(flat) => flat.run(stream, &walk, outlet, walk.targets.count as usize),
+            // Traversals over lists are started where these are known.
+            Traverse::OverLists(_) => Err(Error::from(ErrorKind::OtherLists)),
             Traverse::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
                 let arguments = ChildArguments {

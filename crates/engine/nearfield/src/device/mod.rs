@@ -144,6 +144,7 @@ mod halo;
 mod helper;
 mod lent;
 mod lists;
+mod over_lists;
 mod set;
 mod sets;
 mod start;

@@ -24,6 +24,7 @@ mod hybrid;
 mod indices;
 mod kernels;
 mod on_gpu;
+mod over_lists;
 mod sums;
 mod systems;
 

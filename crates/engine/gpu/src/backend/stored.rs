@@ -227,19 +227,25 @@ impl FollowedPoints {
         self.following = false;
     }
 
-    /// The largest displacement of a point since the build, infinite for what is not a number. It
-    /// is rounded up. Waits for the last [`GpuBackend::follow`], and for no later work.
+    /// The largest squared displacement of a point since the build, rounded up; infinite for what
+    /// is not a number. Waits for the last [`GpuBackend::follow`], and for no later work.
     ///
     /// # Errors
-    /// [`ErrorKind::Driver`].
-    pub fn moved(&mut self) -> Result<f64, Error> {
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
+    pub fn moved_squared(&mut self) -> Result<f32, Error> {
         match &mut self.answer {
-            Some(answer) if self.following => {
-                let squared = f64::from(f32::from_bits(answer.read()?[0]));
-                Ok(squared.sqrt())
-            }
+            Some(answer) if self.following => Ok(f32::from_bits(answer.read()?[0])),
             _ => Ok(0.0),
         }
+    }
+
+    /// Returns true if a pair may be missing from lists after displacements with these squares:
+    /// wherever kernels find so, which round otherwise, and hardly anywhere else.
+    pub fn may_miss(squares: [f32; 2], allowed: f64) -> bool {
+        const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 20) as f64;
+        let [targets, sources] = squares.map(|square| f64::from(square).sqrt());
+        let together = (targets + sources) * ABOVE_ROUNDING;
+        together > 0.0 && together > f64::from(below(allowed))
     }
 
     /// Bytes held on the device.

@@ -546,7 +546,7 @@ impl DeviceEngine {
     }
 
     /// Refuses names of sets that this engine does not have.
-    fn known(&self, set: PointSetId) -> Result<(), Error> {
+    pub(super) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
     }

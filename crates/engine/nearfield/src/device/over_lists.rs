@@ -13,17 +13,18 @@ use super::{
     lists::{OverLists, search},
 };
 use crate::{Error, ListKind, ListOrder, PointSetId};
-use nearfield_gpu::{DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints};
+use nearfield_gpu::{DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Skin};
 use std::sync::PoisonError;
 
 impl DeviceEngine {
-    /// Evaluates a kernel over the lists of a pair of sets.
+    /// Evaluates a kernel over the lists of a pair of sets, or over lists with a skin.
     ///
     /// # Errors
     /// [`ErrorKind::NoLists`](crate::ErrorKind::NoLists), and those of a traversal.
     pub(super) fn run_over_lists(
         &self,
         [targets, sources]: [PointSetId; 2],
+        skin: Option<Skin<'_>>,
         call: PairCall<'_>,
         fields: &DeviceFields<'_>,
         to: DeviceResults<'_, '_>,
@@ -41,7 +42,7 @@ impl DeviceEngine {
             of,
             lists: if is_half { whole } else { &found.storage },
             slots,
-            skin: None,
+            skin,
         };
         (self.backend)
             .evaluate_over_lists(over, call, fields, to, &mut self.scratch())

@@ -20,7 +20,9 @@ use super::{
 use crate::{
     Error, ErrorKind, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda,
 };
-use nearfield_gpu::{Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram};
+use nearfield_gpu::{
+    Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram, Skin,
+};
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -32,8 +34,17 @@ pub struct DeviceTraversal<'a> {
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
-    /// Over the lists that were found, and not by a search.
-    over_lists: bool,
+    pairs: PairSource<'a>,
+}
+
+/// Where the pairs of a traversal come from.
+enum PairSource<'a> {
+    /// A search.
+    Search,
+    /// The lists that were found.
+    Lists,
+    /// Lists with a skin.
+    Skin(Skin<'a>),
 }
 
 /// The device of a traversal.
@@ -151,7 +162,7 @@ impl<'a> DeviceTraversal<'a> {
             targets,
             sources,
             fields: DeviceFields::default(),
-            over_lists: false,
+            pairs: PairSource::Search,
         }
     }
 
@@ -173,7 +184,7 @@ impl<'a> DeviceTraversal<'a> {
             targets,
             sources,
             fields: DeviceFields::default(),
-            over_lists: false,
+            pairs: PairSource::Search,
         }
     }
 
@@ -239,7 +250,15 @@ impl<'a> DeviceTraversal<'a> {
     ///
     /// A traversal with a [`CpuHelper`] is refused, because the helper has no lists.
     pub fn over_lists(mut self) -> Self {
-        self.over_lists = true;
+        if let PairSource::Search = self.pairs {
+            self.pairs = PairSource::Lists;
+        }
+        self
+    }
+
+    /// Runs over lists with a skin.
+    pub(super) fn over_skin(mut self, skin: Skin<'a>) -> Self {
+        self.pairs = PairSource::Skin(skin);
         self
     }
 
@@ -280,8 +299,14 @@ impl<'a> DeviceTraversal<'a> {
                     values: results,
                     deliver,
                 };
-                if self.over_lists {
-                    return engine.run_over_lists([targets, sources], call, fields, to);
+                let skin = match self.pairs {
+                    PairSource::Search => None,
+                    PairSource::Lists => Some(None),
+                    PairSource::Skin(skin) => Some(Some(skin)),
+                };
+                if let Some(skin) = skin {
+                    let sets = [targets, sources];
+                    return engine.run_over_lists(sets, skin, call, fields, to);
                 }
                 let of = pair(
                     &engine.slots,
@@ -301,7 +326,7 @@ impl<'a> DeviceTraversal<'a> {
                 helper,
                 kernel,
             } => {
-                if self.over_lists {
+                if !matches!(self.pairs, PairSource::Search) {
                     let (first, second) = ("traversals over lists", "a helper on the CPU");
                     return Err(ErrorKind::Combined { first, second }.into());
                 }

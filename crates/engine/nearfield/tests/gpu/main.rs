@@ -19,6 +19,7 @@ mod device_engine;
 mod device_geometry;
 mod device_sequences;
 mod device_shared;
+mod device_verlet;
 mod fields;
 mod hybrid;
 mod indices;

@@ -17,14 +17,14 @@ use nearfield_testkit::random::Random;
 
 /// A box, as both engines take it.
 #[derive(Debug, Clone, Copy)]
-enum Space {
+pub(crate) enum Space {
     Open,
     Straight([Option<f64>; 3]),
     Tilted([Option<[f64; 3]>; 3]),
 }
 
 impl Space {
-    fn on_device(self, radius: f32) -> DeviceEngineBuilder {
+    pub(crate) fn on_device(self, radius: f32) -> DeviceEngineBuilder {
         let builder = DeviceEngine::builder(radius);
         match self {
             Self::Open => builder,
@@ -43,7 +43,7 @@ impl Space {
     }
 }
 
-const SPACES: [Space; 5] = [
+pub(crate) const SPACES: [Space; 5] = [
     Space::Open,
     Space::Straight([Some(10.0), None, Some(7.5)]),
     Space::Tilted([
@@ -57,7 +57,7 @@ const SPACES: [Space; 5] = [
 ];
 
 /// Points around a box of about ten, some of them beyond its faces.
-fn points(random: &mut Random, count: usize) -> Vec<[f32; 3]> {
+pub(crate) fn points(random: &mut Random, count: usize) -> Vec<[f32; 3]> {
     let mut coordinate = || 12.0 * random.below(1 << 24) as f32 / (1 << 24) as f32 - 1.0;
     (0..count)
         .map(|_| [0; 3].map(|_: i32| coordinate()))
@@ -65,7 +65,7 @@ fn points(random: &mut Random, count: usize) -> Vec<[f32; 3]> {
 }
 
 /// The fingerprints of two sets by the CPU.
-fn expected(space: Space, radius: f32, sets: [&[[f32; 3]]; 2]) -> Vec<[f32; 3]> {
+pub(crate) fn expected(space: Space, radius: f32, sets: [&[[f32; 3]]; 2]) -> Vec<[f32; 3]> {
     let mut engine = space.on_cpu(radius).build().unwrap();
     let same = std::ptr::eq(sets[0], sets[1]);
     let targets = engine.add_point_set(sets[0]).unwrap();

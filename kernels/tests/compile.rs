@@ -22,7 +22,7 @@ fn compiler() -> Option<Compiler> {
 fn every_kernel_of_the_applications_compiles_for_every_architecture() {
     let Some(compiler) = compiler() else { return };
     for source in APPLICATIONS {
-        let all = programs().unwrap();
+        let all = programs();
         // Variants differ in arithmetic only, so one stands for all on other GPUs.
         let program = all.iter().find(|program| program.name() == source.name);
         let program = program.expect("every source has a program");
@@ -65,7 +65,6 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Status",
         "Stored",
         "Systems",
-        "Uniforms",
         "Walk",
     ];
     assert_eq!(known.into_iter().collect::<Vec<_>>(), expected);

@@ -18,10 +18,13 @@ use super::{
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{
-    Error, ErrorKind, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda,
+    Error, ErrorKind, PairKernel, PointSetId, Reduce,
+    backend::kernel::check_support,
+    kernels::{Channels, Cuda},
 };
 use nearfield_gpu::{
-    Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram, Skin,
+    Deliver, DeviceFields, DeviceResults, DeviceViewMut, ErrorKind as GpuErrorKind, PairCall,
+    PairProgram, Skin,
 };
 use std::fmt;
 
@@ -83,6 +86,26 @@ pub struct DeviceKernel {
 }
 
 impl DeviceKernel {
+    /// A kernel of Rust, prepared once: a program that runs it in every step saves the translation
+    /// of its text there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] with [`gpu::ErrorKind::NoCuda`](crate::error::gpu::ErrorKind) when it has
+    /// no CUDA text.
+    pub fn of<K: PairKernel>(kernel: &K) -> Result<Self, Error> {
+        let cuda = kernel.cuda().ok_or_else(|| {
+            let kernel = std::any::type_name::<K>().to_owned();
+            ErrorKind::Gpu(GpuErrorKind::NoCuda { kernel }.into())
+        })?;
+        Ok(Self {
+            cuda,
+            target_channels: K::Target::COUNT,
+            source_channels: K::Source::COUNT,
+            outputs: K::Output::COUNT,
+            reduce: K::REDUCE,
+        })
+    }
+
     /// The program and the uniforms.
     pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
         let channels = [self.target_channels, self.source_channels, self.outputs];

@@ -33,6 +33,7 @@
 use super::{
     filter::FilterOrigin,
     gpu::GpuBackend,
+    lattice::next_number,
     pair_arrays::{GeometryQuantities, PairBuffers, PairOrder, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
@@ -43,6 +44,7 @@ use crate::{
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
+use cudarc::driver::sys::CUdeviceptr;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -95,6 +97,8 @@ kept_buffers! {
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
         counted: Option<CountsOrigin>,
+        /// Number that no other counts of the process have.
+        search: u64,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -279,6 +283,11 @@ impl DeviceLists {
         Ok(())
     }
 
+    /// Returns true if the lists were found of these points as they are sorted now.
+    pub fn are_of(&self, of: &PairOfPoints<'_>) -> bool {
+        self.targets == of.targets.len() && self.counted(of).is_ok()
+    }
+
     /// Returns true if there is storage for entries and what is wanted beside them, from an earlier
     /// search.
     pub fn has_room(&self) -> bool {
@@ -293,6 +302,7 @@ impl DeviceLists {
     /// The storage has turned out too small: frees it, and makes the next search find out how much
     /// is needed.
     pub fn outgrown(&mut self) {
+        self.counted = None;
         self.entries.release();
         self.geometry.release();
     }
@@ -429,6 +439,7 @@ impl DeviceLists {
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
         let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
+        self.search = next_number();
         Ok(())
     }
 
@@ -552,6 +563,24 @@ impl DeviceLists {
             |counted: &CountsOrigin| *counted == self.origin(of, counted.kind, counted.strategy);
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
+    }
+
+    /// The number of the last search, which found full lists of these points as they are sorted
+    /// now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] for other points, and for half lists of one set.
+    pub(super) fn search_of(&self, of: &PairOfPoints<'_>) -> Result<u64, Error> {
+        let counted = self.counted(of)?;
+        if counted.kind == ListKind::Half && of.same_set {
+            return Err(Error::from(ErrorKind::OtherLists));
+        }
+        Ok(self.search)
+    }
+
+    /// Where the device has the number of entries of all lists.
+    pub(super) fn total_address(&self) -> CUdeviceptr {
+        self.starts.address() + (self.scanned * size_of::<u64>()) as u64
     }
 
     /// Starts and lengths in sorted order, as they were counted.

@@ -51,6 +51,9 @@ mod pairs;
 mod points;
 mod share;
 mod sort;
+mod stored;
+#[cfg(test)]
+mod stored_on_host;
 mod systems;
 #[cfg(test)]
 mod systems_on_host;
@@ -74,6 +77,7 @@ pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
+pub use stored::{FollowedPoints, ListedPairs, Skin, SlotsOfLists};
 pub use systems::{
     DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
 };

@@ -127,6 +127,7 @@ mod engine;
 pub mod error;
 mod hardware;
 mod point_set_id;
+mod skin;
 mod slots;
 mod unsupported;
 
@@ -258,8 +259,9 @@ pub mod lists {
         batches::PairBatch,
         chunks::{ListChunk, ListChunks},
         query::QueryScratch,
-        verlet::{Refresh, VerletLists},
+        verlet::VerletLists,
     };
+    pub use crate::skin::Refresh;
     pub use nearfield_cpu::{NeighborPair, PairArrays, PairGeometry};
     pub use nearfield_grid::Csr;
 }

@@ -344,7 +344,11 @@ impl GpuBackend {
         };
         let arrays = lists.arrays(half);
         let to = WriteTo { outlet, arrays };
-        lists.write(self, of, flat, to, part.slots.len(), part.len() as u64)
+        lists.write(self, of, flat, to, part.slots.len(), part.len() as u64)?;
+        if lists.are_nearest_first() {
+            to.order_by_distance(self, of, None)?;
+        }
+        Ok(())
     }
 
     /// As [`deliver`](Self::deliver), for strategies that do not go by targets and so write all
@@ -381,7 +385,7 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] when there are as many parts as may be, or as there are targets.
-    fn divided(
+    pub(super) fn divided(
         &self,
         of: PairOfPoints<'_>,
         pairs: u64,

@@ -31,20 +31,20 @@
 //! entries do not fit.
 
 use super::{
+    filter::FilterOrigin,
     gpu::GpuBackend,
-    pair_arrays::{GeometryQuantities, PairBuffers, PairViews},
+    lattice::next_number,
+    pair_arrays::{GeometryQuantities, PairBuffers, PairOrder, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
     error::{Error, ErrorKind},
     handles::DeviceView,
-    launch::{
-        Flat, ListArrays, ListsToSort, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse,
-        scan_tiles,
-    },
+    launch::{Flat, ListArrays, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
+use cudarc::driver::sys::CUdeviceptr;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -52,7 +52,7 @@ kept_buffers! {
     /// of entries, the lists of sorted targets one behind the other.
     pub struct DeviceLists {
         /// Neighbours of every sorted target, padded by zeros to whole tiles of the scan.
-        counts: u32 = "counts of neighbours",
+        pub(super) counts: u32 = "counts of neighbours",
         /// A bit for every candidate of the targets that were counted last, if `masked`.
         masks: u32 = "masks of candidates",
         /// The caller's indices of the sorted sources, for lists from masks.
@@ -73,8 +73,8 @@ kept_buffers! {
     with {
         /// The geometry of pairs, where it is wanted.
         pub(super) geometry: PairBuffers,
-        /// Lists are brought into ascending order.
-        ascending: bool,
+        /// The order that lists are brought into.
+        order: PairOrder,
         /// The masks are those of the last counts, so lists are made without a second walk.
         masked: bool,
         /// Entries of all lists together, and the status, as the host reads them.
@@ -84,7 +84,7 @@ kept_buffers! {
         /// Of the traversals.
         scratch: Scratch,
         /// Bytes that entries, and what is wanted beside them, may take while lists are delivered.
-        limit: Option<u64>,
+        pub(super) limit: Option<u64>,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
         /// Where they begin, and the end of the last, of lists that were measured.
@@ -98,7 +98,9 @@ kept_buffers! {
         /// Entries of all lists, as the host last read them.
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
-        counted: Option<CountsOrigin>,
+        pub(super) counted: Option<CountsOrigin>,
+        /// Number that no other counts of the process have.
+        search: u64,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -106,7 +108,7 @@ kept_buffers! {
 
 /// Identity of counts: the points they belong to, and how they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CountsOrigin {
+pub(super) struct CountsOrigin {
     /// Numbers of the sorts of targets and sources.
     sorts: [u64; 2],
     /// Number of targets searched for.
@@ -115,6 +117,9 @@ struct CountsOrigin {
     strategy: Strategy,
     /// Lists come with the geometry of their pairs.
     geometry: bool,
+    filter: FilterOrigin,
+    /// How many of the nearest are kept; 0 for all.
+    nearest: u32,
 }
 
 /// Where lists and the geometry of their pairs are written.
@@ -193,42 +198,33 @@ impl DeviceLists {
     /// From the next search on these numbers of every pair are written beside the lists;
     /// [`GeometryQuantities::NONE`] for lists alone.
     pub fn want(&mut self, wanted: GeometryQuantities) {
-        self.geometry.want(wanted, self.ascending);
+        self.geometry.want(wanted, self.order);
     }
 
     /// From the next search on lists ascend by the caller's index, and pairs of one source by their
     /// images. Lists that are [delivered](GpuBackend::deliver_lists) in parts never do.
     pub fn ascend(&mut self, ascending: bool) {
-        self.ascending = ascending;
+        self.order_by(if ascending {
+            PairOrder::Ascending
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    /// From the next search on the pairs of every list are nearest first: by squared distance, then
+    /// by the caller's index and by image; also in lists that are
+    /// [delivered](GpuBackend::deliver_lists).
+    pub fn nearest_first(&mut self, nearest: bool) {
+        self.order_by(if nearest {
+            PairOrder::NearestFirst
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    fn order_by(&mut self, order: PairOrder) {
+        self.order = order;
         self.want(self.geometry.wanted());
-    }
-
-    /// From now on entries, and what is wanted beside them, take at most about this many bytes of
-    /// the device while lists are [delivered](GpuBackend::deliver_lists); a longer list is an
-    /// exception. Lists that stay on the device are not limited.
-    pub fn limit(&mut self, bytes: Option<u64>) {
-        self.limit = bytes;
-    }
-
-    /// Entries that the [limit](Self::limit) allows.
-    pub(super) fn max_entries(&self) -> usize {
-        let pair = size_of::<u32>() + self.geometry.wanted().bytes_per_pair();
-        let entries = self.limit.map(|bytes| bytes / pair as u64);
-        entries.map_or(usize::MAX, |entries| {
-            usize::try_from(entries).unwrap_or(usize::MAX)
-        })
-    }
-
-    /// Returns true if the neighbours of these points were counted last, as they are sorted now and
-    /// in this way: they need not be [measured](GpuBackend::measure_lists) again.
-    pub fn are_measured(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> bool {
-        self.counted == Some(self.origin(of, kind, strategy))
-    }
-
-    /// Number of neighbours of the lists that were [measured](GpuBackend::measure_lists) last; 0
-    /// before.
-    pub fn measured(&self) -> u64 {
-        self.parts.last().copied().unwrap_or(0)
     }
 
     /// Waits for the device and looks how long the lists are that were written since it last did.
@@ -289,6 +285,11 @@ impl DeviceLists {
         Ok(())
     }
 
+    /// Returns true if the lists were found of these points as they are sorted now.
+    pub fn are_of(&self, of: &PairOfPoints<'_>) -> bool {
+        self.targets == of.targets.len() && self.counted(of).is_ok()
+    }
+
     /// Returns true if there is storage for entries and what is wanted beside them, from an earlier
     /// search.
     pub fn has_room(&self) -> bool {
@@ -303,6 +304,7 @@ impl DeviceLists {
     /// The storage has turned out too small: frees it, and makes the next search find out how much
     /// is needed.
     pub fn outgrown(&mut self) {
+        self.counted = None;
         self.entries.release();
         self.geometry.release();
     }
@@ -439,6 +441,7 @@ impl DeviceLists {
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
         let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
+        self.search = next_number();
         Ok(())
     }
 
@@ -531,19 +534,26 @@ impl DeviceLists {
     }
 
     /// The origin of counts of these points as they are sorted now.
-    fn origin(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> CountsOrigin {
+    pub(super) fn origin(
+        &self,
+        of: &PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> CountsOrigin {
         CountsOrigin {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
             searching: of.searching(),
             kind,
             strategy,
-            geometry: !self.geometry.wanted().is_none(),
+            geometry: !self.geometry.are_none(),
+            filter: of.filter.origin(),
+            nearest: of.filter.k(),
         }
     }
 
     /// The job of a traversal that writes lists, with the geometry of their pairs if it is wanted.
     fn work(&self, kind: ListKind) -> Work {
-        if self.geometry.wanted().is_none() {
+        if self.geometry.are_none() {
             Work::Lists(kind)
         } else {
             Work::Geometry(kind)
@@ -562,20 +572,22 @@ impl DeviceLists {
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
     }
 
-    /// Copies the number of neighbours of every sorted target to the host, and its index in the
-    /// caller's order, for which the lengths in that order make way.
-    pub(super) fn rows(
-        &self,
-        backend: &GpuBackend,
-        of: &PairOfPoints<'_>,
-        targets: &mut [u32],
-        lengths: &mut [u32],
-    ) -> Result<(), Error> {
-        let (stream, points) = (&backend.stream, of.targets_layout());
-        let order = self.list_counts.address();
-        (backend.shared.grid).order_of_points(stream, &points, order)?;
-        self.list_counts.download(stream, 0, targets)?;
-        self.counts.download(stream, 0, lengths)
+    /// The number of the last search, which found full lists of these points as they are sorted
+    /// now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] for other points, and for half lists of one set.
+    pub(super) fn search_of(&self, of: &PairOfPoints<'_>) -> Result<u64, Error> {
+        let counted = self.counted(of)?;
+        if counted.kind == ListKind::Half && of.same_set {
+            return Err(Error::from(ErrorKind::OtherLists));
+        }
+        Ok(self.search)
+    }
+
+    /// Where the device has the number of entries of all lists.
+    pub(super) fn total_address(&self) -> CUdeviceptr {
+        self.starts.address() + (self.scanned * size_of::<u64>()) as u64
     }
 
     /// Starts and lengths in sorted order, as they were counted.
@@ -644,17 +656,24 @@ impl DeviceLists {
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        if !self.ascending {
-            return Ok(());
-        }
-        let lists = ListsToSort {
-            starts: outlet.starts,
-            count: of.searching() as u32,
-            entries: outlet.entries,
-            capacity,
+        let all = WriteTo {
+            outlet: Outlet {
+                behind: of.searching() as u32,
+                capacity,
+                ..outlet
+            },
             arrays,
         };
-        backend.shared.ascend()?.ascend(&backend.stream, &lists)
+        match self.order {
+            PairOrder::Any => Ok(()),
+            PairOrder::Ascending => all.ascend(backend),
+            PairOrder::NearestFirst => all.order_by_distance(backend, of, None),
+        }
+    }
+
+    /// Returns true if lists are nearest first.
+    pub(super) fn are_nearest_first(&self) -> bool {
+        self.order == PairOrder::NearestFirst
     }
 
     /// The arrays for the geometry of pairs from pair `first` on.
@@ -683,8 +702,7 @@ impl DeviceLists {
         let flat = traversal.strategy == Strategy::Flat;
         Ok(Traversal {
             // With geometry threads of their own write lists from masks alone.
-            by_warps: traversal.by_warps
-                || (flat && !self.masked && !self.geometry.wanted().is_none()),
+            by_warps: traversal.by_warps || (flat && !self.masked && !self.geometry.are_none()),
             ..traversal
         })
     }

@@ -36,7 +36,7 @@ use super::{
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::Event,
-    launch::{Flat, Traverse},
+    launch::{Flat, Points, Traverse},
     memory::Queue,
     traversal::Strategy,
 };
@@ -76,12 +76,13 @@ struct Writing<'a> {
 impl GpuBackend {
     /// Counts the neighbours of every target, for lists that are [delivered](Self::deliver_rows)
     /// in parts, with the geometry of their pairs if `geometry` says so. Writes the caller's index
-    /// and the number of neighbours of every sorted target, and returns the number of all
-    /// neighbours.
+    /// and the number of neighbours of every sorted target. Returns the number of all neighbours
+    /// and, if a share is searched for, how many of its targets come before each sorted target and
+    /// behind the last; parts name targets by their rank in the share.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] for arrays that do not have one value per target, and those of
-    /// [`measure_lists`](Self::measure_lists).
+    /// [`ErrorKind::FieldLength`] for arrays that do not have one value per target,
+    /// [`ErrorKind::OutOfMemory`] for ranks, and those of [`measure_lists`](Self::measure_lists).
     pub fn measure_rows(
         &self,
         of: PairOfPoints<'_>,
@@ -89,19 +90,30 @@ impl GpuBackend {
         geometry: bool,
         lists: &mut DeviceLists,
         (targets, lengths): (&mut [u32], &mut [u32]),
-    ) -> Result<u64, Error> {
+    ) -> Result<(u64, Option<Vec<u32>>), Error> {
         fits("the order of targets", targets.len(), of.targets.len())?;
         fits("lengths of lists", lengths.len(), of.targets.len())?;
         lists.want(wanted(geometry));
         let pairs = self.measure_lists(of, kind, Strategy::Flat, lists)?;
         if of.targets.is_empty() {
-            return Ok(0);
+            return Ok((0, None));
         }
-        lists.rows(self, &of, targets, lengths)?;
+        lists.order_of(self, &of.targets.layout(), targets)?;
         if of.is_empty() {
             lengths.fill(0);
+            return Ok((pairs, None));
         }
-        Ok(pairs)
+        if of.share.is_none() {
+            lists.lengths(self, lengths)?;
+            return Ok((pairs, None));
+        }
+        let searching = of.searching();
+        let mut chosen = numbers(searching)?;
+        lists.order_of(self, &of.targets_layout(), &mut chosen)?;
+        let mut counts = numbers(searching)?;
+        lists.lengths(self, &mut counts)?;
+        let ranks = spread(targets, (&chosen, &counts), lengths)?;
+        Ok((pairs, Some(ranks)))
     }
 
     /// Writes the lists of `parts`, which are some of those that were
@@ -206,11 +218,117 @@ impl GpuBackend {
     }
 }
 
+impl DeviceLists {
+    /// From now on entries, and what is wanted beside them, take at most about this many bytes of
+    /// the device while lists are [delivered](GpuBackend::deliver_lists); a longer list is an
+    /// exception. Lists that stay on the device are not limited.
+    pub fn limit(&mut self, bytes: Option<u64>) {
+        self.limit = bytes;
+    }
+
+    /// Entries that the [limit](Self::limit) allows.
+    pub(super) fn max_entries(&self) -> usize {
+        let pair = size_of::<u32>() + self.geometry.bytes_per_pair();
+        let entries = self.limit.map(|bytes| bytes / pair as u64);
+        entries.map_or(usize::MAX, |entries| {
+            usize::try_from(entries).unwrap_or(usize::MAX)
+        })
+    }
+
+    /// Returns true if the neighbours of these points were counted last, as they are sorted now and
+    /// in this way: they need not be [measured](GpuBackend::measure_lists) again.
+    pub fn are_measured(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> bool {
+        self.counted == Some(self.origin(of, kind, strategy))
+    }
+
+    /// Number of neighbours of the lists that were [measured](GpuBackend::measure_lists) last; 0
+    /// before.
+    pub fn measured(&self) -> u64 {
+        self.parts.last().copied().unwrap_or(0)
+    }
+
+    /// Copies the caller's indices of sorted points to the host, for which the lengths in that
+    /// order make way.
+    pub(super) fn order_of(
+        &self,
+        backend: &GpuBackend,
+        points: &Points,
+        to: &mut [u32],
+    ) -> Result<(), Error> {
+        let (stream, order) = (&backend.stream, self.list_counts.address());
+        (backend.shared.grid).order_of_points(stream, points, order)?;
+        self.list_counts.download(stream, 0, to)
+    }
+
+    /// Copies the number of neighbours of every target that was searched for to the host.
+    pub(super) fn lengths(&self, backend: &GpuBackend, to: &mut [u32]) -> Result<(), Error> {
+        self.counts.download(&backend.stream, 0, to)
+    }
+}
+
 /// What is written of every pair beside its entry.
 fn wanted(geometry: bool) -> GeometryQuantities {
     if geometry {
         HostPairs::WITHOUT_IMAGES
     } else {
         GeometryQuantities::NONE
+    }
+}
+
+/// As many numbers, all 0.
+fn numbers(len: usize) -> Result<Vec<u32>, Error> {
+    let mut numbers = Vec::new();
+    let reserved = numbers.try_reserve_exact(len);
+    reserved.map_err(|_| ErrorKind::OutOfMemory {
+        bytes: len.saturating_mul(size_of::<u32>()),
+        what: "ranks of targets".to_owned(),
+    })?;
+    numbers.resize(len, 0);
+    Ok(numbers)
+}
+
+/// Gives targets of a share, which has them in sorted order, their lengths, and all others 0.
+/// Returns how many of the share come before each target and behind the last.
+///
+/// # Errors
+/// [`ErrorKind::OtherLists`] if the share is in another order.
+fn spread(
+    targets: &[u32],
+    (chosen, counts): (&[u32], &[u32]),
+    lengths: &mut [u32],
+) -> Result<Vec<u32>, Error> {
+    let mut ranks = numbers(targets.len() + 1)?;
+    let mut rank = 0;
+    for (slot, target) in targets.iter().enumerate() {
+        ranks[slot] = rank as u32;
+        lengths[slot] = match (chosen.get(rank), counts.get(rank)) {
+            (Some(next), Some(&count)) if next == target => {
+                rank += 1;
+                count
+            }
+            _ => 0,
+        };
+    }
+    ranks[targets.len()] = rank as u32;
+    if rank == chosen.len() {
+        Ok(ranks)
+    } else {
+        Err(Error::from(ErrorKind::OtherLists))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_of_a_share_have_their_lengths_and_ranks() {
+        let (targets, mut lengths) = ([4, 2, 0, 1, 3], [9; 5]);
+        let ranks = spread(&targets, (&[2, 1, 3], &[7, 8, 5]), &mut lengths).unwrap();
+        assert_eq!(lengths, [0, 7, 0, 8, 5]);
+        assert_eq!(ranks, [0, 0, 1, 1, 2, 3]);
+        let ranks = spread(&targets, (&[], &[]), &mut lengths).unwrap();
+        assert_eq!((ranks, lengths), (vec![0; 6], [0; 5]));
+        assert!(spread(&targets, (&[1, 2], &[1, 1]), &mut lengths).is_err());
     }
 }

@@ -156,6 +156,51 @@ nearfield_shared::shared_structs! {
         pub(crate) same_set: u32,
     }
 
+    /// `Nearest` of walk.cuh: the last pair of a target that is kept.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Nearest {
+        /// Its squared distance; infinite where all are kept.
+        pub(crate) squared: f32,
+        /// The caller's index of the source.
+        pub(crate) index: u32,
+        /// Boxes by which the source is moved.
+        pub(crate) image: [i32; 3],
+    }
+
+    /// `Filters` of walk.cuh: what leaves pairs within the radius out. Of targets in the caller's
+    /// order, of sources in the sorted one; 0 for what does not count.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Filters {
+        /// Squared cut-offs, a row of `types` for each type; −1 for never.
+        pub(crate) cutoffs: u64,
+        /// Type of every target.
+        pub(crate) target_types: u64,
+        /// Type of every source.
+        pub(crate) source_types: u64,
+        /// Molecule of every target.
+        pub(crate) target_molecules: u64,
+        /// Molecule of every source.
+        pub(crate) source_molecules: u64,
+        /// Where the exclusions of every point begin, and all of them behind the last.
+        pub(crate) excluded_starts: u64,
+        /// The points that every point excludes, ascending.
+        pub(crate) excluded: u64,
+        /// Radius of every target.
+        pub(crate) target_radii: u64,
+        /// Radius of every source, with room for `READ_AHEAD` more.
+        pub(crate) source_radii: u64,
+        /// The last pair that is kept of every target, where only the nearest are.
+        pub(crate) nearest: u64,
+        /// The largest radius of a source, where these count.
+        pub(crate) largest_source: f32,
+        /// What the walk around a target reaches is this times the radius of the target…
+        pub(crate) per_radius: f32,
+        /// …and this more.
+        pub(crate) slack: f32,
+        /// Number of types.
+        pub(crate) types: u32,
+    }
+
     /// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those
     /// that the job needs; the others are 0.
     #[derive(Debug, Clone, Copy)]
@@ -223,6 +268,48 @@ nearfield_shared::shared_structs! {
         pub(crate) far: u64,
     }
 
+    /// `Stored` of stored.cuh: what a traversal over stored lists is given beside the lists.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Stored {
+        /// The radius with a margin for the rounding of differences.
+        pub(crate) reach: f64,
+        /// Share of the largest component of a difference that the margin grows by.
+        pub(crate) slack: f64,
+        /// Lengths of the rows of the inverse of the box.
+        pub(crate) row_length: [f64; 3],
+        /// A word with the bits of the targets' largest squared displacement; 0 for none.
+        pub(crate) moved_targets: u64,
+        /// The same of the sources.
+        pub(crate) moved_sources: u64,
+        /// Rows of the inverse of the box, rounded.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// Sum of both displacements up to which lists hold every pair.
+        pub(crate) allowed: f32,
+        /// 1 if lists may name a source several times; they ascend then.
+        pub(crate) repeats: u32,
+    }
+
+    /// `Following` of slots.cu: a set whose lists with a skin are kept.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Following {
+        /// Sorted points at the build.
+        pub(crate) built: u64,
+        /// Positions in the caller's order, now.
+        pub(crate) positions: u64,
+        /// These in the sorted order of the build.
+        pub(crate) now: u64,
+        /// A word for the largest squared displacement, zero before.
+        pub(crate) moved: u64,
+        /// Another word, which becomes zero.
+        pub(crate) next: u64,
+        /// Along periodic axes displacements count as infinite below these coordinates,
+        pub(crate) low: [f64; 3],
+        /// and above these.
+        pub(crate) high: [f64; 3],
+        /// Points.
+        pub(crate) count: u32,
+    }
+
     /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
     /// only.
     #[derive(Debug, Clone, Copy)]
@@ -271,7 +358,23 @@ nearfield_shared::shared_structs! {
         pub(crate) pairs: u64,
     }
 
-    /// `Systems` of systems.cuh: arrays that describe many systems of points.
+    /// `SystemsStatus` of system_boxes.cuh: what the host reads after a search of systems. All bits
+    /// are set before it.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SystemsStatus {
+        /// The first system whose numbers cannot be used.
+        pub(crate) fault: u32,
+        /// The first with points that cannot be.
+        pub(crate) bad: u32,
+        /// Blocks begun, less one.
+        pub(crate) ticket: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
+        /// Pairs of all systems.
+        pub(crate) pairs: u64,
+    }
+
+    /// `Systems` of system_boxes.cuh: arrays that describe many systems of points.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct SystemArrays as Systems {
         /// Three numbers per point, in the precision of the program.
@@ -286,9 +389,12 @@ nearfield_shared::shared_structs! {
         pub(crate) periodic: u64,
         /// `SYSTEM_BOX` bytes per system, written by systems_prepare.
         pub(crate) boxes: u64,
-        /// Two numbers: the first system whose numbers cannot be used, and the first with points
-        /// that cannot be; `NONE` at the beginning.
-        pub(crate) fault: u64,
+        /// The system of every block, written there as well.
+        pub(crate) units: u64,
+        /// A number per block for sums of pairs, cleared there as well.
+        pub(crate) sums: u64,
+        /// A `SystemsStatus`.
+        pub(crate) status: u64,
         /// Systems.
         pub(crate) count: u32,
         /// Points of all systems.
@@ -303,8 +409,6 @@ nearfield_shared::shared_structs! {
     /// 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
-        /// Neighbours of every point.
-        pub(crate) counts: u64,
         /// Entries before every point, and of all behind the last.
         pub(crate) starts: u64,
         /// Target of every pair, `index_bytes` each.
@@ -324,6 +428,16 @@ nearfield_shared::shared_structs! {
         /// Fills the struct up.
         pub(crate) pad: u32,
     }
+}
+
+/// `FilteredWalk` of walk.cuh, which kernels of programs without filters take the first part of.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct FilteredWalk {
+    /// Targets, sources and lattice.
+    pub(crate) walk: Walk,
+    /// All 0 in programs that read none.
+    pub(crate) filters: Filters,
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
@@ -354,11 +468,17 @@ laid_out_for_kernels!(
     Row,
     Geometry,
     Walk,
+    Nearest,
+    Filters,
+    FilteredWalk,
     Outlet,
     PairArrays,
+    Stored,
+    Following,
     Arguments,
     Launches,
     Status,
+    SystemsStatus,
     SystemArrays,
     PairOutput
 );
@@ -398,8 +518,22 @@ impl Default for Outlet {
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {
+        Self::in_domain(lattice, lattice.effective_domain())
+    }
+
+    /// Only the numbers of the box as it was given, along all of its periodic axes, for kernels
+    /// that find no cells. Points that were wrapped into a vast box are found by these.
+    pub(crate) fn of_box(lattice: &grid::Lattice) -> Self {
+        let domain = lattice.domain();
+        Self {
+            length: domain.lengths().map(Option::unwrap_or_default),
+            ..Self::in_domain(lattice, domain)
+        }
+    }
+
+    /// The numbers of cells, and those of a box.
+    fn in_domain(lattice: &grid::Lattice, domain: &grid::Domain) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
-        let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
         Self {
             inverse_edge: scales.map(|scale| scale.inverse_edge),
@@ -416,6 +550,11 @@ impl Lattice {
                 domain.image_vector(image.map(|n| n as i64 - 1))
             }),
         }
+    }
+
+    /// The same with another squared radius.
+    pub(crate) fn within(self, r2: f32) -> Self {
+        Self { r2, ..self }
     }
 
     /// Returns true if any axis repeats.
@@ -550,6 +689,23 @@ impl Geometry {
         geometry.squared_reach = (reach * reach) as f32;
         geometry.per_reach = (radius / vectors[0][0]) as f32;
         Some(geometry)
+    }
+}
+
+/// Share of a radius by which roundings of a reach in `f32` are covered.
+const ROUNDED: f64 = 1.0 / (1u64 << 20) as f64;
+
+impl Filters {
+    /// Says how far a walk by `geometry` looks for a radius that is smaller than that of the
+    /// lattice: the margins of the lattice's radius, which grow with a radius, are added to it.
+    pub(crate) fn reaching(self, lattice: &grid::Lattice, geometry: &Geometry) -> Self {
+        let (radius, enlarged) = (lattice.radius().value_f64(), lattice.reach());
+        let whole = f64::from(geometry.squared_reach).sqrt();
+        Self {
+            per_radius: (1.0 / enlarged) as f32,
+            slack: (whole - radius / enlarged + ROUNDED) as f32,
+            ..self
+        }
     }
 }
 

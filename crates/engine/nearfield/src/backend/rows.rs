@@ -16,7 +16,10 @@ use super::{Job, StepInput};
 use nearfield_cpu::{NeighborLists, PairGeometry};
 use nearfield_grid::Bounds;
 use nearfield_pairs::{Field, ListKind};
-use std::ops::{ControlFlow, Range};
+use std::{
+    num::NonZeroU32,
+    ops::{ControlFlow, Range},
+};
 
 /// Targets of a job in sorted order, and the lengths of their lists, as a device counted them.
 #[derive(Debug)]
@@ -30,6 +33,9 @@ pub(crate) struct MeasuredRows {
     pub(crate) lengths: Vec<u32>,
     /// All lengths together.
     pub(crate) pairs: u64,
+    /// Where targets are chosen, how many of them come before each sorted target and behind the
+    /// last.
+    pub(crate) ranks: Option<Vec<u32>>,
     /// The number of the sort, where another one may order the targets otherwise.
     pub(crate) sort: Option<u64>,
 }
@@ -85,6 +91,8 @@ pub(crate) struct Query<'a> {
     pub(crate) positions: Field<'a>,
     /// Of the positions.
     pub(crate) bounds: Bounds,
+    /// How many of the nearest are kept.
+    pub(crate) nearest: Option<NonZeroU32>,
 }
 
 /// Where the neighbours of free positions go, in any order.

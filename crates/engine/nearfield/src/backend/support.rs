@@ -53,6 +53,8 @@ pub(crate) enum Feature {
     Exclusions,
     /// Some points of a set as targets.
     ChosenTargets,
+    /// Filters or radii of single points with a strategy that goes from cell to cell.
+    FiltersByCells { strategy: &'static str },
     /// A box in which a vector leans along an open axis.
     SlantedBox,
     /// Lists of all neighbours.
@@ -78,8 +80,12 @@ pub(crate) enum Feature {
     PairGeometry,
     /// Neighbours of arbitrary positions.
     Query,
+    /// Neighbours of arbitrary positions, by radii of their own or of the points.
+    QueryWithRadii,
     /// The neighbours of one point.
     EachNeighbor,
+    /// The neighbours of one point that filters or radii of single points keep.
+    FilteredVisits,
     /// Batches of pairs for a callback.
     Batches,
     /// Lists with a skin.
@@ -129,6 +135,11 @@ impl Feature {
             Self::Nearest => "the k nearest neighbours",
             Self::Exclusions => "exclusions of pairs",
             Self::ChosenTargets => "chosen targets",
+            Self::FiltersByCells { strategy } => {
+                return Cow::Owned(format!(
+                    "filters and radii of single points with the strategy {strategy}"
+                ));
+            }
             Self::SlantedBox => "boxes in which a box vector leans along an open axis",
             Self::Lists => "neighbour lists",
             Self::HalfLists => "half lists",
@@ -142,6 +153,8 @@ impl Feature {
             Self::OverLists => "traversals over stored lists",
             Self::PairGeometry => "lists with the geometry of pairs",
             Self::Query => "queries of free positions",
+            Self::QueryWithRadii => "queries with radii of single points",
+            Self::FilteredVisits => "visits of one point with filters or radii of single points",
             Self::EachNeighbor => "visits of the neighbours of one point",
             Self::Batches => "batches of pairs for callbacks",
             Self::Skin => "lists with a skin",
@@ -165,6 +178,9 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
+            Self::FiltersByCells { .. } => {
+                "use Strategy::Flat or Strategy::Auto, or another device"
+            }
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
@@ -182,7 +198,15 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
         (Backend::Gpu, Feature::Systems) => true,
-        (Backend::Gpu, Feature::LimitedLists) => true,
+        (
+            Backend::Gpu,
+            Feature::LimitedLists
+            | Feature::TypeCutoffs
+            | Feature::Exclusions
+            | Feature::ChosenTargets
+            | Feature::Nearest
+            | Feature::PointRadii,
+        ) => true,
         // Not divided between two backends. The emulated device does it alone.
         (
             Backend::Gpu | Backend::Emulated,
@@ -277,7 +301,9 @@ mod tests {
                 Self::ListChunks,
                 Self::PairGeometry,
                 Self::Query,
+                Self::QueryWithRadii,
                 Self::EachNeighbor,
+                Self::FilteredVisits,
                 Self::Batches,
                 Self::Skin,
                 Self::AllPairs,
@@ -285,6 +311,7 @@ mod tests {
                 Self::Exclusions,
                 Self::ChosenTargets,
                 Self::Nearest,
+                Self::FiltersByCells { strategy: "" },
                 Self::Systems,
                 Self::PointRadii,
                 Self::Double,
@@ -308,7 +335,15 @@ mod tests {
                 Self::ListChunks => ("lists in chunks", "`list_chunks`"),
                 Self::PairGeometry => ("lists with the geometry of pairs", "`pair_geometry`"),
                 Self::Query => ("neighbours of free positions", "`query`"),
+                Self::QueryWithRadii => (
+                    "neighbours of free positions by radii of single points",
+                    "`query_into`",
+                ),
                 Self::EachNeighbor => ("neighbours of one point", "`for_each_neighbor`"),
+                Self::FilteredVisits => (
+                    "neighbours of one point with filters or radii of single points",
+                    "`for_each_neighbor`",
+                ),
                 Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
                 Self::Skin => ("lists with a skin", "`VerletLists`"),
                 Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),
@@ -320,6 +355,10 @@ mod tests {
                 Self::ChosenTargets => (
                     "some points of a set as targets",
                     "`Engine::set_targets`, `set_target_mask`",
+                ),
+                Self::FiltersByCells { .. } => (
+                    "filters or radii of single points with a strategy that goes by cells",
+                    "`Builder::strategy`",
                 ),
                 Self::Nearest => ("the k nearest within the radius", "`Builder::nearest`"),
                 Self::Systems => ("pairs of many systems", "`SystemSearch`"),

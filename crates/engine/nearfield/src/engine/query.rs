@@ -15,7 +15,7 @@
 //! **Invariant:** both sides are sorted on the same lattice, so pairs are decided as between sets.
 
 use crate::{
-    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId, Positions,
+    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId, Positions, RadiusRule,
     backend::{
         AttachedDevice, Fault, JobKind,
         limit::{LISTS, within},
@@ -103,7 +103,7 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`];
-    /// [`ErrorKind::Unsupported`] on a GPU for the k nearest.
+    /// [`ErrorKind::Unsupported`] on a GPU in an engine with radii of single points.
     pub fn query<'a>(
         &self,
         positions: impl nearfield_grid::IntoPositions<'a>,
@@ -148,12 +148,8 @@ impl Engine {
     ) -> Result<&'s NeighborLists, Error> {
         let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
         self.known(sources)?;
-        let feature = match self.filters.has_nearest() {
-            true => Feature::Nearest,
-            false => Feature::Query,
-        };
-        let assigned = self.assign(&feature)?;
         let (rule, positions) = (self.settings.rule, positions.into_positions());
+        let assigned = self.assign_query()?;
         match radii {
             None if rule.needs_targets() => {
                 return Err(ErrorKind::QueryWithoutRadii { rule }.into());
@@ -190,6 +186,18 @@ impl Engine {
         self.query_on_cpu(positions, radii, sources, scratch)?;
         self.was_done(job, Device::Cpu, reason);
         Ok(&scratch.lists)
+    }
+
+    /// Where a query is to be done.
+    fn assign_query(&self) -> Result<Assigned<'_>, Error> {
+        let radii = (self.settings.rule != RadiusRule::Uniform).then_some(Feature::QueryWithRadii);
+        let nearest = (self.filters.has_nearest()).then_some(Feature::Nearest);
+        for needed in radii.into_iter().chain(nearest) {
+            if let Assigned::Cpu(reason) = self.assign(&needed)? {
+                return Ok(Assigned::Cpu(reason));
+            }
+        }
+        self.assign(&Feature::Query)
     }
 
     /// Writes the lists of positions on the CPU backend.
@@ -234,6 +242,7 @@ impl Engine {
             sources: sources.slot(),
             positions: strided.unwrap_or_else(|| packed.as_flattened().into()),
             bounds,
+            nearest: self.filters.of_query().nearest,
         };
         let mut input = self.input();
         if let QueryTo::Geometry(_) = to {
@@ -320,7 +329,7 @@ impl Engine {
             radii: rule.choose(
                 || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
                 || {
-                    let given = set.sorted_radii(sources, rule)?;
+                    let given = set.sorted_radii(sources, rule, &self.backend)?;
                     Ok(wide.map_or(given, |wide| &wide.radii))
                 },
             )?,

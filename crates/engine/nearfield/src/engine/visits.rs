@@ -7,7 +7,7 @@
 //! one call.
 
 use crate::{
-    Engine, Error, ErrorKind, Pair, PointSetId,
+    Engine, Error, ErrorKind, Pair, PointSetId, RadiusRule,
     backend::{AttachedDevice, rows::QueryTo, support::Feature},
     engine::jobs::Assigned,
     lists::{NeighborPair, PairGeometry},
@@ -34,10 +34,11 @@ impl Engine {
     ///
     /// A GPU finds the neighbours if the engine was asked for one alone: that takes some fifty
     /// microseconds a point, where the CPU backend takes one; an engine that shares its jobs leaves
-    /// this to the CPU pool.
+    /// this to the CPU pool. A GPU refuses visits with filters or radii of single points.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`] and [`ErrorKind::NoRadii`].
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`], [`ErrorKind::NoRadii`] and
+    /// [`ErrorKind::Unsupported`].
     pub fn for_each_neighbor(
         &self,
         targets: PointSetId,
@@ -55,7 +56,14 @@ impl Engine {
             }
             .into());
         }
-        let feature = Feature::EachNeighbor;
+        let filtered = self
+            .filter_feature(pair.map(|slot| slot as usize))
+            .is_some();
+        let feature = if filtered || self.settings.rule != RadiusRule::Uniform {
+            Feature::FilteredVisits
+        } else {
+            Feature::EachNeighbor
+        };
         if let Assigned::Device(device) =
             self.assign_pair(&feature, pair.map(|slot| slot as usize))?
             && self.visit_on_device(device, [targets, sources], point, &mut visit)?

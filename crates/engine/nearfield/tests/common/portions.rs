@@ -10,13 +10,13 @@ use nearfield_testkit::{
 use std::{ops::ControlFlow, sync::Mutex};
 
 /// Source, and the bits of displacement and square.
-type Bits = (u32, [u32; 3], u32);
+pub(crate) type Bits = (u32, [u32; 3], u32);
 
 /// The targets of every batch, and every target with its pairs.
-type Batches = (Vec<Vec<u32>>, Vec<(u32, Vec<Bits>)>);
+pub(crate) type Batches = (Vec<Vec<u32>>, Vec<(u32, Vec<Bits>)>);
 
 /// Chunks: the targets of each, and all lists by target.
-type Chunks = (Vec<Vec<u32>>, Vec<Vec<u32>>);
+pub(crate) type Chunks = (Vec<Vec<u32>>, Vec<Vec<u32>>);
 
 /// Engines of a case on the CPU and on a device, with ascending lists.
 pub(crate) fn engines(
@@ -43,7 +43,7 @@ pub(crate) fn assert_on(engine: &Engine, device: Device, case: &str) {
     assert!(done, "{case}: {jobs:?} {:?}", report.gpu);
 }
 
-fn chunks_of(
+pub(crate) fn chunks_of(
     engine: &Engine,
     [targets, sources]: [PointSetId; 2],
     limit: u64,
@@ -89,7 +89,7 @@ fn bits(source: u32, pair: Pair) -> Bits {
 }
 
 /// The targets of every batch in the order of the first, and the sorted pairs of every target.
-fn batches_of(engine: &Engine, [targets, sources]: [PointSetId; 2]) -> Batches {
+pub(crate) fn batches_of(engine: &Engine, [targets, sources]: [PointSetId; 2]) -> Batches {
     let found = Mutex::new((Vec::new(), Vec::new()));
     let flow = engine.for_each_batch(targets, sources, |batch| {
         let mut found = found.lock().unwrap();

@@ -113,7 +113,10 @@ fn queries_on_device() {
     // In an open domain no bounds are asked for, which the null GPU does not know.
     let mut engine = DeviceEngine::builder(1.5).on_gpu(0).unwrap();
     let positions = |engine: &DeviceEngine, count: usize| {
-        engine.queue().array("positions", &vec![0.5f32; 3 * count]).unwrap()
+        engine
+            .queue()
+            .array("positions", &vec![0.5f32; 3 * count])
+            .unwrap()
     };
     let points = positions(&engine, 20_000);
     let set = engine.add_point_set(&points.as_view()).unwrap();

@@ -134,6 +134,7 @@ impl EmulatedDevice {
             targets: measured.targets().to_vec(),
             lengths: measured.lengths().to_vec(),
             pairs: measured.pairs(),
+            ranks: None,
             sort: None,
         })
     }

@@ -3,7 +3,8 @@
 //! Page-locking memory takes about half a millisecond a mebibyte, longer than most of these jobs.
 
 use nearfield_gpu::{
-    self as gpu, DeviceLists, DevicePoints, GpuBackend, HostBuffer, HostPairs, HostRows,
+    self as gpu, DeviceLists, DeviceNearest, DevicePoints, GpuBackend, HostBuffer, HostPairs,
+    HostRows,
 };
 
 /// Free positions on the device, and the memory they go through.
@@ -13,12 +14,16 @@ pub(super) struct Queries {
     pub(super) copy: Option<HostBuffer<f32>>,
     /// Their lists, on the way.
     pub(super) lists: DeviceLists,
+    /// Their nearest pairs, where only these are kept.
+    pub(super) nearest: DeviceNearest,
 }
 
 impl Queries {
     /// Bytes held on the device.
     pub(super) fn bytes(&self) -> usize {
-        self.points.as_ref().map_or(0, DevicePoints::bytes) + self.lists.bytes()
+        self.points.as_ref().map_or(0, DevicePoints::bytes)
+            + self.lists.bytes()
+            + self.nearest.bytes()
     }
 }
 

@@ -12,10 +12,10 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::state::{GpuJobError, GpuState};
+use super::state::{GpuJobError, GpuState, far_images};
 use crate::{
     backend::{
-        Fault, Job, StepInput,
+        Job, StepInput,
         accelerator::{DevicePart, JointRoom, OnPlaced},
         split::{GpuDone, Piece},
     },
@@ -41,13 +41,16 @@ impl GpuState {
         lists: &mut NeighborLists,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let kind = input.options.lists;
         let pair = self.pair(job).map_err(GpuJobError::from);
         let written =
             pair.and_then(|pair| self.write(input, (pair, kind), strategy, &mut storage, lists));
+        storage.nearest_first(false);
         self.lists = storage;
         // An error of the host says nothing of the device's time.
         if !matches!(written, Err(GpuJobError::Gpu(_))) {
@@ -57,15 +60,18 @@ impl GpuState {
     }
 
     /// Number of neighbours in the lists of a pair of sets, which are left counted.
-    pub(super) fn measure(&mut self, input: &StepInput<'_>, job: Job) -> Result<u64, gpu::Error> {
+    pub(super) fn measure(&mut self, input: &StepInput<'_>, job: Job) -> Result<u64, GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let mut storage = std::mem::take(&mut self.lists);
         let kind = input.options.lists;
+        storage.nearest_first(self.reads.nearest());
         storage.want(GeometryQuantities::NONE);
         let measured = (self.pair(job))
             .and_then(|pair| (self.backend).measure_lists(pair, kind, strategy, &mut storage));
+        storage.nearest_first(false);
         self.lists = storage;
-        measured
+        Ok(measured?)
     }
 
     /// Counts, unless that was done last, and writes the lists into memory that they are lent.
@@ -116,14 +122,17 @@ impl GpuState {
         geometry: &mut PairGeometry,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.geometry", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let kind = input.options.lists;
         let pair = self.pair(job).map_err(GpuJobError::from);
         let written = pair.and_then(|pair| {
             self.write_geometry(input, (pair, kind), strategy, &mut storage, geometry)
         });
+        storage.nearest_first(false);
         self.lists = storage;
         if !matches!(written, Err(GpuJobError::Gpu(_))) {
             self.book(job, begin, None)?;
@@ -144,9 +153,7 @@ impl GpuState {
         // The next lists are written without it.
         storage.want(GeometryQuantities::NONE);
         written.map_err(|error| match error {
-            GpuJobError::Gpu(error) if matches!(error.kind(), gpu::ErrorKind::FarImages { .. }) => {
-                GpuJobError::Fault(Fault::FarImages)
-            }
+            GpuJobError::Gpu(error) => far_images(error),
             error => error,
         })
     }

@@ -9,14 +9,14 @@
 
 use super::{
     buffers::Queries,
-    state::{GpuJobError, GpuState},
+    state::{GpuJobError, GpuState, far_images},
 };
 use crate::backend::{
     StepInput,
     rows::{Query, QueryTo},
     transfer::{StagedUpload, numbers_of},
 };
-use nearfield_gpu::{self as gpu, PairOfPoints};
+use nearfield_gpu::{self as gpu, DeviceFilter, PairOfPoints};
 use nearfield_pairs::ListKind;
 use tracing::field::Empty;
 
@@ -55,17 +55,24 @@ impl GpuState {
             self.backend.finish(targets, lattice, &bounds)?;
         }
         let sources = self.sets.get(query.sources).ok_or_else(unsorted)?;
-        let pair = PairOfPoints {
+        let mut pair = PairOfPoints {
             lattice,
             targets,
             sources: &sources.points,
             same_set: false,
             share: None,
+            filter: DeviceFilter::default(),
         };
+        if let Some(k) = query.nearest {
+            let found = self.backend.find_nearest(pair, k, &mut queries.nearest);
+            found.map_err(far_images)?;
+            pair.filter.nearest = Some(queries.nearest.last());
+        }
         let _span = tracing::debug_span!("gpu.query", pairs = Empty).entered();
         // Positions are no points of the set, so no pair is there twice.
         let of = (pair, ListKind::Full);
         let storage = &mut queries.lists;
+        storage.nearest_first(query.nearest.is_some());
         match to {
             QueryTo::Lists(lists) => self.write(input, of, strategy, storage, lists),
             QueryTo::Geometry(pairs) => self.write_geometry(input, of, strategy, storage, pairs),

@@ -27,9 +27,12 @@ impl GpuState {
         what: RowsOf,
     ) -> Result<MeasuredRows, GpuJobError> {
         self.sort_as_host(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.measure").entered();
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let measured = self.measured(input, job, what, &mut storage);
+        storage.nearest_first(false);
         self.lists = storage;
         measured
     }
@@ -48,13 +51,14 @@ impl GpuState {
         let mut lengths = zeroed(points, WHAT).map_err(crate::Error::from)?;
         let (kind, geometry) = (what.kind(input), what == RowsOf::Pairs);
         let to = (&mut targets[..], &mut lengths[..]);
-        let pairs = (self.backend).measure_rows(pair, kind, geometry, storage, to)?;
+        let (pairs, ranks) = (self.backend).measure_rows(pair, kind, geometry, storage, to)?;
         Ok(MeasuredRows {
             job,
             what,
             targets,
             lengths,
             pairs,
+            ranks,
             sort: sort_of(&pair),
         })
     }
@@ -88,7 +92,7 @@ impl GpuState {
                     entries: &mut [],
                     pairs: None,
                 };
-                let (kind, parts) = (measured.what.kind(input), [part(range)]);
+                let (kind, parts) = (measured.what.kind(input), [part(measured, range)]);
                 let receive = &mut |_, _: &HostRows<'_>| ControlFlow::Continue(());
                 (state.backend)
                     .deliver_rows(pair, kind, storage, &parts, [first, none], receive)
@@ -106,7 +110,7 @@ impl GpuState {
         ranges: &[RowRange],
         receive: &mut OnRows<'_>,
     ) -> Result<ControlFlow<()>, GpuJobError> {
-        let parts: Vec<ListPart> = ranges.iter().map(part).collect();
+        let parts: Vec<ListPart> = ranges.iter().map(|range| part(measured, range)).collect();
         let longest = (ranges.iter()).map(|range| range.entries.end - range.entries.start);
         let longest = longest.max().unwrap_or(0) as usize;
         let [first, second] = std::mem::take(&mut self.rows).0;
@@ -148,13 +152,16 @@ impl GpuState {
         work: impl FnOnce(&Self, PairOfPoints<'_>, &mut DeviceLists) -> Result<T, GpuJobError>,
     ) -> Result<T, GpuJobError> {
         self.sort_as_host(input)?;
+        self.take_filters(input, measured.job)?;
         let _span = tracing::debug_span!("gpu.search").entered();
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let done = match self.pair(measured.job) {
             Ok(pair) if sort_of(&pair) != measured.sort => Err(Fault::Reordered.into()),
             Ok(pair) => work(self, pair, &mut storage),
             Err(error) => Err(error.into()),
         };
+        storage.nearest_first(false);
         self.lists = storage;
         done
     }
@@ -166,9 +173,14 @@ fn sort_of(pair: &PairOfPoints<'_>) -> Option<u64> {
     (pair.targets.is_sparse()).then(|| pair.targets.last_sort())
 }
 
-fn part(range: &RowRange) -> ListPart {
+/// The part of the lists that a range is: where targets are chosen, of those.
+fn part(measured: &MeasuredRows, range: &RowRange) -> ListPart {
+    let rank = |slot: usize| match &measured.ranks {
+        Some(ranks) => ranks.get(slot).map_or(0, |&rank| rank as usize),
+        None => slot,
+    };
     ListPart {
-        slots: range.slots.clone(),
+        slots: rank(range.slots.start)..rank(range.slots.end),
         entries: range.entries.clone(),
     }
 }

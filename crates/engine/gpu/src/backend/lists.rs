@@ -164,9 +164,7 @@ impl GpuBackend {
         lists.pairs = pairs;
         Ok(())
     }
-}
 
-impl GpuBackend {
     /// As [`search`](Self::search) into the room there is, without waiting for the device. The
     /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
@@ -648,22 +646,14 @@ impl DeviceLists {
             ..self.outlet()
         };
         let arrays = self.arrays(0);
+        let all = WriteTo { outlet, arrays };
         if let Traverse::Flat(flat) = &kernels.traverse {
-            let to = WriteTo { outlet, arrays };
-            self.write(backend, of, flat, to, of.searching(), capacity)?;
+            self.write(backend, of, flat, all, of.searching(), capacity)?;
         } else {
             // As where they are counted.
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        let all = WriteTo {
-            outlet: Outlet {
-                behind: of.searching() as u32,
-                capacity,
-                ..outlet
-            },
-            arrays,
-        };
         match self.order {
             PairOrder::Any => Ok(()),
             PairOrder::Ascending => all.ascend(backend),

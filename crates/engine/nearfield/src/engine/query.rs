@@ -97,8 +97,8 @@ impl Engine {
     /// and chosen targets are those of points and do not concern positions.
     ///
     /// A GPU does it if the engine was asked for one alone; an engine that shares its jobs leaves
-    /// it to the CPU pool. For few positions a GPU takes longer than the CPU: some fifty
-    /// microseconds however few they are.
+    /// it to the CPU pool. For few positions a GPU takes longer than the CPU: it starts some twenty
+    /// kernels however few they are.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],

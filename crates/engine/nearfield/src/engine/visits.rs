@@ -3,8 +3,8 @@
 //! The CPU backend visits the neighbours of a point where they lie, on the calling thread, which
 //! takes about a microsecond. A GPU takes a point's position as it takes any free position: it is
 //! sent, searches the set, and its pairs come back with their images, by which the point itself is
-//! told from its images. That takes some fifty microseconds, so many points are better asked for in
-//! one call.
+//! told from its images. That starts some twenty kernels, so many points are better asked for in
+//! one query.
 
 use crate::{
     Engine, Error, ErrorKind, Pair, PointSetId, RadiusRule,
@@ -32,9 +32,10 @@ impl Engine {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// A GPU finds the neighbours if the engine was asked for one alone: that takes some fifty
-    /// microseconds a point, where the CPU backend takes one; an engine that shares its jobs leaves
-    /// this to the CPU pool. A GPU refuses visits with filters or radii of single points.
+    /// A GPU finds the neighbours if the engine was asked for one alone: it starts some twenty
+    /// kernels for a point, where the CPU backend takes a microsecond. An engine that shares its
+    /// jobs leaves this to the CPU pool. A GPU refuses visits with filters or radii of single
+    /// points.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`], [`ErrorKind::NoRadii`] and

@@ -93,12 +93,11 @@ fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
 #[ignore = "runs in a child"]
 fn refusals() {
     let builder = || Engine::builder(1.5).device(GPU);
-    check_refused(
-        builder().radii(RadiusRule::Gather).build(),
-        "radii of single points",
-    );
     check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
+    let mut engine = builder().radii(RadiusRule::Scatter).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    check_refused(engine.query(&points, set), "queries with radii");
     let mut engine = builder().build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
     let kernel = engine.traverse(&OnCpu, set, set).run();

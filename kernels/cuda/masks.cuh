@@ -12,6 +12,7 @@
 // 2K + 2 rows that a target may reach. They are counted all the same; one more word per target says
 // that its list has to be found by walking once more.
 #pragma once
+#include "filter.cuh"
 #include "visit.cuh"
 #include "pair_geometry.cuh"
 
@@ -54,7 +55,7 @@ template <bool HALF, class Around>
 __device__ __forceinline__ u32 mask_candidates(
     const Walk& walk, const Target& target, const Around& around, bool wrapped, const MaskWords<u32>& words) {
     constexpr int ROWS = Around::ROWS - 1;
-    Masker masker(walk);
+    auto masker = filtered<Masker>(walk, target, walk);
     bool incomplete = false;
     const auto store = [&](int z, int y) {
         if (z < ROWS && y < ROWS) {

@@ -82,7 +82,7 @@ pub use filter::{
     PairFilter,
     chosen::ChosenPoints,
     cutoffs::{CutoffTable, PointTypes, TypeCutoffs},
-    exclusions::Exclusions,
+    exclusions::{ExclusionArrays, Exclusions},
 };
 pub use kernels::fields::{Fields, Output};
 pub use lists::{

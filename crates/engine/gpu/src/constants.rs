@@ -69,11 +69,11 @@ nearfield_shared::constants! {
         /// Targets of such a block.
         SYSTEM_TARGETS = 64;
         /// Candidates that it lays out at a time, whole warps of them.
-        SYSTEM_TILE = 448;
+        SYSTEM_TILE = 512;
         /// Maximum number of points of a system.
         SYSTEM_MAX = 32768;
         /// Bytes of the cell of a system as kernels read it.
-        SYSTEM_BOX = 192;
+        SYSTEM_BOX = 240;
     }
     choices {
         /// NF_WORK: neighbours are counted,
@@ -100,6 +100,12 @@ nearfield_shared::constants! {
         LISTED_TILTED = 7;
         /// or in any box.
         LISTED_IMAGES = 8;
+        /// NF_FILTERS, the sum of what it does: data of both points leave pairs out,
+        NAMED = 1;
+        /// points have radii of their own,
+        RADII = 2;
+        /// only the nearest are kept.
+        NEAREST = 4;
         /// NF_REDUCE: results of pairs are added up,
         SUM = 0;
         /// or the smallest is kept,

@@ -301,6 +301,21 @@ pub enum ErrorKind {
         /// The strategy asked for.
         strategy: &'static str,
     },
+    /// Filters read data of other points, or that were not arranged since these were sorted last.
+    #[error("the data of filters are not those of the points as they are sorted now: arrange them")]
+    OtherFilter,
+    /// A strategy that goes from cell to cell was asked for pairs that filters leave out.
+    #[error("the strategy {strategy} has no filters: use Strategy::Flat or Strategy::Auto")]
+    FilteredStrategy {
+        /// The strategy asked for.
+        strategy: &'static str,
+    },
+    /// Lists of exclusions do not lie one behind the other.
+    #[error(
+        "the starts of exclusions do not ascend from 0 to the number of indices, or a list is \
+         longer than 2^32 - 1"
+    )]
+    ExclusionLists,
     /// Lists are to be delivered that were measured for other points, or before these were sorted
     /// last.
     #[error(

@@ -6,7 +6,7 @@
 use super::{all_pairs::all_pairs_programs, systems::systems_programs};
 use crate::{
     program::Program,
-    traversal::{Candidates, PairProgram, Strategy, Traversal, Work},
+    traversal::{Candidates, Filtering, PairProgram, Strategy, Traversal, Work},
 };
 use nearfield_pairs::{
     ChargeField, ChargePotential, Coefficients, CutoffCoulomb, Forces, Interactions, LennardJones,
@@ -61,6 +61,7 @@ fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision
         subdivision,
         half,
         by_warps: false,
+        filtering: Filtering::default(),
     };
     traversal.program()
 }
@@ -78,6 +79,7 @@ fn warp_programs(works: &[Work]) -> impl Iterator<Item = Program> {
             subdivision,
             half: is_half(work),
             by_warps: true,
+            filtering: Filtering::default(),
         };
         traversal.program()
     })
@@ -114,6 +116,7 @@ fn traversal_programs() -> Vec<Program> {
     }
     programs.extend(warp_programs(&works));
     programs.extend(geometry_programs());
+    programs.extend(filter_programs());
     programs.extend(charge_programs());
     programs.extend(potential_programs());
     programs.extend(listed_programs(&force));
@@ -156,6 +159,52 @@ fn geometry_programs() -> Vec<Program> {
         }));
     }
     programs
+}
+
+/// Those that leave out pairs within the radius, one for each way that kernels differ: a job by
+/// threads or by warps, in each kind of table, by data of points or by radii.
+fn filter_programs() -> impl Iterator<Item = Program> {
+    let named = Filtering {
+        named: true,
+        ..Filtering::default()
+    };
+    let radii = Filtering {
+        radii: true,
+        ..Filtering::default()
+    };
+    let nearest = Filtering {
+        nearest: true,
+        ..Filtering::default()
+    };
+    let full = ListKind::Full;
+    let kernel = of_kernel(&SphDensity::with_support(1.0)).unwrap_or(Work::Count);
+    let kinds = [
+        (Work::Count, Candidates::Rows, false, named),
+        (Work::Count, Candidates::OneSet, false, radii),
+        (Work::Lists(full), Candidates::Periodic, false, named),
+        (Work::Lists(full), Candidates::Tilted, false, radii),
+        (Work::Lists(ListKind::Half), Candidates::Rows, true, named),
+        (Work::Geometry(full), Candidates::Periodic, false, radii),
+        (Work::Geometry(full), Candidates::Open, true, named),
+        (kernel.clone(), Candidates::Open, false, radii),
+        (kernel, Candidates::Periodic, true, named),
+        (Work::Geometry(full), Candidates::Periodic, false, nearest),
+        (Work::Count, Candidates::Open, true, nearest),
+    ];
+    kinds
+        .into_iter()
+        .map(|(work, candidates, by_warps, filtering)| {
+            let traversal = Traversal {
+                strategy: Strategy::Flat,
+                half: is_half(&work),
+                work,
+                candidates,
+                subdivision: 1,
+                by_warps,
+                filtering,
+            };
+            traversal.program()
+        })
 }
 
 /// Those of charges within a cut-off, which have targets and sources of their own, by the strategy

@@ -31,18 +31,16 @@
 //! entries do not fit.
 
 use super::{
+    filter::FilterOrigin,
     gpu::GpuBackend,
     lattice::next_number,
-    pair_arrays::{GeometryQuantities, PairBuffers, PairViews},
+    pair_arrays::{GeometryQuantities, PairBuffers, PairOrder, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
     error::{Error, ErrorKind},
     handles::DeviceView,
-    launch::{
-        Flat, ListArrays, ListsToSort, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse,
-        scan_tiles,
-    },
+    launch::{Flat, ListArrays, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
@@ -75,8 +73,8 @@ kept_buffers! {
     with {
         /// The geometry of pairs, where it is wanted.
         pub(super) geometry: PairBuffers,
-        /// Lists are brought into ascending order.
-        ascending: bool,
+        /// The order that lists are brought into.
+        order: PairOrder,
         /// The masks are those of the last counts, so lists are made without a second walk.
         masked: bool,
         /// Entries of all lists together, and the status, as the host reads them.
@@ -117,6 +115,9 @@ struct CountsOrigin {
     strategy: Strategy,
     /// Lists come with the geometry of their pairs.
     geometry: bool,
+    filter: FilterOrigin,
+    /// How many of the nearest are kept; 0 for all.
+    nearest: u32,
 }
 
 /// Where lists and the geometry of their pairs are written.
@@ -195,13 +196,32 @@ impl DeviceLists {
     /// From the next search on these numbers of every pair are written beside the lists;
     /// [`GeometryQuantities::NONE`] for lists alone.
     pub fn want(&mut self, wanted: GeometryQuantities) {
-        self.geometry.want(wanted, self.ascending);
+        self.geometry.want(wanted, self.order);
     }
 
     /// From the next search on lists ascend by the caller's index, and pairs of one source by their
     /// images. Lists that are [delivered](GpuBackend::deliver_lists) in parts never do.
     pub fn ascend(&mut self, ascending: bool) {
-        self.ascending = ascending;
+        self.order_by(if ascending {
+            PairOrder::Ascending
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    /// From the next search on the pairs of every list are nearest first: by squared distance, then
+    /// by the caller's index and by image; also in lists that are
+    /// [delivered](GpuBackend::deliver_lists).
+    pub fn nearest_first(&mut self, nearest: bool) {
+        self.order_by(if nearest {
+            PairOrder::NearestFirst
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    fn order_by(&mut self, order: PairOrder) {
+        self.order = order;
         self.want(self.geometry.wanted());
     }
 
@@ -518,13 +538,15 @@ impl DeviceLists {
             searching: of.searching(),
             kind,
             strategy,
-            geometry: !self.geometry.wanted().is_none(),
+            geometry: !self.geometry.are_none(),
+            filter: of.filter.origin(),
+            nearest: of.filter.k(),
         }
     }
 
     /// The job of a traversal that writes lists, with the geometry of their pairs if it is wanted.
     fn work(&self, kind: ListKind) -> Work {
-        if self.geometry.wanted().is_none() {
+        if self.geometry.are_none() {
             Work::Lists(kind)
         } else {
             Work::Geometry(kind)
@@ -627,17 +649,24 @@ impl DeviceLists {
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        if !self.ascending {
-            return Ok(());
-        }
-        let lists = ListsToSort {
-            starts: outlet.starts,
-            count: of.searching() as u32,
-            entries: outlet.entries,
-            capacity,
+        let all = WriteTo {
+            outlet: Outlet {
+                behind: of.searching() as u32,
+                capacity,
+                ..outlet
+            },
             arrays,
         };
-        backend.shared.ascend()?.ascend(&backend.stream, &lists)
+        match self.order {
+            PairOrder::Any => Ok(()),
+            PairOrder::Ascending => all.ascend(backend),
+            PairOrder::NearestFirst => all.order_by_distance(backend, of, None),
+        }
+    }
+
+    /// Returns true if lists are nearest first.
+    pub(super) fn are_nearest_first(&self) -> bool {
+        self.order == PairOrder::NearestFirst
     }
 
     /// The arrays for the geometry of pairs from pair `first` on.
@@ -666,8 +695,7 @@ impl DeviceLists {
         let flat = traversal.strategy == Strategy::Flat;
         Ok(Traversal {
             // With geometry threads of their own write lists from masks alone.
-            by_warps: traversal.by_warps
-                || (flat && !self.masked && !self.geometry.wanted().is_none()),
+            by_warps: traversal.by_warps || (flat && !self.masked && !self.geometry.are_none()),
             ..traversal
         })
     }

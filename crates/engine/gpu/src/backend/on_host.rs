@@ -10,7 +10,9 @@
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
-use crate::launch::{Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk};
+use crate::launch::{
+    FilteredWalk, Filters, Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk,
+};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
@@ -21,6 +23,9 @@ use nearfield_testkit::{
     random::Random,
 };
 use std::{env, fs, path::Path, process::Command, sync::OnceLock};
+
+#[path = "filters_on_host.rs"]
+mod filters;
 
 /// `ListOutput` of walk.cpp.
 #[repr(C)]
@@ -44,19 +49,20 @@ struct PairOutput {
 /// Lists of a case, by target: the index of every neighbour and the geometry of the pair.
 type Found = Vec<Vec<(u32, PairOutput)>>;
 
-type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
+type WalkLists = unsafe extern "C" fn(*const FilteredWalk, *const ListOutput, u32, u32, u32, u32);
 type AscendList = unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
 fn walks() -> Option<&'static Library> {
     static COMPILED: OnceLock<Option<Library>> = OnceLock::new();
-    let compile = || compiled("walk.cpp", &KernelLattice::HEADERS);
+    let compile = || compiled("walk.cpp", &KernelLattice::HEADERS, &[]);
     COMPILED.get_or_init(compile).as_ref()
 }
 
-/// A file of kernels/host, which includes `headers`; None where a test is to be skipped.
-pub(super) fn compiled(source: &str, headers: &[Header]) -> Option<Library> {
+/// A file of kernels/host, which includes `headers`, compiled with these macros; None where a test
+/// is to be skipped.
+pub(super) fn compiled(source: &str, headers: &[Header], macros: &[&str]) -> Option<Library> {
     let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../kernels/host");
     let source = sources.join(source);
@@ -78,6 +84,7 @@ pub(super) fn compiled(source: &str, headers: &[Header]) -> Option<Library> {
     let output = Command::new(&compiler)
         .arg("-I")
         .arg(folder.path())
+        .args(macros)
         .args(flags)
         .arg(&library)
         .arg(source)
@@ -227,6 +234,9 @@ enum ListMethod {
     Rows,
 }
 
+/// What walks leave out of the lists of a case, made for the sorted sources; see `filters_on_host`.
+type MakeFilters<'a> = &'a dyn Fn(&[[f32; 4]]) -> Filters;
+
 /// Lists that were found by `means`; None where the device code would be given a sparse
 /// table.
 fn lists(
@@ -234,6 +244,7 @@ fn lists(
     case: &Case,
     subdivision: [u32; 3],
     means: ListMethod,
+    filters: MakeFilters<'_>,
     taken: &mut PathCounts,
 ) -> Option<Found> {
     let domain = match case.vectors {
@@ -283,6 +294,12 @@ fn lists(
         row_count: rows.len() as u32,
         same_set: u32::from(case.target == case.source),
     };
+    let filters = filters(&sources.at[..sources.at.len() - 2]);
+    let filters = match &geometry {
+        Some(geometry) => filters.reaching(&lattice, geometry),
+        None => filters,
+    };
+    let walk = FilteredWalk { walk, filters };
     let seen = lattice.effective_domain();
     let number = match geometry {
         None => Candidates::Rows,
@@ -391,7 +408,8 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     let mut taken = PathCounts::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
         for (case, expected) in runner.with_neighbors() {
-            let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
+            let none = |_: &[[f32; 4]]| Filters::default();
+            let mut find = |means| lists(walks, case, subdivision, means, &none, &mut taken);
             let found = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows]
                 .map(|means| (means, find(means)));
             assert_eq!(

@@ -329,7 +329,7 @@ impl VisitLists {
 
     /// Targets, sources and box of the traversal.
     pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> Walk {
-        let mut walk = of.walk();
+        let mut walk = of.walk().walk;
         walk.lattice = self.in_box.within(self.r2);
         [walk.targets.at, walk.sources.at] = self.at;
         walk

@@ -54,7 +54,7 @@ fn kernels() -> Option<&'static Mutex<Library>> {
         let of_engine = sources::STORED.headers.iter().copied();
         let user = Header::new("nearfield/user.cuh", KERNEL);
         let headers: Vec<Header> = of_engine.chain([user]).collect();
-        compiled("stored.cpp", &headers).map(Mutex::new)
+        compiled("stored.cpp", &headers, &[]).map(Mutex::new)
     };
     COMPILED.get_or_init(compile).as_ref()
 }

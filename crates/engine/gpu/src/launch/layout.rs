@@ -156,6 +156,51 @@ nearfield_shared::shared_structs! {
         pub(crate) same_set: u32,
     }
 
+    /// `Nearest` of walk.cuh: the last pair of a target that is kept.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Nearest {
+        /// Its squared distance; infinite where all are kept.
+        pub(crate) squared: f32,
+        /// The caller's index of the source.
+        pub(crate) index: u32,
+        /// Boxes by which the source is moved.
+        pub(crate) image: [i32; 3],
+    }
+
+    /// `Filters` of walk.cuh: what leaves pairs within the radius out. Of targets in the caller's
+    /// order, of sources in the sorted one; 0 for what does not count.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Filters {
+        /// Squared cut-offs, a row of `types` for each type; −1 for never.
+        pub(crate) cutoffs: u64,
+        /// Type of every target.
+        pub(crate) target_types: u64,
+        /// Type of every source.
+        pub(crate) source_types: u64,
+        /// Molecule of every target.
+        pub(crate) target_molecules: u64,
+        /// Molecule of every source.
+        pub(crate) source_molecules: u64,
+        /// Where the exclusions of every point begin, and all of them behind the last.
+        pub(crate) excluded_starts: u64,
+        /// The points that every point excludes, ascending.
+        pub(crate) excluded: u64,
+        /// Radius of every target.
+        pub(crate) target_radii: u64,
+        /// Radius of every source, with room for `READ_AHEAD` more.
+        pub(crate) source_radii: u64,
+        /// The last pair that is kept of every target, where only the nearest are.
+        pub(crate) nearest: u64,
+        /// The largest radius of a source, where these count.
+        pub(crate) largest_source: f32,
+        /// What the walk around a target reaches is this times the radius of the target…
+        pub(crate) per_radius: f32,
+        /// …and this more.
+        pub(crate) slack: f32,
+        /// Number of types.
+        pub(crate) types: u32,
+    }
+
     /// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those
     /// that the job needs; the others are 0.
     #[derive(Debug, Clone, Copy)]
@@ -313,7 +358,23 @@ nearfield_shared::shared_structs! {
         pub(crate) pairs: u64,
     }
 
-    /// `Systems` of systems.cuh: arrays that describe many systems of points.
+    /// `SystemsStatus` of system_boxes.cuh: what the host reads after a search of systems. All bits
+    /// are set before it.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SystemsStatus {
+        /// The first system whose numbers cannot be used.
+        pub(crate) fault: u32,
+        /// The first with points that cannot be.
+        pub(crate) bad: u32,
+        /// Blocks begun, less one.
+        pub(crate) ticket: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
+        /// Pairs of all systems.
+        pub(crate) pairs: u64,
+    }
+
+    /// `Systems` of system_boxes.cuh: arrays that describe many systems of points.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct SystemArrays as Systems {
         /// Three numbers per point, in the precision of the program.
@@ -328,9 +389,12 @@ nearfield_shared::shared_structs! {
         pub(crate) periodic: u64,
         /// `SYSTEM_BOX` bytes per system, written by systems_prepare.
         pub(crate) boxes: u64,
-        /// Two numbers: the first system whose numbers cannot be used, and the first with points
-        /// that cannot be; `NONE` at the beginning.
-        pub(crate) fault: u64,
+        /// The system of every block, written there as well.
+        pub(crate) units: u64,
+        /// A number per block for sums of pairs, cleared there as well.
+        pub(crate) sums: u64,
+        /// A `SystemsStatus`.
+        pub(crate) status: u64,
         /// Systems.
         pub(crate) count: u32,
         /// Points of all systems.
@@ -345,8 +409,6 @@ nearfield_shared::shared_structs! {
     /// 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
-        /// Neighbours of every point.
-        pub(crate) counts: u64,
         /// Entries before every point, and of all behind the last.
         pub(crate) starts: u64,
         /// Target of every pair, `index_bytes` each.
@@ -366,6 +428,16 @@ nearfield_shared::shared_structs! {
         /// Fills the struct up.
         pub(crate) pad: u32,
     }
+}
+
+/// `FilteredWalk` of walk.cuh, which kernels of programs without filters take the first part of.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct FilteredWalk {
+    /// Targets, sources and lattice.
+    pub(crate) walk: Walk,
+    /// All 0 in programs that read none.
+    pub(crate) filters: Filters,
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
@@ -396,6 +468,9 @@ laid_out_for_kernels!(
     Row,
     Geometry,
     Walk,
+    Nearest,
+    Filters,
+    FilteredWalk,
     Outlet,
     PairArrays,
     Stored,
@@ -403,6 +478,7 @@ laid_out_for_kernels!(
     Arguments,
     Launches,
     Status,
+    SystemsStatus,
     SystemArrays,
     PairOutput
 );
@@ -613,6 +689,23 @@ impl Geometry {
         geometry.squared_reach = (reach * reach) as f32;
         geometry.per_reach = (radius / vectors[0][0]) as f32;
         Some(geometry)
+    }
+}
+
+/// Share of a radius by which roundings of a reach in `f32` are covered.
+const ROUNDED: f64 = 1.0 / (1u64 << 20) as f64;
+
+impl Filters {
+    /// Says how far a walk by `geometry` looks for a radius that is smaller than that of the
+    /// lattice: the margins of the lattice's radius, which grow with a radius, are added to it.
+    pub(crate) fn reaching(self, lattice: &grid::Lattice, geometry: &Geometry) -> Self {
+        let (radius, enlarged) = (lattice.radius().value_f64(), lattice.reach());
+        let whole = f64::from(geometry.squared_reach).sqrt();
+        Self {
+            per_radius: (1.0 / enlarged) as f32,
+            slack: (whole - radius / enlarged + ROUNDED) as f32,
+            ..self
+        }
     }
 }
 

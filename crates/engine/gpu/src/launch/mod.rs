@@ -35,18 +35,18 @@ mod traversal;
 mod user_kernel;
 
 pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
-pub(crate) use ascend::{AscendKernels, ListsToSort};
+pub(crate) use ascend::{AscendKernels, ByDistance, ListsToSort};
 pub(crate) use grid::{GridKernels, ListArrays, Scan, Sorting};
 pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, Following, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet,
-    PairArrays, PairOutput, Parts, Points, Row, Status, Stored, StridedChannels, SystemArrays,
-    Table, Walk,
+    Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
+    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
+    StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use stored::{Entries, OverLists, SlotKernels};
-pub(crate) use systems::SystemsKernels;
+pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

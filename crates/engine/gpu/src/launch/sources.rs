@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Following, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts,
-    Points, Row, Status, Stored, SystemArrays, Walk,
+    Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
+    PairOutput, Parts, Points, Row, Status, Stored, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -24,7 +24,16 @@ const WALK: Header = Header::new(
     "walk.cuh",
     include_str!("../../../../../kernels/cuda/walk.cuh"),
 )
-.with(&[Geometry::LAYOUT, Walk::LAYOUT]);
+.with(&[
+    Geometry::LAYOUT,
+    Walk::LAYOUT,
+    Nearest::LAYOUT,
+    Filters::LAYOUT,
+]);
+const FILTER: Header = Header::new(
+    "filter.cuh",
+    include_str!("../../../../../kernels/cuda/filter.cuh"),
+);
 const PAIR_GEOMETRY: Header = Header::new(
     "pair_geometry.cuh",
     include_str!("../../../../../kernels/cuda/pair_geometry.cuh"),
@@ -73,11 +82,20 @@ const TILES: Header = Header::new(
     include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
 );
 
-pub(crate) const SYSTEM_PAIRS: Header = Header::new(
+const LOOK_BACK: Header = Header::new(
+    "look_back.cuh",
+    include_str!("../../../../../kernels/cuda/look_back.cuh"),
+);
+const SYSTEM_BOXES: Header = Header::new(
+    "system_boxes.cuh",
+    include_str!("../../../../../kernels/cuda/system_boxes.cuh"),
+)
+.with(&[SystemsStatus::LAYOUT, SystemArrays::LAYOUT]);
+const SYSTEM_PAIRS: Header = Header::new(
     "systems.cuh",
     include_str!("../../../../../kernels/cuda/systems.cuh"),
 )
-.with(&[SystemArrays::LAYOUT, PairOutput::LAYOUT]);
+.with(&[PairOutput::LAYOUT]);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -103,7 +121,7 @@ pub const CHILDREN_PROBE: Source = Source {
 pub const GRID: Source = Source {
     name: "grid",
     text: include_str!("../../../../../kernels/cuda/grid.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT],
+    headers: &[CONSTANTS, CELLS, CONTRACT, LOOK_BACK],
     layouts: &[Status::LAYOUT],
     launches_children: false,
     kernels: &[
@@ -139,6 +157,7 @@ pub const SHARE: Source = Source {
     launches_children: false,
     kernels: &[
         "share_count",
+        "share_choose",
         "share_bounds",
         "share_place",
         "share_table",
@@ -154,7 +173,7 @@ pub const ASCEND: Source = Source {
     headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
     layouts: &[],
     launches_children: false,
-    kernels: &["lists_ascend"],
+    kernels: &["lists_ascend", "lists_by_distance"],
 };
 
 /// Entries of lists as sorted places, and displacements since lists with a skin were built.
@@ -202,6 +221,7 @@ pub const FLAT: Source = Source {
         WALK,
         PAIR_GEOMETRY,
         AROUND,
+        FILTER,
         VISIT,
         MASKS,
         WARPS,
@@ -272,10 +292,10 @@ pub const ALL_PAIRS: Source = Source {
 pub const SYSTEMS: Source = Source {
     name: "systems",
     text: include_str!("../../../../../kernels/cuda/systems.cu"),
-    headers: &[CONSTANTS, SYSTEM_PAIRS],
+    headers: &[CONSTANTS, LOOK_BACK, SYSTEM_BOXES, SYSTEM_PAIRS],
     layouts: &[],
     launches_children: false,
-    kernels: &["systems_prepare", "systems_count", "systems_write"],
+    kernels: &["systems_prepare", "systems_search"],
 };
 
 /// The sources that are programs as they stand.

@@ -12,7 +12,7 @@
 
 use super::{
     kernel::{CHILD_BATCH, Kernel, LaunchShape, WARP, one_each},
-    layout::{Outlet, PairArrays, Points, StridedChannels, Walk},
+    layout::{FilteredWalk, Outlet, PairArrays, Points, StridedChannels},
     stored::OverLists,
 };
 use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
@@ -174,7 +174,7 @@ impl Flat {
     pub(crate) fn run(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         targets: usize,
     ) -> Result<(), Error> {
@@ -190,7 +190,7 @@ impl Flat {
     pub(crate) fn write(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         arrays: &PairArrays,
         targets: usize,
@@ -209,13 +209,13 @@ impl Flat {
 fn start_wrapped(
     kernel: Option<&Kernel>,
     queue: &Queue,
-    walk: &Walk,
+    walk: &FilteredWalk,
     outlet: &Outlet,
 ) -> Result<(), Error> {
     let Some(kernel) = kernel else {
         return Ok(());
     };
-    let mut shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+    let mut shape = LaunchShape::covering(walk.walk.targets.count as usize, FLAT_THREADS);
     shape.blocks = shape.blocks.min(WRAPPED_BLOCKS);
     // SAFETY: as flat_wrapped and flat_masks_wrapped declare; they take the walk's targets, and
     // write what the kernel before has room for.
@@ -247,8 +247,13 @@ impl Masks {
 
     /// Counts the neighbours of all targets and writes their masks: `counts` and `masks` of the
     /// outlet.
-    pub(crate) fn count(&self, queue: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
-        let shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+    pub(crate) fn count(
+        &self,
+        queue: &Queue,
+        walk: &FilteredWalk,
+        outlet: &Outlet,
+    ) -> Result<(), Error> {
+        let shape = LaunchShape::covering(walk.walk.targets.count as usize, FLAT_THREADS);
         // SAFETY: as flat_masks declares; counts and masks have room for every target.
         unsafe { self.count.start(queue, shape, &[walk, outlet]) }?;
         start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
@@ -260,7 +265,7 @@ impl Masks {
     pub(crate) fn expand(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         arrays: &PairArrays,
         (targets, entries): (usize, u64),

@@ -13,6 +13,7 @@
 //! | `NF_HALF` | half lists | all |
 //! | `NF_WARPS` | a warp per target | `flat` |
 //! | `NF_GEOMETRY` | lists with the geometry of their pairs; not defined without | lists |
+//! | `NF_FILTERS` | pairs within the radius that are left out ([`Filtering`]); not defined without | `flat` |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
 //!
@@ -94,6 +95,27 @@ impl Candidates {
     }
 }
 
+/// Which pairs within the radius a program leaves out: `NF_FILTERS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Filtering {
+    /// By data of both points: cut-offs of types, exclusions.
+    pub(crate) named: bool,
+    /// By radii of single points.
+    pub(crate) radii: bool,
+    /// All but the nearest.
+    pub(crate) nearest: bool,
+}
+
+impl Filtering {
+    /// The number that programs are compiled for; 0 for none.
+    pub(crate) fn code(self) -> u32 {
+        let of = |has: bool, code: u32| if has { code } else { 0 };
+        of(self.named, constants::NAMED)
+            + of(self.radii, constants::RADII)
+            + of(self.nearest, constants::NEAREST)
+    }
+}
+
 /// Key of a traversal program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Traversal {
@@ -111,6 +133,8 @@ pub(crate) struct Traversal {
     ///
     /// For few targets, which do not fill a device by threads.
     pub(crate) by_warps: bool,
+    /// Pairs that are left out, with strategy `flat`.
+    pub(crate) filtering: Filtering,
 }
 
 impl Traversal {
@@ -127,7 +151,10 @@ impl Traversal {
             Work::Lists(_) | Work::Geometry(_) => constants::LISTS,
             Work::Pairs(_) => constants::PAIRS,
         };
-        let program = program.define("NF_WORK", work);
+        let mut program = program.define("NF_WORK", work);
+        if self.filtering != Filtering::default() {
+            program = program.define("NF_FILTERS", self.filtering.code());
+        }
         if let Work::Geometry(_) = self.work {
             return program.define("NF_GEOMETRY", 1);
         }
@@ -219,6 +246,7 @@ impl PairProgram {
             subdivision: 1,
             half: false,
             by_warps: false,
+            filtering: Filtering::default(),
         };
         traversal.program()
     }

@@ -53,6 +53,8 @@ pub(crate) enum Feature {
     Exclusions,
     /// Some points of a set as targets.
     ChosenTargets,
+    /// Filters or radii of single points with a strategy that goes from cell to cell.
+    FiltersByCells { strategy: &'static str },
     /// A box in which a vector leans along an open axis.
     SlantedBox,
     /// Lists of all neighbours.
@@ -129,6 +131,11 @@ impl Feature {
             Self::Nearest => "the k nearest neighbours",
             Self::Exclusions => "exclusions of pairs",
             Self::ChosenTargets => "chosen targets",
+            Self::FiltersByCells { strategy } => {
+                return Cow::Owned(format!(
+                    "filters and radii of single points with the strategy {strategy}"
+                ));
+            }
             Self::SlantedBox => "boxes in which a box vector leans along an open axis",
             Self::Lists => "neighbour lists",
             Self::HalfLists => "half lists",
@@ -165,6 +172,9 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
+            Self::FiltersByCells { .. } => {
+                "use Strategy::Flat or Strategy::Auto, or another device"
+            }
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
@@ -182,6 +192,14 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
         (Backend::Gpu, Feature::Systems) => true,
+        (
+            Backend::Gpu,
+            Feature::TypeCutoffs
+            | Feature::Exclusions
+            | Feature::ChosenTargets
+            | Feature::Nearest
+            | Feature::PointRadii,
+        ) => true,
         // Not divided between two backends. The emulated device does it alone.
         (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
         // It computes by the code of the CPU backend.
@@ -277,6 +295,7 @@ mod tests {
                 Self::Exclusions,
                 Self::ChosenTargets,
                 Self::Nearest,
+                Self::FiltersByCells { strategy: "" },
                 Self::Systems,
                 Self::PointRadii,
                 Self::Double,
@@ -312,6 +331,10 @@ mod tests {
                 Self::ChosenTargets => (
                     "some points of a set as targets",
                     "`Engine::set_targets`, `set_target_mask`",
+                ),
+                Self::FiltersByCells { .. } => (
+                    "filters or radii of single points with a strategy that goes by cells",
+                    "`Builder::strategy`",
                 ),
                 Self::Nearest => ("the k nearest within the radius", "`Builder::nearest`"),
                 Self::Systems => ("pairs of many systems", "`SystemSearch`"),

@@ -606,5 +606,6 @@ pub(super) fn pair<'a>(
         sources: &of_sources.points,
         same_set: targets == sources,
         share: None,
+        filter: Default::default(),
     })
 }

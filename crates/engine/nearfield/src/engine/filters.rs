@@ -12,7 +12,10 @@
 
 use crate::{
     Engine, Error, ErrorKind, ListKind, PointSetId,
-    backend::support::{Feature, choose},
+    backend::{
+        next_stamp,
+        support::{Feature, choose},
+    },
     engine::{
         point_data::{EXCLUSIONS, Given, NEAREST, TARGETS},
         sets::pair_filter,
@@ -55,8 +58,10 @@ impl Engine {
         let Some(known) = self.filters.types() else {
             return Err(ErrorKind::UnusedTypes.into());
         };
-        let taken = self.sets[set.slot()].data.types.take(types, points, known);
+        let data = &mut self.sets[set.slot()].data;
+        let taken = data.types.take(types, points, known);
         taken.map_err(|source| ErrorKind::PointData { set, source })?;
+        data.stamps.types = next_stamp();
         self.outdate(set);
         Ok(())
     }
@@ -150,7 +155,9 @@ impl Engine {
             false => Err(other_length(EXCLUSIONS, made.len(), points)),
         });
         let made = made.map_err(|source| ErrorKind::PointData { set, source })?;
-        self.sets[set.slot()].data.exclusions = Given::Yes(made);
+        let data = &mut self.sets[set.slot()].data;
+        data.exclusions = Given::Yes(made);
+        data.stamps.exclusions = next_stamp();
         self.outdate(set);
         Ok(())
     }
@@ -218,7 +225,9 @@ impl Engine {
             return Err(ErrorKind::Combined { first, second }.into());
         }
         let made = make(points).map_err(|source| ErrorKind::PointData { set, source })?;
-        self.sets[set.slot()].data.chosen = Given::Yes(made);
+        let data = &mut self.sets[set.slot()].data;
+        data.chosen = Given::Yes(made);
+        data.stamps.chosen = next_stamp();
         self.outdate(set);
         Ok(())
     }

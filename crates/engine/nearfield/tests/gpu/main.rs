@@ -21,6 +21,7 @@ mod device_sequences;
 mod device_shared;
 mod device_verlet;
 mod fields;
+mod filters;
 mod hybrid;
 mod indices;
 mod kernels;

@@ -67,11 +67,11 @@ nearfield_shared::constants! {
         /// Targets of such a block.
         SYSTEM_TARGETS = 64;
         /// Candidates that it lays out at a time, whole warps of them.
-        SYSTEM_TILE = 448;
+        SYSTEM_TILE = 512;
         /// Maximum number of points of a system.
         SYSTEM_MAX = 32768;
         /// Bytes of the cell of a system as kernels read it.
-        SYSTEM_BOX = 192;
+        SYSTEM_BOX = 240;
     }
     choices {
         /// NF_WORK: neighbours are counted,

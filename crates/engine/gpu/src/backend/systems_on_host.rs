@@ -10,7 +10,7 @@
 
 use super::on_host::compiled;
 use crate::constants::{NONE, SYSTEM_BOX};
-use crate::launch::{PairOutput, SystemArrays, sources::SYSTEMS};
+use crate::launch::{PairOutput, SystemArrays, SystemsStatus, sources::SYSTEMS, units};
 use libloading::Library;
 use nearfield_testkit::{
     oracle::{ListKind, Real},
@@ -37,7 +37,11 @@ fn run<T: Real>(
     let library = kernels()?;
     let points = batch.positions.len();
     let mut boxes = vec![0u64; SYSTEM_BOX as usize / 8 * systems];
-    let (mut fault, mut counts) = ([NONE; 2], vec![0u32; points]);
+    let blocks = units(points, systems);
+    let (mut units, mut sums) = (vec![7u32; blocks], vec![7u64; blocks]);
+    let mut status = SystemsStatus::default();
+    let at = &raw mut status;
+    let mut starts = vec![u64::MAX; points + 1];
     let many = |len: usize| u32::from(len != 1);
     let arrays = SystemArrays {
         positions: batch.positions.as_ptr() as u64,
@@ -46,7 +50,9 @@ fn run<T: Real>(
         cells: batch.cells.as_ptr() as u64,
         periodic: batch.periodic.as_ptr() as u64,
         boxes: boxes.as_mut_ptr() as u64,
-        fault: fault.as_mut_ptr() as u64,
+        units: units.as_mut_ptr() as u64,
+        sums: sums.as_mut_ptr() as u64,
+        status: at as u64,
         count: systems as u32,
         points: points as u32,
         many: many(batch.radii.len())
@@ -55,38 +61,37 @@ fn run<T: Real>(
         half: u32::from(half),
     };
     let mut output = PairOutput {
-        counts: counts.as_mut_ptr() as u64,
+        starts: starts.as_mut_ptr() as u64,
         ..PairOutput::default()
     };
     let library = library.lock().unwrap_or_else(PoisonError::into_inner);
-    let call = |output: &PairOutput, kernel: i32| {
-        // SAFETY: the function is declared so in systems.cpp, and all arrays are as long as the
-        // kernels need them.
+    let call = |output: &PairOutput| {
+        // SAFETY: the function is declared so in systems.cpp, all arrays are as long as the kernels
+        // need them, and the kernels read and write the status by its address.
         unsafe {
             let run = library.get::<RunSystems>(b"run_systems").unwrap();
-            run(&arrays, output, i32::from(size_of::<T>() == 8), kernel);
+            at.write_volatile(SystemsStatus {
+                fault: NONE,
+                bad: NONE,
+                ticket: NONE,
+                ..SystemsStatus::default()
+            });
+            for kernel in 0..2 {
+                run(&arrays, output, i32::from(size_of::<T>() == 8), kernel);
+            }
+            at.read_volatile()
         }
     };
-    call(&output, 0);
-    call(&output, 1);
-    let fault = [0, 1].map(|k| {
-        // SAFETY: the kernels have ended; they wrote to the array by its address.
-        unsafe { std::ptr::read_volatile(&raw const fault[k]) }
-    });
-    if fault != [NONE; 2] {
-        return Some(Err(fault));
+    let found = call(&output);
+    if found.fault.min(found.bad) != NONE {
+        return Some(Err([found.fault, found.bad]));
     }
-    let mut starts = vec![0u64];
-    for &count in &counts {
-        starts.push(starts[starts.len() - 1] + u64::from(count));
-    }
-    let all = starts[points] as usize;
+    let all = found.pairs as usize;
     let (mut targets, mut sources) = (vec![-1i64; all], vec![-1i64; all]);
     let mut images = vec![[i32::MAX; 3]; all];
     let (mut displacements, mut distances) =
         (vec![[T::default(); 3]; all], vec![T::default(); all]);
     output = PairOutput {
-        starts: starts.as_ptr() as u64,
         targets: targets.as_mut_ptr() as u64,
         sources: sources.as_mut_ptr() as u64,
         images: images.as_mut_ptr() as u64,
@@ -96,13 +101,18 @@ fn run<T: Real>(
         index_bytes: 8,
         ..output
     };
-    // Without room nothing is written.
-    if all > 0 {
-        let capacity = all as u64 - 1;
-        call(&PairOutput { capacity, ..output }, 2);
-        assert!(targets.iter().all(|&target| target == -1));
+    // Nothing is written behind the room that there is.
+    let room = all / 2;
+    let capacity = room as u64;
+    let found = call(&PairOutput { capacity, ..output });
+    assert_eq!(found.pairs, all as u64);
+    assert!(targets[room..].iter().all(|&target| target == -1));
+    call(&output);
+    assert_eq!((starts[0], starts[points]), (0, all as u64));
+    for (point, ends) in starts.windows(2).enumerate() {
+        let list = &targets[ends[0] as usize..ends[1] as usize];
+        assert!(list.iter().all(|&target| target == point as i64));
     }
-    call(&output, 2);
     let pair = |k: usize| Pair {
         target: targets[k],
         source: sources[k],
@@ -113,15 +123,18 @@ fn run<T: Real>(
     Some(Ok((0..all).map(pair).collect()))
 }
 
-/// Systems of up to forty points, and one of more than a block has targets.
+/// Systems of up to forty points, one of more than a block has targets, and one with so many images
+/// that its candidates and pairs come in parts.
 fn drawn<T: Real>(seed: u64, systems: usize) -> Batch<T> {
-    let mut batch = Batch::drawn(seed, systems - 1, 40);
+    let mut batch = Batch::drawn(seed, systems - 2, 40);
     let random = &mut Random::new(seed);
     let cell = [[4.0, 0.0, 0.0], [1.0, 5.0, 0.0], [0.0, -1.0, 5.0]];
     let points: Vec<[T; 3]> = (0..150)
         .map(|_| [0; 3].map(|_| T::round(random.between(-1.0, 5.0))))
         .collect();
     batch.push(&points, 1.0, cell, [true, false, true]);
+    let cell = [[2.0, 0.0, 0.0], [0.0, 2.0, 0.5], [0.0, 0.0, 2.0]];
+    batch.push(&points[..20], 3.0, cell, [true; 3]);
     batch
 }
 

@@ -316,7 +316,23 @@ nearfield_shared::shared_structs! {
         pub(crate) pairs: u64,
     }
 
-    /// `Systems` of systems.cuh: arrays that describe many systems of points.
+    /// `SystemsStatus` of system_boxes.cuh: what the host reads after a search of systems. All bits
+    /// are set before it.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SystemsStatus {
+        /// The first system whose numbers cannot be used.
+        pub(crate) fault: u32,
+        /// The first with points that cannot be.
+        pub(crate) bad: u32,
+        /// Blocks begun, less one.
+        pub(crate) ticket: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
+        /// Pairs of all systems.
+        pub(crate) pairs: u64,
+    }
+
+    /// `Systems` of system_boxes.cuh: arrays that describe many systems of points.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct SystemArrays as Systems {
         /// Three numbers per point, in the precision of the program.
@@ -331,9 +347,12 @@ nearfield_shared::shared_structs! {
         pub(crate) periodic: u64,
         /// `SYSTEM_BOX` bytes per system, written by systems_prepare.
         pub(crate) boxes: u64,
-        /// Two numbers: the first system whose numbers cannot be used, and the first with points
-        /// that cannot be; `NONE` at the beginning.
-        pub(crate) fault: u64,
+        /// The system of every block, written there as well.
+        pub(crate) units: u64,
+        /// A number per block for sums of pairs, cleared there as well.
+        pub(crate) sums: u64,
+        /// A `SystemsStatus`.
+        pub(crate) status: u64,
         /// Systems.
         pub(crate) count: u32,
         /// Points of all systems.
@@ -348,8 +367,6 @@ nearfield_shared::shared_structs! {
     /// 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
-        /// Neighbours of every point.
-        pub(crate) counts: u64,
         /// Entries before every point, and of all behind the last.
         pub(crate) starts: u64,
         /// Target of every pair, `index_bytes` each.
@@ -417,6 +434,7 @@ laid_out_for_kernels!(
     Arguments,
     Launches,
     Status,
+    SystemsStatus,
     SystemArrays,
     PairOutput
 );

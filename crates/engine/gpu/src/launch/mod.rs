@@ -41,9 +41,9 @@ pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Geometry, Lattice, Launches, MAX_UNIFORMS,
     Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, StridedChannels,
-    SystemArrays, Table, Walk,
+    SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
-pub(crate) use systems::SystemsKernels;
+pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

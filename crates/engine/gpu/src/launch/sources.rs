@@ -7,7 +7,7 @@
 
 use super::layout::{
     Arguments, Filters, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays, PairOutput,
-    Parts, Points, Row, Status, SystemArrays, Walk,
+    Parts, Points, Row, Status, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -77,11 +77,20 @@ const TILES: Header = Header::new(
     include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
 );
 
-pub(crate) const SYSTEM_PAIRS: Header = Header::new(
+const LOOK_BACK: Header = Header::new(
+    "look_back.cuh",
+    include_str!("../../../../../kernels/cuda/look_back.cuh"),
+);
+const SYSTEM_BOXES: Header = Header::new(
+    "system_boxes.cuh",
+    include_str!("../../../../../kernels/cuda/system_boxes.cuh"),
+)
+.with(&[SystemsStatus::LAYOUT, SystemArrays::LAYOUT]);
+const SYSTEM_PAIRS: Header = Header::new(
     "systems.cuh",
     include_str!("../../../../../kernels/cuda/systems.cuh"),
 )
-.with(&[SystemArrays::LAYOUT, PairOutput::LAYOUT]);
+.with(&[PairOutput::LAYOUT]);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -107,7 +116,7 @@ pub const CHILDREN_PROBE: Source = Source {
 pub const GRID: Source = Source {
     name: "grid",
     text: include_str!("../../../../../kernels/cuda/grid.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT],
+    headers: &[CONSTANTS, CELLS, CONTRACT, LOOK_BACK],
     layouts: &[Status::LAYOUT],
     launches_children: false,
     kernels: &[
@@ -244,10 +253,10 @@ pub const ALL_PAIRS: Source = Source {
 pub const SYSTEMS: Source = Source {
     name: "systems",
     text: include_str!("../../../../../kernels/cuda/systems.cu"),
-    headers: &[CONSTANTS, SYSTEM_PAIRS],
+    headers: &[CONSTANTS, LOOK_BACK, SYSTEM_BOXES, SYSTEM_PAIRS],
     layouts: &[],
     launches_children: false,
-    kernels: &["systems_prepare", "systems_count", "systems_write"],
+    kernels: &["systems_prepare", "systems_search"],
 };
 
 /// The sources that are programs as they stand.

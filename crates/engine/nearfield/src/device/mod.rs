@@ -139,11 +139,13 @@
 mod builder;
 mod engine;
 mod fields;
+mod filters;
 mod geometry;
 mod halo;
 mod helper;
 mod lent;
 mod lists;
+mod point_data;
 mod set;
 mod sets;
 mod start;

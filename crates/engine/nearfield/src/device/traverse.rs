@@ -14,7 +14,8 @@
 
 use super::{
     DeviceFieldsOf,
-    engine::{DeviceEngine, pair},
+    engine::DeviceEngine,
+    filters::with_nearest,
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
@@ -225,13 +226,9 @@ impl<'a> DeviceTraversal<'a> {
         match self.on {
             Executor::Gpu(engine) => {
                 engine.usable()?;
-                let of = pair(
-                    &engine.slots,
-                    &engine.lattice,
-                    &engine.sets,
-                    targets,
-                    sources,
-                )?;
+                let of = engine.pair(targets, sources)?;
+                let nearest = engine.filters.nearest(&engine.backend, of)?;
+                let of = with_nearest(of, &nearest);
                 let strategy = engine.settings.strategy;
                 let to = DeviceResults {
                     values: results,

@@ -207,6 +207,38 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
     assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)
 
 
+def test_filters_and_radii_are_those_of_the_cpu(cuda):
+    points, radius = cloud(2000), 0.15
+    random = np.random.default_rng(7)
+    types, molecules = random.integers(0, 2, 2000), np.arange(2000) // 3
+    bonds = np.stack([np.arange(1999), np.arange(1, 2000)], axis=1)
+    mask, radii = random.random(2000) < 0.3, random.uniform(0.05, radius, 2000)
+    cutoffs = [[radius, 0.1], [0.1, 0.0]]
+    for settings, give in [
+        ({"cutoffs": cutoffs}, [("set_types", types), ("set_molecules", molecules)]),
+        ({"cutoffs": cutoffs, "k": 5}, [("set_types", types), ("set_exclusions", bonds)]),
+        ({"rule": "gather"}, [("set_radii", radii), ("set_targets", mask)]),
+        ({"rule": "symmetric", "k": 3}, [("set_radii", radii), ("set_targets", [5, 7])]),
+    ]:
+        on_gpu = nearfield.DeviceEngine(radius, box=(1.0, 0.0, 1.0), **settings)
+        on_gpu.add_points(by_interface(Block(cuda, points)))
+        reference = on_cpu([points], radius, box=(1.0, 0.0, 1.0), **settings)
+        for name, data in give:
+            getattr(on_gpu, name)(0, data)
+            getattr(reference, name)(0, data)
+        (lists, count), _ = repeated(
+            on_gpu, lambda: (on_gpu.neighbors(), on_gpu.count_neighbors())
+        )
+        assert sets(lists) == expected(reference.neighbors())
+        assert np.array_equal(count.copy_to_host(), reference.count_neighbors())
+        on_gpu.set_targets(0, None)
+        on_gpu.clear_exclusions(0)
+        reference.set_targets(0, None)
+        reference.clear_exclusions(0)
+        lists, _ = repeated(on_gpu, on_gpu.neighbors)
+        assert sets(lists) == expected(reference.neighbors())
+
+
 QUANTITIES = ["targets", "images", "shifts", "displacements", "squares", "distances"]
 
 

@@ -642,6 +642,9 @@ impl DeviceLists {
         };
         let arrays = self.arrays(0);
         if let Traverse::Flat(flat) = &kernels.traverse {
+            if of.share.is_some() {
+                self.clear_places(backend, of.targets.len())?;
+            }
             let to = WriteTo { outlet, arrays };
             self.write(backend, of, flat, to, of.searching(), capacity)?;
         } else {

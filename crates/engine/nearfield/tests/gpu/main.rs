@@ -16,6 +16,7 @@ mod with_text;
 
 mod alone;
 mod device_engine;
+mod device_filters;
 mod device_geometry;
 mod device_sequences;
 mod device_shared;

@@ -74,22 +74,28 @@ __device__ __forceinline__ bool is_finite(double x) { return x - x == 0.0; }
 // The dual vectors of those that are not zero, in what they span; false where these nearly lie in
 // one plane or line.
 __device__ __forceinline__ bool invert(SystemBox& box) {
-    int axes[3], count = 0;
+    // Loops over axes are unrolled, so that nothing of this goes to local memory.
+    int count = 0;
+    Vector units[3], dual[3];
     for (int k = 0; k < 3; k++) {
-        box.inverse[k] = {0.0, 0.0, 0.0};
-        box.shares[k] = box.lengths[k] > 0.0 ? 1.0 / box.lengths[k] : 0.0;
-        box.norms[k] = 0.0;
-        if (box.lengths[k] > 0.0) axes[count++] = k;
+        const bool is_periodic = box.lengths[k] > 0.0;
+        box.shares[k] = is_periodic ? 1.0 / box.lengths[k] : 0.0;
+        units[k] = times(box.vectors[k], box.shares[k]);
+        dual[k] = {0.0, 0.0, 0.0};
+        count += is_periodic;
     }
-    Vector units[3];
-    for (int n = 0; n < count; n++) units[n] = times(box.vectors[axes[n]], box.shares[axes[n]]);
-    Vector dual[3];
-    if (count == 1) dual[0] = units[0];
+    if (count == 1) {
+        for (int k = 0; k < 3; k++) dual[k] = units[k];
+    }
     if (count == 2) {
-        const Vector plane = cross(units[0], units[1]);
-        const double share = 1.0 / dot(plane, plane);
-        dual[0] = times(cross(units[1], plane), share);
-        dual[1] = times(cross(plane, units[0]), share);
+        for (int k = 0; k < 3; k++) {
+            const int a = (k + 1) % 3, b = (k + 2) % 3;
+            if (box.lengths[k] > 0.0) continue;
+            const Vector plane = cross(units[a], units[b]);
+            const double share = 1.0 / dot(plane, plane);
+            dual[a] = times(cross(units[b], plane), share);
+            dual[b] = times(cross(plane, units[a]), share);
+        }
     }
     if (count == 3) {
         const Vector first = cross(units[1], units[2]);
@@ -99,20 +105,22 @@ __device__ __forceinline__ bool invert(SystemBox& box) {
         dual[2] = times(cross(units[0], units[1]), volume);
     }
     box.drift = power_of_two(-51);
-    for (int n = 0; n < count; n++) {
-        const double stretch = length_of(dual[n]);
+    bool is_good = true;
+    for (int k = 0; k < 3; k++) {
+        const double stretch = length_of(dual[k]);
         // NaN is not at most anything.
-        if (!(stretch <= MAX_STRETCH)) return false;
-        box.inverse[axes[n]] = times(dual[n], box.shares[axes[n]]);
-        box.norms[axes[n]] = stretch * box.shares[axes[n]];
-        for (int m = 0; m < count; m++) {
-            const double exact = n == m ? 1.0 : 0.0;
-            const double found = dot(box.inverse[axes[n]], box.vectors[axes[m]]);
-            const double error = fabs(found - exact) * box.lengths[axes[n]] * box.shares[axes[m]];
+        if (!(stretch <= MAX_STRETCH)) is_good = false;
+        box.inverse[k] = times(dual[k], box.shares[k]);
+        box.norms[k] = stretch * box.shares[k];
+        for (int m = 0; m < 3; m++) {
+            if (!(box.lengths[k] > 0.0 && box.lengths[m] > 0.0)) continue;
+            const double exact = k == m ? 1.0 : 0.0;
+            const double found = dot(box.inverse[k], box.vectors[m]);
+            const double error = fabs(found - exact) * box.lengths[k] * box.shares[m];
             box.drift = fmax(box.drift, error + stretch * power_of_two(-50));
         }
     }
-    return true;
+    return is_good;
 }
 
 // Radius and cell of a system; false where one of them cannot be used.

@@ -322,19 +322,31 @@ __device__ __forceinline__ void test(const Systems& systems, const Unit& unit, S
     const u32 words = (candidates + 31) / 32, groups = (unit.count + 31) / 32;
     const Real r2 = static_cast<Real>(shared.box.r2);
     for (u32 item = threadIdx.x / 32; item < words * groups; item += WARPS) {
-        const u32 word = item / groups, first = 32 * (item - word * groups);
+        const u32 word = item >> (groups - 1), first = 32 * (item & (groups - 1));
         const bool is_one = 32 * word + lane < candidates;
         const u32 c = min(32 * word + lane, candidates - 1), source = shared.source[c];
         const Real x = shared.position[0][source], y = shared.position[1][source], z = shared.position[2][source];
         const Real sx = shared.shift[0][c], sy = shared.shift[1][c], sz = shared.shift[2][c];
         const u32 targets = min(32u, unit.count - first);
         u32 mask = 0;
-#pragma unroll 4
-        for (u32 k = 0; k < targets; k++) {
-            const Spot<Real> target = shared.target[first + k];
-            const Real dx = (x - target.x) + sx, dy = (y - target.y) + sy, dz = (z - target.z) + sz;
-            const u32 hits = __ballot_sync(~0u, fused(dz, dz, fused(dy, dy, dx * dx)) <= r2 && is_one);
-            if (lane == k) mask = hits;
+        // Four at a time, so that loads and sums of one do not wait for the vote on another. What
+        // lies behind the last target is tested in vain: there is room for it, and its mask is not
+        // kept.
+#pragma unroll 1
+        for (u32 k = 0; k < targets; k += 4) {
+            const Spot<Real>* const at = shared.target + first + k;
+            Real squares[4];
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const Spot<Real> target = at[n];
+                const Real dx = (x - target.x) + sx, dy = (y - target.y) + sy, dz = (z - target.z) + sz;
+                squares[n] = fused(dz, dz, fused(dy, dy, dx * dx));
+            }
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const u32 hits = __ballot_sync(~0u, squares[n] <= r2 && is_one);
+                if (lane - k == n) mask = hits;
+            }
         }
         if (lane < targets) {
             const int self = shared.self[first + lane];

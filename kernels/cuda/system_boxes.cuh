@@ -19,6 +19,28 @@ __device__ __forceinline__ double power_of_two(int exponent) {
     return power;
 }
 
+// Half the distance of the numbers around 1.
+template <class Real>
+__device__ __forceinline__ double unit_roundoff();
+template <>
+__device__ __forceinline__ double unit_roundoff<float>() { return power_of_two(-24); }
+template <>
+__device__ __forceinline__ double unit_roundoff<double>() { return power_of_two(-53); }
+
+__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ __forceinline__ float root(float x) { return __fsqrt_rn(x); }
+__device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
+__device__ __forceinline__ float smaller(float a, float b) { return fminf(a, b); }
+__device__ __forceinline__ double smaller(double a, double b) { return fmin(a, b); }
+
+template <class Real>
+__device__ __forceinline__ Real largest();
+template <>
+__device__ __forceinline__ float largest<float>() { return 3.40282347e38f; }
+template <>
+__device__ __forceinline__ double largest<double>() { return 1.7976931348623157e308; }
+
 struct Vector {
     double x, y, z;
 };

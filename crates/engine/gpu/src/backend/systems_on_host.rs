@@ -28,7 +28,8 @@ fn kernels() -> Option<&'static Mutex<Library>> {
     COMPILED.get_or_init(compile).as_ref()
 }
 
-/// Searches the first `systems` of a batch, which are to have `all` pairs; `Err` has the two faults.
+/// Searches the first `systems` of a batch, which are to have `all` pairs; `Err` has the two
+/// faults.
 fn run<T: Real>(
     batch: &Batch<T>,
     half: bool,

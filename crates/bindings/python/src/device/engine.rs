@@ -260,10 +260,10 @@ impl PyDeviceEngine {
     /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
     /// or other quantities are asked for. Waits for the device the first time.
     ///
-    /// quantities: any of "targets", "images", "shifts", "displacements", "squares" and
-    /// "distances", which DevicePairs describes; only these are computed. Pairs of a half list are
-    /// seen from the point that has the list. finish() raises RuntimeError for images that have no
-    /// 32-bit numbers.
+    /// quantities: letters of "ijSdD" as for Engine.pair_geometry(), or a list of these, of their
+    /// names, "shifts" and "squares", which DevicePairs describes; only these are computed, and j
+    /// is always there. Pairs of a half list are seen from the point that has the list. finish()
+    /// raises RuntimeError for images that have no 32-bit numbers.
     #[pyo3(signature = (quantities, targets=0, sources=None))]
     fn pair_geometry(
         &self,

@@ -14,8 +14,7 @@ use super::{
 };
 use crate::{Error, ListKind, ListOrder, PointSetId};
 use nearfield_gpu::{
-    DeviceFields, DeviceResults, ErrorKind as GpuErrorKind, ListedPairs, PairCall, PairOfPoints,
-    Skin,
+    self as gpu, DeviceFields, DeviceResults, ListedPairs, PairCall, PairOfPoints, Skin,
 };
 use std::sync::PoisonError;
 
@@ -35,7 +34,7 @@ impl DeviceEngine {
         // Lists do not say which images of a source are among the nearest.
         if self.filters.has_nearest() {
             let what = "the k nearest neighbours";
-            return Err(GpuErrorKind::ListedPairs { what }.into());
+            return Err(gpu::Error::from(gpu::ErrorKind::ListedPairs { what }).into());
         }
         let found = self.current_lists(targets, sources)?;
         let of = self.pair(targets, sources)?;

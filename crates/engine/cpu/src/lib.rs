@@ -107,6 +107,6 @@ pub use simd::level::SimdLevel;
 pub use stored::{layout::Coordinate, pairs::StoredPairs};
 pub use systems::{
     input::{SystemReal, Systems},
-    pairs::{ReceivedSystems, SystemPairs},
+    pairs::{PairColumns, ReceivedSystems, SystemPairs},
     quantities::{PairIndex, Quantities},
 };

@@ -648,6 +648,9 @@ impl DeviceLists {
         let arrays = self.arrays(0);
         let all = WriteTo { outlet, arrays };
         if let Traverse::Flat(flat) = &kernels.traverse {
+            if of.share.is_some() {
+                self.clear_places(backend, of.targets.len())?;
+            }
             self.write(backend, of, flat, all, of.searching(), capacity)?;
         } else {
             // As where they are counted.

@@ -21,11 +21,11 @@ use super::{
     walk::PairOfPoints,
 };
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     handles::DeviceView,
     launch::{Entries, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored, Walk},
     memory::{HostCopy, kept_buffers},
-    traversal::{Candidates, Strategy, Traversal, Work},
+    traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
 
@@ -319,7 +319,19 @@ impl ListedPairs<'_> {
 
 impl VisitLists {
     /// The program: a fused traversal's, but for how sources are found.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ListedPairs`] for filters, radii of points and shares, which the kernel does
+    /// not know, and those of [`PairOfPoints::traversal`].
     pub(super) fn traversal(&self, of: &PairOfPoints<'_>, work: Work) -> Result<Traversal, Error> {
+        let refused = if of.filter.filtering() != Filtering::default() {
+            Some("filters or radii of points")
+        } else {
+            of.share.map(|_| "shares of the targets")
+        };
+        if let Some(what) = refused {
+            return Err(Error::from(ErrorKind::ListedPairs { what }));
+        }
         Ok(Traversal {
             candidates: self.candidates,
             subdivision: 1,

@@ -151,12 +151,14 @@
 mod builder;
 mod engine;
 mod fields;
+mod filters;
 mod geometry;
 mod halo;
 mod helper;
 mod lent;
 mod lists;
 mod over_lists;
+mod point_data;
 mod query;
 mod set;
 mod sets;

@@ -5,7 +5,7 @@
 //! others each time, without a step being repeated.
 
 use super::engine::DeviceEngine;
-use crate::{Error, PointSetId};
+use crate::{Error, ErrorKind, PointSetId, error::Unsupported};
 use nearfield_gpu::DeviceView;
 
 impl DeviceEngine {
@@ -36,18 +36,30 @@ impl DeviceEngine {
     /// for the device, as a new set does; so do those whose positions reach beyond all points by
     /// more than the room around these.
     ///
+    /// With the k nearest a list has these; exclusions and chosen targets are those of points and
+    /// do not concern positions.
+    ///
     /// All queries of an engine are one set, which counts as one in
     /// [`point_sets`](Self::point_sets) from the first on. Removing it gives its memory back.
     ///
     /// # Errors
     /// As [`update`](Self::update), whose set is that of the positions, and those of
-    /// [`find_neighbors`](Self::find_neighbors).
+    /// [`find_neighbors`](Self::find_neighbors); [`ErrorKind::Unsupported`] in an engine with
+    /// cut-offs or radii of single points, which positions do not have.
     pub fn query(
         &mut self,
         positions: &DeviceView<'_, f32>,
         sources: PointSetId,
     ) -> Result<PointSetId, Error> {
         self.points(sources)?;
+        if self.filters.need_data_of_points() {
+            return Err(ErrorKind::Unsupported(Unsupported {
+                feature: Some("queries with cut-offs or radii of single points".into()),
+                backend: "GPU",
+                remedy: "add the positions as a set, with their types or radii",
+            })
+            .into());
+        }
         let kept = self.queries.filter(|&set| self.points(set).is_ok());
         let set = match kept {
             Some(set) => {

@@ -18,6 +18,7 @@ mod with_text;
 
 mod alone;
 mod device_engine;
+mod device_filters;
 mod device_geometry;
 mod device_query;
 mod device_sequences;

@@ -8,7 +8,7 @@ use crate::common::{counts, on_null_gpu};
 use nearfield::{
     Device, Engine,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceKernel, DeviceVerletLists, Progress,
         copies::Transfers,
         programs::{LaunchShape, Program, UserKernel},
     },
@@ -228,6 +228,51 @@ fn over_lists() {
     // The entries are looked up once per search, and kernels without channels gather none.
     assert_eq!(round(), [3, 1, 1]);
     assert_eq!(round(), [3, 1, 1]);
+}
+
+#[test]
+fn lists_with_a_skin_are_followed_by_two_kernels_and_one_wait() {
+    on_null_gpu("transfers::skin");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn skin() {
+    let kernel = PlainLennardJones::new(UNIT, 0.1, false).unwrap();
+    let kernel = DeviceKernel::of(&Forces(kernel)).unwrap();
+    let settings = DeviceEngine::builder(0.1);
+    let mut lists = DeviceVerletLists::new(settings, 0.02, |settings| settings.on_gpu(0)).unwrap();
+    let queue = lists.engine().queue().clone();
+    let positions = queue.array("positions", &[0.5; 3000]).unwrap();
+    let mut forces = queue.array("forces", &[0.0; 3000]).unwrap();
+    let set = lists.add_point_set(&positions.as_view()).unwrap();
+    assert_eq!(lists.finish().unwrap(), Progress::Repeat);
+    let mut step = || {
+        let before = counts();
+        lists.update(set, &positions.as_view()).unwrap();
+        let traversal = lists.traverse_with(&kernel, set, set);
+        traversal.run_into(&mut forces.as_view_mut()).unwrap();
+        let started = counts();
+        assert_eq!(
+            started.waits, before.waits,
+            "the host waits before all is started"
+        );
+        assert_eq!(lists.finish().unwrap(), Progress::Valid);
+        let after = counts();
+        let down = after.to_host - before.to_host;
+        let up = after.to_device - before.to_device;
+        (
+            after.kernels - before.kernels,
+            after.waits - before.waits,
+            down,
+            up,
+        )
+    };
+    // The first step looks up where the entries are.
+    step();
+    assert_eq!(step(), (2, 1, 4, 0));
+    assert_eq!(step(), (2, 1, 4, 0));
+    assert_eq!(lists.builds(), 1);
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use crate::common::{answers, counts, fail, on_null_gpu, reset};
 use nearfield::{
-    Device, Engine, Error, Pair, PairKernel, RadiusRule, balance::Policy, kernels::SphDensity,
+    Device, Engine, Error, Pair, PairKernel, RadiusRule,
+    balance::{Policy, Strategy},
+    kernels::SphDensity,
     lists::VerletLists,
 };
 
@@ -93,12 +95,13 @@ fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
 #[ignore = "runs in a child"]
 fn refusals() {
     let builder = || Engine::builder(1.5).device(GPU);
-    check_refused(
-        builder().radii(RadiusRule::Gather).build(),
-        "radii of single points",
-    );
     check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
     let points = points();
+    let by_cells = builder().strategy(Strategy::ChildPerCell);
+    let mut by_cells = by_cells.radii(RadiusRule::Gather).build().unwrap();
+    let set = by_cells.add_point_set(&points).unwrap();
+    by_cells.set_radii(set, &vec![1.0; points.len()]).unwrap();
+    check_refused(by_cells.count_neighbors(set, set), "child-per-cell");
     let mut limited = builder().memory_limit(1 << 30).build().unwrap();
     limited.add_point_set(&points).unwrap();
     check_refused(limited.find_neighbors(), "memory limit");

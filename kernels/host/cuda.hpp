@@ -37,7 +37,9 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 
 // Rounds down; what is too large becomes the largest number, and what is not a number 0.
 inline int __float2int_rd(float x) {
@@ -50,9 +52,12 @@ inline int __float2int_ru(float x) { return -__float2int_rd(-x); }
 // Place of the lowest bit, counted from 1; 0 if there is none.
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+
 template <class T>
 inline T __ldg(const T* from) { return *from; }
 
+using std::isinf;
 using std::max;
 using std::min;
 

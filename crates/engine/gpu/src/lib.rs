@@ -84,17 +84,17 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DevicePairs, DeviceParts, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
-    GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostPairs, HostSystems,
-    MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch,
-    PairViews, PointsPerThread, PositionBounds, SideOfFields, SortOutcome, StagedField,
-    StagedFields, StagedSides, SystemsOutcome, programs,
+    DoublePairViews, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,
+    HostPairs, HostSystems, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints,
+    PairQuantities, PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields,
+    SortOutcome, StagedField, StagedFields, StagedSides, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};
 pub use handles::{
     Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView,
-    DeviceViewMut, DriverError, Event, InUse, KernelArgument, KernelArguments, MemoryKind, Stream,
-    memory_at,
+    DeviceViewMut, DriverError, Event, InUse, KernelArgument, KernelArguments, MemoryKind,
+    PositionNumber, Stream, memory_at,
 };
 pub use launch::{KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]

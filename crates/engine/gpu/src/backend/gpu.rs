@@ -27,7 +27,7 @@ use crate::{
     traversal::{Traversal, Traversals},
 };
 use cudarc::driver::{ValidAsZeroBits, sys::CUevent_flags};
-use nearfield_grid::PerProcess;
+use nearfield_grid::{PerProcess, Precision};
 use std::{
     collections::HashMap,
     ffi::c_void,
@@ -62,10 +62,12 @@ pub(super) struct Shared {
     pub(super) modules: Modules,
     /// Loaded with the first backend: every step sorts.
     pub(super) grid: GridKernels,
+    /// Loaded when points of double precision are first sorted.
+    double: OnceLock<GridKernels>,
     /// Loaded when a backend first works beside another.
     pub(super) share: OnceLock<ShareKernels>,
     /// Loaded when lists are first to ascend.
-    ascend: OnceLock<AscendKernels>,
+    ascend: [OnceLock<AscendKernels>; 2],
     /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
     /// Name, architecture and memory.
@@ -91,16 +93,34 @@ impl Shared {
         }
     }
 
-    /// The kernel that sorts lists, compiled when it is first asked for.
+    /// The kernels that sort points of a precision; those of double precision are compiled when
+    /// they are first asked for.
     ///
     /// # Errors
     /// The errors of compiling and loading a program.
-    pub(super) fn ascend(&self) -> Result<&AscendKernels, Error> {
-        match self.ascend.get() {
+    pub(super) fn sorts(&self, precision: Precision) -> Result<&GridKernels, Error> {
+        match (precision, self.double.get()) {
+            (Precision::Single, _) => Ok(&self.grid),
+            (Precision::Double, Some(kernels)) => Ok(kernels),
+            (Precision::Double, None) => {
+                let kernels = GridKernels::load(&self.modules, precision)?;
+                Ok(self.double.get_or_init(|| kernels))
+            }
+        }
+    }
+
+    /// The kernel that sorts lists with geometry in a precision, compiled when it is first asked
+    /// for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn ascend(&self, precision: Precision) -> Result<&AscendKernels, Error> {
+        let loaded = &self.ascend[usize::from(precision == Precision::Double)];
+        match loaded.get() {
             Some(kernels) => Ok(kernels),
             None => {
-                let kernels = AscendKernels::load(&self.modules)?;
-                Ok(self.ascend.get_or_init(|| kernels))
+                let kernels = AscendKernels::load(&self.modules, precision)?;
+                Ok(loaded.get_or_init(|| kernels))
             }
         }
     }
@@ -125,9 +145,10 @@ impl Shared {
         unsafe { context.0.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {
-            grid: GridKernels::load(&modules)?,
+            grid: GridKernels::load(&modules, Precision::Single)?,
+            double: OnceLock::new(),
             share: OnceLock::new(),
-            ascend: OnceLock::new(),
+            ascend: [const { OnceLock::new() }; 2],
             id: ContextId::of(&context.0)?,
             context,
             modules,

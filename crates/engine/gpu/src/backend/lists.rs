@@ -45,6 +45,7 @@ use crate::{
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
+use nearfield_grid::Precision;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -382,6 +383,8 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         self.asked = false;
+        let precision = of.lattice.lattice.radius().precision();
+        self.geometry.set_precision(precision);
         if !self.count_by_masks(backend, of, kind, strategy)? {
             if goes_by_cells(strategy) {
                 self.counts.zero(&backend.stream, 0..of.searching())?;
@@ -608,7 +611,12 @@ impl DeviceLists {
             capacity,
             arrays,
         };
-        backend.shared.ascend()?.ascend(&backend.stream, &lists)
+        // Entries alone are sorted by either program.
+        let precision = match self.geometry.wanted().is_none() {
+            true => Precision::Single,
+            false => of.lattice.lattice.radius().precision(),
+        };
+        (backend.shared.ascend(precision)?).ascend(&backend.stream, &lists)
     }
 
     /// The arrays for the geometry of pairs from pair `first` on.

@@ -24,7 +24,7 @@ type RunSystems = unsafe extern "C" fn(*const SystemArrays, *const PairOutput, i
 /// The compiled kernels; None where a test is to be skipped. A block runs at a time.
 fn kernels() -> Option<&'static Mutex<Library>> {
     static COMPILED: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
-    let compile = || compiled("systems.cpp", SYSTEMS.headers).map(Mutex::new);
+    let compile = || compiled("systems.cpp", SYSTEMS.headers, &[]).map(Mutex::new);
     COMPILED.get_or_init(compile).as_ref()
 }
 

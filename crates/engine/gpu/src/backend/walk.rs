@@ -14,9 +14,14 @@
 //! with a target near a face of a periodic box, or of the table of another set, find the image of
 //! every row. Sparse tables and boxes that the radius reaches across take the general walk.
 //!
-//! Points that have left a periodic box have kernels of their own, which are started beside those
-//! for points inside. Whether there are such points is known on the device alone, where one of the
-//! two kernels returns at once; so a step never waits to find out.
+//! Points that have left a periodic box are walked as proxies, which lie in one box
+//! (`kernels/cuda/exact.cuh`), by kernels of their own, which are started beside those for points
+//! inside. Whether there are such points is known on the device alone, where one of the two kernels
+//! returns at once; so a step never waits to find out. Points of double precision are always walked
+//! as proxies, by programs of their own.
+//!
+//! Programs for `f64` are keyed by the precision of the lattice. Sets remember theirs, and a set in
+//! another precision than its lattice is refused as one that was sorted into other cells.
 //!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
@@ -33,6 +38,7 @@ use crate::{
     traversal::{Candidates, Strategy, Traversal, Work},
 };
 use cudarc::driver::sys::{CUdeviceptr, CUlimit};
+use nearfield_grid::Precision;
 use nearfield_pairs::ListKind;
 
 /// A pair of sets on one lattice: the argument of every job. It borrows the sets, so they can be
@@ -119,6 +125,7 @@ impl PairOfPoints<'_> {
             candidates: self.candidates(strategy),
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
+            double: self.lattice.lattice.radius().precision() == Precision::Double,
             by_warps: strategy == Strategy::Flat && self.are_few(),
         })
     }

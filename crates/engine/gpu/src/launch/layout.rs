@@ -11,13 +11,13 @@
 
 use crate::constants;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
-use nearfield_grid as grid;
+use nearfield_grid::{self as grid, Precision};
 
 /// Parameters of a pair kernel that a launch can carry.
 pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 
 nearfield_shared::shared_structs! {
-    /// `Lattice` of contract.cuh: the cells of one radius and domain. 576 bytes, which kernels read
+    /// `Lattice` of contract.cuh: the cells of one radius and domain. 656 bytes, which kernels read
     /// in place from the memory of arguments (`__grid_constant__`).
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub(crate) struct Lattice {
@@ -42,20 +42,34 @@ nearfield_shared::shared_structs! {
         /// Vectors of the images (−1, −1, −1) to (1, 1, 1), the first axis fastest: nearly all that
         /// are needed, so kernels seldom multiply.
         shifts: [[f32; 3]; 27],
+        /// 1 if proxies can prove a pair.
+        has_inner: u32,
+        /// The radius.
+        radius: f64,
+        /// fl(r·r) in double precision, which its squared distances are compared with.
+        squared_radius: f64,
+        /// Subtracted from coordinates of double precision, for cells and proxies.
+        centre: [f64; 3],
+        /// Filter radius of proxies; infinite where all of them are 0.
+        reach: f64,
+        /// What is added to it, as shares of the target's proxy along each axis.
+        rounding: [f64; 3],
     }
 
     /// `Points` of contract.cuh: one set sorted by cell, and the table of its cells.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Points {
         /// x, y, z, and the caller's index as bits, per sorted point; `READ_AHEAD` more behind
-        /// them.
+        /// them. In double precision x, y and z are those of the proxy.
         pub(crate) at: u64,
         /// Four `i32` per sorted point: whole boxes between it and its image in the box. Written,
         /// and read, only if the flag `ANY_WRAPPED` is set.
         pub(crate) wraps: u64,
-        /// A bit per sorted point: its wraps are not those of the point before. Written, and read,
-        /// only if the flag `CHANGES_KNOWN` is set.
-        pub(crate) changes: u64,
+        /// Single precision: x, y, z of the proxy, and the index, per sorted point. Written, and
+        /// read, only if the flag `ANY_WRAPPED` is set.
+        pub(crate) proxies: u64,
+        /// Double precision: x, y and z per sorted point.
+        pub(crate) given: u64,
         /// Sorted points before every cell, and all of them behind the last.
         pub(crate) starts: u64,
         /// `FLAGS` numbers of the last sort.
@@ -210,9 +224,9 @@ nearfield_shared::shared_structs! {
         pub(crate) targets: u64,
         /// Boxes by which the source is moved, three `i32` a pair.
         pub(crate) images: u64,
-        /// The vector of that image, three `f32` a pair.
+        /// The vector of that image, three a pair in the precision of the positions.
         pub(crate) shifts: u64,
-        /// From the target to that image of the source, three `f32` a pair.
+        /// From the target to that image of the source, three a pair.
         pub(crate) displacements: u64,
         /// Their squared lengths.
         pub(crate) squares: u64,
@@ -269,6 +283,8 @@ nearfield_shared::shared_structs! {
         pub(crate) bounds: [u32; 6],
         /// Most neighbours of all targets together since the host looked.
         pub(crate) pairs: u64,
+        /// Smallest and largest coordinates in double precision.
+        pub(crate) double_bounds: [u64; 6],
     }
 
     /// `Systems` of systems.cuh: arrays that describe many systems of points.
@@ -401,6 +417,7 @@ impl Lattice {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
         let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
+        let proxies = lattice.wrapped_proxies();
         Self {
             inverse_edge: scales.map(|scale| scale.inverse_edge),
             length: scales.map(|scale| scale.length),
@@ -415,6 +432,12 @@ impl Lattice {
                 let image = [number % 3, number / 3 % 3, number / 9];
                 domain.image_vector(image.map(|n| n as i64 - 1))
             }),
+            has_inner: u32::from(proxies.has_inner),
+            radius: lattice.radius().value_f64(),
+            squared_radius: lattice.radius().squared_f64(),
+            centre: proxies.centre,
+            reach: proxies.reach,
+            rounding: proxies.rounding,
         }
     }
 
@@ -579,22 +602,32 @@ impl Status {
         failed: 0,
         bounds: [u32::MAX, u32::MAX, u32::MAX, 0, 0, 0],
         pairs: 0,
+        double_bounds: [u64::MAX, u64::MAX, u64::MAX, 0, 0, 0],
     };
 
     /// Smallest and largest coordinates. The device keeps them as integers in the order of the
-    /// floats, because it has atomics for the minimum and maximum of integers only: the sign bit is
-    /// set on numbers from +0 on, and all bits of negative ones are inverted.
-    pub(crate) fn bounds(&self) -> grid::Bounds {
-        let value = |at: usize| {
-            let bits = self.bounds[at];
-            f32::from_bits(match bits & 0x8000_0000 {
-                0 => !bits,
-                _ => bits & 0x7fff_ffff,
-            })
+    /// numbers, because it has atomics for the minimum and maximum of integers only: the sign bit
+    /// is set on numbers from +0 on, and all bits of negative ones are inverted.
+    pub(crate) fn bounds(&self, precision: Precision) -> grid::Bounds {
+        let value = |at: usize| match precision {
+            Precision::Single => {
+                let bits = self.bounds[at];
+                f64::from(f32::from_bits(match bits >> 31 {
+                    0 => !bits,
+                    _ => bits & (u32::MAX >> 1),
+                }))
+            }
+            Precision::Double => {
+                let bits = self.double_bounds[at];
+                f64::from_bits(match bits >> 63 {
+                    0 => !bits,
+                    _ => bits & (u64::MAX >> 1),
+                })
+            }
         };
         grid::Bounds {
-            min: [value(0), value(1), value(2)].map(f64::from),
-            max: [value(3), value(4), value(5)].map(f64::from),
+            min: [value(0), value(1), value(2)],
+            max: [value(3), value(4), value(5)],
         }
     }
 }
@@ -615,10 +648,19 @@ mod tests {
             bounds: values.map(sortable),
             ..Status::BEFORE
         };
-        let bounds = status.bounds();
+        let bounds = status.bounds(Precision::Single);
         let found = [bounds.min, bounds.max].concat();
         let given = values.map(f64::from);
         assert_eq!(bits(&found), bits(&given));
+        let status = Status {
+            double_bounds: given.map(|value| match value.to_bits() {
+                bits if bits >> 63 == 1 => !bits,
+                bits => bits | 1 << 63,
+            }),
+            ..Status::BEFORE
+        };
+        let bounds = status.bounds(Precision::Double);
+        assert_eq!(bits(&[bounds.min, bounds.max].concat()), bits(&given));
         assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
     }
 

@@ -38,6 +38,10 @@ const VISIT: Header = Header::new(
     "visit.cuh",
     include_str!("../../../../../kernels/cuda/visit.cuh"),
 );
+const EXACT: Header = Header::new(
+    "exact.cuh",
+    include_str!("../../../../../kernels/cuda/exact.cuh"),
+);
 const MASKS: Header = Header::new(
     "masks.cuh",
     include_str!("../../../../../kernels/cuda/masks.cuh"),
@@ -45,6 +49,10 @@ const MASKS: Header = Header::new(
 const FLAT_PAIRS: Header = Header::new(
     "flat_pairs.cuh",
     include_str!("../../../../../kernels/cuda/flat_pairs.cuh"),
+);
+const RINGS: Header = Header::new(
+    "rings.cuh",
+    include_str!("../../../../../kernels/cuda/rings.cuh"),
 );
 const WARPS: Header = Header::new(
     "warps.cuh",
@@ -115,7 +123,6 @@ pub const GRID: Source = Source {
         "grid_settle_large",
         "grid_settle_open",
         "grid_settle_periodic",
-        "grid_changes",
         "lists_in_order",
         "list_bounds",
         "order_of_points",
@@ -146,7 +153,17 @@ pub const SHARE: Source = Source {
 pub const ASCEND: Source = Source {
     name: "ascend",
     text: include_str!("../../../../../kernels/cuda/ascend.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
+    headers: &[
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        AROUND,
+        VISIT,
+        EXACT,
+        PAIR_GEOMETRY,
+        ASCENDING,
+    ],
     layouts: &[],
     launches_children: false,
     kernels: &["lists_ascend"],
@@ -161,11 +178,13 @@ pub const FLAT: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
-        PAIR_GEOMETRY,
         AROUND,
         VISIT,
+        EXACT,
+        PAIR_GEOMETRY,
         MASKS,
         WARPS,
+        RINGS,
         FAST,
         WORK,
         FLAT_PAIRS,
@@ -192,6 +211,9 @@ pub const CHILDREN: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
+        AROUND,
+        VISIT,
+        EXACT,
         PAIR_GEOMETRY,
         TILE,
         FAST,

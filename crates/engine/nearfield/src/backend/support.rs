@@ -154,7 +154,8 @@ impl Feature {
     fn remedy(&self) -> &'static str {
         match self {
             Self::Double => {
-                "use Device::Auto or Device::Cpu, or build the engine in Precision::Single"
+                "use Device::Gpu, Device::Auto or Device::Cpu, or build the engine in \
+                 Precision::Single"
             }
             Self::KernelWithoutCuda { .. } => {
                 "use Device::Auto or Device::Cpu, or give the kernel CUDA text that compiles"
@@ -181,7 +182,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
-        (Backend::Gpu, Feature::Systems) => true,
+        (Backend::Gpu, Feature::Systems | Feature::Double) => true,
         // Not divided between two backends. The emulated device does it alone.
         (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
         // It computes by the code of the CPU backend.

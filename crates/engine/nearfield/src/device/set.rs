@@ -1,7 +1,7 @@
 //! A point set on the device: its memory there, and the box that its cells cover.
 
 use nearfield_gpu::{DevicePoints, GpuBackend};
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, Precision};
 
 /// A point set.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub(super) struct DeviceSetId {
 
 impl DeviceSetId {
     /// A set of no points.
-    pub(super) fn new(backend: &GpuBackend) -> Self {
+    pub(super) fn new(backend: &GpuBackend, precision: Precision) -> Self {
         Self {
-            points: backend.points(),
+            points: backend.points_in(precision),
             room: Bounds::EMPTY,
         }
     }

@@ -17,8 +17,16 @@ use super::{
     engine::{DeviceEngine, pair},
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
-use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
+use crate::{
+    Device, Error, PairKernel, PointSetId, Reduce,
+    backend::{
+        kernel::check_support,
+        support::{Feature, choose},
+    },
+    kernels::Cuda,
+};
 use nearfield_gpu::{Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram};
+use nearfield_grid::Precision;
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -85,7 +93,7 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
-        let program = check_support(kernel, self.settings.radius)
+        let program = check_support(kernel, self.radius())
             .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::new(self, program, targets, sources)
     }
@@ -127,7 +135,13 @@ impl<'a> WithCpu<'a> {
         targets: PointSetId,
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
-        let program = check_support(kernel, self.engine.radius())
+        // Two backends share traversals in `f32` only.
+        let shared = match self.engine.precision() {
+            Precision::Single => Ok(()),
+            Precision::Double => choose(Device::Hybrid(0), &Feature::Double).map(drop),
+        };
+        let program = (shared.map_err(Error::from))
+            .and_then(|()| check_support(kernel, self.engine.radius()))
             .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
     }

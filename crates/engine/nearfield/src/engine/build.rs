@@ -189,7 +189,7 @@ impl Builder {
         let device = self.device;
         Ok(match device {
             Device::Gpu(number) | Device::Hybrid(number) => {
-                let started = gpu::start(number, self.strategy);
+                let started = gpu::start(number, self.strategy, self.precision);
                 Some(started.map_err(|missing| ErrorKind::DeviceUnavailable { device, missing })?)
             }
             Device::Emulated(spec) => Some(Box::new(EmulatedDevice::new(spec)?)),

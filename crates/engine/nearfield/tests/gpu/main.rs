@@ -28,7 +28,10 @@ mod sums;
 mod systems;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
-use nearfield_testkit::{conformance::Case, oracle};
+use nearfield_testkit::{
+    conformance::Case,
+    oracle::{self, Real},
+};
 use std::{env, sync::RwLock, time::SystemTime};
 
 const GPU: Device = Device::Gpu(0);
@@ -70,7 +73,7 @@ macro_rules! needs_gpu {
 }
 use needs_gpu;
 
-fn uniform(case: &Case) -> bool {
+fn uniform<T: Real>(case: &Case<T>) -> bool {
     case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
 }
 

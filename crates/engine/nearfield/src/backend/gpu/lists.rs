@@ -137,7 +137,8 @@ impl GpuState {
             Ok(checked)
         };
         let (targets, lender) = (pair.targets.len(), Lender(backend));
-        (input.cpu).install(|| geometry.receive(targets, pairs, &lender, fill))
+        let precision = input.lattice.radius().precision();
+        (input.cpu).install(|| geometry.receive(precision, targets, pairs, &lender, fill))
     }
 
     /// Room for lists of both backends.

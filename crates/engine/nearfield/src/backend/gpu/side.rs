@@ -22,7 +22,7 @@ use super::{
         gpu_report::GpuReport,
         split::GpuDone,
         support::Backend,
-        transfer::{RunningBounds, StagedUpload, numbers_of},
+        transfer::{RunningBounds, StagedUpload, numbers_of, words_of},
         turn::Turn,
     },
     faults::FaultRecord,
@@ -34,7 +34,7 @@ use super::{
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists, PairGeometry};
 use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
-use nearfield_grid::{Bounds, HostLists};
+use nearfield_grid::{Bounds, HostLists, Precision};
 use nearfield_pairs::Field;
 use std::{
     collections::HashMap,
@@ -53,6 +53,8 @@ struct GpuSide {
     name: String,
     /// Strategy that the user chose.
     strategy: Strategy,
+    /// Precision of the positions.
+    precision: Precision,
     /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may
     /// wait.
     state: ManuallyDrop<Turn<GpuState>>,
@@ -79,12 +81,13 @@ impl Drop for GpuSide {
 }
 
 impl GpuSide {
-    fn new(number: u32, strategy: Strategy) -> Result<Self, gpu::Error> {
+    fn new(number: u32, strategy: Strategy, precision: Precision) -> Result<Self, gpu::Error> {
         let backend = GpuBackend::new(number)?;
         Ok(Self {
             number,
             name: backend.device().name.clone(),
             strategy,
+            precision,
             process: process::id(),
             failed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -295,7 +298,7 @@ impl Accelerator for GpuSide {
         self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
-                let points = state.backend.points();
+                let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
                 state.sets.push(GpuSet { points, order });
             }
@@ -303,8 +306,8 @@ impl Accelerator for GpuSide {
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             self.set_complete(set, false);
-            backend.expect(&mut target.points, numbers / 3)?;
-            let seen = RunningBounds::default();
+            backend.expect(&mut target.points, numbers / words_of(self.precision))?;
+            let seen = RunningBounds::new(self.precision);
             let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
             upload.send(cpu, |first, piece| {
                 backend.receive(&mut target.points, first, piece)
@@ -328,7 +331,8 @@ impl Accelerator for GpuSide {
             };
             let before = before.unwrap_or(&[]);
             self.set_complete(set, false);
-            backend.expect(&mut target.points, before.len() / 3)?;
+            let points = before.len() / words_of(self.precision);
+            backend.expect(&mut target.points, points)?;
             backend.receive(&mut target.points, 0, before)?;
             self.set_complete(set, true);
             Ok(())
@@ -431,12 +435,17 @@ impl Accelerator for GpuSide {
     }
 }
 
-/// Starts the GPU with this number, which takes longer than a search of a million points.
+/// Starts the GPU with this number for positions in this precision, which takes longer than a
+/// search of a million points.
 ///
 /// # Errors
 /// The missing part, and how to get it.
-pub(crate) fn start(number: u32, strategy: Strategy) -> Result<Box<dyn Accelerator>, String> {
-    let started = GpuSide::new(number, strategy).map_err(|error| error.to_string())?;
+pub(crate) fn start(
+    number: u32,
+    strategy: Strategy,
+    precision: Precision,
+) -> Result<Box<dyn Accelerator>, String> {
+    let started = GpuSide::new(number, strategy, precision).map_err(|error| error.to_string())?;
     Ok(Box::new(started))
 }
 

@@ -194,6 +194,7 @@ class DeviceEngine:
         sorted: bool = False,
         subdivision: int = 0,
         within: Optional[Tuple[Sequence[float], Sequence[float]]] = None,
+        precision: Literal["f32", "f64"] = "f32",
     ) -> "DeviceEngine": ...
     @property
     def radius(self) -> float: ...

@@ -84,7 +84,7 @@ impl PyDeviceArray {
         self.tuple(py)
     }
 
-    /// As a numpy.dtype: float32, int32, uint32 or uint64.
+    /// As a numpy.dtype: float32, float64, int32, uint32 or uint64.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?
@@ -100,6 +100,7 @@ impl PyDeviceArray {
     fn copy_to_host<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flat = match self.dtype {
             Dtype::F32 => self.values::<f32>(py)?.into_pyarray(py).into_any(),
+            Dtype::F64 => self.values::<f64>(py)?.into_pyarray(py).into_any(),
             Dtype::I32 => self.values::<i32>(py)?.into_pyarray(py).into_any(),
             Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
             Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),

@@ -54,17 +54,19 @@ pub(crate) struct DLTensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtype {
     F32,
+    F64,
     I32,
     U32,
     U64,
 }
 
 impl Dtype {
-    pub(crate) const ALL: [Self; 4] = [Self::F32, Self::I32, Self::U32, Self::U64];
+    pub(crate) const ALL: [Self; 5] = [Self::F32, Self::F64, Self::I32, Self::U32, Self::U64];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "float32",
+            Self::F64 => "float64",
             Self::I32 => "int32",
             Self::U32 => "uint32",
             Self::U64 => "uint64",
@@ -74,6 +76,7 @@ impl Dtype {
     pub(crate) fn typestr(self) -> &'static str {
         match self {
             Self::F32 => "<f4",
+            Self::F64 => "<f8",
             Self::I32 => "<i4",
             Self::U32 => "<u4",
             Self::U64 => "<u8",
@@ -83,14 +86,14 @@ impl Dtype {
     pub(crate) fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::U64 => 8,
+            Self::F64 | Self::U64 => 8,
         }
     }
 
     pub(crate) fn dlpack(self) -> DLDataType {
         DLDataType {
             code: match self {
-                Self::F32 => FLOAT,
+                Self::F32 | Self::F64 => FLOAT,
                 Self::I32 => SIGNED,
                 Self::U32 | Self::U64 => UNSIGNED,
             },
@@ -200,9 +203,9 @@ impl Layout {
         })
     }
 
-    /// Three coordinates a point; returns how many points.
-    pub(crate) fn points(&self) -> Result<usize, ArrayError> {
-        self.expect(Dtype::F32, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
+    /// Three coordinates a point, of this type; returns how many points.
+    pub(crate) fn points(&self, dtype: Dtype) -> Result<usize, ArrayError> {
+        self.expect(dtype, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
         Ok(self.shape[0])
     }
 

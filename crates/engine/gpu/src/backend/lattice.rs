@@ -7,6 +7,9 @@
 //! and the strategies that work cell by cell read it; the walk around single targets takes rows
 //! from the geometry of the table.
 //!
+//! The lattice has the precision of its radius. Sets remember theirs, and one that is in the other
+//! precision is refused: its cells would be computed from other bits.
+//!
 //! A lattice has a number that no other lattice of the process has. Sets and shares remember the
 //! number that they were made with, so a mix-up is an error and not a wrong result.
 

@@ -123,9 +123,9 @@ pub struct PairViews<'a> {
 /// The geometry of pairs in double precision, as [`PairViews`] has it in single.
 ///
 /// A search in `f64` writes these, one in `f32` none of them: which of the two a program meets
-/// follows from the precision that it built its engine with. Values have the bits that the CPU
-/// backend computes, roots included. All are parallel to the entries of the lists, and an array
-/// takes twice the memory that it takes in `f32`.
+/// follows from the precision that it built its engine with, so no value is ever converted. Values
+/// have the bits that the CPU backend computes, roots included. All are parallel to the entries of
+/// the lists, and an array takes twice the memory that it takes in `f32`.
 #[derive(Debug, Default)]
 pub struct DoublePairViews<'a> {
     /// The vector of a pair's image.
@@ -229,7 +229,8 @@ impl PairBuffers {
         self.precision = precision;
     }
 
-    /// Elements that a number, or a vector of three, takes.
+    /// Elements of the arrays that a number, or a vector of three, takes: they are made of words of
+    /// four bytes, or of three of these, in either precision.
     fn wide(&self) -> usize {
         match self.precision {
             Precision::Single => 1,

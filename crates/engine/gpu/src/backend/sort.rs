@@ -29,8 +29,8 @@
 //!
 //! The kernels are compiled once more for positions in double precision. Cells follow from the
 //! distance to a centre that all sets share, as the CPU backend has them; everything behind the
-//! cells is the same: counting, scanning and placing see numbers of cells only. What lands in sorted order then are proxies in `f32` for the walks, and the
-//! positions themselves beside them.
+//! cells is the same: counting, scanning and placing see numbers of cells only. What lands in
+//! sorted order then are proxies in `f32` for the walks, and the positions themselves beside them.
 //!
 //! # Status
 //!

@@ -15,6 +15,7 @@ mod kinds;
 mod with_text;
 
 mod alone;
+mod device_double;
 mod device_engine;
 mod device_geometry;
 mod device_sequences;

@@ -18,11 +18,16 @@ struct PairSeen {
     GivenVector shift, d;
     Given squared;
 
+    // `shift` is the vector of the image.
     __device__ __forceinline__ PairSeen(
-        const Walk& walk, const GivenVector& target, const GivenVector& source, i64 a, i64 b, i64 c)
-        : a(a), b(b), c(c), shift(given_image_vector(walk.lattice, a, b, c)),
+        const GivenVector& shift, const GivenVector& target, const GivenVector& source, i64 a, i64 b, i64 c)
+        : a(a), b(b), c(c), shift(shift),
           d{(source.x - target.x) + shift.x, (source.y - target.y) + shift.y, (source.z - target.z) + shift.z},
           squared(::squared(d.x, d.y, d.z)) {}
+
+    __device__ __forceinline__ PairSeen(
+        const Walk& walk, const GivenVector& target, const GivenVector& source, i64 a, i64 b, i64 c)
+        : PairSeen(given_image_vector(walk.lattice, a, b, c), target, source, a, b, c) {}
 
     __device__ __forceinline__ Given distance() const { return root(squared); }
 
@@ -36,17 +41,62 @@ private:
     static __device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
 };
 
+// Vectors of the images up to IMAGE_STEPS boxes away along each axis of a straight box are looked up
+// in single precision: a product takes conversions, each of which takes as long as eight sums.
+using nf::IMAGE_STEPS;
+constexpr u32 STEPS = 2 * IMAGE_STEPS + 1;
+
+// A whole number below 2^31 in magnitude, by a sum.
+__device__ __forceinline__ double as_double(int number) {
+#ifdef __CUDA_ARCH__
+    return __hiloint2double(0x43300000, number ^ 0x80000000) - 4503601774854144.0;
+#else
+    return number;
+#endif
+}
+
+// The vector of an image at most IMAGE_STEPS boxes away along each axis.
+__device__ __forceinline__ GivenVector near_vector(const Walk& walk, int a, int b, int c) {
+    const Lattice& lattice = walk.lattice;
+    if (!DOUBLE && walk.steps) {
+        const float* const middle = walk.steps + IMAGE_STEPS;
+        return GivenVector{__ldg(middle + a), __ldg(middle + static_cast<int>(STEPS) + b),
+                           __ldg(middle + static_cast<int>(2 * STEPS) + c)};
+    }
+    const double boxes[3] = {as_double(a), as_double(b), as_double(c)};
+    return GivenVector{static_cast<Given>(boxes_along(lattice, boxes, 0)),
+                       static_cast<Given>(boxes_along(lattice, boxes, 1)),
+                       static_cast<Given>(boxes_along(lattice, boxes, 2))};
+}
+
+// The pair of a point that lies `of` boxes outside the box and one that lies `to` boxes outside,
+// whose cells meet in the image (a, b, c).
+__device__ __forceinline__ PairSeen pair_of_boxes(
+    const Walk& walk, const GivenVector& at, const GivenVector& source, const int4& of, const int4& to,
+    int a, int b, int c) {
+    // Each number of boxes may be 2^30, and counts are at most 2^31 + 1001: one that is near in 32
+    // bits is the count.
+    const u32 x = static_cast<u32>(a) + static_cast<u32>(of.x) - static_cast<u32>(to.x);
+    const u32 y = static_cast<u32>(b) + static_cast<u32>(of.y) - static_cast<u32>(to.y);
+    const u32 z = static_cast<u32>(c) + static_cast<u32>(of.z) - static_cast<u32>(to.z);
+    if (max(max(x + IMAGE_STEPS, y + IMAGE_STEPS), z + IMAGE_STEPS) < STEPS) {
+        const int near[3] = {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)};
+        return PairSeen(near_vector(walk, near[0], near[1], near[2]), at, source, near[0], near[1], near[2]);
+    }
+    const i64 n[3] = {static_cast<i64>(a) + of.x - to.x, static_cast<i64>(b) + of.y - to.y,
+                      static_cast<i64>(c) + of.z - to.z};
+    return PairSeen(given_image_vector(walk.lattice, n[0], n[1], n[2]), at, source, n[0], n[1], n[2]);
+}
+
 // The pair of a target and the sorted source k, which was found in an image of its cell.
 __device__ __forceinline__ PairSeen pair_of_cells(
-    const Walk& walk, u32 target, u32 k, const GivenVector& at, const GivenVector& source, i64 a, i64 b, i64 c) {
+    const Walk& walk, u32 target, u32 k, const GivenVector& at, const GivenVector& source, int a, int b, int c) {
+    int4 of = make_int4(0, 0, 0, 0), to = of;
     if (walk.lattice.periodic) {
-        // In 64 bits: each count may be 2^30.
-        const int4 of = wraps_of(walk.targets, target), to = wraps_of(walk.sources, k);
-        a += static_cast<i64>(of.x) - to.x;
-        b += static_cast<i64>(of.y) - to.y;
-        c += static_cast<i64>(of.z) - to.z;
+        of = wraps_of(walk.targets, target);
+        to = wraps_of(walk.sources, k);
     }
-    return PairSeen(walk, at, source, a, b, c);
+    return pair_of_boxes(walk, at, source, of, to, a, b, c);
 }
 
 // What walks over proxies compare: x, y, z and the caller's index of every sorted point.
@@ -70,7 +120,7 @@ __device__ __forceinline__ bool is_within(const Walk& walk, const PairSeen& pair
 }
 
 // The pair of a target and the sorted source k whose cells meet in this image.
-__device__ __forceinline__ PairSeen pair_as_given(const Walk& walk, u32 target, u32 k, i64 a, i64 b, i64 c) {
+__device__ __forceinline__ PairSeen pair_as_given(const Walk& walk, u32 target, u32 k, int a, int b, int c) {
     const GivenVector from = given_position(walk.targets, target), to = given_position(walk.sources, k);
     return pair_of_cells(walk, target, k, from, to, a, b, c);
 }
@@ -99,13 +149,18 @@ struct Exact {
     const u32 target;  // sorted place
     const float4* const at;
     float outer, inner;
+    // Of the target, for jobs that read pairs: its position, and the boxes that it lies outside.
+    GivenVector from;
+    int4 of;
     int a, b, c;       // the image of the candidates' cells
     u32 base, next;    // the first candidate; the bit of the next one
     u32 hits, doubts;  // candidates within the filter radius; those of them that are to be decided
 
     __device__ __forceinline__ Exact(const Walk& walk, const Target& target, const float4* at, Work& work)
-        : work(work), walk(walk), target(target.slot), at(at), a(0), b(0), c(0), base(0), next(1), hits(0), doubts(0) {
+        : work(work), walk(walk), target(target.slot), at(at), of(make_int4(0, 0, 0, 0)), a(0), b(0), c(0), base(0), next(1), hits(0), doubts(0) {
+        from = given_position(walk.targets, target.slot);
         const Lattice& lattice = walk.lattice;
+        if (lattice.periodic) of = wraps_of(walk.targets, target.slot);
         const double reach = lattice.reach
             + ((lattice.rounding[0] * fabsf(target.x) + lattice.rounding[1] * fabsf(target.y))
                 + lattice.rounding[2] * fabsf(target.z));
@@ -150,7 +205,9 @@ struct Exact {
     __device__ __forceinline__ void show(u32 k) {
         const float beside = __ldg(at + k).w;
         if constexpr (READS_PAIRS) {
-            const PairSeen seen = pair_as_given(walk, target, k, a, b, c);
+            int4 to = make_int4(0, 0, 0, 0);
+            if (walk.lattice.periodic) to = wraps_of(walk.sources, k);
+            const PairSeen seen = pair_of_boxes(walk, from, given_position(walk.sources, k), of, to, a, b, c);
             if (!is_within(walk, seen)) return;
             tell_image(work, seen.a, seen.b, seen.c);
             work.visit(true, k, static_cast<float>(seen.d.x), static_cast<float>(seen.d.y),

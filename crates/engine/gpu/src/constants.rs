@@ -30,6 +30,8 @@ nearfield_shared::constants! {
         FAILED = 1;
         /// Elements of `Points::flags`.
         FLAGS = 2;
+        /// Boxes along each axis up to which image vectors are looked up.
+        IMAGE_STEPS = 8;
 
         /// Threads of a block of `flat`.
         FLAT_THREADS = 256;

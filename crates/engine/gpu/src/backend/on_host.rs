@@ -13,7 +13,9 @@
 //! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
-use crate::launch::{Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk};
+use crate::launch::{
+    Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk, image_steps,
+};
 use crate::traversal::Candidates;
 use libloading::Library;
 use nearfield_grid::{self as grid, Bounds, Domain, Positions, Radius};
@@ -312,12 +314,18 @@ where
     };
     let geometry = Geometry::of(&lattice, sources.table, subdivision[1]);
     let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
+    let steps = image_steps(&lattice);
     let walk = Walk {
         lattice: layout,
         geometry: geometry.unwrap_or_default(),
         targets: of.layout(),
         sources: sources.layout(),
         rows: rows.as_ptr() as u64,
+        steps: if steps.is_empty() {
+            0
+        } else {
+            steps.as_ptr() as u64
+        },
         row_count: rows.len() as u32,
         same_set: u32::from(case.target == case.source),
     };

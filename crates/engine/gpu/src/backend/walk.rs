@@ -170,6 +170,7 @@ impl PairOfPoints<'_> {
             targets: self.targets_layout(),
             sources: self.sources.layout(),
             rows: self.lattice.rows.address(),
+            steps: self.lattice.steps.address(),
             row_count: self.lattice.row_count,
             same_set: u32::from(self.same_set),
         }

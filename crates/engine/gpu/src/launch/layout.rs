@@ -164,6 +164,9 @@ nearfield_shared::shared_structs! {
         pub(crate) sources: Points,
         /// The lattice's neighbour rows.
         pub(crate) rows: u64,
+        /// Vectors of the images up to `IMAGE_STEPS` boxes away along each axis, in single precision
+        /// and in straight boxes; else 0.
+        pub(crate) steps: u64,
         /// Number of neighbour rows.
         pub(crate) row_count: u32,
         /// 1 if both sets are one, so that a point is not its own neighbour.
@@ -409,6 +412,24 @@ impl Default for Outlet {
             uniforms: [0.0; MAX_UNIFORMS],
         }
     }
+}
+
+/// Vectors of the images from −`IMAGE_STEPS` to `IMAGE_STEPS` boxes away along each axis, for
+/// `Walk::steps`; none where they are not looked up.
+pub(crate) fn image_steps(lattice: &grid::Lattice) -> Vec<f32> {
+    let domain = lattice.effective_domain();
+    if domain.is_tilted() || lattice.radius().precision() == Precision::Double {
+        return Vec::new();
+    }
+    let far = i64::from(constants::IMAGE_STEPS);
+    let along = |axis: usize| {
+        (-far..=far).map(move |n| {
+            let mut image = [0; 3];
+            image[axis] = n;
+            domain.image_vector(image)[axis]
+        })
+    };
+    (0..3).flat_map(along).collect()
 }
 
 impl Lattice {

@@ -41,6 +41,7 @@ pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, PairArrays,
     PairOutput, Parts, Points, Row, Status, StridedChannels, SystemArrays, Table, Walk,
+    image_steps,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use systems::SystemsKernels;

@@ -118,9 +118,16 @@ struct Around {
     int first_y, first_z;  // of the rows in reach
     bool rows_inside;      // all rows in reach lie in the table, in the image HERE
     bool inside;           // and all that is in reach of them
+#if NF_FILTERS & NF_RADII
+    float own_reach;       // the square of what this target reaches
+#endif
 
     __device__ __forceinline__ Around(const Walk& walk, const Target& target, bool wrapped)
         : geometry(walk.geometry), points(walk.sources) {
+#if NF_FILTERS & NF_RADII
+        const float own = __fmaf_rn(target.reach, filters_of(walk).per_radius, filters_of(walk).slack);
+        own_reach = fminf(__fmul_rn(own, own), geometry.squared_reach);
+#endif
         if (TILTED || DOUBLE || (PERIODIC && wrapped)) {
             x = exact_place(walk, target, 0);
             y = exact_place(walk, target, 1);
@@ -145,14 +152,24 @@ struct Around {
         }
     }
 
+    // The square of the reach: of targets with radii of their own it may be smaller than the
+    // lattice's, by which rows are numbered.
+    __device__ __forceinline__ float squared_reach() const {
+#if NF_FILTERS & NF_RADII
+        return own_reach;
+#else
+        return geometry.squared_reach;
+#endif
+    }
+
     // Whether the table has all rows along an axis that are in reach. The last of them seldom is;
     // of an untilted box that can be told here, by the operations of `slice` and `chord`.
     __device__ __forceinline__ bool holds(int axis, int first, float at) const {
         if (first < 0 || static_cast<u32>(first) + ROWS > points.dims[axis] + !TILTED) return false;
         if (TILTED || static_cast<u32>(first) + ROWS <= points.dims[axis]) return true;
         const float below = below_row(first, at, ROWS - 1);
-        if (axis == 1) return __fadd_rn(geometry.squared_reach, gap_along_y(below)) < 0.0f;
-        return less_gap(geometry.squared_reach, below, geometry.edge[2]) < 0.0f;
+        if (axis == 1) return __fadd_rn(squared_reach(), gap_along_y(below)) < 0.0f;
+        return less_gap(squared_reach(), below, geometry.edge[2]) < 0.0f;
     }
 
     // Of all targets of a warp that take part in the call, because a warp with several kinds would
@@ -266,7 +283,7 @@ struct Around {
     __device__ __forceinline__ Slice slice(float below) const {
         const float from = TILTED ? fmaxf(below, -geometry.reach[2]) : 0.0f;
         const float to = TILTED ? fminf(__fadd_rn(below, 1.0f), geometry.reach[2]) : 0.0f;
-        return Slice{less_gap(geometry.squared_reach, below, geometry.edge[2]),
+        return Slice{less_gap(squared_reach(), below, geometry.edge[2]),
                      Leaning(from, to, geometry.lean[2]), Leaning(from, to, geometry.lean[1])};
     }
 

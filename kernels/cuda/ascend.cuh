@@ -1,5 +1,5 @@
-// Ascending order of lists: by the caller's index, and pairs of one source by their images. What
-// else belongs to a pair is moved with its entry.
+// Order of lists: by the caller's index, or by squared distance and then that; pairs of one source
+// by their images. What else belongs to a pair is moved with its entry.
 //
 // A warp finds for every entry of a short list its rank, the number of entries that come before it,
 // by comparing it with all of them in shared memory: for the tens of neighbours that lists have,
@@ -24,9 +24,18 @@ struct ListToSort {
     u32 length;
 };
 
+// What lists are ordered by: u32 for the index, u64 for the squared distance above the index. Bits
+// of numbers that are not negative ascend as these do.
+template <class Key>
+__device__ __forceinline__ Key key_of(const ListToSort& list, u64 at) {
+    if (sizeof(Key) == sizeof(u32)) return static_cast<Key>(list.entries[at]);
+    return static_cast<Key>(static_cast<u64>(__float_as_uint(list.arrays.squares[at])) << 32 | list.entries[at]);
+}
+
 // Room of a warp.
+template <class Key>
 struct RankRoom {
-    u32 keys[SHORT_LIST];
+    Key keys[SHORT_LIST];
     unsigned short ranks[SHORT_LIST];
 };
 
@@ -86,17 +95,18 @@ __device__ __forceinline__ u32* words_at(T* array) {
 }
 
 // Sorts a list of at most SHORT_LIST entries, by all lanes of a warp.
-__device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom& room) {
+template <class Key>
+__device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom<Key>& room) {
     const u32 lane = threadIdx.x % WARP, length = list.length;
     __syncwarp();
-    for (u32 at = lane; at < length; at += WARP) room.keys[at] = list.entries[at];
+    for (u32 at = lane; at < length; at += WARP) room.keys[at] = key_of<Key>(list, at);
     __syncwarp();
     bool twice = false;
     for (u32 at = lane; at < length; at += WARP) {
-        const u32 key = room.keys[at];
+        const Key key = room.keys[at];
         u32 rank = 0, same = 0;
         for (u32 other = 0; other < length; other++) {
-            const u32 with = room.keys[other];
+            const Key with = room.keys[other];
             rank += with < key || (with == key && other < at);
             same += with == key;
         }
@@ -107,23 +117,31 @@ __device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom&
     const int* const images = list.arrays.images;
     if (images && __any_sync(~0u, twice)) {
         for (u32 at = lane; at < length; at += WARP) {
-            const u32 key = room.keys[at];
+            const Key key = room.keys[at];
             u32 rank = 0;
             for (u32 other = 0; other < length; other++) {
-                const u32 with = room.keys[other];
+                const Key with = room.keys[other];
                 rank += with < key || (with == key && image_before(images, other, at));
             }
             room.ranks[at] = static_cast<unsigned short>(rank);
         }
     }
     __syncwarp();
-    for (u32 at = lane; at < length; at += WARP) list.entries[room.ranks[at]] = room.keys[at];
+    for (u32 at = lane; at < length; at += WARP) list.entries[room.ranks[at]] = static_cast<u32>(room.keys[at]);
     permute<1>(list.arrays.targets, room.ranks, length);
     permute<3>(words_at(list.arrays.images), room.ranks, length);
     permute<3 * REAL_WORDS>(words_at(list.arrays.shifts), room.ranks, length);
     permute<3 * REAL_WORDS>(words_at(list.arrays.displacements), room.ranks, length);
     permute<REAL_WORDS>(words_at(list.arrays.squares), room.ranks, length);
     permute<REAL_WORDS>(words_at(list.arrays.distances), room.ranks, length);
+}
+
+// The k-th pair of a list that is ordered by distance; beyond all pairs where there are fewer.
+__device__ __forceinline__ Nearest nth_pair(const ListToSort& list, u32 k) {
+    if (list.length < k) return Nearest{__uint_as_float(0x7f800000u), NONE, {0, 0, 0}};
+    const u64 at = k - 1;
+    const int* const image = list.arrays.images + 3 * at;
+    return Nearest{list.arrays.squares[at], list.entries[at], {image[0], image[1], image[2]}};
 }
 
 // Exchanges the values of pairs a and b.
@@ -148,6 +166,7 @@ __device__ __forceinline__ void exchange_pairs(const ListToSort& list, u64 a, u6
 }
 
 // Sorts a list of any length, by all threads of a block.
+template <class Key>
 __device__ __forceinline__ void ascend_by_block(const ListToSort& list) {
     const u64 length = list.length;
     const int* const images = list.arrays.images;
@@ -157,7 +176,7 @@ __device__ __forceinline__ void ascend_by_block(const ListToSort& list) {
             for (u64 at = shift + threadIdx.x; at + k < length; at += blockDim.x) {
                 const bool paired = (at - shift) % (2 * k) < k && at / (2 * p) == (at + k) / (2 * p);
                 if (!paired) continue;
-                const u32 first = list.entries[at], second = list.entries[at + k];
+                const Key first = key_of<Key>(list, at), second = key_of<Key>(list, at + k);
                 const bool swapped = first == second ? images && image_before(images, at + k, at) : first > second;
                 if (swapped) exchange_pairs(list, at, at + k);
             }

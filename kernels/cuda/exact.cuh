@@ -41,8 +41,8 @@ private:
     static __device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
 };
 
-// Vectors of the images up to IMAGE_STEPS boxes away along each axis of a straight box are looked up
-// in single precision: a product takes conversions, each of which takes as long as eight sums.
+// Vectors of the images up to IMAGE_STEPS boxes away along each axis of a straight box are looked
+// up in single precision: a product takes conversions, each of which takes as long as eight sums.
 using nf::IMAGE_STEPS;
 constexpr u32 STEPS = 2 * IMAGE_STEPS + 1;
 
@@ -149,6 +149,7 @@ struct Exact {
     const u32 target;  // sorted place
     const float4* const at;
     float outer, inner;
+    float limit;       // of the target, for jobs that read pairs
     // Of the target, for jobs that read pairs: its position, and the boxes that it lies outside.
     GivenVector from;
     int4 of;
@@ -157,7 +158,7 @@ struct Exact {
     u32 hits, doubts;  // candidates within the filter radius; those of them that are to be decided
 
     __device__ __forceinline__ Exact(const Walk& walk, const Target& target, const float4* at, Work& work)
-        : work(work), walk(walk), target(target.slot), at(at), of(make_int4(0, 0, 0, 0)), a(0), b(0), c(0), base(0), next(1), hits(0), doubts(0) {
+        : work(work), walk(walk), target(target.slot), at(at), limit(limit_of(walk, target)), of(make_int4(0, 0, 0, 0)), a(0), b(0), c(0), base(0), next(1), hits(0), doubts(0) {
         from = given_position(walk.targets, target.slot);
         const Lattice& lattice = walk.lattice;
         if (lattice.periodic) of = wraps_of(walk.targets, target.slot);
@@ -194,7 +195,16 @@ struct Exact {
     // Decides the candidates since begin(), and shows the job its neighbours in their order.
     __device__ __forceinline__ void decide() {
         if (!READS_PAIRS && doubts) hits &= ~refuted(walk, target, base, doubts, a, b, c);
-        if constexpr (Work::TAKES_BITS) {
+        if constexpr (Work::TAKES_BITS && READS_PAIRS) {
+            u32 kept = 0;
+            #pragma unroll 1
+            for (u32 rest = hits; rest; rest &= rest - 1) {
+                const u32 bit = __ffs(rest) - 1;
+                const PairSeen seen = pair(base + bit);
+                if (within(seen) && work.keeps(base + bit, seen)) kept |= 1u << bit;
+            }
+            work.take(kept, next == 0 ? 32 : __ffs(next) - 1);
+        } else if constexpr (Work::TAKES_BITS) {
             work.take(hits, next == 0 ? 32 : __ffs(next) - 1);
         } else {
             #pragma unroll 1
@@ -202,13 +212,22 @@ struct Exact {
         }
     }
 
+    __device__ __forceinline__ PairSeen pair(u32 k) const {
+        int4 to = make_int4(0, 0, 0, 0);
+        if (walk.lattice.periodic) to = wraps_of(walk.sources, k);
+        return pair_of_boxes(walk, from, given_position(walk.sources, k), of, to, a, b, c);
+    }
+
+    // Within the radius, or the target's own where points have theirs.
+    __device__ __forceinline__ bool within(const PairSeen& seen) const {
+        return is_within(walk, seen) && (DOUBLE || seen.squared <= limit);
+    }
+
     __device__ __forceinline__ void show(u32 k) {
         const float beside = __ldg(at + k).w;
         if constexpr (READS_PAIRS) {
-            int4 to = make_int4(0, 0, 0, 0);
-            if (walk.lattice.periodic) to = wraps_of(walk.sources, k);
-            const PairSeen seen = pair_of_boxes(walk, from, given_position(walk.sources, k), of, to, a, b, c);
-            if (!is_within(walk, seen)) return;
+            const PairSeen seen = pair(k);
+            if (!within(seen)) return;
             tell_image(work, seen.a, seen.b, seen.c);
             work.visit(true, k, static_cast<float>(seen.d.x), static_cast<float>(seen.d.y),
                        static_cast<float>(seen.d.z), static_cast<float>(seen.squared), beside);

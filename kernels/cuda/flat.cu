@@ -4,7 +4,8 @@
 // NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around
 // each target in a dense table, NF_K cells to a radius along y and z: in the padded table of one
 // set in an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
-// (NF_AROUND_OPEN and so on). NF_GEOMETRY: lists come with the geometry of their pairs.
+// (NF_AROUND_OPEN and so on). NF_GEOMETRY: lists come with the geometry of their pairs. NF_FILTERS:
+// some pairs within the radius are left out (filter.cuh).
 #include "masks.cuh"
 #include "warps.cuh"
 #include "work.cuh"
@@ -81,7 +82,7 @@ __device__ __forceinline__ u64 write_by_warp(
     const float4* const proxies = proxies_of(walk.sources);
     for (u32 first = 0; first < rows.count(); first += 32) {
         const u32 row = first + threadIdx.x % 32;
-        Counter counter{walk.sources.at, 0};
+        auto counter = filtered<Counter>(walk, target, walk.sources.at, 0u);
         if (row < rows.count()) visit_row_of(walk, rows, row, target, proxies, counter);
         __syncwarp();
         const u32 to_here = warp_inclusive_sum(counter.count);
@@ -106,13 +107,13 @@ using Rows = RowsAround<NF_HALF, PERIODIC, Cells>;
 #if NF_WORK != NF_LISTS
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     const u32 thread = blockIdx.x * THREADS + threadIdx.x, slot = thread / 32, lane = thread % 32;
     if (slot >= walk.targets.count) return;
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
-    Work work(walk, target, outlet);
+    auto work = filtered<Work>(walk, target, walk, target, outlet);
     for (u32 row = lane; row < rows.count(); row += 32) {
         visit_row_of(walk, rows, row, target, proxies_for(walk, outlet), work);
     }
@@ -124,7 +125,7 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 #else
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
-flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
+flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
     await_kernels_before();
     const u32 thread = blockIdx.x * LIST_THREADS + threadIdx.x, lane = thread % 32;
     const u32 slot = outlet.first + thread / 32;
@@ -134,9 +135,9 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     const u64 start = outlet.starts[slot];
     const u64 behind = write_by_warp(walk, target, rows, start, [&](u64 next) {
 #if NF_GEOMETRY
-        return PairWriter(walk, target, {outlet, arrays}, next);
+        return filtered<PairWriter>(walk, target, walk, target, PairOutlet{outlet, arrays}, next);
 #else
-        return Writer{walk.sources.at, outlet, next};
+        return filtered<Writer>(walk, target, walk.sources.at, outlet, next);
 #endif
     });
     if (lane == 0) {
@@ -152,7 +153,7 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 #if !NF_GEOMETRY
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
 #if NF_OPEN == NF_AROUND_OPEN
@@ -161,14 +162,14 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     const Cells cells(walk, target, false);
     const bool met = cells.warp_meets_sources(real);
     if (!real) return;
-    Work work(walk, target, outlet);
+    auto work = filtered<Work>(walk, target, walk, target, outlet);
     if (met) {
         visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
     }
 #else
     if (slot >= walk.targets.count || (NF_APART && images_differ(walk))) return;
     const Target target = target_at(walk, slot);
-    Work work(walk, target, outlet);
+    auto work = filtered<Work>(walk, target, walk, target, outlet);
 #if NF_OPEN == NF_GENERAL
     const Runs runs = runs_of(walk, target);
     visit_given(walk, target, work, [&](const Target& seen, auto& job) {
@@ -186,12 +187,12 @@ flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
 
 // The same where points have left the box.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-flat_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
-        Work work(walk, target, outlet);
+        auto work = filtered<Work>(walk, target, walk, target, outlet);
         const Cells cells(walk, target, true);
         visit_proxies(walk, target, proxies_for(walk, outlet), work, [&](const Target& seen, auto& job) {
             visit_around<NF_HALF>(walk, seen, cells, job);
@@ -347,17 +348,19 @@ template <bool PLAIN, class To>
 __device__ __forceinline__ void add_run(
     const Walk& walk, const Target& target, uint2 run, const Image& image, bool wrapped, To& side) {
     const u32 lane = threadIdx.x % 32;
-    const float r2 = walk.lattice.r2;
+    const float r2 = target.index == NONE ? 0.0f : limit_of(walk, target);
+    const TargetFilter filter(walk, target);
     #pragma unroll 1
     for (u32 k = run.x + lane; k - lane < run.y; k += 32) {
         const float4 source = __ldg(walk.sources.at + min(k, run.y - 1));
         const u32 index = __float_as_uint(source.w);
         if (PLAIN && !DOUBLE) {
-            bool hit = Difference(target, source).squared <= r2 && k < run.y && k != target.itself;
+            const float squared = Difference(target, source).squared;
+            bool hit = squared <= r2 && k < run.y && k != target.itself;
             if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, index, 0, 0, 0);
-            side.add(HitNote{hit}, index, k);
+            side.add(HitNote{hit && filter.keeps(k, squared)}, index, k);
         } else {
-            HitNote found = {};
+            auto found = filtered_by<HitNote>(filter);
             const u32 real = min(k, run.y - 1);
             visit_given(walk, target, found, [&](const Target& seen, auto& note) {
                 visit_pair<NF_HALF>(walk, seen, real, source, index, image, k < run.y, wrapped, note);
@@ -431,7 +434,7 @@ __device__ __forceinline__ MaskWords<const u32> words_of(const Walk& walk, const
 #if !NF_GEOMETRY
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
-flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
     const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
@@ -463,7 +466,7 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     rings.room = start < outlet.capacity ? outlet.capacity - start : 0;
     rings.pushed = rings.written = 0;
     rings.lane = threadIdx.x & 31;
-    Pusher pusher{rings, walk};
+    auto pusher = filtered<Pusher>(walk, target, rings, walk);
     visit_given(walk, target, pusher, [&](const Target& seen, auto& push) {
         push_all(walk, target, seen, real, rings, push);
     });
@@ -482,7 +485,7 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
     const Target target = target_at(walk, slot);
     const Cells cells(walk, target, WRAPPED);
     const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
-    Masker masker(walk);
+    auto masker = filtered<Masker>(walk, target, walk);
     const auto mask = [&](const Target& seen, auto& work) {
         outlet.counts[slot] = mask_candidates<NF_HALF>(walk, seen, cells, masker, work, words);
     };
@@ -492,7 +495,7 @@ __device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outl
 
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat_masks(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     const u32 thread = blockIdx.x * THREADS + threadIdx.x;
     for (u32 source = thread; source < walk.sources.count; source += gridDim.x * THREADS) {
@@ -506,7 +509,7 @@ flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 
 // The counts and masks where points have left the box.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-flat_masks_wrapped(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+flat_masks_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet) {
     await_kernels_before();
     if (!images_differ(walk)) return;
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
@@ -534,7 +537,7 @@ __device__ __forceinline__ void prefetch(const MaskWords<const u32>& words) {
 // whose masks are not complete are left to flat_lists, which overwrites what is written in the
 // place of their lists; where there are more than a few, the whole block is.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS, 10)
-flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
+flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet, const u32 room) {
     await_kernels_before();
     extern __shared__ u32 stage[];
     const u32 first = outlet.first + blockIdx.x * LIST_THREADS;

@@ -37,7 +37,7 @@ struct PairSide {
 
 // Writes the lists that flat_expand has left out, each by a warp.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
-flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
+flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet NF_ARRAYS) {
     await_kernels_before();
     __shared__ u32 slots[LIST_THREADS], found;
     const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
@@ -118,7 +118,7 @@ __device__ __forceinline__ PairSeen pair_of_note(
 // As flat_expand without geometry. Entries of lists that are left to flat_lists are left out here;
 // that may be all lists of a block.
 extern "C" __global__ void __launch_bounds__(LIST_THREADS, 5)
-flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room NF_ARRAYS) {
+flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet outlet, const u32 room NF_ARRAYS) {
     await_kernels_before();
     extern __shared__ u32 slots[];  // sorted places of sources, NONE where an entry is left out
     unsigned short* const notes = reinterpret_cast<unsigned short*>(slots + room);

@@ -4,6 +4,7 @@
 // `grid_settle` brings every cell into the order of the caller's indices, so that the sorted
 // order is that of the CPU: stable by (cell, index). NF_DOUBLE: positions are in double precision.
 #include "contract.cuh"
+#include "look_back.cuh"
 
 // Status that the host reads after the step.
 struct Status {
@@ -268,14 +269,8 @@ grid_keys_sparse(u32 count, const u32* __restrict__ ids, u32* counts, uint2* key
     key_and_rank[i] = make_uint2(key, atomicAdd(&counts[key], 1u));
 }
 
-// Exclusive scan in one pass with decoupled look-back (Merrill, Garland 2016, "Single-pass
-// parallel prefix scan with decoupled look-back"). Arrays are padded to whole tiles. Tiles take
-// tickets, so a tile never waits for one that has not begun.
+// Exclusive scan in one pass with look-back. Arrays are padded to whole tiles.
 using nf::SCAN_TILE, nf::SCAN_VECTORS;
-// States of a tile: its sum is not known, known, known together with all before. Sums take 62 bits.
-constexpr int STATE_SHIFT = 62;
-constexpr u64 SUM_ONLY = 1ull << STATE_SHIFT, SUM_TO_HERE = 2ull << STATE_SHIFT;
-constexpr u64 SUM_MASK = SUM_ONLY - 1;
 
 __device__ __forceinline__ void store4(u32* out, u64 base, u32 a, u32 b, u32 c) {
     const u32 first = static_cast<u32>(base);
@@ -285,29 +280,6 @@ __device__ __forceinline__ void store4(u32* out, u64 base, u32 a, u32 b, u32 c) 
 __device__ __forceinline__ void store4(u64* out, u64 base, u32 a, u32 b, u32 c) {
     reinterpret_cast<ulonglong2*>(out)[0] = make_ulonglong2(base, base + a);
     reinterpret_cast<ulonglong2*>(out)[1] = make_ulonglong2(base + b, base + c);
-}
-
-// Sum of all tiles before `tile`, whose own sum is `total`; by one warp.
-__device__ __forceinline__ u64 look_back(volatile u64* tiles, u32 tile, u64 total, u32 lane) {
-    if (lane == 0) tiles[tile] = (tile == 0 ? SUM_TO_HERE : SUM_ONLY) | total;
-    u64 before = 0;
-    for (i64 at = static_cast<i64>(tile) - 1; at >= 0; at -= 32) {
-        const i64 look = at - lane;
-        u64 state = SUM_TO_HERE;
-        if (look >= 0) {
-            do {
-                state = tiles[look];
-            } while ((state & ~SUM_MASK) == 0);
-        }
-        const u32 complete = __ballot_sync(~0u, (state & ~SUM_MASK) == SUM_TO_HERE);
-        const int last = complete ? __ffs(complete) - 1 : 31;
-        u64 sum = lane <= last ? state & SUM_MASK : 0;
-        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-        before += sum;
-        if (complete) break;
-    }
-    if (lane == 0 && tile > 0) tiles[tile] = SUM_TO_HERE | (before + total);
-    return before;
 }
 
 template <class Out, bool CELLS>

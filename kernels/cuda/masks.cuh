@@ -13,6 +13,7 @@
 // that its list has to be found by walking once more.
 #pragma once
 #include "exact.cuh"
+#include "filter.cuh"
 #include "pair_geometry.cuh"
 
 // Words of a target: those of all targets for one row are side by side.

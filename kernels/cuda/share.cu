@@ -59,6 +59,20 @@ share_count(const float4* __restrict__ at, u32 count, const __grid_constant__ La
     }
 }
 
+// Points that are chosen one by one, by a byte each in the caller's order: one part.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_choose(const float4* __restrict__ at, u32 count, const unsigned char* __restrict__ chosen,
+             unsigned char* __restrict__ keys, u32* __restrict__ counts) {
+    u32 found = 0;
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 slot = blockIdx.x * TILE + round * THREADS + threadIdx.x;
+        const bool mine = slot < count && chosen[__float_as_uint(at[slot].w)] != 0;
+        if (slot < count) keys[slot] = mine ? 0 : NONE & 0xff;
+        found += __syncthreads_count(mine);
+    }
+    if (threadIdx.x == 0) counts[blockIdx.x] = found;
+}
+
 // Points of a share before every part, and all of them behind the last.
 extern "C" __global__ void __launch_bounds__(THREADS)
 share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restrict__ bounds) {

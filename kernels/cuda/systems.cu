@@ -4,23 +4,16 @@
 typedef NF_REAL Real;
 
 // Checks offsets, radii and cells, and makes the boxes of all systems.
-extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
+extern "C" __global__ void __launch_bounds__(nf::SYSTEMS_A_BLOCK)
 systems_prepare(const Systems systems) {
-    const u32 system = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
+    const u32 system = blockIdx.x * nf::SYSTEMS_A_BLOCK + threadIdx.x;
     if (system < systems.count) prepare<Real>(systems, system);
 }
 
-// Counts the neighbours of every point.
-extern "C" __global__ void __launch_bounds__(THREADS)
-systems_count(const Systems systems, const PairOutput output) {
+// Finds the pairs and writes those that have room. As many blocks as a multiprocessor of an H100 is
+// to hold.
+extern "C" __global__ void __launch_bounds__(THREADS, sizeof(Real) == 4 ? 8 : 6)
+systems_search(const Systems systems, const PairOutput output) {
     __shared__ Shared<Real> shared;
-    pass<Real, false>(systems, output, shared);
-}
-
-// Writes the pairs, unless there is too little room or a system cannot be searched.
-extern "C" __global__ void __launch_bounds__(THREADS)
-systems_write(const Systems systems, const PairOutput output) {
-    __shared__ Shared<Real> shared;
-    if (systems.fault[1] != nf::NONE) return;
-    pass<Real, true>(systems, output, shared);
+    search<Real>(systems, output, shared);
 }

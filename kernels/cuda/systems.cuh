@@ -1,87 +1,53 @@
-// Pairs of many small systems, all pairs of each tested directly.
+// Pairs of many small systems, all pairs of each tested directly, in one pass.
 //
-// A block has up to TARGETS targets of one system, and a warp takes one of them after the other
-// against candidates that the block has laid out in shared memory: the images of every source that
-// can come within the radius of any target of the block. A first pass counts the neighbours of
-// every point, and a second one, after a scan of the counts, writes them. The lanes of a warp are
-// consecutive candidates, so entries are written side by side, and candidates lie in the order of
-// (source, image), so a list comes sorted.
+// A block has up to TARGETS targets of one system. It lays out candidates in shared memory: the
+// images of every source that can come within the radius of any target. A warp holds 32 of them in
+// registers and tests all targets against these, so a test reads one target and nothing else; its
+// outcome is a bit in a mask per target and 32 candidates. The bits of all blocks before, which a
+// look-back adds up, tell the block where its pairs go.
+// Then masks become a list of (target, candidate), entry by entry, and threads that are neighbours
+// write numbers that are neighbours, also where a pair has three of them.
+//
+// Candidates that are too many for shared memory come in tiles. All tiles are then tested twice:
+// for the counts, and to write. Candidates lie in the order of (source, image), so a list comes
+// sorted, and the pairs of a half list are those behind the target's own place among candidates.
 //
 // Pairs, image vectors and displacements have the bits of the CPU backend: the operations are those
 // of nearfield_cpu's systems/direct.rs, in the same order and never contracted. The bound of the
 // images is that of nearfield_grid's domain/images.rs, which has the proof; images beyond it are
 // only ever too many.
 #pragma once
-#include "constants.cuh"
-
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
+#include "look_back.cuh"
+#include "system_boxes.cuh"
 
 constexpr u32 THREADS = nf::SYSTEM_THREADS;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 TARGETS = nf::SYSTEM_TARGETS;
 constexpr u32 TILE = nf::SYSTEM_TILE;
-static_assert(TILE % 32 == 0, "warps read whole vectors of candidates");
+constexpr u32 WORDS = TILE / 32;
+// Pairs that are written at a time.
+constexpr u32 LIST = 2048;
+// An entry of such a list is a target above this many bits, and a candidate.
+constexpr u32 CANDIDATE_BITS = 9;
+static_assert(TILE % 32 == 0, "a mask has whole words");
+static_assert(TILE == 1 << CANDIDATE_BITS && TARGETS << CANDIDATE_BITS <= 1 << 16, "entries have 16 bits");
+static_assert(THREADS == 2 * TARGETS && TARGETS == 64, "two threads have the masks of a target");
 
 // Points farther from the origin than this many boxes are refused, as by the CPU backend.
 constexpr double FARTHEST_BOX = 1073741824.0;
 // Candidates of a block: the images of all its sources together.
 constexpr double MAX_CANDIDATES = 16777216.0;
-// A little more than the lean that the CPU backend refuses.
-constexpr double MAX_STRETCH = 1025.0;
+// Number of a target's own candidate where it lies behind all of a round of sources.
+constexpr int BEHIND = 0x7fffffff;
 
-// 2 to a power, exactly.
-__device__ __forceinline__ double power_of_two(int exponent) {
-    double power = 1.0;
-    for (int k = 0; k < exponent; k++) power *= 2.0;
-    for (int k = 0; k > exponent; k--) power *= 0.5;
-    return power;
+template <class Number>
+__device__ __forceinline__ Number smallest_of_warp(Number number) {
+    for (int step = 16; step > 0; step /= 2) number = smaller(number, __shfl_xor_sync(~0u, number, step));
+    return number;
 }
-
-// Half the distance of the numbers around 1.
-template <class Real>
-__device__ __forceinline__ double unit_roundoff();
-template <>
-__device__ __forceinline__ double unit_roundoff<float>() { return power_of_two(-24); }
-template <>
-__device__ __forceinline__ double unit_roundoff<double>() { return power_of_two(-53); }
-
-__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-__device__ __forceinline__ float root(float x) { return __fsqrt_rn(x); }
-__device__ __forceinline__ double root(double x) { return __dsqrt_rn(x); }
-
-struct Vector {
-    double x, y, z;
-};
-
-__device__ __forceinline__ double dot(Vector a, Vector b) { return (a.x * b.x + a.y * b.y) + a.z * b.z; }
-__device__ __forceinline__ double length_of(Vector a) { return __dsqrt_rn(dot(a, a)); }
-__device__ __forceinline__ Vector times(Vector a, double by) { return {a.x * by, a.y * by, a.z * by}; }
-__device__ __forceinline__ Vector cross(Vector a, Vector b) {
-    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
-
-// The input of a search, arrays on the device.
-struct Systems {
-    const void* positions;   // 3 numbers of a point
-    const i64* offsets;      // systems + 1
-    const double* radii;     // one, or one of each system
-    const double* cells;     // 9 numbers: one, or one of each system, or null
-    const unsigned char* periodic;  // 3 flags: one, or one of each system, or null
-    void* boxes;             // nf::SYSTEM_BOX bytes of each system, which systems_prepare fills
-    u32* fault;              // the first system that cannot be searched, else NONE
-    u32 count;               // systems
-    u32 points;
-    u32 many;                // bits 0 to 2: radii, cells and flags are of each system
-    u32 half;                // each pair stands once
-};
 
 // Where results go; arrays that are not wanted are null.
 struct PairOutput {
-    u32* counts;             // neighbours of every point
-    const u64* starts;       // entries before every point, and all of them behind the last
+    u64* starts;             // entries before every point, and all of them behind the last
     void* targets;           // numbers of `index_bytes`
     void* sources;
     int* images;             // 3 numbers of a pair
@@ -90,197 +56,102 @@ struct PairOutput {
     u64 capacity;            // entries that there is room for
     u32 index_bytes;         // 4 or 8
     u32 pad;
+
+    __device__ __forceinline__ bool is_wanted() const {
+        return targets || sources || images || displacements || distances;
+    }
 };
 
-// A system's cell, ready to be searched.
-struct SystemBox {
-    Vector vectors[3];       // zero of open axes
-    Vector inverse[3];       // dual to them, within what they span
-    double lengths[3];       // 0 of open axes
-    double drift;            // error of a fraction per box
-    double radius;
-    double r2;               // fl(r r) in the precision of the search
-};
-static_assert(sizeof(SystemBox) == nf::SYSTEM_BOX, "the buffer of boxes has room");
-
-__device__ __forceinline__ bool is_finite(double x) { return x - x == 0.0; }
-
-// The dual vectors of those that are not zero, in what they span; false where these nearly lie in
-// one plane or line.
-__device__ __forceinline__ bool invert(SystemBox& box) {
-    int axes[3], count = 0;
-    for (int k = 0; k < 3; k++) {
-        box.inverse[k] = {0.0, 0.0, 0.0};
-        if (box.lengths[k] > 0.0) axes[count++] = k;
-    }
-    Vector units[3];
-    for (int n = 0; n < count; n++) units[n] = times(box.vectors[axes[n]], 1.0 / box.lengths[axes[n]]);
-    Vector dual[3];
-    if (count == 1) dual[0] = units[0];
-    if (count == 2) {
-        const Vector plane = cross(units[0], units[1]);
-        const double share = 1.0 / dot(plane, plane);
-        dual[0] = times(cross(units[1], plane), share);
-        dual[1] = times(cross(plane, units[0]), share);
-    }
-    if (count == 3) {
-        const Vector first = cross(units[1], units[2]);
-        const double volume = 1.0 / dot(units[0], first);
-        dual[0] = times(first, volume);
-        dual[1] = times(cross(units[2], units[0]), volume);
-        dual[2] = times(cross(units[0], units[1]), volume);
-    }
-    box.drift = power_of_two(-51);
-    for (int n = 0; n < count; n++) {
-        const double stretch = length_of(dual[n]);
-        // NaN is not at most anything.
-        if (!(stretch <= MAX_STRETCH)) return false;
-        box.inverse[axes[n]] = times(dual[n], 1.0 / box.lengths[axes[n]]);
-        for (int m = 0; m < count; m++) {
-            const double exact = n == m ? 1.0 : 0.0;
-            const double found = dot(box.inverse[axes[n]], box.vectors[axes[m]]);
-            const double error = fabs(found - exact) * box.lengths[axes[n]] / box.lengths[axes[m]];
-            box.drift = fmax(box.drift, error + stretch * power_of_two(-50));
-        }
-    }
-    return true;
-}
-
-// Radius and cell of a system; false where one of them cannot be used.
-template <class Real>
-__device__ __forceinline__ bool make_box(const Systems& systems, u32 system, SystemBox& box) {
-    const double given = systems.radii[systems.many & 1 ? system : 0];
-    const Real radius = static_cast<Real>(given);
-    box.radius = static_cast<double>(radius);
-    box.r2 = static_cast<double>(radius * radius);
-    if (!(box.radius >= power_of_two(-50) && box.radius <= power_of_two(63))) return false;
-    const double* const cell = systems.cells + (systems.many & 2 ? 9ull * system : 0);
-    const unsigned char* const periodic = systems.periodic + (systems.many & 4 ? 3ull * system : 0);
-    for (int k = 0; k < 3; k++) {
-        box.vectors[k] = {0.0, 0.0, 0.0};
-        box.lengths[k] = 0.0;
-        if (!systems.periodic || !periodic[k]) continue;
-        if (!systems.cells) return false;
-        box.vectors[k] = {cell[3 * k], cell[3 * k + 1], cell[3 * k + 2]};
-        box.lengths[k] = length_of(box.vectors[k]);
-        // The least normal number, and no infinity.
-        if (!(box.lengths[k] >= 2.2250738585072014e-308 && is_finite(box.lengths[k]))) return false;
-    }
-    return invert(box);
-}
-
-// Whether the offsets of a system and of its neighbours can be.
-__device__ __forceinline__ bool good_offsets(const Systems& systems, u32 system) {
-    const i64 begin = systems.offsets[system], end = systems.offsets[system + 1];
-    if (system == 0 && begin != 0) return false;
-    if (system == systems.count - 1 && end != static_cast<i64>(systems.points)) return false;
-    return begin >= 0 && begin <= end && end <= static_cast<i64>(systems.points)
-        && end - begin <= static_cast<i64>(nf::SYSTEM_MAX);
-}
-
-// One thread per system.
-template <class Real>
-__device__ __forceinline__ void prepare(const Systems& systems, u32 system) {
-    SystemBox box;
-    if (good_offsets(systems, system) && make_box<Real>(systems, system, box)) {
-        static_cast<SystemBox*>(systems.boxes)[system] = box;
-    } else {
-        atomicMin(systems.fault, system);
-    }
-}
-
-// The block of targets that a block of threads has.
+// The targets of a block.
 struct Unit {
     u32 system, first, count;  // first target, and number of targets: 0 for none
     u32 begin, points;         // of the system
 };
 
-// Block b has a part of the last system whose number plus the whole blocks of points before it is
-// at most b. Offsets are good.
-__device__ __forceinline__ Unit unit_of(const Systems& systems, u32 block) {
-    u32 low = 0, high = systems.count;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        const u64 first = static_cast<u64>(systems.offsets[middle]) / TARGETS + middle;
-        if (first <= block) low = middle;
-        else high = middle;
-    }
-    Unit unit;
-    unit.system = low;
-    unit.begin = static_cast<u32>(systems.offsets[low]);
-    unit.points = static_cast<u32>(systems.offsets[low + 1]) - unit.begin;
-    const u32 part = block - (unit.begin / TARGETS + low);
-    unit.first = part * TARGETS;
-    unit.count = unit.first < unit.points ? min(TARGETS, unit.points - unit.first) : 0;
+__device__ __forceinline__ Unit unit_of(const Systems& systems, u32 number) {
+    Unit unit = {systems.units[number], 0, 0, 0, 0};
+    if (unit.system == nf::NONE) return unit;
+    unit.begin = static_cast<u32>(systems.offsets[unit.system]);
+    unit.points = static_cast<u32>(systems.offsets[unit.system + 1]) - unit.begin;
+    unit.first = (number - (unit.begin / TARGETS + unit.system)) * TARGETS;
+    unit.count = min(TARGETS, unit.points - unit.first);
     return unit;
 }
+
+// A point that is read as a whole.
+template <class Real>
+struct alignas(4 * sizeof(Real)) Spot {
+    Real x, y, z, unused;
+
+    __device__ __forceinline__ Real along(u32 axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
+};
 
 // Shared memory of a block.
 template <class Real>
 struct Shared {
-    Real position[3][TILE], shift[3][TILE];
-    u32 source[TILE], image[TILE];
-    Real target[3][TARGETS];
-    u32 found[TARGETS];
-    double reduced[WARPS][19];
+    Spot<Real> target[TARGETS];
+    // Of the sources of a round.
+    Real position[3][THREADS];
+    // Of candidates: vector and counts of the image, of which the first stands for its number
+    // until it is known, and the place of the source in the round.
+    Real shift[3][TILE];
+    int image[3][TILE];
+    unsigned char source[TILE];
+    // Bits of the pairs of a target among the candidates of a tile.
+    u32 mask[WORDS][TARGETS + 1];
+    // The number of a target's own candidate among those of the round: -1 where it came earlier.
+    int self[TARGETS];
+    // The next pair of a target among those of the block, and what has to be added to an entry's
+    // place in the list to get there.
+    u32 next[TARGETS], moved[TARGETS];
+    unsigned short list[LIST];
+    double least[WARPS][6];
+    Real least_place[WARPS][6];
     double first[3], reach[3], spread[3][2];
     u32 dims[3];
     u32 sums[WARPS];
-    u32 zero, bad;
+    u64 base;
+    u32 unit, bad;
     SystemBox box;
 };
 
-// Smallest and largest numbers of a thread: of coordinates, of fractions, and of fractions of
-// targets, along each axis, the largest negated.
-struct Extent {
-    double least[18];
-
-    __device__ __forceinline__ Extent() {
-        for (int k = 0; k < 18; k++) least[k] = 1.7976931348623157e308;
-    }
-
-    __device__ __forceinline__ void add(int first, Vector at) {
-        const double numbers[3] = {at.x, at.y, at.z};
-        for (int k = 0; k < 3; k++) {
-            least[first + k] = fmin(least[first + k], numbers[k]);
-            least[first + 3 + k] = fmin(least[first + 3 + k], -numbers[k]);
-        }
-    }
-};
-
-// By the first thread: how far images reach, and the box of images of this block.
+// By the first thread: how far images reach, and the box of images.
 template <class Real>
-__device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* least, u32 points) {
+__device__ __forceinline__ void find_reach(Shared<Real>& shared, u32 points) {
     const SystemBox& box = shared.box;
-    const double unit = unit_roundoff<Real>();
-    double extent = 0.0, magnitude[3];
+    double extent = 0.0, magnitude[3], least[6];
     for (int k = 0; k < 3; k++) {
-        extent += fmax(-least[3 + k] - least[k], 0.0);
-        magnitude[k] = fmax(fabs(least[k]), fabs(least[3 + k]));
+        Real low = shared.least_place[0][k], high = shared.least_place[0][3 + k];
+        least[k] = shared.least[0][k];
+        least[3 + k] = shared.least[0][3 + k];
+        for (u32 warp = 1; warp < WARPS; warp++) {
+            low = smaller(low, shared.least_place[warp][k]);
+            high = smaller(high, shared.least_place[warp][3 + k]);
+            least[k] = fmin(least[k], shared.least[warp][k]);
+            least[3 + k] = fmin(least[3 + k], shared.least[warp][3 + k]);
+        }
+        extent += fmax(-static_cast<double>(high) - static_cast<double>(low), 0.0);
+        magnitude[k] = fmax(fabs(static_cast<double>(low)), fabs(static_cast<double>(high)));
     }
-    const double rough = box.radius + 16.0 * unit * (box.radius + extent);
+    const double rough = box.radius + 16.0 * unit_roundoff<Real>() * (box.radius + extent);
     double rounding[3], all = 0.0;
     for (int k = 0; k < 3; k++) {
         const Vector row = {fabs(box.inverse[k].x), fabs(box.inverse[k].y), fabs(box.inverse[k].z)};
-        const Vector most = {magnitude[0], magnitude[1], magnitude[2]};
-        rounding[k] = dot(row, most) * power_of_two(-49);
-        all += (length_of(box.inverse[k]) * (rough + extent) + 1.0 + rounding[k]) * box.lengths[k];
+        rounding[k] = dot(row, {magnitude[0], magnitude[1], magnitude[2]}) * power_of_two(-49);
+        all += (box.norms[k] * (rough + extent) + 1.0 + rounding[k]) * box.lengths[k];
     }
     all *= 2.0;
     const double rho = rough + all * power_of_two(-48);
     double candidates = points;
-    shared.zero = 0;
     for (int k = 0; k < 3; k++) {
-        shared.reach[k] = 0.0;
-        if (box.lengths[k] > 0.0) {
-            const double reach = length_of(box.inverse[k]) * rho + box.drift * all / box.lengths[k];
-            shared.reach[k] = reach * (1.0 + power_of_two(-40)) + 4.0 * rounding[k];
-        }
-        const double low = least[6 + k], high = -least[9 + k];
-        shared.spread[k][0] = least[12 + k];
-        shared.spread[k][1] = -least[15 + k];
-        shared.first[k] = ceil(shared.spread[k][0] - high - shared.reach[k]);
-        const double last = floor(shared.spread[k][1] - low + shared.reach[k]);
+        // All zero of open axes.
+        const double reach = box.norms[k] * rho + box.drift * all * box.shares[k];
+        shared.reach[k] = reach * (1.0 + power_of_two(-40)) + 4.0 * rounding[k];
+        const double low = least[k], high = -least[3 + k];
+        shared.spread[k][0] = low;
+        shared.spread[k][1] = high;
+        shared.first[k] = ceil(low - high - shared.reach[k]);
+        const double last = floor(high - low + shared.reach[k]);
         const double dim = last - shared.first[k] + 1.0;
         candidates *= dim;
         const bool is_far = fmax(fabs(low), fabs(high)) > FARTHEST_BOX;
@@ -288,57 +159,62 @@ __device__ __forceinline__ void find_reach(Shared<Real>& shared, const double* l
         const bool is_wide = shared.first[k] < -2147483648.0 || last > 2147483647.0;
         if (is_far || is_wide || !(candidates >= 1.0 && candidates <= MAX_CANDIDATES)) shared.bad = 1;
         shared.dims[k] = shared.bad ? 1 : static_cast<u32>(dim);
-        // The image of all zeros lies in the box: every target is a source too.
-        shared.zero = shared.zero * shared.dims[k] + static_cast<u32>(shared.bad ? 0.0 : -shared.first[k]);
     }
 }
 
-// By all threads: the targets to shared memory, and the bounds of the system.
+template <class Real>
+__device__ __forceinline__ Vector fractions_of(const SystemBox& box, const Real at[3]) {
+    const Vector place = {static_cast<double>(at[0]), static_cast<double>(at[1]), static_cast<double>(at[2])};
+    return {dot(box.inverse[0], place), dot(box.inverse[1], place), dot(box.inverse[2], place)};
+}
+
+// By all threads: the targets to shared memory, and the bounds of the system. Largest numbers are
+// negated, and so kept as smallest ones.
 template <class Real>
 __device__ __forceinline__ void begin_unit(const Systems& systems, const Unit& unit, Shared<Real>& shared) {
-    const Real* const at = static_cast<const Real*>(systems.positions) + 3ull * unit.begin;
+    const Real* const points = static_cast<const Real*>(systems.positions) + 3ull * unit.begin;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) {
-        shared.box = static_cast<const SystemBox*>(systems.boxes)[unit.system];
-        shared.bad = 0;
+    if (threadIdx.x < sizeof(SystemBox) / sizeof(double)) {
+        const double* const from = static_cast<const double*>(systems.boxes);
+        const u64 number = static_cast<u64>(unit.system) * (sizeof(SystemBox) / sizeof(double)) + threadIdx.x;
+        reinterpret_cast<double*>(&shared.box)[threadIdx.x] = from[number];
     }
+    if (threadIdx.x == 0) shared.bad = 0;
     __syncthreads();
-    Extent extent;
-    double wrong = 0.0;
+    Real least_place[6];
+    double least[6];
+    for (int k = 0; k < 6; k++) {
+        least_place[k] = largest<Real>();
+        least[k] = largest<double>();
+    }
+#pragma unroll 1
     for (u32 point = threadIdx.x; point < unit.points; point += THREADS) {
-        const Real x = at[3ull * point], y = at[3ull * point + 1], z = at[3ull * point + 2];
-        const Vector place = {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)};
-        if (!is_finite(place.x) || !is_finite(place.y) || !is_finite(place.z)) wrong = -1.0;
-        const SystemBox& box = shared.box;
-        const Vector fractions = {dot(box.inverse[0], place), dot(box.inverse[1], place), dot(box.inverse[2], place)};
-        extent.add(0, place);
-        extent.add(6, fractions);
-        if (point - unit.first < unit.count) {
-            extent.add(12, fractions);
-            const u32 own = point - unit.first;
-            shared.target[0][own] = x;
-            shared.target[1][own] = y;
-            shared.target[2][own] = z;
-            shared.found[own] = 0;
+        const Real at[3] = {points[3ull * point], points[3ull * point + 1], points[3ull * point + 2]};
+        const Vector fractions = fractions_of(shared.box, at);
+        const double numbers[3] = {fractions.x, fractions.y, fractions.z};
+        for (int k = 0; k < 3; k++) {
+            if (!is_finite(static_cast<double>(at[k]))) shared.bad = 1;
+            least_place[k] = smaller(least_place[k], at[k]);
+            least_place[3 + k] = smaller(least_place[3 + k], -at[k]);
+            least[k] = fmin(least[k], numbers[k]);
+            least[3 + k] = fmin(least[3 + k], -numbers[k]);
+        }
+        const u32 own = point - unit.first;
+        if (own < unit.count) shared.target[own] = {at[0], at[1], at[2], 0};
+    }
+    for (int k = 0; k < 6; k++) {
+        // Warps without points have nothing to compare.
+        if (32 * warp < unit.points) {
+            least_place[k] = smallest_of_warp(least_place[k]);
+            least[k] = smallest_of_warp(least[k]);
+        }
+        if (lane == 0) {
+            shared.least_place[warp][k] = least_place[k];
+            shared.least[warp][k] = least[k];
         }
     }
-    for (int k = 0; k < 18; k++) {
-        double least = extent.least[k];
-        for (int step = 16; step > 0; step /= 2) least = fmin(least, __shfl_xor_sync(~0u, least, step));
-        if (lane == 0) shared.reduced[warp][k] = least;
-    }
-    for (int step = 16; step > 0; step /= 2) wrong = fmin(wrong, __shfl_xor_sync(~0u, wrong, step));
-    if (lane == 0) shared.reduced[warp][18] = wrong;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        double least[19];
-        for (int k = 0; k < 19; k++) {
-            least[k] = shared.reduced[0][k];
-            for (u32 other = 1; other < WARPS; other++) least[k] = fmin(least[k], shared.reduced[other][k]);
-        }
-        if (least[18] < 0.0) shared.bad = 1;
-        else find_reach<Real>(shared, least, unit.points);
-    }
+    if (threadIdx.x == 0 && !shared.bad) find_reach<Real>(shared, unit.points);
     __syncthreads();
 }
 
@@ -346,17 +222,22 @@ __device__ __forceinline__ void begin_unit(const Systems& systems, const Unit& u
 // each, and how many in all.
 struct Range {
     u32 first[3], dims[3], count;
+
+    // Number of an image, given by its place, among those of the source.
+    __device__ __forceinline__ u32 number(u32 x, u32 y, u32 z) const {
+        return ((x - first[0]) * dims[1] + (y - first[1])) * dims[2] + (z - first[2]);
+    }
 };
 
 template <class Real>
 __device__ __forceinline__ Range range_of(const Shared<Real>& shared, const Real at[3]) {
-    const Vector place = {static_cast<double>(at[0]), static_cast<double>(at[1]), static_cast<double>(at[2])};
+    const Vector fractions = fractions_of(shared.box, at);
+    const double numbers[3] = {fractions.x, fractions.y, fractions.z};
     Range range;
     range.count = 1;
     for (int k = 0; k < 3; k++) {
-        const double fraction = dot(shared.box.inverse[k], place);
-        const double begin = ceil(shared.spread[k][0] - fraction - shared.reach[k]);
-        const double end = floor(shared.spread[k][1] - fraction + shared.reach[k]);
+        const double begin = ceil(shared.spread[k][0] - numbers[k] - shared.reach[k]);
+        const double end = floor(shared.spread[k][1] - numbers[k] + shared.reach[k]);
         range.first[k] = static_cast<u32>(begin - shared.first[k]);
         range.dims[k] = static_cast<u32>(fmax(end - begin + 1.0, 0.0));
         range.count *= range.dims[k];
@@ -364,91 +245,97 @@ __device__ __forceinline__ Range range_of(const Shared<Real>& shared, const Real
     return range;
 }
 
-// Writes the candidates of a source that are numbers `begin` to `end` of the block to the tile that
-// begins with number `tile`; those of the source begin with number `own`.
+// By the thread of a source, whose candidates begin with number `own` of the round: writes source
+// and image of those that lie in the tile.
 template <class Real>
-__device__ __forceinline__ void lay_out(Shared<Real>& shared, const Range& range, const Real at[3], u32 source,
-                                        u32 own, u32 tile, u32 end) {
-    const u32 begin = max(own, tile);
-    const u32 stop = min(own + range.count, end);
-    for (u32 number = begin; number < stop; number++) {
-        const u32 k = number - own, column = k / range.dims[2];
-        const u32 place[3] = {
-            range.first[0] + column / range.dims[1],
-            range.first[1] + column % range.dims[1],
-            range.first[2] + k % range.dims[2],
+__device__ __forceinline__ void name_candidates(Shared<Real>& shared, const Range& range, u32 own, u32 tile, u32 end) {
+    const u32 begin = max(own, tile), behind = min(own + range.count, end);
+    if (begin >= behind) return;
+    const u32 k = begin - own, column = k / range.dims[2];
+    u32 x = column / range.dims[1], y = column - x * range.dims[1], z = k - column * range.dims[2];
+#pragma unroll 1
+    for (u32 slot = begin - tile; slot < behind - tile; slot++) {
+        const u32 place = (range.first[0] + x) * shared.dims[1] + range.first[1] + y;
+        shared.image[0][slot] = static_cast<int>(place * shared.dims[2] + range.first[2] + z);
+        shared.source[slot] = static_cast<unsigned char>(threadIdx.x);
+        if (++z < range.dims[2]) continue;
+        z = 0;
+        if (++y < range.dims[1]) continue;
+        y = 0;
+        x++;
+    }
+}
+
+// By all threads: vectors and counts of the images of a tile's candidates.
+template <class Real>
+__device__ __forceinline__ void move_candidates(Shared<Real>& shared, u32 candidates) {
+    const Vector* const v = shared.box.vectors;
+#pragma unroll 1
+    for (u32 slot = threadIdx.x; slot < candidates; slot += THREADS) {
+        const u32 image = static_cast<u32>(shared.image[0][slot]), column = image / shared.dims[2];
+        const u32 x = column / shared.dims[1];
+        const double n[3] = {
+            shared.first[0] + x,
+            shared.first[1] + (column - x * shared.dims[1]),
+            shared.first[2] + (image - column * shared.dims[2]),
         };
-        const double n[3] = {shared.first[0] + place[0], shared.first[1] + place[1], shared.first[2] + place[2]};
-        const Vector* const v = shared.box.vectors;
-        const u32 slot = number - tile;
         shared.shift[0][slot] = static_cast<Real>((n[0] * v[0].x + n[1] * v[1].x) + n[2] * v[2].x);
         shared.shift[1][slot] = static_cast<Real>((n[0] * v[0].y + n[1] * v[1].y) + n[2] * v[2].y);
         shared.shift[2][slot] = static_cast<Real>((n[0] * v[0].z + n[1] * v[1].z) + n[2] * v[2].z);
-        for (int axis = 0; axis < 3; axis++) shared.position[axis][slot] = at[axis];
-        shared.source[slot] = source;
-        shared.image[slot] = (place[0] * shared.dims[1] + place[1]) * shared.dims[2] + place[2];
+        for (int axis = 0; axis < 3; axis++) shared.image[axis][slot] = static_cast<int>(n[axis]);
     }
 }
 
-__device__ __forceinline__ void put_index(void* array, u64 at, u32 bytes, u32 index) {
-    if (!array) return;
-    if (bytes == 8) static_cast<i64*>(array)[at] = index;
-    else static_cast<u32*>(array)[at] = index;
+// Bits of 32 candidates, the first of which has this distance from the target's own: without that,
+// and of half lists without all before it.
+__device__ __forceinline__ u32 others(u32 half, int self) {
+    if (half) return self < 0 ? ~0u : self >= 31 ? 0 : ~0u << (self + 1);
+    return self >= 0 && self < 32 ? ~(1u << self) : ~0u;
 }
 
-// A pair to its entry in all arrays that are wanted.
+// By warps: all targets against the candidates of a tile, 32 of either at a time.
 template <class Real>
-__device__ __forceinline__ void put_pair(const PairOutput& output, const Shared<Real>& shared, u64 at,
-                                         u32 target, u32 source, u32 image, const Real d[3], Real d2) {
-    put_index(output.targets, at, output.index_bytes, target);
-    put_index(output.sources, at, output.index_bytes, source);
-    if (output.images) {
-        const u32 column = image / shared.dims[2];
-        output.images[3 * at] = static_cast<int>(shared.first[0] + column / shared.dims[1]);
-        output.images[3 * at + 1] = static_cast<int>(shared.first[1] + column % shared.dims[1]);
-        output.images[3 * at + 2] = static_cast<int>(shared.first[2] + image % shared.dims[2]);
-    }
-    if (output.displacements) {
-        Real* const to = static_cast<Real*>(output.displacements) + 3 * at;
-        for (int axis = 0; axis < 3; axis++) to[axis] = d[axis];
-    }
-    if (output.distances) static_cast<Real*>(output.distances)[at] = root(d2);
-}
-
-// By a warp: a target against the candidates of a tile.
-template <class Real, bool WRITE>
-__device__ __forceinline__ void meet(const Systems& systems, const PairOutput& output, const Unit& unit,
-                                     Shared<Real>& shared, u32 own, u32 candidates) {
+__device__ __forceinline__ void test(const Systems& systems, const Unit& unit, Shared<Real>& shared, u32 tile, u32 candidates) {
     const u32 lane = threadIdx.x & 31;
-    const u32 target = unit.first + own;
-    const Real x = shared.target[0][own], y = shared.target[1][own], z = shared.target[2][own];
+    const u32 words = (candidates + 31) / 32, groups = (unit.count + 31) / 32;
     const Real r2 = static_cast<Real>(shared.box.r2);
-    u32 found = shared.found[own];
-    const u64 base = WRITE ? output.starts[unit.begin + target] : 0;
-    for (u32 begin = 0; begin < candidates; begin += 32) {
-        const u32 c = begin + lane;
-        const u32 source = shared.source[c], image = shared.image[c];
-        const Real d[3] = {
-            (shared.position[0][c] - x) + shared.shift[0][c],
-            (shared.position[1][c] - y) + shared.shift[1][c],
-            (shared.position[2][c] - z) + shared.shift[2][c],
-        };
-        const Real d2 = fused(d[2], d[2], fused(d[1], d[1], d[0] * d[0]));
-        const bool is_after = source > target || (source == target && image > shared.zero);
-        const bool is_other = source != target || image != shared.zero;
-        const bool hit = c < candidates && d2 <= r2 && (systems.half ? is_after : is_other);
-        const u32 hits = __ballot_sync(~0u, hit);
-        if (WRITE && hit) {
-            const u64 at = base + found + __popc(hits & ((1u << lane) - 1));
-            put_pair<Real>(output, shared, at, unit.begin + target, unit.begin + source, image, d, d2);
+    for (u32 item = threadIdx.x / 32; item < words * groups; item += WARPS) {
+        const u32 word = item >> (groups - 1), first = 32 * (item & (groups - 1));
+        const bool is_one = 32 * word + lane < candidates;
+        const u32 c = min(32 * word + lane, candidates - 1), source = shared.source[c];
+        const Real x = shared.position[0][source], y = shared.position[1][source], z = shared.position[2][source];
+        const Real sx = shared.shift[0][c], sy = shared.shift[1][c], sz = shared.shift[2][c];
+        const u32 targets = min(32u, unit.count - first);
+        u32 mask = 0;
+        // Four at a time, so that loads and sums of one do not wait for the vote on another. What
+        // lies behind the last target is tested in vain: there is room for it, and its mask is not
+        // kept.
+#pragma unroll 1
+        for (u32 k = 0; k < targets; k += 4) {
+            const Spot<Real>* const at = shared.target + first + k;
+            Real squares[4];
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const Spot<Real> target = at[n];
+                const Real dx = (x - target.x) + sx, dy = (y - target.y) + sy, dz = (z - target.z) + sz;
+                squares[n] = fused(dz, dz, fused(dy, dy, dx * dx));
+            }
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) {
+                const u32 hits = __ballot_sync(~0u, squares[n] <= r2 && is_one);
+                if (lane - k == n) mask = hits;
+            }
         }
-        found += __popc(hits);
+        if (lane < targets) {
+            const int self = shared.self[first + lane];
+            // Of targets of other rounds the number is that of none of these candidates.
+            const int from_here = self == BEHIND || self < 0 ? self : self - static_cast<int>(tile + 32 * word);
+            shared.mask[word][first + lane] = mask & others(systems.half, from_here);
+        }
     }
-    __syncwarp();
-    if (lane == 0) shared.found[own] = found;
 }
 
-// Points before those of a thread's sources: the exclusive sum over the block; `all` is the whole.
+// Pairs of the threads before this one; `all` is the sum over the block.
 __device__ __forceinline__ u32 sum_before(u32 value, u32* sums, u32& all) {
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     u32 inclusive = value;
@@ -468,54 +355,242 @@ __device__ __forceinline__ u32 sum_before(u32 value, u32* sums, u32& all) {
     return before + inclusive - value;
 }
 
-// Zero neighbours for points `first` to `end`: the scan reads all counts, whatever was found wrong.
-__device__ __forceinline__ void count_none(const PairOutput& output, u32 first, u32 end) {
-    for (u32 point = first + threadIdx.x; point < end; point += THREADS) output.counts[point] = 0;
+// By the thread of a source: copies its place, which the round keeps, and finds its images.
+template <class Real>
+__device__ __forceinline__ Range begin_source(const Systems& systems, const Unit& unit, Shared<Real>& shared, u32 source) {
+    if (source >= unit.points) return Range{};
+    const Real* const from = static_cast<const Real*>(systems.positions) + 3ull * (unit.begin + source);
+    const Real at[3] = {from[0], from[1], from[2]};
+    for (int axis = 0; axis < 3; axis++) shared.position[axis][threadIdx.x] = at[axis];
+    return range_of<Real>(shared, at);
 }
 
-// A pass over all pairs of a unit: counts, or writes.
-template <class Real, bool WRITE>
-__device__ __forceinline__ void pass(const Systems& systems, const PairOutput& output, Shared<Real>& shared) {
-    // Nothing is read by offsets that cannot be, and nothing is written without room.
-    if (*systems.fault != nf::NONE) {
-        // There are more blocks than whole blocks of points.
-        const u32 first = blockIdx.x * TARGETS;
-        if (!WRITE) count_none(output, first, min(first + TARGETS, systems.points));
-        return;
+// By all threads: the number of every target's own candidate. Candidates of this thread's source
+// begin with number `own` of the round.
+template <class Real>
+__device__ __forceinline__ void find_selves(const Unit& unit, Shared<Real>& shared, const Range& range, u32 first, u32 own) {
+    const u32 as_target = first + threadIdx.x - unit.first;
+    // The image of all zeros is in reach of every target: it is a source too.
+    if (as_target < unit.count) {
+        const double* const from = shared.first;
+        const u32 zero = range.number(static_cast<u32>(-from[0]), static_cast<u32>(-from[1]), static_cast<u32>(-from[2]));
+        shared.self[as_target] = static_cast<int>(own + zero);
     }
-    if (WRITE && output.starts[systems.points] > output.capacity) return;
-    const Unit unit = unit_of(systems, blockIdx.x);
-    if (unit.count == 0) return;
-    begin_unit<Real>(systems, unit, shared);
-    if (shared.bad) {
-        if (threadIdx.x == 0) atomicMin(systems.fault + 1, unit.system);
-        const u32 targets = unit.begin + unit.first;
-        if (!WRITE) count_none(output, targets, targets + unit.count);
-        return;
+    if (threadIdx.x < unit.count) {
+        const u32 target = unit.first + threadIdx.x;
+        if (target < first) shared.self[threadIdx.x] = -1;
+        else if (target >= first + THREADS) shared.self[threadIdx.x] = BEHIND;
     }
-    const u32 warp = threadIdx.x / 32;
-    const Real* const points = static_cast<const Real*>(systems.positions) + 3ull * unit.begin;
+}
+
+// By all threads: lays out all candidates, tile by tile, tests them and calls `each` with the first
+// source of the round and the number of candidates. If the only tile of a system is `kept` from the
+// last time, there is nothing to lay out or to test, and `all` candidates are in it.
+//
+// Returns the number of tiles.
+template <class Real, class Each>
+__device__ __forceinline__ u32 for_each_tile(
+    const Systems& systems, const Unit& unit, Shared<Real>& shared, bool kept, u32& all, Each each) {
+    u32 tiles = 0;
     for (u32 first = 0; first < unit.points; first += THREADS) {
-        const u32 source = first + threadIdx.x;
-        const bool is_one = source < unit.points;
-        Real at[3] = {0, 0, 0};
-        for (int axis = 0; axis < 3; axis++) at[axis] = is_one ? points[3ull * source + axis] : static_cast<Real>(0);
         Range range = {};
-        if (is_one) range = range_of<Real>(shared, at);
-        u32 all;
-        const u32 own = sum_before(range.count, shared.sums, all);
+        u32 own = 0;
+        if (!kept) {
+            range = begin_source<Real>(systems, unit, shared, first + threadIdx.x);
+            own = sum_before(range.count, shared.sums, all);
+            find_selves<Real>(unit, shared, range, first, own);
+        }
         for (u32 tile = 0; tile < all; tile += TILE) {
             const u32 end = min(tile + TILE, all);
-            lay_out<Real>(shared, range, at, source, own, tile, end);
-            __syncthreads();
-            for (u32 target = warp; target < unit.count; target += WARPS) {
-                meet<Real, WRITE>(systems, output, unit, shared, target, end - tile);
+            if (!kept) {
+                name_candidates<Real>(shared, range, own, tile, end);
+                __syncthreads();
+                move_candidates<Real>(shared, end - tile);
+                __syncthreads();
+                test<Real>(systems, unit, shared, tile, end - tile);
+                __syncthreads();
             }
+            each(first, end - tile);
             __syncthreads();
+            tiles++;
         }
     }
-    if (WRITE) return;
-    for (u32 target = threadIdx.x; target < unit.count; target += THREADS) {
-        output.counts[unit.begin + unit.first + target] = shared.found[target];
+    return tiles;
+}
+
+// Half the masks of a target, which a thread has: words from `begin` to `behind`.
+struct Masks {
+    u32 target, begin, behind;
+
+    __device__ __forceinline__ Masks(const Unit& unit, u32 candidates) : target(threadIdx.x / 2) {
+        const u32 words = target < unit.count ? (candidates + 31) / 32 : 0, middle = (words + 1) / 2;
+        begin = threadIdx.x % 2 == 0 ? 0 : middle;
+        behind = threadIdx.x % 2 == 0 ? middle : words;
+    }
+
+    template <class Real>
+    __device__ __forceinline__ u32 count(const Shared<Real>& shared) const {
+        u32 pairs = 0;
+        for (u32 word = begin; word < behind; word++) pairs += __popc(shared.mask[word][target]);
+        return pairs;
+    }
+};
+
+__device__ __forceinline__ void put_index(void* array, u64 at, u32 bytes, u32 index) {
+    if (bytes == 8) static_cast<i64*>(array)[at] = index;
+    else static_cast<u32*>(array)[at] = index;
+}
+
+// The pairs that are in the list, to their places in all arrays that are wanted.
+template <class Real>
+struct Writer {
+    const PairOutput& output;
+    const Unit& unit;
+    const Shared<Real>& shared;
+    u32 first;    // source of the round
+    u32 window;   // place of the first entry of the list among those of the tile
+    u32 entries;
+
+    // From a target to a candidate, along an axis.
+    __device__ __forceinline__ Real displacement(u32 target, u32 c, u32 axis) const {
+        return (shared.position[axis][shared.source[c]] - shared.target[target].along(axis)) + shared.shift[axis][c];
+    }
+
+    // Calls `put` with place, target and candidate of every pair.
+    template <class Put>
+    __device__ __forceinline__ void for_each(Put put) const {
+#pragma unroll 2
+        for (u32 k = threadIdx.x; k < entries; k += THREADS) {
+            const u32 entry = shared.list[k], target = entry >> CANDIDATE_BITS;
+            put(shared.base + (window + k + shared.moved[target]), target, entry % TILE);
+        }
+    }
+
+    // The same for three numbers of every pair, side by side, with the axis.
+    template <class Put>
+    __device__ __forceinline__ void for_each_axis(Put put) const {
+#pragma unroll 2
+        for (u32 number = threadIdx.x; number < 3 * entries; number += THREADS) {
+            const u32 k = number / 3, axis = number - 3 * k;
+            const u32 entry = shared.list[k], target = entry >> CANDIDATE_BITS;
+            const u64 pair = shared.base + (window + k + shared.moved[target]);
+            put(3 * pair + axis, target, entry % TILE, axis);
+        }
+    }
+
+    __device__ __forceinline__ void write() const {
+        const u32 bytes = output.index_bytes;
+        if (output.targets) {
+            for_each([&](u64 at, u32 target, u32) {
+                put_index(output.targets, at, bytes, unit.begin + unit.first + target);
+            });
+        }
+        if (output.sources) {
+            for_each([&](u64 at, u32, u32 c) {
+                put_index(output.sources, at, bytes, unit.begin + first + shared.source[c]);
+            });
+        }
+        if (output.images) {
+            for_each_axis([&](u64 at, u32, u32 c, u32 axis) { output.images[at] = shared.image[axis][c]; });
+        }
+        if (output.displacements) {
+            Real* const to = static_cast<Real*>(output.displacements);
+            for_each_axis([&](u64 at, u32 target, u32 c, u32 axis) { to[at] = displacement(target, c, axis); });
+        }
+        if (output.distances) {
+            Real* const to = static_cast<Real*>(output.distances);
+            for_each([&](u64 at, u32 target, u32 c) {
+                const Real x = displacement(target, c, 0), y = displacement(target, c, 1);
+                const Real z = displacement(target, c, 2);
+                to[at] = root(fused(z, z, fused(y, y, x * x)));
+            });
+        }
+    }
+};
+
+// By all threads: writes the pairs of a tile, of which this thread has `pairs`.
+template <class Real>
+__device__ __forceinline__ void write_tile(
+    const PairOutput& output, const Unit& unit, Shared<Real>& shared, const Masks& masks, u32 pairs, u32 first) {
+    u32 all;
+    u32 at = sum_before(pairs, shared.sums, all);
+    const u32 of_target = pairs + __shfl_xor_sync(~0u, pairs, 1);
+    if (threadIdx.x % 2 == 0) {
+        shared.moved[masks.target] = shared.next[masks.target] - at;
+        shared.next[masks.target] += of_target;
+    }
+    const u32 behind = at + pairs;
+    u32 word = masks.begin, bits = 0;
+    for (u32 window = 0; window < all; window += LIST) {
+        for (const u32 stop = min(behind, window + LIST); at < stop; at++) {
+            while (bits == 0) bits = shared.mask[word++][masks.target];
+            const u32 candidate = 32 * (word - 1) + __ffs(bits) - 1;
+            shared.list[at - window] = static_cast<unsigned short>(masks.target << CANDIDATE_BITS | candidate);
+            bits &= bits - 1;
+        }
+        __syncthreads();
+        Writer<Real>{output, unit, shared, first, window, min(LIST, all - window)}.write();
+        __syncthreads();
+    }
+}
+
+// By all threads: where the pairs of the block begin, and the offsets of its targets. This thread
+// has `pairs`.
+template <class Real>
+__device__ __forceinline__ u32 place_pairs(
+    const Systems& systems, const PairOutput& output, const Unit& unit, Shared<Real>& shared, u32 pairs, bool is_last) {
+    u32 all;
+    const u32 before = sum_before(pairs, shared.sums, all);
+    const u32 target = threadIdx.x / 2;
+    if (threadIdx.x < 32) {
+        const u64 base = look_back(systems.sums, shared.unit, all, threadIdx.x);
+        if (threadIdx.x == 0) {
+            shared.base = base;
+            if (is_last) output.starts[systems.points] = systems.status->pairs = base + all;
+        }
+    }
+    if (threadIdx.x % 2 == 0) shared.next[target] = before;
+    __syncthreads();
+    if (threadIdx.x % 2 == 0 && target < unit.count) {
+        output.starts[unit.begin + unit.first + target] = shared.base + before;
+    }
+    return all;
+}
+
+// All pairs of a block's targets.
+template <class Real>
+__device__ __forceinline__ void search(const Systems& systems, const PairOutput& output, Shared<Real>& shared) {
+    // Nothing is read by offsets that cannot be.
+    if (systems.status->fault != nf::NONE) return;
+    if (threadIdx.x == 0) shared.unit = atomicAdd(&systems.status->ticket, 1u) + 1;
+    __syncthreads();
+    const Unit unit = unit_of(systems, shared.unit);
+    const bool is_last = shared.unit == systems.points / TARGETS + systems.count - 1;
+    if (unit.count == 0 && !is_last) {
+        if (threadIdx.x == 0) *const_cast<volatile u64*>(systems.sums + shared.unit) = SUM_ONLY;
+        return;
+    }
+    bool is_good = unit.count > 0;
+    if (is_good) {
+        begin_unit<Real>(systems, unit, shared);
+        is_good = !shared.bad;
+        if (!is_good && threadIdx.x == 0) atomicMin(&systems.status->bad, unit.system);
+    }
+    u32 pairs = 0, tiles = 0, candidates_of_round = 0;
+    // Counts, and then writes, by one loop: twice the code would not stay in the cache.
+#pragma unroll 1
+    for (u32 pass = 0; pass < 2; pass++) {
+        const bool kept = pass == 1 && tiles == 1 && unit.points <= THREADS;
+        if (is_good) {
+            tiles = for_each_tile<Real>(systems, unit, shared, kept, candidates_of_round, [&](u32 first, u32 candidates) {
+                const Masks masks(unit, candidates);
+                const u32 found = masks.count(shared);
+                if (pass == 0) pairs += found;
+                else write_tile<Real>(output, unit, shared, masks, found, first);
+            });
+        }
+        if (pass == 1) return;
+        const u32 all = place_pairs<Real>(systems, output, unit, shared, pairs, is_last);
+        if (all == 0 || !output.is_wanted() || shared.base + all > output.capacity) return;
     }
 }

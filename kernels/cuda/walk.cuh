@@ -29,6 +29,13 @@ struct Geometry {
     int low[3], high[3];  // the box on a periodic axis, everything on an open one
 };
 
+// NF_FILTERS: which pairs within the radius are left out, or 0. With NF_NAMED by data of the two
+// points (cut-offs of types, exclusions), with NF_RADII by radii of single points, with NF_NEAREST
+// those beyond the k nearest; filter.cuh.
+#ifndef NF_FILTERS
+#define NF_FILTERS 0
+#endif
+
 // Targets, sources and lattice of a search.
 struct Walk {
     Lattice lattice;
@@ -41,6 +48,49 @@ struct Walk {
     u32 row_count;
     u32 same_set;        // a point is not its own neighbour
 };
+
+// The last of the nearest pairs of a target that are kept.
+struct Nearest {
+    float squared;
+    u32 index;    // of the source
+    int image[3];
+};
+
+// What filters read of single points: of targets in the caller's order, of sources in the sorted
+// one. Arrays that do not count are null.
+struct Filters {
+    const float* cutoffs;           // squares, a row of `types` for each type; -1 for never
+    const u32* target_types;
+    const u32* source_types;
+    const u32* target_molecules;    // points of one molecule exclude each other
+    const u32* source_molecules;
+    const u64* excluded_starts;     // for every point of the set, and one behind…
+    const u32* excluded;            // …where the points that it excludes begin, which ascend
+    const float* target_radii;
+    const float* source_radii;      // nf::READ_AHEAD more behind the last
+    const Nearest* nearest;         // of every target in the caller's order
+    float largest_source;           // of these
+    float per_radius;               // what around.cuh reaches for a radius, in its unit of length…
+    float slack;                    // …and this more
+    u32 types;
+};
+
+// What kernels of programs with filters take.
+struct FilteredWalk : Walk {
+    Filters filters;
+};
+static_assert(sizeof(FilteredWalk) == sizeof(Walk) + sizeof(Filters), "filters are right behind");
+
+#if NF_FILTERS
+typedef FilteredWalk KernelWalk;
+#else
+typedef Walk KernelWalk;
+#endif
+
+// Only in programs with filters, whose walks all are arguments of kernels.
+__device__ __forceinline__ const Filters& filters_of(const Walk& walk) {
+    return static_cast<const FilteredWalk&>(walk).filters;
+}
 
 // Where a run is seen: image of the cells it lies in, and the vector to it.
 struct Image {
@@ -55,6 +105,11 @@ struct Target {
     u32 itself;          // the same among the sources where both are one set, else NONE
     u32 index;           // the caller's
     int4 wraps;
+#if NF_FILTERS & NF_RADII
+    float own;           // the square of its radius, -1 where that does not count
+    float limit;         // what squared distances of candidates are compared with first
+    float reach;         // no pair is farther apart
+#endif
 };
 
 // Whole boxes between a point and its image in the box. They are stored only if some are not 0.
@@ -73,6 +128,13 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.index = __float_as_uint(at.w);
     target.wraps = make_int4(0, 0, 0, 0);
     if (walk.lattice.periodic) target.wraps = wraps_of(walk.targets, slot);
+#if NF_FILTERS & NF_RADII
+    const Filters& filters = filters_of(walk);
+    const float radius = filters.target_radii ? filters.target_radii[target.index] : 0.0f;
+    target.own = filters.target_radii ? __fmul_rn(radius, radius) : -1.0f;
+    target.limit = filters.source_radii ? walk.lattice.r2 : target.own;
+    target.reach = filters.source_radii ? fmaxf(radius, filters.largest_source) : radius;
+#endif
     return target;
 }
 
@@ -100,12 +162,21 @@ constexpr bool IS_EXACT = false;
 template <class Work>
 constexpr bool IS_EXACT<Exact<Work>> = true;
 
-// The squared radius, as a number that the compiler takes for one of the target's: inner loops then
-// keep it in a register and do not load it anew in every turn. Of proxies it is that of the filter.
+// What squared distances of candidates are compared with: no neighbour is farther.
+__device__ __forceinline__ float limit_of(const Walk& walk, const Target& target) {
+#if NF_FILTERS & NF_RADII
+    return target.limit;
+#else
+    return walk.lattice.r2;
+#endif
+}
+
+// The same, as a number that the compiler takes for one of the target's: inner loops then keep it
+// in a register and do not load it anew in every turn. Of proxies it is that of their filter.
 template <class Work>
 __device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target, const Work& work) {
     if constexpr (IS_EXACT<Work>) return work.outer;
-    else return target.index == NONE ? 0.0f : walk.lattice.r2;
+    else return target.index == NONE ? 0.0f : limit_of(walk, target);
 }
 
 // Whether a list of this kind holds the pair.
@@ -246,7 +317,7 @@ __device__ __forceinline__ void visit_pair(
     const Walk& walk, const Target& target, u32 k, float4 source, u32 source_index, const Image& image, bool real,
     bool any_wrapped, Work& work) {
     const Sight seen = any_wrapped ? Sight(walk, target, image, k) : Sight(image);
-    float bound = walk.lattice.r2;
+    float bound = limit_of(walk, target);
     if constexpr (IS_EXACT<Work>) bound = work.outer;
     const float dx = __fadd_rn(__fsub_rn(source.x, target.x), seen.shift.x);
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), seen.shift.y);

@@ -2,33 +2,32 @@
 // until it waits for others. So kernels that stage in shared memory and vote in warps run where
 // there is no GPU, in an order that never changes. Compile with `-ffp-contract=off`, as device code
 // is compiled with `--fmad=false`.
+//
+// Threads begin by `ucontext` and then switch by `_longjmp`, which leaves out the two system calls
+// for signals; the check of longjmp that forbids other stacks is switched off.
 #pragma once
-#include <algorithm>
-#include <cmath>
+#undef _FORTIFY_SOURCE
+#include "values.hpp"
+#include <csetjmp>
 #include <cstring>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
 
-#define __device__
-#define __forceinline__ inline
-
-using std::max;
-using std::min;
-
 struct Index {
     unsigned x;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 
 namespace host {
 
 // The block that runs.
 struct Block {
-    ucontext_t scheduler;
+    jmp_buf scheduler;
     std::vector<ucontext_t> threads;
+    std::vector<std::unique_ptr<jmp_buf[]>> places;
     std::vector<std::unique_ptr<char[]>> stacks;
-    std::vector<bool> ended;
+    std::vector<bool> begun, ended;
     void (*body)(const void*);
     const void* argument;
 };
@@ -37,8 +36,7 @@ constexpr std::size_t STACK = 1 << 17;
 
 // Lets the other threads run.
 inline void yield() {
-    const unsigned self = threadIdx.x;
-    swapcontext(&block.threads[self], &block.scheduler);
+    if (_setjmp(block.places[threadIdx.x][0]) == 0) _longjmp(block.scheduler, 1);
 }
 
 // Threads that wait until all have come.
@@ -65,14 +63,26 @@ inline void run_thread() {
     yield();
 }
 
+inline void run_until_it_waits(unsigned thread) {
+    if (_setjmp(block.scheduler) != 0) return;
+    if (block.begun[thread]) _longjmp(block.places[thread][0], 1);
+    block.begun[thread] = true;
+    setcontext(&block.threads[thread]);
+}
+
 // Runs `body` on all threads of all blocks, one block after the other.
 inline void launch(unsigned blocks, unsigned threads, void (*body)(const void*), const void* argument) {
     block.body = body;
     block.argument = argument;
     block.threads.resize(threads);
-    while (block.stacks.size() < threads) block.stacks.emplace_back(new char[STACK]);
+    gridDim.x = blocks;
+    while (block.stacks.size() < threads) {
+        block.stacks.emplace_back(new char[STACK]);
+        block.places.emplace_back(new jmp_buf[1]);
+    }
     for (unsigned number = 0; number < blocks; number++) {
         blockIdx.x = number;
+        block.begun.assign(threads, false);
         block.ended.assign(threads, false);
         block_barrier = {};
         for (Barrier& barrier : warp_barriers) barrier = {};
@@ -91,7 +101,7 @@ inline void launch(unsigned blocks, unsigned threads, void (*body)(const void*),
                 if (block.ended[thread]) continue;
                 any = true;
                 threadIdx.x = thread;
-                swapcontext(&block.scheduler, &block.threads[thread]);
+                run_until_it_waits(thread);
             }
         }
     }
@@ -132,14 +142,3 @@ inline unsigned __ballot_sync(unsigned, bool bit) {
     host::warp_barriers[warp].wait(32);
     return bits;
 }
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline unsigned atomicMin(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at = min(before, value);
-    return before;
-}
-
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline double __dsqrt_rn(double x) { return std::sqrt(x); }

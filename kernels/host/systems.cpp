@@ -14,11 +14,11 @@ struct Call {
     const PairOutput* output;
 };
 
-template <class Real, bool WRITE>
+template <class Real>
 void body(const void* argument) {
     static Shared<Real> shared;
     const Call& call = *static_cast<const Call*>(argument);
-    pass<Real, WRITE>(*call.systems, *call.output, shared);
+    search<Real>(*call.systems, *call.output, shared);
 }
 
 template <class Real>
@@ -30,12 +30,12 @@ void run(const Call& call, int kernel) {
     }
     threads_of_block = THREADS;
     const u32 blocks = systems.points / TARGETS + systems.count;
-    host::launch(blocks, THREADS, kernel == 1 ? body<Real, false> : body<Real, true>, &call);
+    host::launch(blocks, THREADS, body<Real>, &call);
 }
 
 }  // namespace
 
-// Kernel 0 prepares, 1 counts and 2 writes; `wide` says that coordinates are double.
+// Kernel 0 prepares and 1 searches; `wide` says that coordinates are double.
 extern "C" void run_systems(const Systems* systems, const PairOutput* output, int wide, int kernel) {
     const Call call = {systems, output};
     if (wide) run<double>(call, kernel);

@@ -1,4 +1,5 @@
-// The walks of flat.cu for a compiler of the host, one target after the other, into lists.
+// The walks of flat.cu for a compiler of the host, one target after the other, into lists. With
+// NF_FILTERS pairs are left out as kernels do it.
 #include "cuda.hpp"
 #include "../cuda/ascend.cuh"
 #include "../cuda/masks.cuh"
@@ -52,7 +53,7 @@ struct Listing {
 // lanes of a warp do.
 enum class ListMethod : u32 { Walks, Masks, Rows };
 
-template <class Rows>
+template <class Rows, class Listing>
 static void list_rows(const Walk& walk, const Target& target, const Rows& rows, Listing& listing) {
     const float4* const proxies = proxies_of(walk.sources);
     for (u32 row = 0; row < rows.count(); row++) visit_row_of(walk, rows, row, target, proxies, listing);
@@ -65,7 +66,7 @@ static void visit_either(const Walk& walk, const Target& target, Work& work, Vis
     else visit_given(walk, target, work, visit);
 }
 
-template <bool HALF, bool PERIODIC, class Cells>
+template <bool HALF, bool PERIODIC, class Cells, class Listing>
 static void list_around(const Walk& walk, const Target& target, Listing& listing, ListMethod means) {
     if (means == ListMethod::Rows) {
         return list_rows(walk, target, RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
@@ -79,7 +80,7 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
     if (means == ListMethod::Walks) return list();
     std::vector<u32> words(ROWS * ROWS + 1, ~0u);
     const MaskWords<u32> written = {words.data(), 1};
-    Masker masker(walk);
+    auto masker = filtered<Masker>(walk, target, walk);
     u32 count = 0;
     visit_either(walk, target, masker, [&](const Target& seen, auto& work) {
         count = mask_candidates<HALF>(walk, seen, cells, masker, work, written);
@@ -99,7 +100,7 @@ static void list_around(const Walk& walk, const Target& target, Listing& listing
     }
 }
 
-template <bool HALF>
+template <bool HALF, class Listing>
 static void list_general(const Walk& walk, const Target& target, Listing& listing) {
     const Runs runs = runs_of(walk, target);
     visit_given(walk, target, listing, [&](const Target& seen, auto& work) {
@@ -107,7 +108,7 @@ static void list_general(const Walk& walk, const Target& target, Listing& listin
     });
 }
 
-template <bool HALF, int K>
+template <bool HALF, int K, class Listing>
 static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, ListMethod means) {
     if (domain == 0 && means == ListMethod::Rows) list_rows(walk, target, RowsOfTable<HALF>(walk, target), listing);
     else if (domain == 0) list_general<HALF>(walk, target, listing);
@@ -125,7 +126,8 @@ static void list_all(const Walk& walk, const ListOutput& found, u32 domain, u32 
     u64 before = 0;
     for (u32 slot = 0; slot < walk.targets.count; slot++) {
         const Target target = target_at(walk, slot);
-        Listing listing{walk, target, found.entries, found.pairs, 0, 0, 0, 0};
+        auto listing = filtered<Listing>(
+            walk, target, walk, target, found.entries, found.pairs, u64(0), i64(0), i64(0), i64(0));
         if (found.entries) {
             listing.to += before;
             listing.pairs += before;
@@ -138,7 +140,7 @@ static void list_all(const Walk& walk, const ListOutput& found, u32 domain, u32 
     }
 }
 
-// `domain` is as NF_OPEN of flat.cu, `cells` as NF_K, `found_by` one of `ListMethod`.
+// `walk` has filters behind it if NF_FILTERS says so. `domain` is as NF_OPEN of flat.cu, `cells` as NF_K, `found_by` one of `ListMethod`.
 extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain, u32 cells, u32 half, u32 found_by) {
     const ListMethod means = static_cast<ListMethod>(found_by);
     if (half) list_all<true>(*walk, *found, domain, cells, means);
@@ -146,11 +148,23 @@ extern "C" void walk_lists(const Walk* walk, const ListOutput* found, u32 domain
 }
 
 // Sorts a list as a warp does, or as a block does.
+template <class Key>
+static void order_list(const ListToSort& list, u32 by_block) {
+    static RankRoom<Key> room;
+    if (by_block) ascend_by_block<Key>(list);
+    else ascend_by_warp<Key>(list, room);
+}
+
 extern "C" void ascend_list(u32* entries, const PairArrays* arrays, u32 length, u32 by_block) {
-    static RankRoom room;
+    order_list<u32>(list_from(entries, *arrays, 0, length), by_block);
+}
+
+// The same nearest first; gives the k-th pair.
+extern "C" void order_by_distance(
+    u32* entries, const PairArrays* arrays, u32 length, u32 by_block, u32 k, Nearest* nth) {
     const ListToSort list = list_from(entries, *arrays, 0, length);
-    if (by_block) ascend_by_block(list);
-    else ascend_by_warp(list, room);
+    order_list<u64>(list, by_block);
+    *nth = nth_pair(list, k);
 }
 
 // Cell and whole boxes along each axis of a point, and its proxy, as sorting finds them.

@@ -19,14 +19,18 @@ fn compiler() -> Option<Compiler> {
 }
 
 #[test]
-fn every_kernel_of_the_applications_compiles_for_every_architecture() {
+fn every_kernel_of_the_applications_compiles_for_old_and_new_gpus() {
     let Some(compiler) = compiler() else { return };
     for source in APPLICATIONS {
-        let all = programs().unwrap();
-        // Variants differ in arithmetic only, so one stands for all on other GPUs.
+        let all = programs();
+        // Variants differ in arithmetic only, so one stands for all.
         let program = all.iter().find(|program| program.name() == source.name);
         let program = program.expect("every source has a program");
-        for arch in Arch::CHECKED {
+        for arch in [
+            Arch::CHECKED[0],
+            Arch::new(90),
+            Arch::CHECKED[Arch::CHECKED.len() - 1],
+        ] {
             let code = compiler.compile(program, arch).unwrap();
             for kernel in source.kernels {
                 let mut windows = code.windows(kernel.len());
@@ -48,6 +52,7 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Box",
         "Classes",
         "Columns",
+        "Following",
         "Geometry",
         "Lattice",
         "Launches",
@@ -62,8 +67,8 @@ fn every_struct_that_rust_fills_in_is_checked() {
         "Row",
         "Settings",
         "Status",
+        "Stored",
         "Systems",
-        "Uniforms",
         "Walk",
     ];
     assert_eq!(known.into_iter().collect::<Vec<_>>(), expected);

@@ -15,17 +15,20 @@ use std::{
 /// Subcommands of `nearfield kernels`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Task {
-    /// Compiles all kernels into a cache, also for GPUs that are not here
+    /// Compiles kernels into a cache, also for GPUs that are not here
     Build(BuildArgs),
     /// Prints the numbers that kernels share with the engine, as sources include them
     Constants,
-    /// Compiles all kernels, for every architecture if none is named, and keeps nothing
+    /// Compiles kernels, for every architecture if none is named, and keeps nothing
     Check(CheckArgs),
 }
 
 /// Flags of `nearfield kernels build`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BuildArgs {
+    /// Programs, such as share or flat; all if none is named
+    #[arg(value_name = "PROGRAM")]
+    programs: Vec<String>,
     /// Architectures, as 90, sm_90 or 9.0; those of the GPUs here if not given
     #[arg(long, value_name = "ARCH", value_delimiter = ',')]
     arch: Vec<Arch>,
@@ -114,6 +117,7 @@ fn compiler() -> Result<Arc<Compiler>, Error> {
 }
 
 fn build(args: &BuildArgs) -> Result<(), Failure> {
+    let programs = named(&args.programs)?;
     let archs = sorted(if args.arch.is_empty() {
         let devices = GpuInfo::probe().devices;
         devices.iter().map(|device| device.arch).collect()
@@ -133,10 +137,9 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     let compiler = compiler()?;
     // The first that cannot be kept ends it.
-    let outcomes: Result<_, _> =
-        for_each(&nearfield_kernels::programs()?, &archs, |program, arch| {
-            keep(&compiler, &cache, program, arch)
-        });
+    let outcomes: Result<_, _> = for_each(&programs, &archs, |program, arch| {
+        keep(&compiler, &cache, program, arch)
+    });
     let built = BuildSummary {
         nvrtc: compiler.version().to_string(),
         folder: cache.folder(),

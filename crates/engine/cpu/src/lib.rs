@@ -82,7 +82,7 @@ pub use filter::{
     PairFilter,
     chosen::ChosenPoints,
     cutoffs::{CutoffTable, PointTypes, TypeCutoffs},
-    exclusions::Exclusions,
+    exclusions::{ExclusionArrays, Exclusions},
 };
 pub use kernels::fields::{Fields, Output};
 pub use lists::{
@@ -106,6 +106,6 @@ pub use simd::level::SimdLevel;
 pub use stored::{layout::Coordinate, pairs::StoredPairs};
 pub use systems::{
     input::{SystemReal, Systems},
-    pairs::{ReceivedSystems, SystemPairs},
+    pairs::{PairColumns, ReceivedSystems, SystemPairs},
     quantities::{PairIndex, Quantities},
 };

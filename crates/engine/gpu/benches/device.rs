@@ -446,5 +446,6 @@ fn itself<'a>(lattice: &'a DeviceLattice, set: &'a DevicePoints) -> PairOfPoints
         sources: set,
         same_set: true,
         share: None,
+        filter: Default::default(),
     }
 }

@@ -158,6 +158,12 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
+    /// What is asked for is done in single precision only.
+    #[error(
+        "the GPU backend does not support {0} in double precision (f64): use the CPU (device cpu), \
+         or single precision"
+    )]
+    InDouble(&'static str),
     /// Positions are not in the precision of the engine.
     #[error(
         "positions are in {found}, and the engine is in {expected}: convert them on the device, or \
@@ -317,6 +323,27 @@ pub enum ErrorKind {
         /// The strategy asked for.
         strategy: &'static str,
     },
+    /// Filters read data of other points, or that were not arranged since these were sorted last.
+    #[error("the data of filters are not those of the points as they are sorted now: arrange them")]
+    OtherFilter,
+    /// A strategy that goes from cell to cell was asked for pairs that filters leave out.
+    #[error("the strategy {strategy} has no filters: use Strategy::Flat or Strategy::Auto")]
+    FilteredStrategy {
+        /// The strategy asked for.
+        strategy: &'static str,
+    },
+    /// A pair kernel was to be evaluated over lists of pairs that are not just all within a radius.
+    #[error("traversals over lists on a GPU have no {what}: traverse without lists")]
+    ListedPairs {
+        /// What was asked for: filters, radii of points, or a share of the targets.
+        what: &'static str,
+    },
+    /// Lists of exclusions do not lie one behind the other.
+    #[error(
+        "the starts of exclusions do not ascend from 0 to the number of indices, or a list is \
+         longer than 2^32 - 1"
+    )]
+    ExclusionLists,
     /// Lists are to be delivered that were measured for other points, or before these were sorted
     /// last.
     #[error(

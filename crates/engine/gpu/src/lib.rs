@@ -34,6 +34,7 @@
 //!         sources: &points,
 //!         same_set: true,
 //!         share: None,
+//!         filter: Default::default(),
 //!     };
 //!     let mut lists = DeviceLists::default();
 //!     backend.search(of, ListKind::Full, Strategy::Flat, &mut lists)?;
@@ -82,12 +83,14 @@ mod traversal;
 mod version;
 
 pub use backend::{
-    AllPairsScratch, CheckedField, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
-    DeviceLists, DevicePairs, DeviceParts, DevicePoints, DeviceResults, DeviceShare, DeviceSystems,
-    DoublePairViews, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,
-    HostPairs, HostSystems, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints,
-    PairQuantities, PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields,
-    SortOutcome, StagedField, StagedFields, StagedSides, SystemsOutcome, programs,
+    AllPairsScratch, CheckedField, Deliver, Delivered, DeviceCutoffs, DeviceField, DeviceFields,
+    DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs, DeviceParts,
+    DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, DoublePairViews,
+    FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,
+    HostExclusions, HostPairs, HostPointData, HostSystems, LastPairs, ListedPairs, MAX_PARTS,
+    PairArray, PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews,
+    PointsPerThread, PositionBounds, SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField,
+    StagedFields, StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

@@ -125,13 +125,13 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
 
     let folder = place.0.path().join("cache");
     let args = format!(
-        "kernels build --arch 90,sm_90 --arch 9.0 --output {} --json",
+        "kernels build share ascend children_probe --arch 90,sm_90 --arch 9.0 --output {} --json",
         text(&folder)
     );
     let args = words(&args);
     let built = place.json(&args);
     let entries = built["programs"].as_array().unwrap();
-    assert!(entries.len() > 50, "{built}");
+    assert_eq!(entries.len(), 3, "{built}");
     for entry in entries {
         let bytes = std::fs::metadata(entry["path"].as_str().unwrap())
             .unwrap()
@@ -143,6 +143,16 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     }
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), entries.len());
     let file = place.file("file", "in the way");
-    let args = ["kernels", "build", "--arch", "90", "--output", text(&file)];
+    let args = [
+        "kernels",
+        "build",
+        "share",
+        "--arch",
+        "90",
+        "--output",
+        text(&file),
+    ];
     place.refuses("cannot write into", &args);
+    let unknown = ["kernels", "build", "shar", "--arch", "90"];
+    place.refuses("no program \"shar\": use one of all_pairs, ", &unknown);
 }

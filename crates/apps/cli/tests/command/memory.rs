@@ -159,21 +159,18 @@ fn lists_that_do_not_fit_are_refused_with_the_bytes() {
 }
 
 #[test]
-fn a_box_200_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_list() {
+fn a_box_150_times_smaller_than_the_radius_is_searched_without_a_copy_of_its_list() {
     let place = Workplace::new();
     let file = place.points("one.npy", &[[0.25, 0.5, 0.75]]);
-    for precision in ["f32", "f64"] {
-        let args = format!(
-            "neighbors {} --radius 200 --box 1,1,1 --periodic xyz --device cpu --threads 1 --precision {precision} --json",
-            text(&file)
-        );
-        let args = words(&args);
-        let output = within(&place, 300, &args);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {errors}", output.status);
-        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(found["pairs"].as_u64().unwrap() > 33_500_000, "{found}");
-    }
+    let args = format!(
+        "neighbors {} --radius 150 --box 1,1,1 --periodic xyz --device cpu --threads 1 --json",
+        text(&file)
+    );
+    let output = within(&place, 225, &words(&args));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["pairs"].as_u64().unwrap() > 14_000_000, "{found}");
 }
 
 /// Libraries that draw and encode cannot bear a refusal: they draw on memory that was set aside.

@@ -14,6 +14,9 @@ use crate::{
     domain::{self, Axes},
     engine::{density_kernel, involving, precision_of},
     errors::raise,
+    filters::{self, Targets},
+    points::{field, whole_numbers},
+    settings::rule_named,
 };
 use nearfield::{
     ListKind, ListOrder, PointSetId, Precision, Reduce,
@@ -34,8 +37,8 @@ use std::{mem, sync::Arc};
 /// primary context, which must stay for as long as the engine and its arrays. half: lists hold
 /// every pair of a set once, i < j, in the list of i, and of the images of a point itself those
 /// with a lexicographically positive image vector. sorted: lists ascend, and pairs of one neighbour
-/// by their images. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)``
-/// that points are expected to stay in.
+/// by their images. rule, cutoffs, k: as for Engine. subdivision: cells per radius, 1 to 8; 0
+/// chooses. within: a box ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
@@ -62,8 +65,8 @@ pub(crate) struct PyDeviceEngine {
 impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
-                        half=false, sorted=false, subdivision=0, within=None,
-                        precision="f32"))]
+                        half=false, sorted=false, rule="uniform", cutoffs=None, k=None,
+                        subdivision=0, within=None, precision="f32"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -75,6 +78,9 @@ impl PyDeviceEngine {
         stream: Option<i64>,
         half: bool,
         sorted: bool,
+        rule: &str,
+        cutoffs: Option<&Bound<'_, PyAny>>,
+        k: Option<i64>,
         subdivision: u32,
         within: Option<([f32; 3], [f32; 3])>,
         precision: &str,
@@ -99,6 +105,13 @@ impl PyDeviceEngine {
         }
         if sorted {
             builder = builder.list_order(ListOrder::Ascending);
+        }
+        builder = builder.radii(rule_named(rule)?);
+        if let Some(cutoffs) = cutoffs {
+            builder = builder.cutoffs(&filters::cutoffs(cutoffs)?);
+        }
+        if let Some(k) = k {
+            builder = builder.nearest(filters::nearest(k)?);
         }
         if let Some((low, high)) = within {
             if !low.iter().chain(&high).all(|edge| edge.is_finite()) {
@@ -173,6 +186,60 @@ impl PyDeviceEngine {
         })
     }
 
+    /// Gives every point of a set a radius of its own, as Engine.set_radii() does, from an array of
+    /// the host.
+    fn set_radii(&self, py: Python<'_>, set: usize, radii: &Bound<'_, PyAny>) -> PyResult<()> {
+        let radii = field(radii, 1, "radii", Precision::Single)?;
+        self.change(py, set, move |engine, set| engine.set_radii(set, &radii))
+    }
+
+    /// Gives every point of a set a type, as Engine.set_types() does.
+    fn set_types(&self, py: Python<'_>, set: usize, types: &Bound<'_, PyAny>) -> PyResult<()> {
+        let types = whole_numbers(types, "types", 1)?;
+        self.change(py, set, move |engine, set| engine.set_types(set, &types))
+    }
+
+    /// Leaves out pairs of points of a set, as Engine.set_exclusions() does.
+    fn set_exclusions(&self, py: Python<'_>, set: usize, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let pairs = filters::pairs(pairs)?;
+        self.change(py, set, move |engine, set| {
+            engine.exclude_pairs(set, &pairs)
+        })
+    }
+
+    /// Leaves out pairs of points of the same molecule, as Engine.set_molecules() does.
+    fn set_molecules(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        molecules: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let molecules = whole_numbers(molecules, "molecules", 1)?;
+        self.change(py, set, move |engine, set| {
+            engine.set_molecules(set, &molecules)
+        })
+    }
+
+    /// Leaves out no pair of a set any longer.
+    fn clear_exclusions(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        self.change(py, set, |engine, set| engine.clear_exclusions(set))
+    }
+
+    /// Searches for some points of a set only, as Engine.set_targets() does; None for all.
+    fn set_targets(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        targets: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let targets = targets.map(|targets| Targets::of(targets, 1)).transpose()?;
+        self.change(py, set, move |engine, set| match &targets {
+            None => engine.clear_targets(set),
+            Some(Targets::Indices(indices)) => engine.set_targets(set, indices),
+            Some(Targets::Mask(mask)) => engine.set_target_mask(set, mask),
+        })
+    }
+
     /// Waits for the device. True when everything computed since the last call is valid; False when
     /// points had left their cells or lists their storage: there is room now, so compute again what
     /// was computed since then. Updates stand.
@@ -216,10 +283,10 @@ impl PyDeviceEngine {
     /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
     /// or other quantities are asked for. Waits for the device the first time.
     ///
-    /// quantities: any of "targets", "images", "shifts", "displacements", "squares" and
-    /// "distances", which DevicePairs describes; only these are computed. Pairs of a half list are
-    /// seen from the point that has the list. finish() raises RuntimeError for images that have no
-    /// 32-bit numbers.
+    /// quantities: letters of "ijSdD" as for Engine.pair_geometry(), or a list of these, of their
+    /// names, "shifts" and "squares", which DevicePairs describes; only these are computed, and j
+    /// is always there. Pairs of a half list are seen from the point that has the list. finish()
+    /// raises RuntimeError for images that have no 32-bit numbers.
     #[pyo3(signature = (quantities, targets=0, sources=None))]
     fn pair_geometry(
         &self,
@@ -448,6 +515,20 @@ impl PyDeviceEngine {
             Precision::Single => Dtype::F32,
             Precision::Double => Dtype::F64,
         }
+    }
+
+    /// Changes a set, whose lists are then out of date.
+    fn change(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        change: impl FnOnce(&mut DeviceEngine, PointSetId) -> Result<(), nearfield::Error> + Send,
+    ) -> PyResult<()> {
+        self.shared.work(py, Vec::new(), |state, _| {
+            state.retire(involving(set));
+            let set = state.set(set)?;
+            change(&mut state.engine, set).map_err(raise)
+        })
     }
 
     /// The set with this number.

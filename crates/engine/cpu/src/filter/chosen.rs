@@ -70,6 +70,11 @@ impl ChosenPoints {
         Ok(Self(mask))
     }
 
+    /// Whether each point is chosen.
+    pub fn mask(&self) -> &[bool] {
+        &self.0
+    }
+
     /// Number of points, chosen or not.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -112,6 +112,12 @@ impl CutoffTable {
         self.largest
     }
 
+    /// What squared distances are compared with in single precision, a row for each type; −1 for
+    /// never.
+    pub fn squares(&self) -> &[f32] {
+        &self.squared_f32
+    }
+
     /// Squared cut-offs of a type with every type, in single precision.
     #[inline(always)]
     pub(super) fn row(&self, of: u32) -> &[f32] {
@@ -254,9 +260,9 @@ impl PointTypes {
         prefetch(self.of_points.as_ptr().wrapping_add(point));
     }
 
-    /// The types.
+    /// The types, in the caller's order.
     #[inline(always)]
-    pub(super) fn of_points(&self) -> &[u32] {
+    pub fn of_points(&self) -> &[u32] {
         &self.of_points
     }
 }

@@ -41,6 +41,20 @@ use nearfield_grid::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exclusions(Form);
 
+/// Exclusions as they are kept, for other backends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExclusionArrays<'a> {
+    /// The points that point i excludes are `indices[offsets[i]..offsets[i + 1]]`, ascending.
+    Lists {
+        /// One more than there are points.
+        offsets: &'a [u64],
+        /// The points.
+        indices: &'a [u32],
+    },
+    /// The molecule of every point.
+    Molecules(&'a [u32]),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// The points that point i excludes are `indices[offsets[i]..offsets[i + 1]]`.
@@ -163,6 +177,14 @@ impl Exclusions {
     /// [`ErrorKind::OutOfMemory`].
     pub fn molecules(of_points: &[u32]) -> Result<Self, Error> {
         Ok(Self(Form::Molecules(copied(of_points, WHAT)?)))
+    }
+
+    /// The arrays that say which points exclude each other.
+    pub fn arrays(&self) -> ExclusionArrays<'_> {
+        match &self.0 {
+            Form::Lists { offsets, indices } => ExclusionArrays::Lists { offsets, indices },
+            Form::Molecules(of_points) => ExclusionArrays::Molecules(of_points),
+        }
     }
 
     /// Number of points.

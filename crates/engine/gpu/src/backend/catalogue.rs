@@ -7,7 +7,7 @@ use super::{all_pairs::all_pairs_programs, systems::systems_programs};
 use crate::{
     launch::{AscendKernels, GridKernels},
     program::Program,
-    traversal::{Candidates, PairProgram, Strategy, Traversal, Work},
+    traversal::{Candidates, Filtering, PairProgram, Strategy, Traversal, Work},
 };
 use nearfield_grid::Precision;
 use nearfield_pairs::{
@@ -64,6 +64,7 @@ fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision
         half,
         double: false,
         by_warps: false,
+        filtering: Filtering::default(),
     };
     traversal.program()
 }
@@ -82,6 +83,7 @@ fn warp_programs(works: &[Work]) -> impl Iterator<Item = Program> {
             half: is_half(work),
             double: false,
             by_warps: true,
+            filtering: Filtering::default(),
         };
         traversal.program()
     })
@@ -118,9 +120,12 @@ fn traversal_programs() -> Vec<Program> {
     }
     programs.extend(warp_programs(&works));
     programs.extend(geometry_programs());
+    programs.extend(filter_programs());
     programs.extend(charge_programs());
     programs.extend(potential_programs());
     programs.extend(double_programs(&works));
+    programs.extend(listed_programs(&force));
+    programs.extend(atom_programs());
     programs
 }
 
@@ -137,6 +142,7 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
             half: is_half(work),
             double: true,
             by_warps,
+            filtering: Filtering::default(),
         };
         traversal.program()
     };
@@ -164,9 +170,25 @@ fn double_programs(works: &[Work]) -> Vec<Program> {
         half: false,
         double: true,
         by_warps: false,
+        filtering: Filtering::default(),
     };
     programs.push(children.program());
     programs
+}
+
+/// Pair kernels over stored lists, one for every way to find images.
+fn listed_programs(force: &impl PairKernel) -> impl Iterator<Item = Program> {
+    let ways = [
+        Candidates::ListedOpen,
+        Candidates::ListedNearest,
+        Candidates::ListedTilted,
+        Candidates::ListedImages,
+    ];
+    let work = of_kernel(force);
+    let each = ways
+        .into_iter()
+        .filter_map(move |way| Some((way, work.clone()?)));
+    each.map(|(way, work)| traversal(Strategy::Flat, work, way, 1))
 }
 
 /// Those of lists with the geometry of their pairs: from masks, by warps, and cell by cell.
@@ -189,6 +211,53 @@ fn geometry_programs() -> Vec<Program> {
         }));
     }
     programs
+}
+
+/// Those that leave out pairs within the radius, one for each way that kernels differ: a job by
+/// threads or by warps, in each kind of table, by data of points or by radii.
+fn filter_programs() -> impl Iterator<Item = Program> {
+    let named = Filtering {
+        named: true,
+        ..Filtering::default()
+    };
+    let radii = Filtering {
+        radii: true,
+        ..Filtering::default()
+    };
+    let nearest = Filtering {
+        nearest: true,
+        ..Filtering::default()
+    };
+    let full = ListKind::Full;
+    let kernel = of_kernel(&SphDensity::with_support(1.0)).unwrap_or(Work::Count);
+    let kinds = [
+        (Work::Count, Candidates::Rows, false, named),
+        (Work::Count, Candidates::OneSet, false, radii),
+        (Work::Lists(full), Candidates::Periodic, false, named),
+        (Work::Lists(full), Candidates::Tilted, false, radii),
+        (Work::Lists(ListKind::Half), Candidates::Rows, true, named),
+        (Work::Geometry(full), Candidates::Periodic, false, radii),
+        (Work::Geometry(full), Candidates::Open, true, named),
+        (kernel.clone(), Candidates::Open, false, radii),
+        (kernel, Candidates::Periodic, true, named),
+        (Work::Geometry(full), Candidates::Periodic, false, nearest),
+        (Work::Count, Candidates::Open, true, nearest),
+    ];
+    kinds
+        .into_iter()
+        .map(|(work, candidates, by_warps, filtering)| {
+            let traversal = Traversal {
+                strategy: Strategy::Flat,
+                half: is_half(&work),
+                work,
+                candidates,
+                subdivision: 1,
+                double: false,
+                by_warps,
+                filtering,
+            };
+            traversal.program()
+        })
 }
 
 /// Those of charges within a cut-off, which have targets and sources of their own, by the strategy
@@ -225,6 +294,31 @@ fn potential_programs() -> impl Iterator<Item = Program> {
     works.map(|work| traversal(Strategy::Flat, work, Candidates::Periodic, 1))
 }
 
+/// Those of the potentials of atoms over lists with a skin, in a straight box.
+fn atom_programs() -> Vec<Program> {
+    let unit = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    // Programs do not depend on the numbers, which none of these refuses.
+    let plain = PlainLennardJones::new(unit, 2.5, false).ok();
+    let (mixing, truncation) = (Mixing::default(), Truncation::Plain);
+    let table = LennardJones::new(&[unit, unit], mixing, &[], 2.5, truncation).ok();
+    let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
+    let salt = (table.as_ref()).map(|table| Sum(table, charges));
+    let works = [
+        plain.and_then(|plain| of_kernel(&Forces(plain))),
+        plain.and_then(|plain| of_kernel(&Interactions(plain))),
+        (table.as_ref()).and_then(|table| of_kernel(&Forces(table))),
+        (table.as_ref()).and_then(|table| of_kernel(&Interactions(table))),
+        salt.and_then(|salt| of_kernel(&Forces(salt))),
+        salt.and_then(|salt| of_kernel(&Interactions(salt))),
+    ];
+    let works = works.into_iter().flatten();
+    let program = |work| traversal(Strategy::Flat, work, Candidates::ListedNearest, 1);
+    works.map(program).collect()
+}
+
 /// The job of evaluating a kernel; `None` if the kernel has no CUDA text.
 fn of_kernel(kernel: &impl PairKernel) -> Option<Work> {
     PairProgram::of(kernel)
@@ -240,5 +334,6 @@ mod tests {
     #[test]
     fn no_named_potential_is_left_out() {
         assert_eq!(potential_programs().count(), 5);
+        assert_eq!(atom_programs().len(), 6);
     }
 }

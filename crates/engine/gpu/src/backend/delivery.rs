@@ -62,11 +62,11 @@ const MAX_PARTS: usize = 1 << 12;
 
 /// Sorted targets whose lists are written together, and where those lists lie.
 #[derive(Debug, Clone)]
-struct ListPart {
+pub(super) struct ListPart {
     /// Ranks of the targets, in the share if there is one.
-    slots: Range<usize>,
+    pub(super) slots: Range<usize>,
     /// Numbers of their entries among those of all lists.
-    entries: Range<u64>,
+    pub(super) entries: Range<u64>,
 }
 
 /// The stream that copies, and whether stages are timed.
@@ -298,14 +298,11 @@ impl GpuBackend {
             };
             let long = part.entries.end - part.entries.start;
             let arrays = lists.arrays(half);
-            lists.write(
-                self,
-                of,
-                flat,
-                WriteTo { outlet, arrays },
-                part.slots.len(),
-                long,
-            )?;
+            let written = WriteTo { outlet, arrays };
+            lists.write(self, of, flat, written, part.slots.len(), long)?;
+            if lists.are_nearest_first() {
+                written.order_by_distance(self, of, None)?;
+            }
             let written = observed.mark(&self.stream)?;
             copies.wait(&written).map_err(failed)?;
             let range = part.entries.start as usize..part.entries.end as usize;
@@ -365,7 +362,7 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] when there are as many parts as may be, or as there are targets.
-    fn divided(
+    pub(super) fn divided(
         &self,
         of: PairOfPoints<'_>,
         pairs: u64,

@@ -21,7 +21,7 @@ use crate::{
     driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
-    launch::{AscendKernels, GridKernels, ShareKernels, TraversalKernels},
+    launch::{AscendKernels, GridKernels, ShareKernels, SlotKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
     traversal::{Traversal, Traversals},
@@ -68,6 +68,8 @@ pub(super) struct Shared {
     pub(super) share: OnceLock<ShareKernels>,
     /// Loaded when lists are first to ascend.
     ascend: [OnceLock<AscendKernels>; 2],
+    /// Loaded when lists are first traversed.
+    slots: OnceLock<SlotKernels>,
     /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
     /// Name, architecture and memory.
@@ -84,13 +86,7 @@ impl Shared {
     /// # Errors
     /// The errors of compiling and loading a program.
     pub(super) fn share(&self) -> Result<&ShareKernels, Error> {
-        match self.share.get() {
-            Some(kernels) => Ok(kernels),
-            None => {
-                let kernels = ShareKernels::load(&self.modules)?;
-                Ok(self.share.get_or_init(|| kernels))
-            }
-        }
+        self.loaded(&self.share, ShareKernels::load)
     }
 
     /// The kernels that sort points of a precision; those of double precision are compiled when
@@ -99,13 +95,11 @@ impl Shared {
     /// # Errors
     /// The errors of compiling and loading a program.
     pub(super) fn sorts(&self, precision: Precision) -> Result<&GridKernels, Error> {
-        match (precision, self.double.get()) {
-            (Precision::Single, _) => Ok(&self.grid),
-            (Precision::Double, Some(kernels)) => Ok(kernels),
-            (Precision::Double, None) => {
-                let kernels = GridKernels::load(&self.modules, precision)?;
-                Ok(self.double.get_or_init(|| kernels))
-            }
+        match precision {
+            Precision::Single => Ok(&self.grid),
+            Precision::Double => self.loaded(&self.double, |modules| {
+                GridKernels::load(modules, Precision::Double)
+            }),
         }
     }
 
@@ -115,12 +109,35 @@ impl Shared {
     /// # Errors
     /// The errors of compiling and loading a program.
     pub(super) fn ascend(&self, precision: Precision) -> Result<&AscendKernels, Error> {
-        let loaded = &self.ascend[usize::from(precision == Precision::Double)];
-        match loaded.get() {
+        match precision {
+            Precision::Single => self.loaded(&self.ascend[0], |modules| {
+                AscendKernels::load(modules, Precision::Single)
+            }),
+            Precision::Double => self.loaded(&self.ascend[1], |modules| {
+                AscendKernels::load(modules, Precision::Double)
+            }),
+        }
+    }
+
+    /// The kernels for traversals over lists, compiled when they are first asked for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn slots(&self) -> Result<&SlotKernels, Error> {
+        self.loaded(&self.slots, SlotKernels::load)
+    }
+
+    /// The kernels in their place, loaded if they are not there.
+    fn loaded<'a, T>(
+        &self,
+        place: &'a OnceLock<T>,
+        load: fn(&Modules) -> Result<T, Error>,
+    ) -> Result<&'a T, Error> {
+        match place.get() {
             Some(kernels) => Ok(kernels),
             None => {
-                let kernels = AscendKernels::load(&self.modules, precision)?;
-                Ok(loaded.get_or_init(|| kernels))
+                let kernels = load(&self.modules)?;
+                Ok(place.get_or_init(|| kernels))
             }
         }
     }
@@ -149,6 +166,7 @@ impl Shared {
             double: OnceLock::new(),
             share: OnceLock::new(),
             ascend: [const { OnceLock::new() }; 2],
+            slots: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,
             modules,

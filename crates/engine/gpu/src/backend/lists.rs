@@ -31,21 +31,20 @@
 //! entries do not fit.
 
 use super::{
+    filter::FilterOrigin,
     gpu::GpuBackend,
-    pair_arrays::{GeometryQuantities, PairBuffers, PairViews},
+    lattice::next_number,
+    pair_arrays::{GeometryQuantities, PairBuffers, PairOrder, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
 use crate::{
     error::{Error, ErrorKind},
     handles::DeviceView,
-    launch::{
-        Flat, ListArrays, ListsToSort, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse,
-        scan_tiles,
-    },
+    launch::{Flat, ListArrays, Outlet, PairArrays, SCAN_TILE, Scan, Status, Traverse, scan_tiles},
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
-use nearfield_grid::Precision;
+use cudarc::driver::sys::CUdeviceptr;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -74,8 +73,8 @@ kept_buffers! {
     with {
         /// The geometry of pairs, where it is wanted.
         pub(super) geometry: PairBuffers,
-        /// Lists are brought into ascending order.
-        ascending: bool,
+        /// The order that lists are brought into.
+        order: PairOrder,
         /// The masks are those of the last counts, so lists are made without a second walk.
         masked: bool,
         /// Entries of all lists together, and the status, as the host reads them.
@@ -98,6 +97,8 @@ kept_buffers! {
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
         counted: Option<CountsOrigin>,
+        /// Number that no other counts of the process have.
+        search: u64,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -114,6 +115,9 @@ struct CountsOrigin {
     strategy: Strategy,
     /// Lists come with the geometry of their pairs.
     geometry: bool,
+    filter: FilterOrigin,
+    /// How many of the nearest are kept; 0 for all.
+    nearest: u32,
 }
 
 /// Where lists and the geometry of their pairs are written.
@@ -192,13 +196,32 @@ impl DeviceLists {
     /// From the next search on these numbers of every pair are written beside the lists;
     /// [`GeometryQuantities::NONE`] for lists alone.
     pub fn want(&mut self, wanted: GeometryQuantities) {
-        self.geometry.want(wanted, self.ascending);
+        self.geometry.want(wanted, self.order);
     }
 
     /// From the next search on lists ascend by the caller's index, and pairs of one source by their
     /// images. Lists that are [delivered](GpuBackend::deliver_lists) in parts never do.
     pub fn ascend(&mut self, ascending: bool) {
-        self.ascending = ascending;
+        self.order_by(if ascending {
+            PairOrder::Ascending
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    /// From the next search on the pairs of every list are nearest first: by squared distance, then
+    /// by the caller's index and by image; also in lists that are
+    /// [delivered](GpuBackend::deliver_lists).
+    pub fn nearest_first(&mut self, nearest: bool) {
+        self.order_by(if nearest {
+            PairOrder::NearestFirst
+        } else {
+            PairOrder::Any
+        });
+    }
+
+    fn order_by(&mut self, order: PairOrder) {
+        self.order = order;
         self.want(self.geometry.wanted());
     }
 
@@ -260,6 +283,11 @@ impl DeviceLists {
         Ok(())
     }
 
+    /// Returns true if the lists were found of these points as they are sorted now.
+    pub fn are_of(&self, of: &PairOfPoints<'_>) -> bool {
+        self.targets == of.targets.len() && self.counted(of).is_ok()
+    }
+
     /// Returns true if there is storage for entries and what is wanted beside them, from an earlier
     /// search.
     pub fn has_room(&self) -> bool {
@@ -274,6 +302,7 @@ impl DeviceLists {
     /// The storage has turned out too small: frees it, and makes the next search find out how much
     /// is needed.
     pub fn outgrown(&mut self) {
+        self.counted = None;
         self.entries.release();
         self.geometry.release();
     }
@@ -383,8 +412,7 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         self.asked = false;
-        let precision = of.lattice.lattice.radius().precision();
-        self.geometry.set_precision(precision);
+        self.geometry.set_precision(of.precision());
         if !self.count_by_masks(backend, of, kind, strategy)? {
             if goes_by_cells(strategy) {
                 self.counts.zero(&backend.stream, 0..of.searching())?;
@@ -412,6 +440,7 @@ impl DeviceLists {
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
         let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
+        self.search = next_number();
         Ok(())
     }
 
@@ -510,13 +539,15 @@ impl DeviceLists {
             searching: of.searching(),
             kind,
             strategy,
-            geometry: !self.geometry.wanted().is_none(),
+            geometry: !self.geometry.are_none(),
+            filter: of.filter.origin(),
+            nearest: of.filter.k(),
         }
     }
 
     /// The job of a traversal that writes lists, with the geometry of their pairs if it is wanted.
     fn work(&self, kind: ListKind) -> Work {
-        if self.geometry.wanted().is_none() {
+        if self.geometry.are_none() {
             Work::Lists(kind)
         } else {
             Work::Geometry(kind)
@@ -533,6 +564,24 @@ impl DeviceLists {
             |counted: &CountsOrigin| *counted == self.origin(of, counted.kind, counted.strategy);
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
+    }
+
+    /// The number of the last search, which found full lists of these points as they are sorted
+    /// now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] for other points, and for half lists of one set.
+    pub(super) fn search_of(&self, of: &PairOfPoints<'_>) -> Result<u64, Error> {
+        let counted = self.counted(of)?;
+        if counted.kind == ListKind::Half && of.same_set {
+            return Err(Error::from(ErrorKind::OtherLists));
+        }
+        Ok(self.search)
+    }
+
+    /// Where the device has the number of entries of all lists.
+    pub(super) fn total_address(&self) -> CUdeviceptr {
+        self.starts.address() + (self.scanned * size_of::<u64>()) as u64
     }
 
     /// Starts and lengths in sorted order, as they were counted.
@@ -594,6 +643,9 @@ impl DeviceLists {
         };
         let arrays = self.arrays(0);
         if let Traverse::Flat(flat) = &kernels.traverse {
+            if of.share.is_some() {
+                self.clear_places(backend, of.targets.len())?;
+            }
             let to = WriteTo { outlet, arrays };
             self.write(backend, of, flat, to, of.searching(), capacity)?;
         } else {
@@ -601,22 +653,17 @@ impl DeviceLists {
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        if !self.ascending {
-            return Ok(());
+        let all = WriteTo { outlet, arrays };
+        match self.order {
+            PairOrder::Any => Ok(()),
+            PairOrder::Ascending => all.ascend(backend, of.precision()),
+            PairOrder::NearestFirst => all.order_by_distance(backend, of, None),
         }
-        let lists = ListsToSort {
-            starts: outlet.starts,
-            count: of.searching() as u32,
-            entries: outlet.entries,
-            capacity,
-            arrays,
-        };
-        // Entries alone are sorted by either program.
-        let precision = match self.geometry.wanted().is_none() {
-            true => Precision::Single,
-            false => of.lattice.lattice.radius().precision(),
-        };
-        (backend.shared.ascend(precision)?).ascend(&backend.stream, &lists)
+    }
+
+    /// Returns true if lists are nearest first.
+    pub(super) fn are_nearest_first(&self) -> bool {
+        self.order == PairOrder::NearestFirst
     }
 
     /// The arrays for the geometry of pairs from pair `first` on.
@@ -645,8 +692,7 @@ impl DeviceLists {
         let flat = traversal.strategy == Strategy::Flat;
         Ok(Traversal {
             // With geometry threads of their own write lists from masks alone.
-            by_warps: traversal.by_warps
-                || (flat && !self.masked && !self.geometry.wanted().is_none()),
+            by_warps: traversal.by_warps || (flat && !self.masked && !self.geometry.are_none()),
             ..traversal
         })
     }

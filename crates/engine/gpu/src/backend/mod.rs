@@ -36,10 +36,13 @@ mod counts;
 mod delivery;
 mod device_fields;
 mod fields;
+mod filter;
 mod gpu;
 mod halo;
 mod lattice;
+mod list_order;
 mod lists;
+mod nearest;
 #[cfg(test)]
 mod on_host;
 mod order;
@@ -48,6 +51,9 @@ mod pairs;
 mod points;
 mod share;
 mod sort;
+mod stored;
+#[cfg(test)]
+mod stored_on_host;
 mod systems;
 #[cfg(test)]
 mod systems_on_host;
@@ -58,15 +64,20 @@ pub use catalogue::programs;
 pub use delivery::Delivered;
 pub use device_fields::{CheckedField, DeviceField, DeviceFields, SideOfFields};
 pub use fields::{StagedField, StagedFields, StagedSides};
+pub use filter::{
+    DeviceCutoffs, DeviceFilter, DevicePointData, HostExclusions, HostPointData, LastPairs, Stamped,
+};
 pub use gpu::GpuBackend;
 pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
+pub use nearest::DeviceNearest;
 pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
 pub use sort::{PositionBounds, SortOutcome};
+pub use stored::{FollowedPoints, ListedPairs, Skin, SlotsOfLists};
 pub use systems::{
     DevicePairs, DeviceSystems, HostSystems, PairArray, PairQuantities, SystemsOutcome,
 };

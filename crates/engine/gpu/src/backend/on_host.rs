@@ -14,7 +14,8 @@
 //! if `NEARFIELD_REQUIRE_CXX=1`.
 
 use crate::launch::{
-    Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk, image_steps,
+    FilteredWalk, Filters, Geometry, KernelLattice, Lattice, PairArrays, Points, Row, Table, Walk,
+    image_steps,
 };
 use crate::traversal::Candidates;
 use libloading::Library;
@@ -26,6 +27,9 @@ use nearfield_testkit::{
     random::Random,
 };
 use std::{env, ffi::c_void, fs, path::Path, process::Command, sync::OnceLock};
+
+#[path = "filters_on_host.rs"]
+mod filters;
 
 /// `ListOutput` of walk.cpp.
 #[repr(C)]
@@ -62,7 +66,7 @@ fn is_double<T>() -> bool {
     size_of::<T>() == size_of::<f64>()
 }
 
-type WalkLists = unsafe extern "C" fn(*const Walk, *const ListOutput, u32, u32, u32, u32);
+type WalkLists = unsafe extern "C" fn(*const FilteredWalk, *const ListOutput, u32, u32, u32, u32);
 type AscendList = unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32);
 type PlaceOfPoint<T> = unsafe extern "C" fn(*const Lattice, *const T, *mut f64, *mut i32, *mut f32);
 
@@ -87,7 +91,9 @@ pub(super) fn compiled(source: &str, headers: &[Header], defines: &[&str]) -> Op
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("host.so");
     for header in headers {
-        fs::write(folder.path().join(header.name), header.text).unwrap();
+        let place = folder.path().join(header.name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, header.text).unwrap();
     }
     let flags = [
         "-std=c++17",
@@ -275,6 +281,9 @@ enum ListMethod {
     Rows,
 }
 
+/// What walks leave out of the lists of a case, made for the sorted sources; see `filters_on_host`.
+type MakeFilters<'a> = &'a dyn Fn(&[[f32; 4]]) -> Filters;
+
 /// Lists that were found by `means`; None where the device code would be given a sparse
 /// table.
 fn lists<T: Real>(
@@ -282,6 +291,7 @@ fn lists<T: Real>(
     case: &Case<T>,
     subdivision: [u32; 3],
     means: ListMethod,
+    filters: MakeFilters<'_>,
     taken: &mut PathCounts,
 ) -> Option<Found<T>>
 where
@@ -329,6 +339,12 @@ where
         row_count: rows.len() as u32,
         same_set: u32::from(case.target == case.source),
     };
+    let filters = filters(&sources.at[..sources.at.len() - 2]);
+    let filters = match &geometry {
+        Some(geometry) => filters.reaching(&lattice, geometry),
+        None => filters,
+    };
+    let walk = FilteredWalk { walk, filters };
     let seen = lattice.effective_domain();
     let number = match geometry {
         None => Candidates::Rows,
@@ -441,7 +457,8 @@ where
     let runner = runner.keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
     for &subdivision in subdivisions {
         for (case, expected) in runner.with_neighbors() {
-            let mut find = |means| lists(walks, case, subdivision, means, &mut taken);
+            let none = |_: &[[f32; 4]]| Filters::default();
+            let mut find = |means| lists(walks, case, subdivision, means, &none, &mut taken);
             let found = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows]
                 .map(|means| (means, find(means)));
             assert!(

@@ -153,6 +153,18 @@ impl PairViews<'_> {
     }
 }
 
+/// The order of the pairs of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum PairOrder {
+    /// As they are found.
+    #[default]
+    Any,
+    /// By the caller's index of the source, then by image.
+    Ascending,
+    /// By squared distance, then as ascending ones.
+    NearestFirst,
+}
+
 /// Memory of the host that images, displacements and their squares are copied to, one value for
 /// each entry of the lists.
 ///
@@ -215,11 +227,14 @@ impl PairBuffers {
     }
 
     /// From the next search on these are written, and other arrays are given back. Pairs that are
-    /// to ascend have images in any case.
-    pub(super) fn want(&mut self, wanted: GeometryQuantities, ascending: bool) {
+    /// to be ordered have in any case what they are ordered by.
+    pub(super) fn want(&mut self, wanted: GeometryQuantities, order: PairOrder) {
         self.wanted = wanted;
+        let near = order == PairOrder::NearestFirst;
+        let ascending = order == PairOrder::Ascending && !wanted.is_none();
         self.hold(GeometryQuantities {
-            images: wanted.images || (ascending && !wanted.is_none()),
+            images: wanted.images || near || ascending,
+            squares: wanted.squares || near,
             ..wanted
         });
     }
@@ -236,6 +251,11 @@ impl PairBuffers {
             Precision::Single => 1,
             Precision::Double => 2,
         }
+    }
+
+    /// Returns true if searches write nothing beside entries.
+    pub(super) fn are_none(&self) -> bool {
+        self.written.is_none()
     }
 
     /// Gives back all arrays but these.

@@ -33,6 +33,7 @@ use crate::{
     launch::{self, Parts, SCAN_TILE, Scan, ShareKernels, Sharing, Status},
     memory::{Buffer, kept_buffers},
 };
+use cudarc::driver::sys::CUdeviceptr;
 use nearfield_grid::{BrickParts, Lattice};
 
 /// Parts that a share may have.
@@ -83,6 +84,8 @@ kept_buffers! {
         sort: u64,
         /// True if it has a cell table of its own.
         tabled: bool,
+        /// True if its points were chosen one by one, not for a part of the work.
+        chosen: bool,
         /// Targets before every part, and behind the last.
         bounds: Vec<u64>,
         /// The targets as kernels take them; None when there are none.
@@ -152,7 +155,7 @@ impl GpuBackend {
         };
         points.check_sorted()?;
         points.check_lattice(lattice)?;
-        (share.sort, share.tabled) = (points.last_sort(), !grouped);
+        (share.sort, share.tabled, share.chosen) = (points.last_sort(), !grouped, false);
         share.layout = None;
         share.bounds.clear();
         if points.is_empty() || parts.parts.count == 0 {
@@ -161,7 +164,7 @@ impl GpuBackend {
         }
         let kernels = self.shared.share()?;
         let whole = points.layout();
-        let sharing = share.reserve(self, points, lattice, groups)?;
+        let sharing = share.reserve(self, points, lattice.is_periodic(), groups)?;
         let stream = &self.stream;
         kernels.count(
             stream,
@@ -171,6 +174,61 @@ impl GpuBackend {
             grouped,
             &sharing,
         )?;
+        self.gather_share(points, &whole, &sharing, share)?;
+        let mut layout = share_layout(&whole, &sharing);
+        if !grouped {
+            share.table.reserve(stream, points.cells() + 1)?;
+            layout.starts = share.table.address();
+            kernels.table(stream, &whole, &sharing, layout.starts)?;
+        }
+        layout.count = share.len() as u32;
+        share.layout = Some(layout);
+        Ok(())
+    }
+}
+
+impl GpuBackend {
+    /// Gathers the sorted points whose byte is not 0, in the caller's order at `chosen`, and waits
+    /// until it is known how many they are. For the strategy `flat`: the share has no table.
+    ///
+    /// # Errors
+    /// As [`share`](Self::share).
+    pub(super) fn share_of_chosen(
+        &self,
+        points: &DevicePoints,
+        chosen: CUdeviceptr,
+        share: &mut DeviceShare,
+    ) -> Result<(), Error> {
+        points.check_sorted()?;
+        (share.sort, share.tabled, share.chosen) = (points.last_sort(), false, true);
+        share.layout = None;
+        share.bounds.clear();
+        if points.is_empty() {
+            share.bounds.resize(2, 0);
+            return Ok(());
+        }
+        let kernels = self.shared.share()?;
+        let whole = points.layout();
+        let sharing = share.reserve(self, points, whole.wraps != 0, 1)?;
+        kernels.choose(&self.stream, &whole, chosen, &sharing)?;
+        self.gather_share(points, &whole, &sharing, share)?;
+        share.layout = Some(launch::Points {
+            count: share.len() as u32,
+            ..share_layout(&whole, &sharing)
+        });
+        Ok(())
+    }
+
+    /// Puts the points of a share in their places, once those of every part in every tile are
+    /// counted, and reads the bounds of the parts.
+    fn gather_share(
+        &self,
+        points: &DevicePoints,
+        whole: &launch::Points,
+        sharing: &Sharing,
+        share: &mut DeviceShare,
+    ) -> Result<(), Error> {
+        let (stream, groups) = (&self.stream, sharing.groups as usize);
         let scan = Scan {
             counts: sharing.counts,
             starts: sharing.starts,
@@ -180,25 +238,22 @@ impl GpuBackend {
             keep: false,
         };
         self.shared.grid.list_scan(stream, &scan)?;
-        kernels.place(stream, &whole, &sharing)?;
-        let mut layout = launch::Points {
-            at: sharing.at,
-            wraps: sharing.wraps,
-            slots: sharing.slots,
-            ..whole
-        };
-        if !grouped {
-            share.table.reserve(stream, points.cells() + 1)?;
-            layout.starts = share.table.address();
-            kernels.table(stream, &whole, &sharing, layout.starts)?;
-        }
+        self.shared.share()?.place(stream, whole, sharing)?;
         share.bounds.resize(groups + 1, 0);
         let mut bounds = std::mem::take(&mut share.bounds);
         share.on_device.download(stream, 0, &mut bounds)?;
         share.bounds = bounds;
-        layout.count = share.len() as u32;
-        share.layout = Some(layout);
         Ok(())
+    }
+}
+
+/// The points of a share as kernels see them, but for their number.
+fn share_layout(whole: &launch::Points, sharing: &Sharing) -> launch::Points {
+    launch::Points {
+        at: sharing.at,
+        wraps: sharing.wraps,
+        slots: sharing.slots,
+        ..*whole
     }
 }
 
@@ -229,6 +284,11 @@ impl DeviceShare {
         self.is_empty() || (self.sort == points.last_sort() && (self.tabled || !table))
     }
 
+    /// Returns true if its points were chosen one by one.
+    pub(super) fn is_chosen(&self) -> bool {
+        self.chosen
+    }
+
     /// Where the points of the share are.
     pub(super) fn at(&self) -> &Buffer<[f32; 4]> {
         &self.at
@@ -248,7 +308,7 @@ impl DeviceShare {
         &mut self,
         backend: &GpuBackend,
         points: &DevicePoints,
-        lattice: &DeviceLattice,
+        periodic: bool,
         groups: usize,
     ) -> Result<Sharing, Error> {
         let (stream, count) = (&backend.stream, points.len());
@@ -263,7 +323,7 @@ impl DeviceShare {
         self.on_device.reserve(stream, groups + 1)?;
         // The scan also reads these elements behind the last.
         self.counts.zero(stream, items..padded)?;
-        if lattice.is_periodic() {
+        if periodic {
             self.wraps.reserve(stream, count)?;
         }
         // Only ungrouped shares have tables.
@@ -278,11 +338,7 @@ impl DeviceShare {
             bounds: self.on_device.address(),
             groups: groups as u32,
             at: self.at.address(),
-            wraps: if lattice.is_periodic() {
-                self.wraps.address()
-            } else {
-                0
-            },
+            wraps: if periodic { self.wraps.address() } else { 0 },
             slots: self.slots.address(),
             ranks: if table { self.ranks.address() } else { 0 },
         })

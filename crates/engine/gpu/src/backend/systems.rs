@@ -1,24 +1,27 @@
 //! Pairs of many small systems of points.
 //!
 //! Systems need no cells: a block tests all pairs of a system in every image that can matter, and
-//! two passes with a scan between them give compact arrays in the caller's order. Each quantity of
-//! a pair is an array of its own, which is written only if it is asked for.
+//! compact arrays in the caller's order come out of one pass. Each quantity of a pair is an array
+//! of its own, which is written only if it is asked for.
 //!
 //! # The kernels of a search
 //!
-//! 1. `systems_prepare`, a thread per system, checks offsets, radius and cell, and writes the cell
-//!    with its inverse.
-//! 2. `systems_count`, a block per 64 targets of a system, counts the neighbours of every point. It
-//!    is the first to look at coordinates.
-//! 3. `list_scan` turns counts into offsets. The counts are padded by zeros to whole tiles, so the
-//!    offset behind the last point is the number of pairs.
-//! 4. `systems_write` goes through the same candidates in the same order and writes every pair to
-//!    its entry.
+//! 1. `systems_prepare`, a thread per system, checks offsets, radius and cell, writes the cell with
+//!    its inverse, and says which blocks search the system.
+//! 2. `systems_search`, a block per 64 targets of a system, tests all pairs of these. The outcome
+//!    of a test is a bit in shared memory. A look-back over the blocks before gives the place of
+//!    the first pair, and the bits become pairs, written side by side.
 //!
-//! All pairs are tested twice, so nothing is kept per candidate: a point of a crystal has some 400
-//! of them, which a warp tests in 13 steps.
+//! # What it costs
 //!
-//! Whether a mask of hits, kept from the first pass, would be faster has not been measured.
+//! A point of a crystal has some 400 candidates. A test of 32 of them against a target takes 17
+//! instructions, and a block of 55 targets about 12,000. Finding the bounds of the images, laying
+//! out candidates, and turning bits into entries take some 3,000 together, and writing about 1,000
+//! for each array of three numbers a pair. A multiprocessor holds eight blocks, so one waits for
+//! memory while others test.
+//!
+//! Systems with more than 512 candidates in reach, or more than 128 points, are tested twice,
+//! because not all their bits have room: a first time for the counts, and once more to write.
 //!
 //! # Who checks what
 //!
@@ -27,15 +30,15 @@
 //! kernel notes the first system that it refuses, not the reason. The caller, who can copy the
 //! arrays then, finds the reason by the checks of the CPU backend, so messages are the same.
 //!
-//! A system that is refused by `systems_prepare` stops the later kernels before they read anything
-//! by its offsets. One that is refused by `systems_count` counts no neighbours, and no pairs are
-//! written.
+//! A system that is refused by `systems_prepare` stops the search before it reads anything by its
+//! offsets. One that is refused by `systems_search` has no pairs; those of others are written, and
+//! do not count.
 //!
 //! # Nothing is waited for
 //!
 //! [`GpuBackend::start_systems`] puts everything on the stream, into the arrays that there are.
 //! Only the device knows whether the pairs had room, and whether all systems could be searched.
-//! [`GpuBackend::finish_systems`] asks, and makes room; nothing is ever written out of place.
+//! [`GpuBackend::finish_systems`] asks, and makes room. Blocks whose pairs have no room write none.
 //!
 //! # Large systems
 //!
@@ -48,9 +51,7 @@ use crate::constants::{NONE, SYSTEM_BOX};
 use crate::{
     error::{Error, ErrorKind, fits},
     handles::{DeviceValue, DeviceView},
-    launch::{
-        PairOutput, SCAN_TILE, Scan, Status, SystemArrays, SystemsKernels, scan_tiles, sources,
-    },
+    launch::{PairOutput, SystemArrays, SystemsKernels, SystemsStatus, sources, units},
     memory::Buffer,
     program::Program,
 };
@@ -136,18 +137,16 @@ pub enum SystemsOutcome {
 pub struct DevicePairs {
     /// In `f32` and in `f64`, loaded when first needed.
     kernels: [Option<SystemsKernels>; 2],
-    /// Neighbours of every point, and zeros up to the end of a tile of the scan.
-    counts: Buffer<u32>,
     /// Offsets of every point, and behind them the number of pairs.
     starts: Buffer<u64>,
-    /// For the scan, like the next.
-    tiles: Buffer<u64>,
-    /// Reset by every scan.
-    status: Buffer<Status>,
     /// `SYSTEM_BOX` bytes per system.
     boxes: Buffer<u8>,
-    /// Two numbers, as `SystemArrays` has them.
-    fault: Buffer<u32>,
+    /// The system of every block.
+    units: Buffer<u32>,
+    /// Pairs of every block, for the look-back.
+    sums: Buffer<u64>,
+    /// A single one.
+    status: Buffer<SystemsStatus>,
     /// Indices of 32 or 64 bits.
     targets: Buffer<u8>,
     /// As well.
@@ -173,6 +172,8 @@ pub struct DevicePairs {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     points: usize,
+    /// Systems.
+    count: usize,
     wanted: PairQuantities,
     /// Bytes of a coordinate.
     real: usize,
@@ -184,12 +185,11 @@ impl Default for DevicePairs {
     fn default() -> Self {
         Self {
             kernels: [None, None],
-            counts: Buffer::new("numbers of neighbours"),
             starts: Buffer::new("offsets of pairs"),
-            tiles: Buffer::new("tiles of a scan"),
-            status: Buffer::new("the status of a search"),
             boxes: Buffer::new("cells of systems"),
-            fault: Buffer::new("the fault of a search"),
+            units: Buffer::new("blocks of systems"),
+            sums: Buffer::new("pairs of blocks"),
+            status: Buffer::new("the status of a search"),
             targets: Buffer::new("targets of pairs"),
             sources: Buffer::new("sources of pairs"),
             images: Buffer::new("images of pairs"),
@@ -210,7 +210,8 @@ fn program(double: bool) -> Program {
     Program::from(&sources::SYSTEMS).define("NF_REAL", if double { "double" } else { "float" })
 }
 
-/// Every program of systems.
+/// Every program of systems, for those who compile all programs ahead: one for each precision of
+/// coordinates.
 pub(crate) fn systems_programs() -> Vec<Program> {
     [false, true].map(program).into()
 }
@@ -374,43 +375,34 @@ impl GpuBackend {
             pairs.kernels[precision] =
                 Some(SystemsKernels::load(&*self.load(&program(real == 8))?)?);
         }
-        let tiles = scan_tiles(points + 1);
-        pairs.counts.reserve(stream, tiles * SCAN_TILE)?;
-        pairs.starts.reserve(stream, tiles * SCAN_TILE + 1)?;
-        pairs.tiles.reserve(stream, tiles)?;
-        pairs.status.reserve(stream, 1)?;
+        let blocks = units(points, count);
+        pairs.starts.reserve(stream, points + 1)?;
         pairs.boxes.reserve(stream, SYSTEM_BOX as usize * count)?;
-        pairs.fault.reserve(stream, 2)?;
-        pairs.fault.fill_ones(stream)?;
-        pairs.counts.zero(stream, points..tiles * SCAN_TILE)?;
+        pairs.units.reserve(stream, blocks)?;
+        pairs.sums.reserve(stream, blocks)?;
+        pairs.status.reserve(stream, 1)?;
+        pairs.status.fill_ones(stream)?;
         let capacity = pairs.capacity(wanted, real);
         let output = pairs.output(wanted, capacity);
         let arrays = SystemArrays {
             boxes: pairs.boxes.address(),
-            fault: pairs.fault.address(),
+            units: pairs.units.address(),
+            sums: pairs.sums.address(),
+            status: pairs.status.address(),
             count: count as u32,
             points: points as u32,
             half: u32::from(wanted.kind == ListKind::Half),
             ..arrays
         };
-        let scan = Scan {
-            counts: pairs.counts.address(),
-            starts: pairs.starts.address(),
-            items: points + 1,
-            tiles: pairs.tiles.address(),
-            status: pairs.status.address(),
-            keep: false,
-        };
         if let (Some(kernels), 1..) = (&pairs.kernels[precision], count) {
             kernels.prepare(stream, &arrays)?;
-            kernels.count(stream, &arrays, &output)?;
-            self.shared.grid.list_scan(stream, &scan)?;
-            kernels.write(stream, &arrays, &output)?;
+            kernels.search(stream, &arrays, &output)?;
         } else {
             pairs.starts.zero(stream, 0..points + 1)?;
         }
         pairs.last = Some(Last {
             points,
+            count,
             wanted,
             real,
             capacity,
@@ -420,8 +412,8 @@ impl GpuBackend {
 
     /// Waits for the last search, and makes room where its pairs had too little.
     ///
-    /// Two numbers are copied to the host: the fault, and the number of pairs. A search that wants
-    /// no arrays is valid whatever the number.
+    /// The status of the search is copied to the host. A search that wants no arrays is valid
+    /// whatever the number of pairs.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`] when a kernel failed, and [`ErrorKind::OutOfMemory`] for room that
@@ -430,16 +422,24 @@ impl GpuBackend {
         let Some(last) = pairs.last else {
             return Ok(SystemsOutcome::Valid(0));
         };
-        let (mut fault, mut all) = ([NONE; 2], [0]);
-        pairs.fault.download(&self.stream, 0, &mut fault)?;
-        pairs.starts.download(&self.stream, last.points, &mut all)?;
-        let first = fault[0].min(fault[1]);
-        if first != NONE {
-            return Ok(SystemsOutcome::Fault(first as usize));
+        let mut status = [SystemsStatus::default()];
+        pairs.status.download(&self.stream, 0, &mut status)?;
+        let [
+            SystemsStatus {
+                fault,
+                bad,
+                pairs: all,
+                ..
+            },
+        ] = status;
+        if fault.min(bad) != NONE {
+            return Ok(SystemsOutcome::Fault(fault.min(bad) as usize));
         }
-        let needed = usize::try_from(all[0]).unwrap_or(usize::MAX);
+        // Without systems no kernel has written it.
+        let all = if last.count == 0 { 0 } else { all };
+        let needed = usize::try_from(all).unwrap_or(usize::MAX);
         if needed <= last.capacity || last.wanted.is_empty() {
-            return Ok(SystemsOutcome::Valid(all[0]));
+            return Ok(SystemsOutcome::Valid(all));
         }
         pairs.make_room(&self.stream, last.wanted, last.real, needed)?;
         Ok(SystemsOutcome::Repeat)
@@ -576,7 +576,6 @@ impl DevicePairs {
     fn output(&self, wanted: PairQuantities, capacity: usize) -> PairOutput {
         let of = |is_wanted: bool, address: u64| if is_wanted { address } else { 0 };
         PairOutput {
-            counts: self.counts.address(),
             starts: self.starts.address(),
             targets: of(wanted.targets, self.targets.address()),
             sources: of(wanted.sources, self.sources.address()),

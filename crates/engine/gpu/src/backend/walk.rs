@@ -27,15 +27,18 @@
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
 //! without checks.
 
-use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share::DeviceShare};
+use super::{
+    filter::DeviceFilter, gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints,
+    share::DeviceShare,
+};
 use crate::{
     error::{Error, ErrorKind},
     launch::{
-        ChildArguments, Children, Launches, Outlet, PairArrays, Points, TraversalKernels, Traverse,
-        Walk, scan_tiles,
+        ChildArguments, Children, FilteredWalk, Launches, Outlet, PairArrays, Points,
+        TraversalKernels, Traverse, Walk, scan_tiles,
     },
     memory::{Buffer, kept_buffers},
-    traversal::{Candidates, Strategy, Traversal, Work},
+    traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
 use cudarc::driver::sys::{CUdeviceptr, CUlimit};
 use nearfield_grid::Precision;
@@ -56,6 +59,8 @@ pub struct PairOfPoints<'a> {
     /// Which targets are searched for; None for all. Made of the targets as they are sorted now;
     /// results of the others are unspecified.
     pub share: Option<&'a DeviceShare>,
+    /// Pairs within the radius that are left out.
+    pub filter: DeviceFilter<'a>,
 }
 
 /// Targets up to which `flat` gives each a warp.
@@ -80,6 +85,11 @@ impl PairOfPoints<'_> {
     /// Number of targets that are searched for.
     pub(crate) fn searching(&self) -> usize {
         self.share.map_or(self.targets.len(), DeviceShare::len)
+    }
+
+    /// The precision of both sets.
+    pub(crate) fn precision(&self) -> Precision {
+        self.lattice.lattice.radius().precision()
     }
 
     /// Returns true if there is nothing to visit.
@@ -113,6 +123,18 @@ impl PairOfPoints<'_> {
             Strategy::Auto => Strategy::Flat,
             strategy => strategy,
         };
+        let filtering = self.filter.filtering();
+        let double = self.precision() == Precision::Double;
+        if double && filtering != Filtering::default() {
+            return Err(Error::from(ErrorKind::InDouble("filters of pairs")));
+        }
+        if strategy != Strategy::Flat && filtering != Filtering::default() {
+            return Err(Error::from(ErrorKind::FilteredStrategy {
+                strategy: strategy.name(),
+            }));
+        }
+        self.filter
+            .check(self.targets, self.sources, self.same_set)?;
         let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
         if !self.share.is_none_or(fits) {
             return Err(Error::from(ErrorKind::OtherShare {
@@ -125,15 +147,18 @@ impl PairOfPoints<'_> {
             candidates: self.candidates(strategy),
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
-            double: self.lattice.lattice.radius().precision() == Precision::Double,
+            double,
             by_warps: strategy == Strategy::Flat && self.are_few(),
+            filtering,
         })
     }
 
-    /// Returns true if a thread per target would leave most of the device idle. Shares are
-    /// excepted: their sizes change from step to step, and with them the last bits of sums.
+    /// Returns true if a thread per target would leave most of the device idle. Shares of the work
+    /// of two backends are excepted: their sizes change from step to step, and with them the last
+    /// bits of sums.
     fn are_few(&self) -> bool {
-        self.share.is_none() && self.targets.len() <= MAX_BY_WARPS
+        let whole = self.share.is_none_or(DeviceShare::is_chosen);
+        whole && self.searching() <= MAX_BY_WARPS
     }
 
     /// How candidates are found. `flat` walks a dense table around every target if the table has a
@@ -162,9 +187,9 @@ impl PairOfPoints<'_> {
         share.unwrap_or_else(|| self.targets.layout())
     }
 
-    /// Sets, lattice and geometry as kernels take them.
-    pub(crate) fn walk(&self) -> Walk {
-        Walk {
+    /// Sets, lattice, geometry and filters as kernels take them.
+    pub(crate) fn walk(&self) -> FilteredWalk {
+        let walk = Walk {
             lattice: self.lattice.layout,
             geometry: self.sources.geometry.unwrap_or_default(),
             targets: self.targets_layout(),
@@ -173,6 +198,10 @@ impl PairOfPoints<'_> {
             steps: self.lattice.steps.address(),
             row_count: self.lattice.row_count,
             same_set: u32::from(self.same_set),
+        };
+        FilteredWalk {
+            walk,
+            filters: self.filter.layout(self.lattice, self.sources),
         }
     }
 }
@@ -245,11 +274,13 @@ impl GpuBackend {
         let (walk, stream) = (of.walk(), &self.stream);
         let cells = of.targets.cells();
         match &kernels.traverse {
-            Traverse::Flat(flat) => flat.run(stream, &walk, outlet, walk.targets.count as usize),
+            Traverse::Flat(flat) => flat.run(stream, &walk, outlet, of.searching()),
+            // Traversals over lists are started where these are known.
+            Traverse::OverLists(_) => Err(Error::from(ErrorKind::OtherLists)),
             Traverse::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
                 let arguments = ChildArguments {
-                    walk,
+                    walk: walk.walk,
                     outlet: *outlet,
                     arrays: *arrays,
                 };

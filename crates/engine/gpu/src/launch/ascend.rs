@@ -28,6 +28,8 @@ use nearfield_grid::Precision;
 pub(crate) struct AscendKernels {
     /// `lists_ascend`.
     lists: Kernel,
+    /// `lists_by_distance`.
+    by_distance: Kernel,
 }
 
 /// Lists that lie one behind the other.
@@ -45,6 +47,19 @@ pub(crate) struct ListsToSort {
     pub(crate) arrays: PairArrays,
 }
 
+/// Targets of lists that are ordered by distance, and where the last of the nearest goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByDistance {
+    /// Number of the first entry of the storage.
+    pub(crate) base: u64,
+    /// The sorted targets of the lists.
+    pub(crate) targets: CUdeviceptr,
+    /// Which pair of every list is wanted, from 1 on.
+    pub(crate) k: u32,
+    /// Room for it, by the caller's index of the target; 0 where it is not wanted.
+    pub(crate) nearest: CUdeviceptr,
+}
+
 impl AscendKernels {
     /// Compiles ascend.cu, or takes it from the cache, and looks up its kernel.
     ///
@@ -53,7 +68,8 @@ impl AscendKernels {
     pub(crate) fn load(modules: &Modules, precision: Precision) -> Result<Self, Error> {
         let module = modules.load(&Self::program(precision))?;
         let lists = Kernel::overlapping(&module, "lists_ascend")?;
-        Ok(Self { lists })
+        let by_distance = Kernel::overlapping(&module, "lists_by_distance")?;
+        Ok(Self { lists, by_distance })
     }
 
     /// The program for geometry in a precision; lists alone are the same in both.
@@ -81,6 +97,43 @@ impl AscendKernels {
         unsafe {
             self.lists
                 .start(queue, shape, &[starts, count, entries, capacity, arrays])
+        }
+    }
+
+    /// Sorts lists by the squared distance of their pairs, then as [`ascend`](Self::ascend) does.
+    /// Their arrays have squares and images.
+    pub(crate) fn by_distance(
+        &self,
+        queue: &Queue,
+        lists: &ListsToSort,
+        of: &ByDistance,
+    ) -> Result<(), Error> {
+        let ListsToSort {
+            starts,
+            count,
+            entries,
+            capacity,
+            arrays,
+        } = lists;
+        let ByDistance {
+            base,
+            targets,
+            k,
+            nearest,
+        } = of;
+        let blocks = count.div_ceil(ASCEND_LISTS).max(1);
+        let shape = LaunchShape::of(blocks, LIST_THREADS);
+        // SAFETY: as lists_by_distance declares. Starts have one element more than there are lists,
+        // which all have a target; entries and every array that is not null have room for
+        // `capacity` less `base`, and `nearest` has room for every target of the set.
+        unsafe {
+            self.by_distance.start(
+                queue,
+                shape,
+                &[
+                    starts, count, entries, base, capacity, arrays, targets, k, nearest,
+                ],
+            )
         }
     }
 }

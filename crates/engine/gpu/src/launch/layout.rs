@@ -164,13 +164,58 @@ nearfield_shared::shared_structs! {
         pub(crate) sources: Points,
         /// The lattice's neighbour rows.
         pub(crate) rows: u64,
-        /// Vectors of the images up to `IMAGE_STEPS` boxes away along each axis, in single precision
-        /// and in straight boxes; else 0.
+        /// Vectors of the images up to `IMAGE_STEPS` boxes away along each axis, in single
+        /// precision and in straight boxes; else 0.
         pub(crate) steps: u64,
         /// Number of neighbour rows.
         pub(crate) row_count: u32,
         /// 1 if both sets are one, so that a point is not its own neighbour.
         pub(crate) same_set: u32,
+    }
+
+    /// `Nearest` of walk.cuh: the last pair of a target that is kept.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Nearest {
+        /// Its squared distance; infinite where all are kept.
+        pub(crate) squared: f32,
+        /// The caller's index of the source.
+        pub(crate) index: u32,
+        /// Boxes by which the source is moved.
+        pub(crate) image: [i32; 3],
+    }
+
+    /// `Filters` of walk.cuh: what leaves pairs within the radius out. Of targets in the caller's
+    /// order, of sources in the sorted one; 0 for what does not count.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub(crate) struct Filters {
+        /// Squared cut-offs, a row of `types` for each type; −1 for never.
+        pub(crate) cutoffs: u64,
+        /// Type of every target.
+        pub(crate) target_types: u64,
+        /// Type of every source.
+        pub(crate) source_types: u64,
+        /// Molecule of every target.
+        pub(crate) target_molecules: u64,
+        /// Molecule of every source.
+        pub(crate) source_molecules: u64,
+        /// Where the exclusions of every point begin, and all of them behind the last.
+        pub(crate) excluded_starts: u64,
+        /// The points that every point excludes, ascending.
+        pub(crate) excluded: u64,
+        /// Radius of every target.
+        pub(crate) target_radii: u64,
+        /// Radius of every source, with room for `READ_AHEAD` more.
+        pub(crate) source_radii: u64,
+        /// The last pair that is kept of every target, where only the nearest are.
+        pub(crate) nearest: u64,
+        /// The largest radius of a source, where these count.
+        pub(crate) largest_source: f32,
+        /// What the walk around a target reaches is this times the radius of the target…
+        pub(crate) per_radius: f32,
+        /// …and this more.
+        pub(crate) slack: f32,
+        /// Number of types.
+        pub(crate) types: u32,
     }
 
     /// `Outlet` of work.cuh: buffers that a traversal reads and writes. The host fills in those
@@ -240,6 +285,48 @@ nearfield_shared::shared_structs! {
         pub(crate) far: u64,
     }
 
+    /// `Stored` of stored.cuh: what a traversal over stored lists is given beside the lists.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Stored {
+        /// The radius with a margin for the rounding of differences.
+        pub(crate) reach: f64,
+        /// Share of the largest component of a difference that the margin grows by.
+        pub(crate) slack: f64,
+        /// Lengths of the rows of the inverse of the box.
+        pub(crate) row_length: [f64; 3],
+        /// A word with the bits of the targets' largest squared displacement; 0 for none.
+        pub(crate) moved_targets: u64,
+        /// The same of the sources.
+        pub(crate) moved_sources: u64,
+        /// Rows of the inverse of the box, rounded.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// Sum of both displacements up to which lists hold every pair.
+        pub(crate) allowed: f32,
+        /// 1 if lists may name a source several times; they ascend then.
+        pub(crate) repeats: u32,
+    }
+
+    /// `Following` of slots.cu: a set whose lists with a skin are kept.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Following {
+        /// Sorted points at the build.
+        pub(crate) built: u64,
+        /// Positions in the caller's order, now.
+        pub(crate) positions: u64,
+        /// These in the sorted order of the build.
+        pub(crate) now: u64,
+        /// A word for the largest squared displacement, zero before.
+        pub(crate) moved: u64,
+        /// Another word, which becomes zero.
+        pub(crate) next: u64,
+        /// Along periodic axes displacements count as infinite below these coordinates,
+        pub(crate) low: [f64; 3],
+        /// and above these.
+        pub(crate) high: [f64; 3],
+        /// Points.
+        pub(crate) count: u32,
+    }
+
     /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
     /// only.
     #[derive(Debug, Clone, Copy)]
@@ -290,7 +377,23 @@ nearfield_shared::shared_structs! {
         pub(crate) double_bounds: [u64; 6],
     }
 
-    /// `Systems` of systems.cuh: arrays that describe many systems of points.
+    /// `SystemsStatus` of system_boxes.cuh: what the host reads after a search of systems. All bits
+    /// are set before it.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct SystemsStatus {
+        /// The first system whose numbers cannot be used.
+        pub(crate) fault: u32,
+        /// The first with points that cannot be.
+        pub(crate) bad: u32,
+        /// Blocks begun, less one.
+        pub(crate) ticket: u32,
+        /// Fills the struct up.
+        pub(crate) pad: u32,
+        /// Pairs of all systems.
+        pub(crate) pairs: u64,
+    }
+
+    /// `Systems` of system_boxes.cuh: arrays that describe many systems of points.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct SystemArrays as Systems {
         /// Three numbers per point, in the precision of the program.
@@ -305,9 +408,12 @@ nearfield_shared::shared_structs! {
         pub(crate) periodic: u64,
         /// `SYSTEM_BOX` bytes per system, written by systems_prepare.
         pub(crate) boxes: u64,
-        /// Two numbers: the first system whose numbers cannot be used, and the first with points
-        /// that cannot be; `NONE` at the beginning.
-        pub(crate) fault: u64,
+        /// The system of every block, written there as well.
+        pub(crate) units: u64,
+        /// A number per block for sums of pairs, cleared there as well.
+        pub(crate) sums: u64,
+        /// A `SystemsStatus`.
+        pub(crate) status: u64,
         /// Systems.
         pub(crate) count: u32,
         /// Points of all systems.
@@ -322,8 +428,6 @@ nearfield_shared::shared_structs! {
     /// 0.
     #[derive(Debug, Clone, Copy, Default)]
     pub(crate) struct PairOutput {
-        /// Neighbours of every point.
-        pub(crate) counts: u64,
         /// Entries before every point, and of all behind the last.
         pub(crate) starts: u64,
         /// Target of every pair, `index_bytes` each.
@@ -343,6 +447,16 @@ nearfield_shared::shared_structs! {
         /// Fills the struct up.
         pub(crate) pad: u32,
     }
+}
+
+/// `FilteredWalk` of walk.cuh, which kernels of programs without filters take the first part of.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct FilteredWalk {
+    /// Targets, sources and lattice.
+    pub(crate) walk: Walk,
+    /// All 0 in programs that read none.
+    pub(crate) filters: Filters,
 }
 
 /// Channels of points on the device, in the caller's order: not a struct of the CUDA sources, whose
@@ -373,11 +487,17 @@ laid_out_for_kernels!(
     Row,
     Geometry,
     Walk,
+    Nearest,
+    Filters,
+    FilteredWalk,
     Outlet,
     PairArrays,
+    Stored,
+    Following,
     Arguments,
     Launches,
     Status,
+    SystemsStatus,
     SystemArrays,
     PairOutput
 );
@@ -435,8 +555,22 @@ pub(crate) fn image_steps(lattice: &grid::Lattice) -> Vec<f32> {
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {
+        Self::in_domain(lattice, lattice.effective_domain())
+    }
+
+    /// Only the numbers of the box as it was given, along all of its periodic axes, for kernels
+    /// that find no cells. Points that were wrapped into a vast box are found by these.
+    pub(crate) fn of_box(lattice: &grid::Lattice) -> Self {
+        let domain = lattice.domain();
+        Self {
+            length: domain.lengths().map(Option::unwrap_or_default),
+            ..Self::in_domain(lattice, domain)
+        }
+    }
+
+    /// The numbers of cells, and those of a box.
+    fn in_domain(lattice: &grid::Lattice, domain: &grid::Domain) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
-        let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
         let proxies = lattice.wrapped_proxies();
         Self {
@@ -460,6 +594,11 @@ impl Lattice {
             reach: proxies.reach,
             rounding: proxies.rounding,
         }
+    }
+
+    /// The same with another squared radius.
+    pub(crate) fn within(self, r2: f32) -> Self {
+        Self { r2, ..self }
     }
 
     /// Returns true if any axis repeats.
@@ -597,6 +736,23 @@ impl Geometry {
     }
 }
 
+/// Share of a radius by which roundings of a reach in `f32` are covered.
+const ROUNDED: f64 = 1.0 / (1u64 << 20) as f64;
+
+impl Filters {
+    /// Says how far a walk by `geometry` looks for a radius that is smaller than that of the
+    /// lattice: the margins of the lattice's radius, which grow with a radius, are added to it.
+    pub(crate) fn reaching(self, lattice: &grid::Lattice, geometry: &Geometry) -> Self {
+        let (radius, enlarged) = (lattice.radius().value_f64(), lattice.reach());
+        let whole = f64::from(geometry.squared_reach).sqrt();
+        Self {
+            per_radius: (1.0 / enlarged) as f32,
+            slack: (whole - radius / enlarged + ROUNDED) as f32,
+            ..self
+        }
+    }
+}
+
 impl Row {
     /// The row as kernels take it. Reaches are a few cells, or a few thousand in absurdly small
     /// boxes.
@@ -607,85 +763,5 @@ impl Row {
             z: narrow(row.z),
             reach: narrow(row.reach),
         }
-    }
-}
-
-impl Status {
-    /// The status at the beginning of a step.
-    pub(crate) const BEFORE: Self = Self {
-        bad: 0,
-        first_bad: u32::MAX,
-        outside: 0,
-        wrapped: 0,
-        large_cells: 0,
-        ticket: 0,
-        bricks: 0,
-        failed: 0,
-        bounds: [u32::MAX, u32::MAX, u32::MAX, 0, 0, 0],
-        pairs: 0,
-        double_bounds: [u64::MAX, u64::MAX, u64::MAX, 0, 0, 0],
-    };
-
-    /// Smallest and largest coordinates. The device keeps them as integers in the order of the
-    /// numbers, because it has atomics for the minimum and maximum of integers only: the sign bit
-    /// is set on numbers from +0 on, and all bits of negative ones are inverted.
-    pub(crate) fn bounds(&self, precision: Precision) -> grid::Bounds {
-        let value = |at: usize| match precision {
-            Precision::Single => {
-                let bits = self.bounds[at];
-                f64::from(f32::from_bits(match bits >> 31 {
-                    0 => !bits,
-                    _ => bits & (u32::MAX >> 1),
-                }))
-            }
-            Precision::Double => {
-                let bits = self.double_bounds[at];
-                f64::from_bits(match bits >> 63 {
-                    0 => !bits,
-                    _ => bits & (u64::MAX >> 1),
-                })
-            }
-        };
-        grid::Bounds {
-            min: [value(0), value(1), value(2)],
-            max: [value(3), value(4), value(5)],
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Repeats on the host what `sortable` of grid.cu does, for signs, zeros and subnormal numbers.
-    #[test]
-    fn sortable_bounds_become_the_coordinates_they_were() {
-        let sortable = |value: f32| match value.to_bits() {
-            bits if bits & 0x8000_0000 != 0 => !bits,
-            bits => bits | 0x8000_0000,
-        };
-        let values = [-1.5f32, -0.0, 3e-40, 2.0, 5e30, f32::MAX];
-        let status = Status {
-            bounds: values.map(sortable),
-            ..Status::BEFORE
-        };
-        let bounds = status.bounds(Precision::Single);
-        let found = [bounds.min, bounds.max].concat();
-        let given = values.map(f64::from);
-        assert_eq!(bits(&found), bits(&given));
-        let status = Status {
-            double_bounds: given.map(|value| match value.to_bits() {
-                bits if bits >> 63 == 1 => !bits,
-                bits => bits | 1 << 63,
-            }),
-            ..Status::BEFORE
-        };
-        let bounds = status.bounds(Precision::Double);
-        assert_eq!(bits(&[bounds.min, bounds.max].concat()), bits(&given));
-        assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
-    }
-
-    fn bits(values: &[f64]) -> Vec<u64> {
-        values.iter().map(|value| value.to_bits()).collect()
     }
 }

@@ -24,6 +24,8 @@ use cudarc::driver::sys::CUdeviceptr;
 pub(crate) struct ShareKernels {
     /// Part of every point, and points of every part in every tile.
     count: Kernel,
+    /// The same for points that are chosen one by one.
+    choose: Kernel,
     /// Points before every part.
     bounds: Kernel,
     /// Points to their parts.
@@ -104,6 +106,7 @@ impl ShareKernels {
         let kernel = |name| Kernel::of(&module, name);
         Ok(Self {
             count: kernel("share_count")?,
+            choose: kernel("share_choose")?,
             bounds: kernel("share_bounds")?,
             place: kernel("share_place")?,
             table: kernel("share_table")?,
@@ -140,6 +143,28 @@ impl ShareKernels {
                 &[
                     at, count, lattice, parts, &grouped, &to.keys, &to.counts, &tiles,
                 ],
+            )
+        }
+    }
+
+    /// Finds the points whose byte in the caller's order is not 0, and counts those of every tile:
+    /// one part.
+    pub(crate) fn choose(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        chosen: CUdeviceptr,
+        to: &Sharing,
+    ) -> Result<(), Error> {
+        let tiles = Self::tiles(points.count as usize) as u32;
+        let Points { at, count, .. } = points;
+        // SAFETY: as share_choose declares; `chosen` has a byte per point, and `counts` a number
+        // per tile.
+        unsafe {
+            self.choose.start(
+                queue,
+                per_tile(tiles),
+                &[at, count, &chosen, &to.keys, &to.counts],
             )
         }
     }

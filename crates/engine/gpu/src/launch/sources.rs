@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Geometry, Lattice, Launches, Outlet, PairArrays, PairOutput, Parts, Points, Row,
-    Status, SystemArrays, Walk,
+    Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
+    PairOutput, Parts, Points, Row, Status, Stored, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -24,7 +24,16 @@ const WALK: Header = Header::new(
     "walk.cuh",
     include_str!("../../../../../kernels/cuda/walk.cuh"),
 )
-.with(&[Geometry::LAYOUT, Walk::LAYOUT]);
+.with(&[
+    Geometry::LAYOUT,
+    Walk::LAYOUT,
+    Nearest::LAYOUT,
+    Filters::LAYOUT,
+]);
+const FILTER: Header = Header::new(
+    "filter.cuh",
+    include_str!("../../../../../kernels/cuda/filter.cuh"),
+);
 const PAIR_GEOMETRY: Header = Header::new(
     "pair_geometry.cuh",
     include_str!("../../../../../kernels/cuda/pair_geometry.cuh"),
@@ -63,6 +72,11 @@ const WORK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/work.cuh"),
 )
 .with(&[Outlet::LAYOUT]);
+const STORED_PAIRS: Header = Header::new(
+    "stored.cuh",
+    include_str!("../../../../../kernels/cuda/stored.cuh"),
+)
+.with(&[Stored::LAYOUT]);
 const ASCENDING: Header = Header::new(
     "ascend.cuh",
     include_str!("../../../../../kernels/cuda/ascend.cuh"),
@@ -76,11 +90,20 @@ const TILES: Header = Header::new(
     include_str!("../../../../../kernels/cuda/all_pairs.cuh"),
 );
 
-pub(crate) const SYSTEM_PAIRS: Header = Header::new(
+const LOOK_BACK: Header = Header::new(
+    "look_back.cuh",
+    include_str!("../../../../../kernels/cuda/look_back.cuh"),
+);
+const SYSTEM_BOXES: Header = Header::new(
+    "system_boxes.cuh",
+    include_str!("../../../../../kernels/cuda/system_boxes.cuh"),
+)
+.with(&[SystemsStatus::LAYOUT, SystemArrays::LAYOUT]);
+const SYSTEM_PAIRS: Header = Header::new(
     "systems.cuh",
     include_str!("../../../../../kernels/cuda/systems.cuh"),
 )
-.with(&[SystemArrays::LAYOUT, PairOutput::LAYOUT]);
+.with(&[PairOutput::LAYOUT]);
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -106,7 +129,7 @@ pub const CHILDREN_PROBE: Source = Source {
 pub const GRID: Source = Source {
     name: "grid",
     text: include_str!("../../../../../kernels/cuda/grid.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT],
+    headers: &[CONSTANTS, CELLS, CONTRACT, LOOK_BACK],
     layouts: &[Status::LAYOUT],
     launches_children: false,
     kernels: &[
@@ -141,6 +164,7 @@ pub const SHARE: Source = Source {
     launches_children: false,
     kernels: &[
         "share_count",
+        "share_choose",
         "share_bounds",
         "share_place",
         "share_table",
@@ -166,7 +190,41 @@ pub const ASCEND: Source = Source {
     ],
     layouts: &[],
     launches_children: false,
-    kernels: &["lists_ascend"],
+    kernels: &["lists_ascend", "lists_by_distance"],
+};
+
+/// Entries of lists as sorted places, and displacements since lists with a skin were built.
+pub const SLOTS: Source = Source {
+    name: "slots",
+    text: include_str!("../../../../../kernels/cuda/slots.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT],
+    layouts: &[Following::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "slots_of_points",
+        "slots_of_entries",
+        "follow_points",
+        "positions_of_points",
+    ],
+};
+
+/// Pair kernels over stored lists.
+pub const STORED: Source = Source {
+    name: "stored",
+    text: include_str!("../../../../../kernels/cuda/stored.cu"),
+    headers: &[
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        PAIR_GEOMETRY,
+        FAST,
+        STORED_PAIRS,
+        WORK,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["stored", "gather_fields"],
 };
 
 /// Traversal by one thread per target.
@@ -179,6 +237,7 @@ pub const FLAT: Source = Source {
         CONTRACT,
         WALK,
         AROUND,
+        FILTER,
         VISIT,
         EXACT,
         PAIR_GEOMETRY,
@@ -255,17 +314,17 @@ pub const ALL_PAIRS: Source = Source {
 pub const SYSTEMS: Source = Source {
     name: "systems",
     text: include_str!("../../../../../kernels/cuda/systems.cu"),
-    headers: &[CONSTANTS, SYSTEM_PAIRS],
+    headers: &[CONSTANTS, LOOK_BACK, SYSTEM_BOXES, SYSTEM_PAIRS],
     layouts: &[],
     launches_children: false,
-    kernels: &["systems_prepare", "systems_count", "systems_write"],
+    kernels: &["systems_prepare", "systems_search"],
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND, SLOTS];
 
 /// The sources that become programs with the macros of a traversal.
-pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];
+pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN, STORED];
 
 /// Every source of the engine.
 pub fn manifest() -> impl Iterator<Item = &'static Source> {

@@ -1,25 +1,21 @@
 //! The kernels of systems.cu: pairs of many small systems.
 //!
-//! Three kernels follow each other on the stream. The first makes the cells of all systems, one
-//! thread each; the second counts the neighbours of every point; and the third writes the pairs
-//! after a scan of the counts. Whatever the first two find wrong, the later ones read nothing by
-//! it.
+//! Two kernels follow each other on the stream. The first makes the cells of all systems, one
+//! thread each, and says which block searches which; the second finds the pairs, counts them, and
+//! writes them. Whatever the first finds wrong, the second reads nothing by it.
 //!
 //! # Blocks
 //!
-//! How many blocks there are must not depend on the offsets, which only the device knows. Block b
-//! belongs to the last system s for which (points before s) / 64, rounded down, plus s is at most
-//! b; these numbers ascend by at least as many as s has parts of 64 targets. So points / 64 +
-//! systems blocks are enough, and those without targets end at once.
-//!
-//! **Invariant:** both passes have the same blocks, so a target meets its candidates in the same
-//! order when it is counted and when it is written.
+//! How many blocks there are must not depend on the offsets, which only the device knows. The
+//! blocks of system s begin with number (points before s) / 64, rounded down, plus s; these numbers
+//! ascend by at least as many as s has parts of 64 targets. So points / 64 + systems blocks are
+//! enough, and those without targets end at once.
 
 use super::{
-    kernel::{Kernel, LaunchShape, one_each},
+    kernel::{Kernel, LaunchShape},
     layout::{PairOutput, SystemArrays},
 };
-use crate::constants::{SYSTEM_TARGETS, SYSTEM_THREADS};
+use crate::constants::{SYSTEM_TARGETS, SYSTEM_THREADS, SYSTEMS_A_BLOCK};
 use crate::{error::Error, memory::Queue, program::Module};
 
 /// The kernels of one precision. A module is compiled for `float` or for `double`, and everything
@@ -27,8 +23,7 @@ use crate::{error::Error, memory::Queue, program::Module};
 #[derive(Debug)]
 pub(crate) struct SystemsKernels {
     prepare: Kernel,
-    count: Kernel,
-    write: Kernel,
+    search: Kernel,
 }
 
 impl SystemsKernels {
@@ -40,46 +35,35 @@ impl SystemsKernels {
         let kernel = |name| Kernel::of(module, name);
         Ok(Self {
             prepare: kernel("systems_prepare")?,
-            count: kernel("systems_count")?,
-            write: kernel("systems_write")?,
+            search: kernel("systems_search")?,
         })
     }
 
-    /// Checks the numbers of all systems and makes their cells.
+    /// Checks the numbers of all systems, makes their cells and divides them among blocks.
     pub(crate) fn prepare(&self, queue: &Queue, systems: &SystemArrays) -> Result<(), Error> {
-        let shape = one_each(systems.count as usize);
-        // SAFETY: as systems_prepare declares; `boxes` has SYSTEM_BOX bytes per system and `fault`
-        // two numbers.
+        let shape = LaunchShape::covering(systems.count as usize, SYSTEMS_A_BLOCK);
+        // SAFETY: as systems_prepare declares; `boxes` has SYSTEM_BOX bytes per system, `units` and
+        // `sums` a number per block, and all bits of `status` are set.
         unsafe { self.prepare.start(queue, shape, &[systems]) }
     }
 
-    /// Counts the neighbours of every point. Nothing else is written, so output that is wanted need
-    /// have no room yet.
-    pub(crate) fn count(
+    /// Finds the pairs and writes those of the blocks whose pairs have room. The number of all
+    /// pairs is found even if none have.
+    pub(crate) fn search(
         &self,
         queue: &Queue,
         systems: &SystemArrays,
         output: &PairOutput,
     ) -> Result<(), Error> {
-        // SAFETY: as systems_count declares; `counts` has a number per point.
-        unsafe { (self.count).start(queue, blocks(systems), &[systems, output]) }
-    }
-
-    /// Writes the pairs, if all have room: a search that does not fit leaves arrays as they are.
-    pub(crate) fn write(
-        &self,
-        queue: &Queue,
-        systems: &SystemArrays,
-        output: &PairOutput,
-    ) -> Result<(), Error> {
-        // SAFETY: as systems_write declares; the arrays that are not 0 have room for `capacity`
+        let blocks = units(systems.points as usize, systems.count as usize) as u32;
+        let shape = LaunchShape::of(blocks, SYSTEM_THREADS);
+        // SAFETY: as systems_search declares; the arrays that are not 0 have room for `capacity`
         // pairs, and `starts` has a number per point and one behind them.
-        unsafe { (self.write).start(queue, blocks(systems), &[systems, output]) }
+        unsafe { self.search.start(queue, shape, &[systems, output]) }
     }
 }
 
-/// As many blocks as there can be units of targets, as `unit_of` of systems.cuh numbers them.
-fn blocks(systems: &SystemArrays) -> LaunchShape {
-    let blocks = systems.points / SYSTEM_TARGETS + systems.count;
-    LaunchShape::of(blocks.max(1), SYSTEM_THREADS)
+/// As many blocks as there can be parts of systems.
+pub(crate) fn units(points: usize, systems: usize) -> usize {
+    points / SYSTEM_TARGETS as usize + systems
 }

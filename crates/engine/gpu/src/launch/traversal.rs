@@ -19,15 +19,13 @@
 //!   batches of [`CHILD_BATCH`] cells. It launches grids, and the host waits for their status.
 
 use super::{
-    kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
-    layout::{Outlet, PairArrays, Points, StridedChannels, Walk},
+    kernel::{CHILD_BATCH, Kernel, LaunchShape, WARP, one_each},
+    layout::{FilteredWalk, Outlet, PairArrays, Points, StridedChannels},
+    stored::OverLists,
 };
 use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
-
-/// Threads of a warp.
-const WARP: usize = 32;
 
 /// The kernels of one traversal program.
 #[derive(Debug)]
@@ -45,6 +43,8 @@ pub(crate) enum Traverse {
     Flat(Flat),
     /// children.cu.
     Children(Children),
+    /// stored.cu.
+    OverLists(OverLists),
 }
 
 /// Kernels of flat.cu.
@@ -181,7 +181,7 @@ impl Flat {
     pub(crate) fn run(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         targets: usize,
     ) -> Result<(), Error> {
@@ -197,7 +197,7 @@ impl Flat {
     pub(crate) fn write(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         arrays: &PairArrays,
         targets: usize,
@@ -216,13 +216,13 @@ impl Flat {
 fn start_wrapped(
     kernel: Option<&Kernel>,
     queue: &Queue,
-    walk: &Walk,
+    walk: &FilteredWalk,
     outlet: &Outlet,
 ) -> Result<(), Error> {
     let Some(kernel) = kernel else {
         return Ok(());
     };
-    let mut shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+    let mut shape = LaunchShape::covering(walk.walk.targets.count as usize, FLAT_THREADS);
     shape.blocks = shape.blocks.min(WRAPPED_BLOCKS);
     // SAFETY: as flat_wrapped and flat_masks_wrapped declare; they take the walk's targets, and
     // write what the kernel before has room for.
@@ -254,8 +254,13 @@ impl Masks {
 
     /// Counts the neighbours of all targets and writes their masks: `counts` and `masks` of the
     /// outlet.
-    pub(crate) fn count(&self, queue: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
-        let shape = LaunchShape::covering(walk.targets.count as usize, FLAT_THREADS);
+    pub(crate) fn count(
+        &self,
+        queue: &Queue,
+        walk: &FilteredWalk,
+        outlet: &Outlet,
+    ) -> Result<(), Error> {
+        let shape = LaunchShape::covering(walk.walk.targets.count as usize, FLAT_THREADS);
         // SAFETY: as flat_masks declares; counts and masks have room for every target.
         unsafe { self.count.start(queue, shape, &[walk, outlet]) }?;
         start_wrapped(self.wrapped.as_ref(), queue, walk, outlet)
@@ -267,7 +272,7 @@ impl Masks {
     pub(crate) fn expand(
         &self,
         queue: &Queue,
-        walk: &Walk,
+        walk: &FilteredWalk,
         outlet: &Outlet,
         arrays: &PairArrays,
         (targets, entries): (usize, u64),

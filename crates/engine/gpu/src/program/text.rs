@@ -138,6 +138,16 @@ impl Program {
         &self.name
     }
 
+    /// Options that not every program has, macros among them.
+    pub fn own_options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// Name of the user's part, if it has one.
+    pub fn user_name(&self) -> Option<&str> {
+        self.user.as_ref().map(|(name, _)| name.as_str())
+    }
+
     /// Returns true if the program's kernels launch kernels.
     pub fn launches_children(&self) -> bool {
         self.launches_children

@@ -14,5 +14,5 @@ mod programs;
 mod strategy;
 
 pub use pair_program::PairProgram;
-pub(crate) use programs::{Candidates, Traversal, Traversals, Work};
+pub(crate) use programs::{Candidates, Filtering, Traversal, Traversals, Work};
 pub use strategy::Strategy;

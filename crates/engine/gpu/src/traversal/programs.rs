@@ -14,6 +14,7 @@
 //! | `NF_WARPS` | a warp per target | `flat` |
 //! | `NF_GEOMETRY` | lists with the geometry of their pairs; not defined without | lists |
 //! | `NF_DOUBLE` | positions in double precision; not defined without | `flat` |
+//! | `NF_FILTERS` | pairs within the radius that are left out ([`Filtering`]); not defined without | `flat` |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
 //!
@@ -32,7 +33,7 @@ use super::{pair_program::PairProgram, strategy::Strategy};
 use crate::constants;
 use crate::{
     error::Error,
-    launch::{Children, Flat, FlatKernels, TraversalKernels, Traverse},
+    launch::{Children, Flat, FlatKernels, OverLists, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
 use nearfield_pairs::{ListKind, Reduce};
@@ -78,6 +79,42 @@ pub(crate) enum Candidates {
     Periodic = constants::AROUND_PERIODIC as isize,
     /// Around each target in a dense table of a tilted box.
     Tilted = constants::AROUND_TILTED as isize,
+    /// By stored lists, in an open domain.
+    ListedOpen = constants::LISTED_OPEN as isize,
+    /// By stored lists, in a straight box so wide that only nearest images are within reach.
+    ListedNearest = constants::LISTED_NEAREST as isize,
+    /// By stored lists, in such a tilted box.
+    ListedTilted = constants::LISTED_TILTED as isize,
+    /// By stored lists, in any box.
+    ListedImages = constants::LISTED_IMAGES as isize,
+}
+
+impl Candidates {
+    /// Returns true if stored lists name the candidates.
+    fn is_listed(self) -> bool {
+        self as isize >= Self::ListedOpen as isize
+    }
+}
+
+/// Which pairs within the radius a program leaves out: `NF_FILTERS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Filtering {
+    /// By data of both points: cut-offs of types, exclusions.
+    pub(crate) named: bool,
+    /// By radii of single points.
+    pub(crate) radii: bool,
+    /// All but the nearest.
+    pub(crate) nearest: bool,
+}
+
+impl Filtering {
+    /// The number that programs are compiled for; 0 for none.
+    pub(crate) fn code(self) -> u32 {
+        let of = |has: bool, code: u32| if has { code } else { 0 };
+        of(self.named, constants::NAMED)
+            + of(self.radii, constants::RADII)
+            + of(self.nearest, constants::NEAREST)
+    }
 }
 
 /// Key of a traversal program.
@@ -99,6 +136,8 @@ pub(crate) struct Traversal {
     ///
     /// For few targets, which do not fill a device by threads.
     pub(crate) by_warps: bool,
+    /// Pairs that are left out, with strategy `flat`.
+    pub(crate) filtering: Filtering,
 }
 
 impl Traversal {
@@ -120,7 +159,10 @@ impl Traversal {
             Work::Lists(_) | Work::Geometry(_) => constants::LISTS,
             Work::Pairs(_) => constants::PAIRS,
         };
-        let program = program.define("NF_WORK", work);
+        let mut program = program.define("NF_WORK", work);
+        if self.filtering != Filtering::default() {
+            program = program.define("NF_FILTERS", self.filtering.code());
+        }
         if let Work::Geometry(_) = self.work {
             return program.define("NF_GEOMETRY", 1);
         }
@@ -164,9 +206,10 @@ impl Traversal {
         rows * rows + 1
     }
 
-    /// The CUDA source of the strategy.
+    /// The CUDA source of the strategy, or that of stored lists, which have no strategies.
     fn source(&self) -> &'static Source {
         match self.strategy {
+            _ if self.candidates.is_listed() => &crate::launch::sources::STORED,
             Strategy::Flat | Strategy::Auto => &crate::launch::sources::FLAT,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &crate::launch::sources::CHILDREN,
         }
@@ -177,6 +220,9 @@ impl Traversal {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
         let traverse = match self.strategy {
+            _ if self.candidates.is_listed() => {
+                Traverse::OverLists(OverLists::load(&module, self.by_warps)?)
+            }
             Strategy::Flat | Strategy::Auto => {
                 let geometry = matches!(self.work, Work::Geometry(_));
                 let lists = geometry || matches!(self.work, Work::Lists(_));
@@ -210,6 +256,7 @@ impl PairProgram {
             half: false,
             double: false,
             by_warps: false,
+            filtering: Filtering::default(),
         };
         traversal.program()
     }

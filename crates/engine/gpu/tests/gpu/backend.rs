@@ -439,6 +439,7 @@ fn two_sets<'a>(
         sources,
         same_set: false,
         share: None,
+        filter: Default::default(),
     }
 }
 

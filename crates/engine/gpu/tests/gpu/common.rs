@@ -74,6 +74,7 @@ impl Scene {
             sources: &self.sets[sources],
             same_set: targets == sources,
             share: None,
+            filter: Default::default(),
         }
     }
 }

@@ -13,11 +13,16 @@
 //! that differs says nothing else: positions may have changed, or only have been placed again.
 
 use super::lazy::LazyGrid;
-use crate::{Error, ErrorKind, PointSetId, balance::Strategy};
-use nearfield_cpu::{CpuBackend, ListOrder, NeighborLists, PairGeometry, PairOfSets, SetRadii};
-use nearfield_grid::{Bounds, Grid, Lattice};
+use crate::{Error, PointSetId, balance::Strategy};
+use nearfield_cpu::{
+    CpuBackend, ListOrder, NeighborLists, PairFilter, PairGeometry, PairOfSets, SetRadii,
+};
+use nearfield_grid::{Bounds, Lattice};
 use nearfield_pairs::ListKind;
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// A job of a backend for one pair of sets, named by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +89,45 @@ pub(crate) trait InputSets: fmt::Debug + Sync {
 
     /// The set in a slot.
     fn set(&self, slot: usize) -> SetInput<'_>;
+
+    /// The pair of these sets for the CPU backend, sorted on the host now if they are not.
+    ///
+    /// # Errors
+    /// Those of a sort, and of data that the pair needs and a set does not have.
+    fn pair(&self, pair: [usize; 2]) -> Result<PairOfSets<'_>, Error>;
+
+    /// Which pairs within the radius count.
+    ///
+    /// # Errors
+    /// Those of data that the pair needs and a set does not have.
+    fn rules(&self, pair: [usize; 2]) -> Result<PairRules<'_>, Error>;
+}
+
+/// Which pairs of two sets within the radius count, by data in the caller's order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairRules<'a> {
+    pub(crate) filter: PairFilter<'a>,
+    pub(crate) radii: SetRadii<&'a [f32]>,
+    /// Tells cut-offs from those before.
+    pub(crate) cutoffs: u64,
+    /// Tell the data of targets and of sources from those before.
+    pub(crate) stamps: [DataStamps; 2],
+}
+
+/// Numbers that tell the data of a set's points from those it had before; never 0 where there are
+/// any.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DataStamps {
+    pub(crate) types: u64,
+    pub(crate) exclusions: u64,
+    pub(crate) chosen: u64,
+    pub(crate) radii: u64,
+}
+
+/// A number that no data of this process have yet.
+pub(crate) fn next_stamp() -> u64 {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    GIVEN.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// A point set of the engine.
@@ -117,22 +161,25 @@ impl StepInput<'_> {
         [job.targets, job.sources].map(|set| self.sets.set(set).grid.len())
     }
 
-    /// The sets of a job, sorted on the host now if they are not. All points have the same radius.
+    /// The sets of a job, sorted on the host now if they are not, with the radii and filters that
+    /// count.
     ///
     /// Cost: up to one sort on the host per set, where the device had the positions alone until
     /// now.
     ///
     /// # Errors
-    /// [`ErrorKind::Positions`] naming the set whose points cannot be sorted, for want of memory.
+    /// [`ErrorKind::Positions`](crate::ErrorKind::Positions) naming the set whose points cannot be
+    /// sorted, for want of memory.
     pub(crate) fn pair(&self, job: Job) -> Result<PairOfSets<'_>, Error> {
-        Ok(PairOfSets {
-            targets: self.grid(job.targets)?,
-            sources: self.grid(job.sources)?,
-            same_set: job.targets == job.sources,
-            radii: SetRadii::Uniform,
-            filter: Default::default(),
-            share: None,
-        })
+        self.sets.pair([job.targets, job.sources])
+    }
+
+    /// Which pairs within the radius count in a job.
+    ///
+    /// # Errors
+    /// Those of data that the job needs and a set does not have.
+    pub(crate) fn rules(&self, job: Job) -> Result<PairRules<'_>, Error> {
+        self.sets.rules([job.targets, job.sources])
     }
 
     /// Writes the lists of a job with the CPU backend alone.
@@ -151,12 +198,5 @@ impl StepInput<'_> {
     pub(crate) fn geometry(&self, job: Job, geometry: &mut PairGeometry) -> Result<(), Error> {
         let measured = self.cpu.measure(self.pair(job)?, self.options.lists)?;
         Ok(measured.write_geometry(ListOrder::Unspecified, geometry)?)
-    }
-
-    /// The sorted points of a set, sorted now if they are not.
-    fn grid(&self, set: usize) -> Result<&Grid, Error> {
-        let SetInput { id, grid, .. } = self.sets.set(set);
-        let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
-        grid.get(self.cpu).map_err(refuse)
     }
 }

@@ -70,7 +70,9 @@ mod visible;
 
 pub(crate) use attached::AttachedDevice;
 pub(crate) use fault::{DeviceError, Fault};
-pub(crate) use input::{InputSets, Job, JobKind, SetInput, StepInput, StepOptions};
+pub(crate) use input::{
+    DataStamps, InputSets, Job, JobKind, PairRules, SetInput, StepInput, StepOptions, next_stamp,
+};
 pub(crate) use memory::HostMemory;
 #[cfg(not(feature = "gpu"))]
 pub(crate) use no_gpu as gpu;

@@ -43,6 +43,8 @@ use std::borrow::Cow;
 pub(crate) enum Feature {
     /// Positions in `f64`.
     Double,
+    /// Pairs left out by filters, of positions in `f64`.
+    FilteredDouble,
     /// Radii of single points.
     PointRadii,
     /// Cut-offs per pair of types.
@@ -53,6 +55,8 @@ pub(crate) enum Feature {
     Exclusions,
     /// Some points of a set as targets.
     ChosenTargets,
+    /// Filters or radii of single points with a strategy that goes from cell to cell.
+    FiltersByCells { strategy: &'static str },
     /// A box in which a vector leans along an open axis.
     SlantedBox,
     /// Lists of all neighbours.
@@ -124,11 +128,17 @@ impl Feature {
     fn phrase(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Double => "positions in double precision (f64); it computes in single precision",
+            Self::FilteredDouble => "filters of pairs in double precision (f64)",
             Self::PointRadii => "radii of single points",
             Self::TypeCutoffs => "cut-offs per pair of types",
             Self::Nearest => "the k nearest neighbours",
             Self::Exclusions => "exclusions of pairs",
             Self::ChosenTargets => "chosen targets",
+            Self::FiltersByCells { strategy } => {
+                return Cow::Owned(format!(
+                    "filters and radii of single points with the strategy {strategy}"
+                ));
+            }
             Self::SlantedBox => "boxes in which a box vector leans along an open axis",
             Self::Lists => "neighbour lists",
             Self::HalfLists => "half lists",
@@ -166,6 +176,9 @@ impl Feature {
             Self::LimitedLists => {
                 "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
             }
+            Self::FiltersByCells { .. } => {
+                "use Strategy::Flat or Strategy::Auto, or another device"
+            }
             Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
             feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
             _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
@@ -183,6 +196,14 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
         (Backend::Gpu, Feature::Systems | Feature::Double) => true,
+        (
+            Backend::Gpu,
+            Feature::TypeCutoffs
+            | Feature::Exclusions
+            | Feature::ChosenTargets
+            | Feature::Nearest
+            | Feature::PointRadii,
+        ) => true,
         // Not divided between two backends. The emulated device does it alone.
         (Backend::Gpu | Backend::Emulated, Feature::PairGeometry) => true,
         // It computes by the code of the CPU backend.
@@ -278,9 +299,11 @@ mod tests {
                 Self::Exclusions,
                 Self::ChosenTargets,
                 Self::Nearest,
+                Self::FiltersByCells { strategy: "" },
                 Self::Systems,
                 Self::PointRadii,
                 Self::Double,
+                Self::FilteredDouble,
                 Self::SlantedBox,
             ]
         }
@@ -314,10 +337,18 @@ mod tests {
                     "some points of a set as targets",
                     "`Engine::set_targets`, `set_target_mask`",
                 ),
+                Self::FiltersByCells { .. } => (
+                    "filters or radii of single points with a strategy that goes by cells",
+                    "`Builder::strategy`",
+                ),
                 Self::Nearest => ("the k nearest within the radius", "`Builder::nearest`"),
                 Self::Systems => ("pairs of many systems", "`SystemSearch`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
+                Self::FilteredDouble => (
+                    "cut-offs, exclusions, chosen targets or the k nearest in `f64`",
+                    "both",
+                ),
                 Self::SlantedBox => (
                     "box with a vector that leans along an open axis",
                     "`Builder::box_vectors`",

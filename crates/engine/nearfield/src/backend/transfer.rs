@@ -181,8 +181,9 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
         }
     }
 
-    /// Hands over what arrives: `put` gets the numbers of some targets and their values. Values are
-    /// written while others are still coming or, if they are `all_or_none`, when all are there.
+    /// Hands over what arrives: `put` gets the first of some targets, their numbers and their
+    /// values. Values are written while others are still coming or, if they are `all_or_none`, when
+    /// all are there.
     ///
     /// # Errors
     /// [`DeviceLost`] if the device fails; some values are then written, unless they are
@@ -192,7 +193,7 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
         cpu: &CpuBackend,
         arrivals: &mut dyn ResultStream<'r>,
         all_or_none: bool,
-        put: impl Fn(&[f32], &mut [V]) + Sync,
+        put: impl Fn(usize, &[f32], &mut [V]) + Sync,
     ) -> Result<(), DeviceLost> {
         let scatter = Scatter::new(self.len, STRETCH, self.piece);
         let numbers = self.piece * self.width.max(1);
@@ -204,7 +205,7 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
             let of_piece = stretch.start - first..stretch.end - first;
             let numbers = &piece[of_piece.start * self.width..of_piece.end * self.width];
             // SAFETY: `Scatter` gives every stretch to one thread.
-            put(numbers, unsafe {
+            put(stretch.start, numbers, unsafe {
                 self.values.slice_mut(stretch.start, stretch.end)
             });
         };
@@ -398,7 +399,7 @@ mod tests {
             come,
             fails,
         };
-        let put = |from: &[f32], to: &mut [f32]| {
+        let put = |_: usize, from: &[f32], to: &mut [f32]| {
             for (to, from) in to.iter_mut().zip(from.as_chunks::<2>().0) {
                 *to = from[0] + from[1];
             }

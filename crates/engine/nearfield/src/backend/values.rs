@@ -65,10 +65,14 @@ pub(super) fn on_device<V: Values>(
 ) -> Result<(), DeviceError> {
     let width = of.width();
     let scatter = ScatterResults::new(results, width);
-    let put = |numbers: &[f32], values: &mut [V::Value]| {
+    let chosen = input.rules(job)?.filter.chosen;
+    let put = |first: usize, numbers: &[f32], values: &mut [V::Value]| {
         let numbers = numbers.chunks_exact(width);
-        for (value, numbers) in values.iter_mut().zip(numbers) {
-            of.put(value, numbers);
+        for (target, (value, numbers)) in (first..).zip(values.iter_mut().zip(numbers)) {
+            // Those that are not searched for keep what they have.
+            if chosen.is_none_or(|chosen| chosen.has(target)) {
+                of.put(value, numbers);
+            }
         }
     };
     device.values(input, job, &work(of), &mut |arrivals| {

@@ -16,10 +16,18 @@
 //! last good positions. After a fault from which the driver does not recover nothing on the device
 //! counts any more, and calls that need it return the driver's error.
 
-use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
+use super::{
+    builder::DeviceEngineBuilder,
+    filters::{EngineFilters, with_nearest},
+    lists::{DeviceListsView, OverLists, search},
+    set::DeviceSetId,
+};
 use crate::{
-    Error, ErrorKind, ListOrder, PointSetId, backend::gpu_report::GpuReport, balance::Strategy,
-    error::MissingLists, slots::Slots,
+    Error, ErrorKind, ListOrder, PointSetId,
+    backend::gpu_report::GpuReport,
+    balance::Strategy,
+    error::{MissingLists, Unsupported},
+    slots::Slots,
 };
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
@@ -65,6 +73,7 @@ pub struct DeviceEngine {
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
     pub(super) backend: OfProcess<GpuBackend>,
+    pub(super) filters: OfProcess<EngineFilters>,
     /// Since the last [`finish`](Self::finish), something was computed from points that were not in
     /// their cells: the step is to be repeated.
     pub(super) sorted_anew: bool,
@@ -109,6 +118,14 @@ pub(super) struct Lists {
     pub(super) current: bool,
     /// Why they are not, where they are not.
     pub(super) missing: MissingLists,
+    /// Of traversals over them, which borrow the engine shared.
+    pub(super) over: Mutex<OverLists>,
+}
+
+impl Lists {
+    fn over_mut(&mut self) -> &mut OverLists {
+        self.over.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl DeviceEngine {
@@ -226,7 +243,8 @@ impl DeviceEngine {
             }
         };
         self.outdate(set);
-        sorted.inspect_err(|_| self.take_back(set))
+        let arranged = sorted.and_then(|()| self.arrange(set));
+        arranged.inspect_err(|_| self.take_back(set))
     }
 
     /// The search radius, rounded to `f32` in an engine in `f64`.
@@ -252,7 +270,9 @@ impl DeviceEngine {
         counts: &mut DeviceViewMut<'_, u32>,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
+        let of = self.pair(targets, sources)?;
+        let nearest = self.filters.nearest(&self.backend, of)?;
+        let of = with_nearest(of, &nearest);
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         self.backend
             .count_on_device(of, kind, strategy, counts, &mut self.scratch())
@@ -282,7 +302,10 @@ impl DeviceEngine {
         quantities: GeometryQuantities,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
+        let with = (&self.sets[..], &*self.filters);
+        let of = pair(&self.slots, &self.lattice, with, targets, sources)?;
+        let nearest = self.filters.nearest(&self.backend, of)?;
+        let of = with_nearest(of, &nearest);
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         let lists = self
             .lists
@@ -292,12 +315,13 @@ impl DeviceEngine {
         lists.provisional = true;
         lists.quantities = quantities;
         let storage = &mut lists.storage;
-        storage.ascend(self.settings.order == ListOrder::Ascending);
+        if self.filters.has_nearest() {
+            storage.nearest_first(true);
+        } else {
+            storage.ascend(self.settings.order == ListOrder::Ascending);
+        }
         storage.want(quantities);
-        match storage.has_room() {
-            true => self.backend.search_again(of, kind, strategy, storage),
-            false => self.backend.search(of, kind, strategy, storage),
-        }?;
+        search(&self.backend, of, kind, strategy, storage)?;
         lists.current = true;
         Ok(())
     }
@@ -312,12 +336,24 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<DeviceListsView<'_>, Error> {
+        let lists = self.current_lists(targets, sources)?;
+        let view = DeviceListsView::of(&lists.storage);
+        view.ok_or_else(|| no_lists(targets, sources, MissingLists::NotFound))
+    }
+
+    /// The lists of two sets as these are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLists`] when there are none, and what names of sets can be wrong.
+    pub(super) fn current_lists(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<&Lists, Error> {
         self.known(targets)?;
         self.known(sources)?;
         let lists = self.lists.get(&(targets.slot(), sources.slot()));
-        let current = lists.filter(|lists| lists.current);
-        let view = current.and_then(|lists| DeviceListsView::of(&lists.storage));
-        view.ok_or_else(|| {
+        lists.filter(|lists| lists.current).ok_or_else(|| {
             let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
             no_lists(targets, sources, why)
         })
@@ -341,8 +377,13 @@ impl DeviceEngine {
         {
             set.points.ask(&self.backend)?;
         }
-        for lists in self.lists.values_mut().filter(|lists| lists.provisional) {
-            lists.storage.ask(&self.backend)?;
+        for lists in self.lists.values_mut() {
+            if lists.provisional {
+                lists.storage.ask(&self.backend)?;
+            }
+            if let Some(whole) = lists.over_mut().provisional() {
+                whole.ask(&self.backend)?;
+            }
         }
         self.settle_all()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
@@ -352,19 +393,18 @@ impl DeviceEngine {
         };
         let mut failed = None;
         for lists in self.lists.values_mut() {
-            if !std::mem::take(&mut lists.provisional) {
-                continue;
-            }
-            match lists.storage.finish(&self.backend) {
-                Ok(()) => {}
-                Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
-                    lists.storage.outgrown();
-                    lists.current = false;
-                    progress = Progress::Repeat;
-                }
-                Err(error) => {
-                    lists.current = false;
-                    failed.get_or_insert(error);
+            let provisional = std::mem::take(&mut lists.provisional);
+            let own = provisional.then(|| settle_lists(&self.backend, &mut lists.storage));
+            let over = lists.over_mut();
+            let whole = over.provisional();
+            let whole = whole.map(|whole| settle_lists(&self.backend, whole));
+            over.settle();
+            for settled in own.into_iter().chain(whole) {
+                lists.current &= matches!(settled, Ok(Progress::Valid));
+                match settled {
+                    Ok(Progress::Valid) => {}
+                    Ok(Progress::Repeat) => progress = Progress::Repeat,
+                    Err(error) => drop(failed.get_or_insert(error)),
                 }
             }
         }
@@ -499,9 +539,13 @@ impl DeviceEngine {
 
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
-        let sets = self.sets.iter().map(|set| set.points.bytes());
-        let lists = self.lists.values().map(|lists| lists.storage.bytes());
-        sets.chain(lists).sum::<usize>() + self.scratch().bytes()
+        let sets = self.sets.iter();
+        let sets = sets.map(|set| set.points.bytes() + set.data.bytes());
+        let lists = self.lists.values().map(|lists| {
+            let over = lists.over.lock().unwrap_or_else(PoisonError::into_inner);
+            lists.storage.bytes() + over.bytes()
+        });
+        sets.chain(lists).sum::<usize>() + self.scratch().bytes() + self.filters.bytes()
     }
 
     /// Input of a traversal by both backends.
@@ -511,12 +555,31 @@ impl DeviceEngine {
         sources: PointSetId,
     ) -> Result<Traversable<'_>, Error> {
         self.usable()?;
+        let of = self.pair(targets, sources)?;
+        if !of.filter.is_none() || of.share.is_some() || self.filters.has_nearest() {
+            return Err(ErrorKind::Unsupported(Unsupported {
+                feature: Some("filters and radii of single points".into()),
+                backend: "shared CPU and GPU",
+                remedy: "traverse without with_cpu",
+            })
+            .into());
+        }
         Ok(Traversable {
             backend: &self.backend,
-            of: pair(&self.slots, &self.lattice, &self.sets, targets, sources)?,
+            of,
             strategy: self.settings.strategy,
             scratch: &self.scratch,
         })
+    }
+
+    /// Two sets on the lattice, with the filters that all jobs of them have but for the nearest.
+    pub(super) fn pair(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<PairOfPoints<'_>, Error> {
+        let with = (&self.sets[..], &*self.filters);
+        pair(&self.slots, &self.lattice, with, targets, sources)
     }
 
     /// Memory of traversals, which one call at a time uses.
@@ -540,9 +603,24 @@ impl DeviceEngine {
     }
 
     /// Refuses names of sets that this engine does not have.
-    fn known(&self, set: PointSetId) -> Result<(), Error> {
+    pub(super) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
+    }
+}
+
+/// Waits for lists and looks whether they fitted into their storage, which is freed if not.
+///
+/// # Errors
+/// As [`DeviceEngine::finish`].
+fn settle_lists(backend: &GpuBackend, storage: &mut DeviceLists) -> Result<Progress, GpuError> {
+    match storage.finish(backend) {
+        Ok(()) => Ok(Progress::Valid),
+        Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
+            storage.outgrown();
+            Ok(Progress::Repeat)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -561,7 +639,7 @@ pub(super) fn no_lists(targets: PointSetId, sources: PointSetId, why: MissingLis
 pub(super) fn pair<'a>(
     slots: &Slots,
     lattice: &'a Option<DeviceLattice>,
-    sets: &'a [DeviceSetId],
+    (sets, filters): (&'a [DeviceSetId], &'a EngineFilters),
     targets: PointSetId,
     sources: PointSetId,
 ) -> Result<PairOfPoints<'a>, Error> {
@@ -578,12 +656,14 @@ pub(super) fn pair<'a>(
         set: targets,
         sets: 0,
     });
+    let (filter, share) = filters.of_pair([(targets, of_targets), (sources, of_sources)])?;
     Ok(PairOfPoints {
         // There is a lattice as soon as there is a set.
         lattice: lattice.as_ref().ok_or(unknown)?,
         targets: &of_targets.points,
         sources: &of_sources.points,
         same_set: targets == sources,
-        share: None,
+        share,
+        filter,
     })
 }

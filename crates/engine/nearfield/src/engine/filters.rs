@@ -12,13 +12,17 @@
 
 use crate::{
     Engine, Error, ErrorKind, ListKind, PointSetId,
-    backend::support::{Feature, choose},
+    backend::{
+        next_stamp,
+        support::{Feature, choose},
+    },
     engine::{
         point_data::{EXCLUSIONS, Given, NEAREST, TARGETS},
         sets::pair_filter,
     },
 };
 use nearfield_cpu::{ChosenPoints, Exclusions, PairFilter};
+use nearfield_grid::Precision;
 
 impl Engine {
     /// Gives every point of a set a type, in the order of the points: `u8`, `u16` or `u32`, below
@@ -55,8 +59,10 @@ impl Engine {
         let Some(known) = self.filters.types() else {
             return Err(ErrorKind::UnusedTypes.into());
         };
-        let taken = self.sets[set.slot()].data.types.take(types, points, known);
+        let data = &mut self.sets[set.slot()].data;
+        let taken = data.types.take(types, points, known);
         taken.map_err(|source| ErrorKind::PointData { set, source })?;
+        data.stamps.types = next_stamp();
         self.outdate(set);
         Ok(())
     }
@@ -137,6 +143,14 @@ impl Engine {
         self.exclude(set, || Exclusions::molecules(of_points))
     }
 
+    /// Refuses filters in `f64` on a device that does not have them.
+    fn check_filtered_double(&self) -> Result<(), Error> {
+        if self.precision() == Precision::Double {
+            choose(self.settings.device, &Feature::FilteredDouble)?;
+        }
+        Ok(())
+    }
+
     /// Takes exclusions that fit a set.
     fn exclude(
         &mut self,
@@ -145,12 +159,15 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::Exclusions)?;
+        self.check_filtered_double()?;
         let made = make().and_then(|made| match made.len() == points {
             true => Ok(made),
             false => Err(other_length(EXCLUSIONS, made.len(), points)),
         });
         let made = made.map_err(|source| ErrorKind::PointData { set, source })?;
-        self.sets[set.slot()].data.exclusions = Given::Yes(made);
+        let data = &mut self.sets[set.slot()].data;
+        data.exclusions = Given::Yes(made);
+        data.stamps.exclusions = next_stamp();
         self.outdate(set);
         Ok(())
     }
@@ -213,12 +230,15 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::ChosenTargets)?;
+        self.check_filtered_double()?;
         if self.settings.lists == ListKind::Half {
             let (first, second) = (TARGETS, "half lists");
             return Err(ErrorKind::Combined { first, second }.into());
         }
         let made = make(points).map_err(|source| ErrorKind::PointData { set, source })?;
-        self.sets[set.slot()].data.chosen = Given::Yes(made);
+        let data = &mut self.sets[set.slot()].data;
+        data.chosen = Given::Yes(made);
+        data.stamps.chosen = next_stamp();
         self.outdate(set);
         Ok(())
     }

@@ -9,16 +9,20 @@
 //! **Invariant:** a job that a device may do is noted only after its results are complete.
 
 use crate::{
-    Device, Engine, Error, PointSetId,
+    Device, Engine, Error, PointSetId, RadiusRule,
     backend::{
-        AttachedDevice, Job, JobKind, StepInput, StepOptions,
+        AttachedDevice, InputSets, Job, JobKind, PairRules, SetInput, StepInput, StepOptions,
         support::{Choice, Feature, choose},
     },
-    balance::Policy,
-    engine::job_record::JobRecord,
+    balance::{Policy, Strategy},
+    engine::{
+        job_record::JobRecord,
+        sets::{Set, pair_filter, pair_of_sets},
+    },
     report::JobReport,
 };
 use nearfield_balance::Controller;
+use nearfield_cpu::PairOfSets;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Where a job is to be done.
@@ -29,6 +33,42 @@ pub(crate) enum Assigned<'a> {
     Device(AttachedDevice<'a>),
 }
 
+impl InputSets for Engine {
+    fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn set(&self, slot: usize) -> SetInput<'_> {
+        let Set {
+            id, grid, stamp, ..
+        } = &self.sets[slot];
+        SetInput {
+            id: *id,
+            grid,
+            stamp: *stamp,
+        }
+    }
+
+    fn pair(&self, pair: [usize; 2]) -> Result<PairOfSets<'_>, Error> {
+        let rule = self.settings.rule;
+        pair_of_sets(&self.backend, &self.sets, rule, &self.filters, pair)
+    }
+
+    fn rules(&self, pair: [usize; 2]) -> Result<PairRules<'_>, Error> {
+        let [targets, sources] = pair.map(|slot| &self.sets[slot]);
+        let rule = self.settings.rule;
+        Ok(PairRules {
+            filter: pair_filter(&self.sets, &self.filters, pair)?,
+            radii: rule.choose(
+                || targets.given_radii(targets.id, rule),
+                || sources.given_radii(sources.id, rule),
+            )?,
+            cutoffs: self.filters.stamp(),
+            stamps: [targets, sources].map(Set::stamps),
+        })
+    }
+}
+
 impl Engine {
     /// The input of a backend: the parts of this engine that it needs.
     ///
@@ -36,7 +76,7 @@ impl Engine {
     pub(crate) fn input(&self) -> StepInput<'_> {
         let all = self.extents.all();
         StepInput {
-            sets: &self.sets,
+            sets: self,
             bounds: all.bounds,
             points: all.points,
             delivered: !self.undelivered,
@@ -66,7 +106,8 @@ impl Engine {
         })
     }
 
-    /// Where a job of a pair of sets, by slot, is to be done. Filters decide first.
+    /// Where a job of a pair of sets, by slot, is to be done: on the device if it has the filters
+    /// of the pair and the job's own feature.
     ///
     /// # Errors
     /// As [`assign`](Self::assign).
@@ -75,7 +116,19 @@ impl Engine {
         feature: &Feature,
         pair: [usize; 2],
     ) -> Result<Assigned<'_>, Error> {
-        self.assign(self.filter_feature(pair).as_ref().unwrap_or(feature))
+        let filter = self.filter_feature(pair);
+        let filtered = filter.is_some() || self.settings.rule != RadiusRule::Uniform;
+        let strategy = self.settings.strategy;
+        let by_cells = matches!(strategy, Strategy::ChildPerCell | Strategy::ChildAggregated);
+        let by_cells = (filtered && by_cells).then(|| Feature::FiltersByCells {
+            strategy: strategy.name(),
+        });
+        for needed in filter.into_iter().chain(by_cells) {
+            if let Assigned::Cpu(reason) = self.assign(&needed)? {
+                return Ok(Assigned::Cpu(reason));
+            }
+        }
+        self.assign(feature)
     }
 
     /// The device of the engine, if it has one, and how it shares jobs with the CPU backend.

@@ -8,7 +8,8 @@
 //! **Invariant:** data that are handed out are for as many points as the set has.
 
 use crate::{
-    Builder, Error, ErrorKind, ListKind, ListOrder, RadiusRule, backend::support::Feature,
+    Builder, Error, ErrorKind, ListKind, ListOrder, RadiusRule,
+    backend::{DataStamps, next_stamp, support::Feature},
 };
 use nearfield_cpu::{ChosenPoints, CutoffTable, Exclusions, PairFilter, PointTypes, TypeCutoffs};
 use nearfield_grid::Radius;
@@ -28,6 +29,8 @@ pub(super) const TARGETS: &str = "chosen targets";
 pub(crate) struct EngineFilters {
     cutoffs: Option<CutoffTable>,
     nearest: Option<NonZeroU32>,
+    /// Tells the cut-offs from those before.
+    stamp: u64,
 }
 
 impl EngineFilters {
@@ -53,8 +56,14 @@ impl EngineFilters {
                 return combined(CUTOFFS, "radii of single points");
             }
             filters.cutoffs = Some(CutoffTable::new(rows, radius, settings.strict)?);
+            filters.stamp = next_stamp();
         }
         Ok(filters)
+    }
+
+    /// What tells the cut-offs from those before.
+    pub(super) fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// The number of types that cut-offs are for; none without cut-offs.
@@ -130,6 +139,8 @@ pub(crate) struct PointData {
     pub(super) types: PointTypes,
     pub(super) exclusions: Given<Exclusions>,
     pub(super) chosen: Given<ChosenPoints>,
+    /// Tell them from those before; radii are kept elsewhere.
+    pub(super) stamps: DataStamps,
 }
 
 /// Data that a set may do without.
@@ -196,6 +207,12 @@ impl PointData {
             types: self.types.of_kept(kept)?,
             exclusions: self.exclusions.of_kept(|data| data.of_kept(kept))?,
             chosen: self.chosen.of_kept(|data| data.of_kept(kept))?,
+            stamps: DataStamps {
+                types: next_stamp(),
+                exclusions: next_stamp(),
+                chosen: next_stamp(),
+                radii: 0,
+            },
         })
     }
 

@@ -7,9 +7,13 @@
 //! **Invariant:** sorted radii are those of the sorted points, or there are none and searches that
 //! need them are refused.
 
-use crate::Error;
+use crate::{
+    Error,
+    backend::{lazy::LazyGrid, next_stamp},
+};
 use nearfield_cpu::{CpuBackend, SortedRadii};
 use nearfield_grid::{Grid, Radius, memory::make_room};
+use std::sync::OnceLock;
 
 /// Radii of a set's points.
 #[derive(Debug, Default)]
@@ -18,10 +22,12 @@ pub(crate) struct PointRadii {
     ///
     /// In the unit of the coordinates.
     given: Vec<f32>,
-    /// In the order of the grid.
+    /// In the order of the grid; made when first needed where a device sorts the points.
     ///
     /// As squares rounded to `f32`, which the contract compares with.
-    sorted: SortedRadii,
+    sorted: OnceLock<SortedRadii>,
+    /// Tells the radii from those before.
+    stamp: u64,
 }
 
 impl PointRadii {
@@ -31,13 +37,21 @@ impl PointRadii {
     pub(super) fn take(
         &mut self,
         radii: &[f32],
-        grid: &Grid,
+        grid: &LazyGrid,
         backend: &CpuBackend,
     ) -> Result<(), Error> {
         make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
-        backend.sort_radii(radii, grid, &mut self.sorted)?;
+        if let LazyGrid::Built(grid) = grid {
+            let mut sorted = self.sorted.take().unwrap_or_default();
+            let taken = backend.sort_radii(radii, grid, &mut sorted);
+            self.sorted = OnceLock::from(sorted);
+            taken?;
+        } else {
+            self.sorted.take();
+        }
         self.given.clear();
         self.given.extend_from_slice(radii);
+        self.stamp = next_stamp();
         Ok(())
     }
 
@@ -61,11 +75,21 @@ impl PointRadii {
     pub(crate) fn follow(&mut self, grid: &Grid, backend: &CpuBackend) {
         // There is room for them, and they were checked when they were taken and when the radius
         // of the grid changed; were they refused all the same, the set would be without radii.
+        let mut sorted = self.sorted.take().unwrap_or_default();
         let kept = self.given.len() == grid.points().len()
-            && (backend.sort_radii(&self.given, grid, &mut self.sorted)).is_ok();
+            && (backend.sort_radii(&self.given, grid, &mut sorted)).is_ok();
         if !kept {
             self.given.clear();
-            self.sorted.clear();
+            sorted.clear();
+        }
+        self.sorted = OnceLock::from(sorted);
+    }
+
+    /// The same for `points` points that the host has not sorted.
+    pub(crate) fn follow_later(&mut self, points: usize) {
+        self.sorted.take();
+        if self.given.len() != points {
+            self.given.clear();
         }
     }
 
@@ -80,15 +104,28 @@ impl PointRadii {
         backend.check_radii(&self.given, self.given.len(), largest)
     }
 
-    /// Takes checked radii of the points of `grid`; none if there are more or fewer points.
-    pub(super) fn replace(&mut self, radii: Vec<f32>, grid: &Grid, backend: &CpuBackend) {
-        self.given = radii;
-        self.follow(grid, backend);
+    /// Takes checked radii of points that are then [followed](Self::follow).
+    pub(super) fn replace(&mut self, radii: Vec<f32>) {
+        (self.given, self.stamp) = (radii, next_stamp());
     }
 
-    /// As squares in the order of the grid; those of an earlier one if there is not one per point.
-    pub(super) fn sorted(&self) -> &SortedRadii {
-        &self.sorted
+    /// As squares in the order of the grid.
+    ///
+    /// # Errors
+    /// Those of memory.
+    pub(super) fn sorted(&self, grid: &Grid, backend: &CpuBackend) -> Result<&SortedRadii, Error> {
+        if let Some(sorted) = self.sorted.get() {
+            return Ok(sorted);
+        }
+        // Two threads that come at once both sort, to the same end.
+        let mut sorted = SortedRadii::default();
+        backend.sort_radii(&self.given, grid, &mut sorted)?;
+        Ok(self.sorted.get_or_init(|| sorted))
+    }
+
+    /// What tells the radii from those before.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// In the caller's order; none where the points have none.
@@ -98,6 +135,6 @@ impl PointRadii {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<f32>() * self.given.capacity() + self.sorted.bytes()
+        size_of::<f32>() * self.given.capacity() + self.sorted.get().map_or(0, SortedRadii::bytes)
     }
 }

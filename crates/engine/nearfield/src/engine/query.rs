@@ -238,7 +238,7 @@ impl Engine {
             radii: rule.choose(
                 || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
                 || {
-                    let given = set.sorted_radii(sources, rule)?;
+                    let given = set.sorted_radii(sources, rule, &self.backend)?;
                     Ok(wide.map_or(given, |wide| &wide.radii))
                 },
             )?,

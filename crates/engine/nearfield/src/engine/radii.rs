@@ -2,8 +2,8 @@
 //!
 //! Cells are those of the engine's radius, so it bounds every radius of a point. Radii are checked
 //! when they are given, kept in the caller's order, and sorted as squares in the order of the
-//! points whenever those are sorted. They belong to indices: as long as the number of points stays
-//! the same they follow the points, and a change of the number leaves the set without any.
+//! points whenever the host sorts those. They belong to indices: as long as the number of points
+//! stays the same they follow the points, and a change of the number leaves the set without any.
 //!
 //! **Invariant:** a search that needs a radius per point is refused unless the set has them.
 
@@ -52,9 +52,7 @@ impl Engine {
         (self.backend)
             .check_radii(radii, target.grid.len(), self.lattice.radius())
             .map_err(|source| ErrorKind::Radii { set, source })?;
-        let grid = target.grid.get(&self.backend);
-        let grid = grid.map_err(|source| ErrorKind::Positions { set, source })?;
-        target.radii.take(radii, grid, &self.backend)?;
+        target.radii.take(radii, &target.grid, &self.backend)?;
         target.forget_wide();
         self.outdate(set);
         Ok(())

@@ -9,7 +9,7 @@
 
 use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
-    backend::{HostMemory, InputSets, SetInput, lazy::LazyGrid},
+    backend::{DataStamps, HostMemory, lazy::LazyGrid},
     engine::{
         point_data::{EXCLUSIONS, EngineFilters, Missing, PointData, TARGETS},
         point_radii::PointRadii,
@@ -139,9 +139,14 @@ impl Set {
         self.astray = None;
         self.stamp += 1;
         self.data.follow(self.grid.len());
-        // Only grids that are made at once have radii of their own.
-        if let LazyGrid::Built(grid) = &self.grid {
-            self.radii.follow(grid, backend);
+        self.follow_radii(backend);
+    }
+
+    /// Radii follow points that were sorted anew, or that a device has sorted alone.
+    fn follow_radii(&mut self, backend: &CpuBackend) {
+        match &self.grid {
+            LazyGrid::Built(grid) => self.radii.follow(grid, backend),
+            LazyGrid::Deferred(_) => self.radii.follow_later(self.grid.len()),
         }
     }
 
@@ -187,23 +192,32 @@ impl Set {
     /// This cannot fail: sorted radii still have the room of more points, and the radii were
     /// checked with the same radius of the grid when they were given.
     pub(crate) fn keep_radii(&mut self, radii: Vec<f32>, backend: &CpuBackend) {
-        // Only grids that are made at once have radii of their own.
-        if let LazyGrid::Built(grid) = &self.grid {
-            self.radii.replace(radii, grid, backend);
-        }
+        self.radii.replace(radii);
+        self.follow_radii(backend);
     }
 
     /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRadii`] when there is not one radius per point.
+    /// [`ErrorKind::NoRadii`] when there is not one radius per point, and those of a sort.
     pub(crate) fn sorted_radii(
         &self,
         id: PointSetId,
         rule: RadiusRule,
+        backend: &CpuBackend,
     ) -> Result<&SortedRadii, Error> {
         self.given_radii(id, rule)?;
-        Ok(self.radii.sorted())
+        let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
+        let grid = self.grid.get(backend).map_err(refuse)?;
+        self.radii.sorted(grid, backend)
+    }
+
+    /// What tells the data of the points from those before.
+    pub(crate) fn stamps(&self) -> DataStamps {
+        DataStamps {
+            radii: self.radii.stamp(),
+            ..self.data.stamps
+        }
     }
 
     /// Radii of the points in the caller's order; `id` and `rule` are for the error.
@@ -223,23 +237,6 @@ impl Set {
             rule,
         }
         .into())
-    }
-}
-
-impl InputSets for Vec<Set> {
-    fn len(&self) -> usize {
-        self.as_slice().len()
-    }
-
-    fn set(&self, slot: usize) -> SetInput<'_> {
-        let Set {
-            id, grid, stamp, ..
-        } = &self[slot];
-        SetInput {
-            id: *id,
-            grid,
-            stamp: *stamp,
-        }
     }
 }
 
@@ -292,7 +289,7 @@ pub(crate) fn pair_of_sets<'a>(
         };
         sets[set].grid.get(backend).map_err(refuse)
     };
-    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule);
+    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule, backend);
     Ok(PairOfSets {
         targets: grid(targets)?,
         sources: grid(sources)?,

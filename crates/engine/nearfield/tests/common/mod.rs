@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 pub(crate) mod drawn;
+pub(crate) mod filters;
 pub(crate) mod scattered;
 
 use nearfield::{

@@ -17,14 +17,18 @@ mod with_text;
 mod alone;
 mod device_double;
 mod device_engine;
+mod device_filters;
 mod device_geometry;
 mod device_sequences;
 mod device_shared;
+mod device_verlet;
 mod fields;
+mod filters;
 mod hybrid;
 mod indices;
 mod kernels;
 mod on_gpu;
+mod over_lists;
 mod sums;
 mod systems;
 

@@ -26,7 +26,12 @@ impl<T: Real> Problem<'_, T> {
     /// The lists of [`Problem::neighbors`] without the pairs that `filters` leave out, ascending;
     /// with the nearest in the order of their distance.
     pub fn filtered(&self, filters: &Filters<T>) -> Vec<Vec<Neighbor>> {
-        let lists = self.neighbors().into_iter().enumerate();
+        self.without(filters, self.neighbors())
+    }
+
+    /// The lists of [`Problem::neighbors`] without the pairs that `filters` leave out.
+    pub fn without(&self, filters: &Filters<T>, lists: Vec<Vec<Neighbor>>) -> Vec<Vec<Neighbor>> {
+        let lists = lists.into_iter().enumerate();
         lists
             .map(|(target, list)| self.filtered_list(filters, target, list))
             .collect()

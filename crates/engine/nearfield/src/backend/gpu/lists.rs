@@ -12,10 +12,10 @@
 //! The device's storage goes back into the state however a job ends: it is taken out only because
 //! both have to be borrowed at once.
 
-use super::state::{GpuJobError, GpuState};
+use super::state::{GpuJobError, GpuState, far_images};
 use crate::{
     backend::{
-        Fault, Job, StepInput,
+        Job, StepInput,
         accelerator::{DevicePart, JointRoom, OnPlaced},
         split::{GpuDone, Piece},
     },
@@ -40,10 +40,13 @@ impl GpuState {
         lists: &mut NeighborLists,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let written = self.write(input, job, strategy, &mut storage, lists);
+        storage.nearest_first(false);
         self.lists = storage;
         // An error of the host says nothing of the device's time.
         if !matches!(written, Err(GpuJobError::Gpu(_))) {
@@ -92,17 +95,18 @@ impl GpuState {
         geometry: &mut PairGeometry,
     ) -> Result<(), GpuJobError> {
         let strategy = self.sort(input)?;
+        self.take_filters(input, job)?;
         let _span = tracing::debug_span!("gpu.geometry", pairs = Empty).entered();
         let begin = self.mark_begin()?;
         let mut storage = std::mem::take(&mut self.lists);
+        storage.nearest_first(self.reads.nearest());
         let written = self.write_geometry(input, job, strategy, &mut storage, geometry);
         // The next lists are written without it.
         storage.want(GeometryQuantities::NONE);
+        storage.nearest_first(false);
         self.lists = storage;
         let written = written.map_err(|error| match error {
-            GpuJobError::Gpu(error) if matches!(error.kind(), gpu::ErrorKind::FarImages { .. }) => {
-                GpuJobError::Fault(Fault::FarImages)
-            }
+            GpuJobError::Gpu(error) => far_images(error),
             error => error,
         });
         if !matches!(written, Err(GpuJobError::Gpu(_))) {

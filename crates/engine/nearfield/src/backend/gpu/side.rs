@@ -28,12 +28,15 @@ use super::{
     faults::FaultRecord,
     fields::StagedFields,
     sort::cells,
-    state::{GpuJobError, GpuSet, GpuState, Order, Shares},
+    state::{FilterUse, GpuJobError, GpuSet, GpuState, Order, Shares},
     times::Times,
 };
 use crate::{Device, Error, ErrorKind, balance::Strategy};
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists, PairGeometry};
-use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, PairScratch};
+use nearfield_gpu::{
+    self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
+    GpuBackend, PairScratch,
+};
 use nearfield_grid::{Bounds, HostLists, Precision};
 use nearfield_pairs::Field;
 use std::{
@@ -107,6 +110,9 @@ impl GpuSide {
                 sorting: None,
                 host_buffers: 0,
                 faults: FaultRecord::default(),
+                cutoffs: DeviceCutoffs::default(),
+                nearest: DeviceNearest::default(),
+                reads: FilterUse::default(),
             })),
         })
     }
@@ -126,7 +132,10 @@ impl GpuSide {
     }
 
     fn report_of(&self, state: &GpuState) -> GpuReport {
-        let sets = state.sets.iter().map(|set| set.points.bytes());
+        let sets = state
+            .sets
+            .iter()
+            .map(|set| set.points.bytes() + set.data.bytes());
         GpuReport {
             name: self.name.clone(),
             strategy: (state.times.configuration()).map_or(self.strategy, |one| one.strategy),
@@ -134,6 +143,7 @@ impl GpuSide {
             bytes: sets.sum::<usize>()
                 + state.lists.bytes()
                 + state.scratch.bytes()
+                + state.nearest.bytes()
                 + state.staged.bytes(),
             trials: state.times.trials(),
             busy: self.state.missed(),
@@ -300,7 +310,12 @@ impl Accelerator for GpuSide {
             while state.sets.len() <= set {
                 let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
-                state.sets.push(GpuSet { points, order });
+                let data = DevicePointData::default();
+                state.sets.push(GpuSet {
+                    points,
+                    order,
+                    data,
+                });
             }
             let GpuState { backend, sets, .. } = state;
             let target = &mut sets[set];
@@ -379,7 +394,7 @@ impl Accelerator for GpuSide {
         work: &ValueWork<'_>,
         receive: &mut OnResults<'_>,
     ) -> Result<(), DeviceError> {
-        self.attempt(|state| Ok(state.values(input, job, work, receive)?))
+        self.attempt(|state| state.values(input, job, work, receive))
     }
 
     fn begin_joint<'l>(

@@ -9,11 +9,13 @@
 use super::{faults::FaultRecord, fields::StagedFields, times::Times};
 use crate::{
     Error,
-    backend::{Fault, Job},
+    backend::{Fault, Job, PairRules, StepInput},
 };
+use nearfield_cpu::{ExclusionArrays, TypeCutoffs};
 use nearfield_gpu::{
-    self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, Event,
-    GpuBackend, HostBuffer, PairOfPoints, PairScratch,
+    self as gpu, DeviceCutoffs, DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest,
+    DeviceParts, DevicePointData, DevicePoints, DeviceShare, Event, GpuBackend, HostBuffer,
+    HostExclusions, HostPointData, PairOfPoints, PairScratch, Stamped,
 };
 use std::collections::HashMap;
 
@@ -50,6 +52,34 @@ pub(super) struct GpuState {
     /// Page-locked buffers there were when that was last asked.
     pub(super) host_buffers: u64,
     pub(super) faults: FaultRecord,
+    /// Cut-offs per pair of types.
+    pub(super) cutoffs: DeviceCutoffs,
+    /// The nearest pairs of the last job that kept these alone.
+    pub(super) nearest: DeviceNearest,
+    /// What the present job reads of the data of its sets.
+    pub(super) reads: FilterUse,
+}
+
+/// Which filters a job has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FilterUse {
+    /// Cut-offs per pair of types.
+    cutoffs: bool,
+    /// Exclusions or molecules.
+    excluded: bool,
+    /// Chosen targets.
+    chosen: bool,
+    /// Radii of the targets, and of the sources.
+    radii: [bool; 2],
+    /// Only the nearest are kept.
+    nearest: bool,
+}
+
+impl FilterUse {
+    /// Returns true if only the nearest are kept.
+    pub(super) fn nearest(self) -> bool {
+        self.nearest
+    }
 }
 
 /// A point set of the engine on the GPU.
@@ -57,6 +87,8 @@ pub(super) struct GpuState {
 pub(super) struct GpuSet {
     pub(super) points: DevicePoints,
     pub(super) order: Order,
+    /// What filters read of the points.
+    pub(super) data: DevicePointData,
 }
 
 /// How far a set has come since its positions were placed, or since the lattice changed.
@@ -105,7 +137,10 @@ impl GpuState {
         self.lattice = None;
         for set in &mut self.sets {
             set.order = Order::AsGiven;
+            set.data = DevicePointData::default();
         }
+        self.cutoffs = DeviceCutoffs::default();
+        self.nearest = DeviceNearest::default();
         self.lists = DeviceLists::default();
         self.scratch = PairScratch::default();
         self.shares = Shares::default();
@@ -120,12 +155,96 @@ impl GpuState {
     /// sort.
     pub(super) fn pair(&self, job: Job) -> Result<PairOfPoints<'_>, gpu::Error> {
         let set = |set: usize| self.sets.get(set).ok_or(gpu::ErrorKind::Unsorted);
+        let (targets, sources) = (set(job.targets)?, set(job.sources)?);
         Ok(PairOfPoints {
             lattice: self.lattice.as_ref().ok_or(gpu::ErrorKind::Unsorted)?,
-            targets: &set(job.targets)?.points,
-            sources: &set(job.sources)?.points,
+            targets: &targets.points,
+            sources: &sources.points,
             same_set: job.targets == job.sources,
-            share: None,
+            share: (self.reads.chosen).then(|| targets.data.chosen()),
+            filter: DeviceFilter {
+                targets: Some(&targets.data),
+                sources: Some(&sources.data),
+                cutoffs: (self.reads.cutoffs).then_some(&self.cutoffs),
+                excluded: self.reads.excluded,
+                radii: self.reads.radii,
+                nearest: (self.reads.nearest).then(|| self.nearest.last()),
+            },
         })
     }
+
+    /// Brings what the filters of a job read to the device, where it is not there yet, in the order
+    /// of the sets as they are sorted now.
+    pub(super) fn take_filters(
+        &mut self,
+        input: &StepInput<'_>,
+        job: Job,
+    ) -> Result<(), GpuJobError> {
+        let PairRules {
+            filter,
+            radii,
+            cutoffs,
+            stamps,
+        } = input.rules(job).map_err(GpuJobError::Host)?;
+        self.reads = FilterUse {
+            cutoffs: filter.cutoffs.is_some(),
+            excluded: filter.excluded.is_some(),
+            chosen: filter.chosen.is_some(),
+            radii: [radii.targets().is_some(), radii.sources().is_some()],
+            nearest: false,
+        };
+        let backend = &self.backend;
+        if let Some(TypeCutoffs { table, .. }) = filter.cutoffs {
+            let squares = stamped(cutoffs, table.squares());
+            backend.take_cutoffs(&mut self.cutoffs, squares, table.types())?;
+        }
+        let sides = [
+            (job.targets, radii.targets(), 0),
+            (job.sources, radii.sources(), 1),
+        ];
+        for (slot, radii, side) in sides {
+            let stamps = stamps[side];
+            let given = HostPointData {
+                types: (filter.cutoffs).map(|of| stamped(stamps.types, of.types[side].of_points())),
+                exclusions: (filter.excluded).map(|excluded| {
+                    let arrays = match excluded.arrays() {
+                        ExclusionArrays::Lists { offsets, indices } => {
+                            HostExclusions::Lists { offsets, indices }
+                        }
+                        ExclusionArrays::Molecules(of) => HostExclusions::Molecules(of),
+                    };
+                    stamped(stamps.exclusions, arrays)
+                }),
+                chosen: (filter.chosen.filter(|_| side == 0))
+                    .map(|chosen| stamped(stamps.chosen, chosen.mask())),
+                radii: radii.map(|radii| stamped(stamps.radii, *radii)),
+            };
+            let set = self.sets.get_mut(slot).ok_or(gpu::ErrorKind::Unsorted);
+            let GpuSet { points, data, .. } = set.map_err(gpu::Error::from)?;
+            backend.take_point_data(data, given, points.len())?;
+            backend.arrange(data, points)?;
+        }
+        let Some(k) = filter.nearest else {
+            return Ok(());
+        };
+        let mut nearest = std::mem::take(&mut self.nearest);
+        let found = (self.pair(job)).and_then(|of| self.backend.find_nearest(of, k, &mut nearest));
+        self.nearest = nearest;
+        found.map_err(far_images)?;
+        self.reads.nearest = true;
+        Ok(())
+    }
+}
+
+/// Images that have no 32-bit numbers are not a failure of the GPU.
+pub(super) fn far_images(error: gpu::Error) -> GpuJobError {
+    match error.kind() {
+        gpu::ErrorKind::FarImages { .. } => GpuJobError::Fault(Fault::FarImages),
+        _ => GpuJobError::Gpu(error),
+    }
+}
+
+/// Values with their stamp.
+fn stamped<T>(stamp: u64, values: T) -> Stamped<T> {
+    Stamped { values, stamp }
 }

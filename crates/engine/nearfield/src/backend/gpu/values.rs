@@ -11,7 +11,11 @@
 //! which knows no drivers. It is kept in [`GpuArrivals`] and taken out at the end; the scattering
 //! code sees [`DeviceLost`].
 
-use super::{fields::StagedFields, state::GpuState, types::Program};
+use super::{
+    fields::StagedFields,
+    state::{GpuJobError, GpuState},
+    types::Program,
+};
 use crate::backend::{
     Job, StepInput,
     accelerator::{DevicePart, KernelWork, OnResults, ValueWork},
@@ -33,7 +37,7 @@ impl GpuState {
         job: Job,
         work: &ValueWork<'_>,
         receive: &mut OnResults<'_>,
-    ) -> Result<(), gpu::Error> {
+    ) -> Result<(), GpuJobError> {
         let targets = input.points_of(job)[0];
         let (len, piece) = (targets * work.width, numbers_of_piece(targets, work.width));
         let mut results = self.backend.host_room(self.results.take(), len)?;
@@ -43,6 +47,7 @@ impl GpuState {
             self.staged.fill(&self.backend, input.cpu, kernel.fields)?;
         }
         self.finish_sort(input)?;
+        self.take_filters(input, job)?;
         let (begin, mut end) = (self.mark_begin()?, None);
         let mut staged = std::mem::take(&mut self.staged);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -72,7 +77,7 @@ impl GpuState {
         });
         (self.scratch, self.staged, self.results) = (scratch, staged, Some(results));
         computed?;
-        self.book(name, begin, end)
+        Ok(self.book(name, begin, end)?)
     }
 
     /// Computes the values of a part whose fields were [sent](StagedFields::fill) under the number

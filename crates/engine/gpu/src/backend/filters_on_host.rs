@@ -1,0 +1,288 @@
+//! The walks of programs with filters: compared with the oracle's lists, from which the same pairs
+//! are left out, on all conformance cases. Radii of single points are those of the cases that have
+//! them; types, exclusions and molecules are drawn.
+
+use super::*;
+use crate::{constants, launch::Nearest};
+use std::{cell::RefCell, collections::HashSet};
+
+/// Random filters of a case, for kernels and for the oracle.
+struct Drawn {
+    /// A row for each type; empty for none.
+    cutoffs: Vec<f32>,
+    types: u32,
+    of_points: [Vec<u32>; 2],
+    molecules: Vec<u32>,
+    starts: Vec<u64>,
+    excluded: Vec<u32>,
+    oracle: oracle::Filters<f32>,
+}
+
+/// Cut-offs of three types, for the points of a case.
+fn draw_types(case: &Case, random: &mut Random, drawn: &mut Drawn) {
+    const TYPES: usize = 3;
+    let mut rows = vec![vec![0.0; TYPES]; TYPES];
+    for a in 0..TYPES {
+        for b in 0..=a {
+            let share = [0.0, 0.5, 0.75, 1.0][random.below(4) as usize];
+            (rows[a][b], rows[b][a]) = (share * case.radius, share * case.radius);
+        }
+    }
+    let squared = |&r: &f32| if r == 0.0 { -1.0 } else { r * r };
+    drawn.cutoffs = rows.iter().flatten().map(squared).collect();
+    let mut draw = |points: usize| -> Vec<u32> {
+        (0..points)
+            .map(|_| random.below(TYPES as u64) as u32)
+            .collect()
+    };
+    let targets = draw(case.targets().len());
+    let sources = match case.target == case.source {
+        true => targets.clone(),
+        false => draw(case.sources().len()),
+    };
+    drawn.types = TYPES as u32;
+    drawn.of_points = [targets, sources];
+    let types = drawn.of_points.each_ref();
+    drawn.oracle.types = types.map(|of| of.iter().map(|&of| of as usize).collect());
+    drawn.oracle.cutoffs = rows;
+}
+
+/// Exclusions of points of one set with some of their neighbours and of others.
+fn draw_lists(lists: &[Vec<oracle::Neighbor>], random: &mut Random, drawn: &mut Drawn) {
+    let points = lists.len() as u64;
+    let mut pairs = HashSet::new();
+    for (target, list) in lists.iter().enumerate() {
+        let near = list.iter().map(|near| near.index);
+        let some: Vec<u32> = near.filter(|_| random.below(3) == 0).collect();
+        let far = random.below(points) as u32;
+        for other in some.into_iter().chain([far]) {
+            pairs.extend([[target as u32, other], [other, target as u32]]);
+        }
+    }
+    let mut sorted: Vec<[u32; 2]> = pairs.iter().copied().collect();
+    sorted.sort_unstable();
+    let before = |point: u64| sorted.partition_point(|pair| u64::from(pair[0]) < point) as u64;
+    drawn.starts = (0..=points).map(before).collect();
+    drawn.excluded = sorted.iter().map(|pair| pair[1]).collect();
+    drawn.oracle.excluded = pairs;
+}
+
+/// Molecules of some points each.
+fn draw_molecules(points: usize, random: &mut Random, drawn: &mut Drawn) {
+    let some = 1 + points as u64 / 4;
+    drawn.molecules = (0..points).map(|_| random.below(some) as u32).collect();
+    let of = &drawn.molecules;
+    let all = 0..points;
+    let together = all.clone().flat_map(|a| {
+        let same = move |b: &usize| of[a] == of[*b];
+        all.clone().filter(same).map(move |b| [a as u32, b as u32])
+    });
+    drawn.oracle.excluded = together.collect();
+}
+
+impl Drawn {
+    /// By number: types, exclusions or molecules, or types and one of these.
+    fn new(case: &Case, lists: &[Vec<oracle::Neighbor>], random: &mut Random) -> Self {
+        let mut drawn = Self {
+            cutoffs: Vec::new(),
+            types: 0,
+            of_points: Default::default(),
+            molecules: Vec::new(),
+            starts: Vec::new(),
+            excluded: Vec::new(),
+            oracle: oracle::Filters::default(),
+        };
+        let which = random.below(3);
+        let one_set = case.target == case.source;
+        if which < 2 && case.rule == oracle::RadiusRule::Uniform {
+            draw_types(case, random, &mut drawn);
+        }
+        let few = case.targets().len() <= 2000;
+        if one_set && which == 1 && few {
+            draw_molecules(case.targets().len(), random, &mut drawn);
+        } else if one_set && which > 0 {
+            draw_lists(lists, random, &mut drawn);
+        }
+        drawn
+    }
+}
+
+impl Drawn {
+    /// The k nearest of full lists, for most cases, and the last of every target.
+    fn nearest(
+        &mut self,
+        case: &Case,
+        lists: Vec<Vec<oracle::Neighbor>>,
+        random: &mut Random,
+    ) -> (Vec<Vec<oracle::Neighbor>>, Vec<Nearest>) {
+        let full = case.list == oracle::ListKind::Full && random.below(3) > 0;
+        let k = if full {
+            1 + random.below(9) as usize
+        } else {
+            usize::MAX
+        };
+        self.oracle.nearest = Some(k);
+        let mut kept = case.problem().without(&self.oracle, lists);
+        let last = kept.iter_mut().enumerate().map(|(target, list)| {
+            let last = list.get(k.wrapping_sub(1)).copied();
+            list.sort_unstable_by_key(|near| (near.index, near.image));
+            let Some(last) = last else {
+                return Nearest {
+                    squared: f32::INFINITY,
+                    ..Nearest::default()
+                };
+            };
+            let (from, to) = (case.targets()[target], case.sources()[last.index as usize]);
+            Nearest {
+                squared: case.problem().distance_squared(from, to, last.image),
+                index: last.index,
+                image: last.image.map(|boxes| boxes as i32),
+            }
+        });
+        let last = last.collect();
+        (kept, last)
+    }
+}
+
+/// Values of the sources in sorted order, and two more.
+fn sorted<T: Copy + Default>(values: &[T], order: &[[f32; 4]]) -> Vec<T> {
+    if values.is_empty() {
+        return Vec::new();
+    }
+    let of = order.iter().map(|at| values[at[3].to_bits() as usize]);
+    of.chain([T::default(); 2]).collect()
+}
+
+/// The address of the first value; 0 for none.
+fn address<T>(values: &[T]) -> u64 {
+    if values.is_empty() {
+        return 0;
+    }
+    values.as_ptr() as u64
+}
+
+#[test]
+fn walks_with_filters_find_the_pairs_that_are_left() {
+    let all = constants::NAMED + constants::RADII + constants::NEAREST;
+    let macros = format!("-DNF_FILTERS={all}");
+    let Some(walks) = compiled("walk.cpp", &KernelLattice::HEADERS, &[&macros]) else {
+        return;
+    };
+    let runner = Runner::new(Level::Quick).keep(|case| !case.is_slanted());
+    let (mut taken, mut random) = (PathCounts::default(), Random::new(31));
+    let mut pairs = [0, 0];
+    let methods = [ListMethod::Walks, ListMethod::Masks, ListMethod::Rows];
+    for (case, neighbors) in runner.with_neighbors() {
+        let subdivision = [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]][random.below(4) as usize];
+        let mut drawn = Drawn::new(case, neighbors, &mut random);
+        let problem = case.problem();
+        let expected = problem.without(&drawn.oracle, neighbors.to_vec());
+        let (expected, nearest) = drawn.nearest(case, expected, &mut random);
+        let radii = problem.radii;
+        let all_alike = vec![case.radius; case.targets().len()];
+        let means = methods[random.below(3) as usize];
+        let kept = RefCell::new((Vec::new(), Vec::new(), Vec::new()));
+        let filters = |order: &[[f32; 4]]| {
+            let mut kept = kept.borrow_mut();
+            kept.0 = sorted(&drawn.of_points[1], order);
+            kept.1 = sorted(&drawn.molecules, order);
+            let scattered = match radii.rule {
+                oracle::RadiusRule::Scatter | oracle::RadiusRule::Symmetric => radii.sources,
+                _ => &[],
+            };
+            kept.2 = sorted(scattered, order);
+            let gathered = match radii.rule {
+                oracle::RadiusRule::Gather | oracle::RadiusRule::Symmetric => radii.targets,
+                oracle::RadiusRule::Scatter => &[],
+                // Programs with radii have some.
+                oracle::RadiusRule::Uniform => &all_alike,
+            };
+            Filters {
+                cutoffs: address(&drawn.cutoffs),
+                types: drawn.types,
+                target_types: address(&drawn.of_points[0]),
+                source_types: address(&kept.0),
+                target_molecules: address(&drawn.molecules),
+                source_molecules: address(&kept.1),
+                excluded_starts: address(&drawn.starts),
+                excluded: address(&drawn.excluded),
+                target_radii: address(gathered),
+                source_radii: address(&kept.2),
+                nearest: address(&nearest),
+                largest_source: scattered.iter().copied().fold(0.0, f32::max),
+                ..Filters::default()
+            }
+        };
+        let found = lists(&walks, case, subdivision, means, &filters, &mut taken);
+        let Some(found) = found else { continue };
+        check_geometry(case, &found);
+        let found = super::neighbors(&found);
+        assert!(
+            found == expected,
+            "{} by {subdivision:?}, {means:?}",
+            case.name
+        );
+        let count = |lists: &[Vec<oracle::Neighbor>]| lists.iter().map(Vec::len).sum::<usize>();
+        pairs[0] += count(&expected);
+        pairs[1] += count(neighbors);
+    }
+    println!("{taken:?} {pairs:?}");
+    assert!(taken.domains.iter().all(|&cases| cases > 10), "{taken:?}");
+    assert!(pairs[0] > 0 && pairs[0] < pairs[1], "{pairs:?}");
+}
+
+type OrderByDistance =
+    unsafe extern "C" fn(*mut u32, *const PairArrays, u32, u32, u32, *mut Nearest);
+
+#[test]
+fn lists_come_nearest_first_and_tell_the_last_pair_that_is_kept() {
+    let Some(walks) = walks::<f32>() else { return };
+    let mut random = Random::new(12);
+    for length in [0usize, 1, 2, 17, 40, 256, 300, 1000] {
+        for by_block in [0, 1] {
+            if by_block == 0 && length > 256 {
+                continue;
+            }
+            let mut draw = |most| random.below(most) as u32;
+            // Many are as far away as others, some the same source in another image.
+            let pairs: Vec<(f32, u32, [i32; 3])> = (0..length)
+                .map(|_| {
+                    (
+                        0.25 * draw(7) as f32,
+                        draw(20),
+                        [0; 3].map(|_: i32| draw(4) as i32),
+                    )
+                })
+                .collect();
+            let mut entries: Vec<u32> = pairs.iter().map(|pair| pair.1).collect();
+            let mut squares: Vec<f32> = pairs.iter().map(|pair| pair.0).collect();
+            let mut images: Vec<[i32; 3]> = pairs.iter().map(|pair| pair.2).collect();
+            let arrays = PairArrays {
+                images: images.as_mut_ptr() as u64,
+                squares: squares.as_mut_ptr() as u64,
+                ..PairArrays::default()
+            };
+            let (k, mut last) = (1 + length as u32 / 2, Nearest::default());
+            // SAFETY: the function is declared so in walk.cpp; all arrays that are named have as
+            // many values as the list.
+            unsafe {
+                let function = walks.get::<OrderByDistance>(b"order_by_distance").unwrap();
+                let entries = entries.as_mut_ptr();
+                function(entries, &arrays, length as u32, by_block, k, &mut last);
+            }
+            let mut expected = pairs;
+            expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            let found = squares.iter().zip(&entries).zip(&images);
+            let found: Vec<_> = found
+                .map(|((d2, index), image)| (*d2, *index, *image))
+                .collect();
+            assert_eq!(found, expected, "{length} entries");
+            let nth = expected.get(k as usize - 1).map(|pair| pair.0);
+            assert_eq!(
+                last.squared,
+                nth.unwrap_or(f32::INFINITY),
+                "{length} entries"
+            );
+        }
+    }
+}

@@ -9,7 +9,7 @@
 // Arrays of three numbers a pair are written by a warp side by side (`put_triples`): entries are 12
 // bytes apart, and lanes that wrote one number of each would touch every sector three times.
 #pragma once
-#include "exact.cuh"
+#include "pair_seen.cuh"
 
 #ifndef NF_GEOMETRY
 #define NF_GEOMETRY 0

@@ -47,6 +47,10 @@ const VISIT: Header = Header::new(
     "visit.cuh",
     include_str!("../../../../../kernels/cuda/visit.cuh"),
 );
+const PAIR_SEEN: Header = Header::new(
+    "pair_seen.cuh",
+    include_str!("../../../../../kernels/cuda/pair_seen.cuh"),
+);
 const EXACT: Header = Header::new(
     "exact.cuh",
     include_str!("../../../../../kernels/cuda/exact.cuh"),
@@ -185,6 +189,7 @@ pub const ASCEND: Source = Source {
         AROUND,
         VISIT,
         EXACT,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         ASCENDING,
     ],
@@ -217,6 +222,7 @@ pub const STORED: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         FAST,
         STORED_PAIRS,
@@ -240,6 +246,7 @@ pub const FLAT: Source = Source {
         FILTER,
         VISIT,
         EXACT,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         MASKS,
         WARPS,
@@ -273,6 +280,7 @@ pub const CHILDREN: Source = Source {
         AROUND,
         VISIT,
         EXACT,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         TILE,
         FAST,

@@ -27,9 +27,9 @@
 // A periodic table is one box. Rows, and parts of rows along x, that lie beyond a face are those of
 // the opposite face seen in another image; the host makes sure that no axis is passed more than
 // once. In the image HERE differences need no image vector, so the targets of the interior do what
-// those of an open domain do. A point may lie boxes away from the cell it is sorted into
-// (`wrapped`). Where all that is in reach lies in one box, that changes nothing; elsewhere the
-// points of a part of a row have an image together, or every pair looks up its own.
+// those of an open domain do. Points that lie boxes away from the cell they are sorted into
+// (`wrapped`), and all of double precision, are seen as proxies, which lie in one box (exact.cuh);
+// such a target is placed by its position as given.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one
@@ -128,7 +128,7 @@ struct Around {
         const float own = __fmaf_rn(target.reach, filters_of(walk).per_radius, filters_of(walk).slack);
         own_reach = fminf(__fmul_rn(own, own), geometry.squared_reach);
 #endif
-        if (TILTED || (PERIODIC && wrapped)) {
+        if (TILTED || DOUBLE || (PERIODIC && wrapped)) {
             x = exact_place(walk, target, 0);
             y = exact_place(walk, target, 1);
             z = exact_place(walk, target, 2);
@@ -240,13 +240,15 @@ struct Around {
     static __device__ __forceinline__ float exact_place(const Walk& walk, const Target& target, int axis) {
         const Lattice& lattice = walk.lattice;
         const double wraps = axis == 0 ? target.wraps.x : axis == 1 ? target.wraps.y : target.wraps.z;
-        const double coordinate = axis == 0 ? target.x : axis == 1 ? target.y : target.z;
+        const GivenVector at = given_position(walk.targets, target);
+        const double x = anchored(lattice, 0, at.x), y = anchored(lattice, 1, at.y), z = anchored(lattice, 2, at.z);
+        const double coordinate = axis == 0 ? x : axis == 1 ? y : z;
         double cells;
         if (lattice.length[axis] == 0.0) {
             cells = coordinate * lattice.inverse_edge[axis] + lattice.phase[axis];
         } else if (TILTED) {
             const double* g = lattice.inverse[axis];
-            const double fraction = (g[0] * target.x + g[1] * target.y) + g[2] * target.z;
+            const double fraction = (g[0] * x + g[1] * y) + g[2] * z;
             cells = (fraction - wraps) * static_cast<double>(lattice.period[axis]);
         } else {
             cells = (coordinate - wraps * lattice.length[axis]) * lattice.inverse_edge[axis];
@@ -375,13 +377,13 @@ struct Around {
         }
     }
 
-    // The same of any target; rows may lie across a face.
-    template <bool ALL, class Take>
-    __device__ __forceinline__ void rows_near_a_face(Take take) const {
+    // The same without unrolled loops and, with FACES, of any target: rows may lie across a face.
+    template <bool ALL, bool FACES, class Take>
+    __device__ __forceinline__ void rows_one_by_one(Take take) const {
         #pragma unroll 1
         for (int z = 0; z < ROWS; z++) {
             const Slice slice = this->slice(below_row(first_z, this->z, z));
-            const WrappedCell seen_z = seen(2, first_z + z);
+            const WrappedCell seen_z = FACES ? seen(2, first_z + z) : WrappedCell{first_z + z, 0};
             const bool in_slice = slice.left >= 0.0f && static_cast<u32>(seen_z.cell) < points.dims[2];
             if (!ALL && !in_slice) continue;
             const u32 slice_rows = static_cast<u32>(seen_z.cell) * points.dims[1];
@@ -389,7 +391,7 @@ struct Around {
             for (int y = 0; y < ROWS; y++) {
                 const float below = below_row(first_y, this->y, y);
                 const float chord = this->chord(slice, below, TILTED ? 0.0f : gap_along_y(below));
-                const WrappedCell seen_y = seen(1, first_y + y);
+                const WrappedCell seen_y = FACES ? seen(1, first_y + y) : WrappedCell{first_y + y, 0};
                 const bool reached = in_slice && chord >= 0.0f && static_cast<u32>(seen_y.cell) < points.dims[1];
                 const u32 before = (slice_rows + static_cast<u32>(seen_y.cell)) * points.dims[0];
                 take(z, y, reached, Reached{*this, slice, below, chord, before, seen_y.image, seen_z.image});
@@ -473,18 +475,5 @@ struct Around {
         Image image = {part.image, row.image_y, row.image_z, make_float3(0.0f, 0.0f, 0.0f)};
         if (PERIODIC) image.shift = near_image_vector<TILTED>(walk.lattice, image.a, image.b, image.c);
         return image;
-    }
-
-    // Of a target inside, where points lie boxes away from their cells: whether all that is in
-    // reach lies in the target's own box, so that differences need no image vector.
-    __device__ __forceinline__ bool in_one_box(const Walk& walk, const Target& target) const {
-        bool one = true;
-        rows<false>([&](int, int, bool reached, auto row) {
-            if (!reached || !one) return;
-            const uint2 run = row.run();
-            if (run.x >= run.y) return;
-            one = Sight(walk, target, Image(), run.x).here() && !boxes_change(points, run);
-        });
-        return one;
     }
 };

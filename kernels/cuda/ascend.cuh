@@ -62,6 +62,9 @@ __device__ __forceinline__ bool image_before(const int* images, u64 a, u64 b) {
     return a < b;
 }
 
+// Words of a number of the given precision.
+constexpr int REAL_WORDS = sizeof(Given) / sizeof(u32);
+
 // Brings the values of a short list, WORDS numbers each, to their ranks, by all lanes of a warp.
 template <int WORDS>
 __device__ __forceinline__ void permute(u32* values, const unsigned short* ranks, u32 length) {
@@ -127,10 +130,10 @@ __device__ __forceinline__ void ascend_by_warp(const ListToSort& list, RankRoom<
     for (u32 at = lane; at < length; at += WARP) list.entries[room.ranks[at]] = static_cast<u32>(room.keys[at]);
     permute<1>(list.arrays.targets, room.ranks, length);
     permute<3>(words_at(list.arrays.images), room.ranks, length);
-    permute<3>(words_at(list.arrays.shifts), room.ranks, length);
-    permute<3>(words_at(list.arrays.displacements), room.ranks, length);
-    permute<1>(words_at(list.arrays.squares), room.ranks, length);
-    permute<1>(words_at(list.arrays.distances), room.ranks, length);
+    permute<3 * REAL_WORDS>(words_at(list.arrays.shifts), room.ranks, length);
+    permute<3 * REAL_WORDS>(words_at(list.arrays.displacements), room.ranks, length);
+    permute<REAL_WORDS>(words_at(list.arrays.squares), room.ranks, length);
+    permute<REAL_WORDS>(words_at(list.arrays.distances), room.ranks, length);
 }
 
 // The k-th pair of a list that is ordered by distance; beyond all pairs where there are fewer.
@@ -156,10 +159,10 @@ __device__ __forceinline__ void exchange_pairs(const ListToSort& list, u64 a, u6
     exchange<1>(list.entries, a, b);
     exchange<1>(list.arrays.targets, a, b);
     exchange<3>(words_at(list.arrays.images), a, b);
-    exchange<3>(words_at(list.arrays.shifts), a, b);
-    exchange<3>(words_at(list.arrays.displacements), a, b);
-    exchange<1>(words_at(list.arrays.squares), a, b);
-    exchange<1>(words_at(list.arrays.distances), a, b);
+    exchange<3 * REAL_WORDS>(words_at(list.arrays.shifts), a, b);
+    exchange<3 * REAL_WORDS>(words_at(list.arrays.displacements), a, b);
+    exchange<REAL_WORDS>(words_at(list.arrays.squares), a, b);
+    exchange<REAL_WORDS>(words_at(list.arrays.distances), a, b);
 }
 
 // Sorts a list of any length, by all threads of a block.

@@ -11,7 +11,23 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-using nf::ANY_WRAPPED, nf::CHANGES_KNOWN, nf::FAILED, nf::NONE;
+using nf::ANY_WRAPPED, nf::FAILED, nf::NONE;
+
+// NF_DOUBLE: positions are given, and pairs decided, in double precision.
+#ifndef NF_DOUBLE
+#define NF_DOUBLE 0
+#endif
+constexpr bool DOUBLE = NF_DOUBLE;
+#if NF_DOUBLE
+using Given = double;
+#else
+using Given = float;
+#endif
+
+// Three numbers of the given precision: a position, or a difference of two.
+struct GivenVector {
+    Given x, y, z;
+};
 
 // The bits of a quiet NaN.
 constexpr u32 NOT_A_NUMBER = 0x7fc00000u;
@@ -28,6 +44,13 @@ struct Lattice {
     u32 tilted;
     u32 periodic;            // whether any axis is
     float shifts[27][3];     // vectors of the images (-1, -1, -1) to (1, 1, 1), a fastest
+    // How proxies of wrapped points are made and compared; nearfield_grid::WrappedProxies has it.
+    u32 has_inner;           // proxies can prove a pair
+    double radius;
+    double squared_radius;   // in double precision
+    double centre[3];        // of double precision: subtracted from coordinates
+    double reach;            // filter radius; infinite where all proxies are 0
+    double rounding[3];      // what is added to it, as shares of the target's proxy
 };
 
 // The image (0, 0, 0) among Lattice::shifts.
@@ -42,12 +65,13 @@ struct Brick {
 // behind the last. A sparse one, for points that lie far apart, has them for the cells of bricks
 // that hold points: BRICK cells side by side along x. Bricks are found by hashing.
 struct Points {
-    const float4* at;       // x, y, z, and the caller's index as bits
+    // x, y, z, and the caller's index as bits; in double precision x, y and z of the proxy
+    const float4* at;
     const int4* wraps;      // whole boxes between a point and its image in the box; if ANY_WRAPPED
-    // if CHANGES_KNOWN: a bit per point says that its box is not that of the point before
-    const u32* changes;
+    const float4* proxies;  // single precision: proxies and indices; if ANY_WRAPPED
+    const double* given;    // double precision: x, y and z as given
     const u32* starts;
-    const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED, CHANGES_KNOWN
+    const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED
     const u32* ids;         // sparse: number of the brick of every slot of the hash table, or NONE
     const Brick* bricks;      // sparse: first cell / BRICK along x, y, and z of every brick
     i64 origin[3];          // dense: first cell of the box along each axis
@@ -111,9 +135,14 @@ __device__ __forceinline__ double far_cell(double u) {
     return u < 0.0 ? -cell - 1.0 : cell;
 }
 
+// A coordinate that cells are computed from, in double precision the distance to the centre.
+__device__ __forceinline__ double anchored(const Lattice& lattice, int axis, Given coordinate) {
+    return DOUBLE ? coordinate - lattice.centre[axis] : static_cast<double>(coordinate);
+}
+
 // Cell on an open axis.
-__device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, float coordinate) {
-    const double u = coordinate * lattice.inverse_edge[axis] + lattice.phase[axis];
+__device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, Given coordinate) {
+    const double u = anchored(lattice, axis, coordinate) * lattice.inverse_edge[axis] + lattice.phase[axis];
     const bool even = fabs(u) < EVEN_CELLS;
     Place place;
     place.cell = even ? floor(u) : far_cell(u);
@@ -123,15 +152,16 @@ __device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, fl
 
 // Cell on any axis of any domain. The operations and their order are those of the CPU; products
 // and sums are never contracted (`--fmad=false`).
-__device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, float x, float y, float z) {
-    const float coordinate = axis == 0 ? x : axis == 1 ? y : z;
+__device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, Given x, Given y, Given z) {
+    const Given coordinate = axis == 0 ? x : axis == 1 ? y : z;
     if (lattice.length[axis] == 0.0) return open_place(lattice, axis, coordinate);
     Place place;
     double wraps, cell;
     const double last = static_cast<double>(lattice.period[axis] - 1);
     if (lattice.tilted) {
         const double* g = lattice.inverse[axis];
-        const double fraction = (g[0] * x + g[1] * y) + g[2] * z;
+        const double fraction = (g[0] * anchored(lattice, 0, x) + g[1] * anchored(lattice, 1, y))
+            + g[2] * anchored(lattice, 2, z);
         wraps = floor(clamped(fraction));
         cell = floor(clamped((fraction - wraps) * static_cast<double>(lattice.period[axis])));
     } else {
@@ -163,6 +193,13 @@ __device__ __forceinline__ float3 near_image_vector(const Lattice& lattice, int 
     return make_float3(times(a, shifts[HERE + 1][0]), times(b, shifts[HERE + 3][1]), times(c, shifts[HERE + 9][2]));
 }
 
+// A whole number of each box vector, along an axis.
+__device__ __forceinline__ double boxes_along(const Lattice& lattice, const double (&boxes)[3], int axis) {
+    if (!lattice.tilted) return boxes[axis] * lattice.length[axis];
+    return (boxes[0] * lattice.vectors[0][axis] + boxes[1] * lattice.vectors[1][axis])
+        + boxes[2] * lattice.vectors[2][axis];
+}
+
 // The image vector of image n, computed in f64 and rounded once. Two points 2^30 boxes on either
 // side of the origin are 2^31 boxes apart, so counts have 64 bits.
 __device__ __forceinline__ float3 image_vector(const Lattice& lattice, i64 a, i64 b, i64 c) {
@@ -176,18 +213,50 @@ __device__ __forceinline__ float3 image_vector(const Lattice& lattice, i64 a, i6
     float shift[3];
     for (int k = 0; k < 3; k++) boxes[k] = lattice.length[k] == 0.0 ? 0.0 : static_cast<double>(n[k]);
     for (int axis = 0; axis < 3; axis++) {
-        const double sum = lattice.tilted
-            ? (boxes[0] * lattice.vectors[0][axis] + boxes[1] * lattice.vectors[1][axis])
-                + boxes[2] * lattice.vectors[2][axis]
-            : boxes[axis] * lattice.length[axis];
-        shift[axis] = static_cast<float>(sum);
+        shift[axis] = static_cast<float>(boxes_along(lattice, boxes, axis));
     }
     return make_float3(shift[0], shift[1], shift[2]);
+}
+
+// The same in the precision of the positions.
+__device__ __forceinline__ GivenVector given_image_vector(const Lattice& lattice, i64 a, i64 b, i64 c) {
+    if (!DOUBLE) {
+        const float3 shift = image_vector(lattice, a, b, c);
+        return GivenVector{shift.x, shift.y, shift.z};
+    }
+    const i64 n[3] = {a, b, c};
+    double boxes[3];
+    Given shift[3];
+    for (int k = 0; k < 3; k++) boxes[k] = lattice.length[k] == 0.0 ? 0.0 : static_cast<double>(n[k]);
+    for (int axis = 0; axis < 3; axis++) {
+        shift[axis] = static_cast<Given>(boxes_along(lattice, boxes, axis));
+    }
+    return GivenVector{shift[0], shift[1], shift[2]};
+}
+
+// Proxies along open axes of double precision are clamped to this distance from the centre.
+constexpr double FARTHEST_PROXY = 2305843009213693952.0;
+
+// The proxy of a point that lies `wraps` boxes outside the box.
+__device__ __forceinline__ float3 proxy_of(const Lattice& lattice, const GivenVector& at, const int4& wraps) {
+    const double boxes[3] = {static_cast<double>(wraps.x), static_cast<double>(wraps.y), static_cast<double>(wraps.z)};
+    const double from[3] = {anchored(lattice, 0, at.x), anchored(lattice, 1, at.y), anchored(lattice, 2, at.z)};
+    float proxy[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const double inside = from[axis] - boxes_along(lattice, boxes, axis);
+        const double bounded = DOUBLE ? fmin(fmax(inside, -FARTHEST_PROXY), FARTHEST_PROXY) : inside;
+        proxy[axis] = isinf(lattice.reach) ? 0.0f : static_cast<float>(bounded);
+    }
+    return make_float3(proxy[0], proxy[1], proxy[2]);
 }
 
 // d squared, rounded as the contract says.
 __device__ __forceinline__ float squared(float dx, float dy, float dz) {
     return __fmaf_rn(dz, dz, __fmaf_rn(dy, dy, __fmul_rn(dx, dx)));
+}
+
+__device__ __forceinline__ double squared(double dx, double dy, double dz) {
+    return __fma_rn(dz, dz, __fma_rn(dy, dy, dx * dx));
 }
 
 // The first statement of a kernel that is started as one that overlaps (launch/kernel.rs): its

@@ -105,6 +105,7 @@ struct TargetFilter {
 template <class Job>
 struct Filtered : Job {
     static constexpr bool IMAGES = Job::IMAGES || (NF_FILTERS & NF_NEAREST) != 0;
+    static constexpr bool DISTANCES = true;
     TargetFilter filter;
 #if NF_FILTERS & NF_NEAREST
     i64 at_a, at_b, at_c;  // the image of the next candidate
@@ -113,6 +114,12 @@ struct Filtered : Job {
     template <class... Arguments>
     __device__ __forceinline__ explicit Filtered(const TargetFilter& filter, Arguments&&... arguments)
         : Job{static_cast<Arguments&&>(arguments)...}, filter(filter) {}
+
+    // The same of a pair that was computed from the positions as given (exact.cuh).
+    template <class Pair>
+    __device__ __forceinline__ bool keeps(u32 k, const Pair& pair) const {
+        return filter.keeps(k, static_cast<float>(pair.squared), pair.a, pair.b, pair.c);
+    }
 
     __device__ __forceinline__ void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float index) {
 #if NF_FILTERS & NF_NEAREST

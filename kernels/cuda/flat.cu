@@ -22,13 +22,13 @@ constexpr bool MANY_NUMBERS = NF_TARGETS + NF_OUTPUTS > 2;
 #else
 constexpr bool MANY_NUMBERS = false;
 #endif
-constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS ? 4 : 5;
+constexpr int MIN_BLOCKS = !PERIODIC ? 1 : MANY_NUMBERS || DOUBLE ? 4 : 5;
 using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
-// Points that have left a periodic box are walked by a kernel of their own, which takes registers
-// that the plain walk would have to spill. Both are started, and one of them has nothing to do:
-// only the device knows which.
-#define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS)
+// Where points have left a periodic box, a kernel of its own walks over their proxies. Both are
+// started, and one of them has nothing to do: only the device knows which. In double precision
+// all candidates are proxies.
+#define NF_APART (NF_OPEN >= NF_AROUND_PERIODIC && !NF_WARPS && !NF_DOUBLE)
 
 // The last parameter of kernels that write lists.
 #if NF_GEOMETRY
@@ -37,14 +37,24 @@ using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 #define NF_ARRAYS
 #endif
 
+// Candidates that are proxies, for the program's job.
+__device__ __forceinline__ const float4* proxies_for(const Walk& walk, const Outlet& outlet) {
+#if NF_WORK == NF_PAIRS
+    return outlet.sources;
+#else
+    return proxies_of(walk.sources);
+#endif
+}
+
 #if NF_WORK == NF_LISTS
 
 // Counts the neighbours among the candidates of a row.
 struct Counter {
-    static constexpr bool LEAN = false, IMAGES = false;
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
     const float4* at;
     u32 count;
     __device__ __forceinline__ const float4* sources() const { return at; }
+    __device__ __forceinline__ void take(u32 hits, u32) { count += __popc(hits); }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         if (hit) count++;
     }
@@ -52,7 +62,7 @@ struct Counter {
 
 // Writes them from `next` on.
 struct Writer {
-    static constexpr bool LEAN = false, IMAGES = false;
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
     const float4* at;
     const Outlet& outlet;
     u64 next;
@@ -67,15 +77,17 @@ struct Writer {
 // Writes a list from entry `next` on, by all lanes of a warp, which take rows of the target.
 // Returns where it ends. `writer_from` makes what writes the entries from one on.
 template <class Rows, class WriterFrom>
-__device__ __forceinline__ u64 write_by_warp(const Walk& walk, const Rows& rows, u64 next, WriterFrom writer_from) {
+__device__ __forceinline__ u64 write_by_warp(
+    const Walk& walk, const Target& target, const Rows& rows, u64 next, WriterFrom writer_from) {
+    const float4* const proxies = proxies_of(walk.sources);
     for (u32 first = 0; first < rows.count(); first += 32) {
         const u32 row = first + threadIdx.x % 32;
-        auto counter = filtered<Counter>(walk, rows.target, walk.sources.at, 0u);
-        if (row < rows.count()) rows.visit(row, counter);
+        auto counter = filtered<Counter>(walk, target, walk.sources.at, 0u);
+        if (row < rows.count()) visit_row_of(walk, rows, row, target, proxies, counter);
         __syncwarp();
         const u32 to_here = warp_inclusive_sum(counter.count);
         auto writer = writer_from(next + (to_here - counter.count));
-        if (counter.count > 0) rows.visit(row, writer);
+        if (counter.count > 0) visit_row_of(walk, rows, row, target, proxies, writer);
         __syncwarp();
         next += __shfl_sync(~0u, to_here, 31);
     }
@@ -102,7 +114,9 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
     auto work = filtered<Work>(walk, target, walk, target, outlet);
-    for (u32 row = lane; row < rows.count(); row += 32) rows.visit(row, work);
+    for (u32 row = lane; row < rows.count(); row += 32) {
+        visit_row_of(walk, rows, row, target, proxies_for(walk, outlet), work);
+    }
     __syncwarp();
     work.add_up();
     if (lane == 0) work.finish(target);
@@ -119,7 +133,7 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
     const Target target = target_at(walk, slot);
     const Rows rows(walk, target);
     const u64 start = outlet.starts[slot];
-    const u64 behind = write_by_warp(walk, rows, start, [&](u64 next) {
+    const u64 behind = write_by_warp(walk, target, rows, start, [&](u64 next) {
 #if NF_GEOMETRY
         return filtered<PairWriter>(walk, target, walk, target, PairOutlet{outlet, arrays}, next);
 #else
@@ -149,15 +163,21 @@ flat(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outlet out
     const bool met = cells.warp_meets_sources(real);
     if (!real) return;
     auto work = filtered<Work>(walk, target, walk, target, outlet);
-    if (met) visit_around<NF_HALF>(walk, target, cells, false, work);
+    if (met) {
+        visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
+    }
 #else
     if (slot >= walk.targets.count || (NF_APART && images_differ(walk))) return;
     const Target target = target_at(walk, slot);
     auto work = filtered<Work>(walk, target, walk, target, outlet);
 #if NF_OPEN == NF_GENERAL
-    visit_general<NF_HALF>(walk, target, work);
+    const Runs runs = runs_of(walk, target);
+    visit_given(walk, target, work, [&](const Target& seen, auto& job) {
+        visit_runs<NF_HALF>(walk, seen, runs, images_differ(walk), job);
+    });
 #else
-    visit_around<NF_HALF>(walk, target, Cells(walk, target, false), false, work);
+    const Cells cells(walk, target, false);
+    visit_given(walk, target, work, [&](const Target& seen, auto& job) { visit_around<NF_HALF>(walk, seen, cells, job); });
 #endif
 #endif
     work.finish(target);
@@ -173,7 +193,10 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
         const Target target = target_at(walk, slot);
         auto work = filtered<Work>(walk, target, walk, target, outlet);
-        visit_around<NF_HALF>(walk, target, Cells(walk, target, true), true, work);
+        const Cells cells(walk, target, true);
+        visit_proxies(walk, target, proxies_for(walk, outlet), work, [&](const Target& seen, auto& job) {
+            visit_around<NF_HALF>(walk, seen, cells, job);
+        });
         work.finish(target);
     }
 }
@@ -185,49 +208,10 @@ flat_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constant__ Ou
 
 #if !NF_GEOMETRY
 
-// Entries found by the lanes of a warp, on their way to memory. Single entries would cost a memory
-// transaction each; here every lane has a ring of 32, and whenever one holds 16 or more the warp
-// writes 16 of them side by side. Entry e of lane l is at (e % 32) * 33 + l, so that neither
-// pushing nor writing out meets a bank twice.
-struct Rings {
-    u32* ring;
-    u32* out;           // list of this lane
-    u64 room;           // entries it may have
-    u32 pushed, written, lane;
-
-    __device__ __forceinline__ void push(u32 entry) {
-        ring[(pushed & 31) * 33 + lane] = entry;
-        pushed++;
-    }
-
-    // By all lanes together: writes out 16 entries of every lane that holds as many, or, in the
-    // end, all that is left.
-    __device__ __forceinline__ void flush(bool last) {
-        __syncwarp();
-        const u32 held = pushed - written;
-        const bool ready = last ? held > 0 : held >= 16;
-        u32 waiting = __ballot_sync(~0u, ready);
-        const u32 half = lane / 16, k = lane % 16;
-        while (waiting) {
-            const int first = __ffs(waiting) - 1;
-            waiting &= waiting - 1;
-            const int second = waiting ? __ffs(waiting) - 1 : first;
-            const bool idle = half == 1 && second == first;
-            waiting &= waiting - 1;
-            const int from = half ? second : first;
-            const u32 begin = __shfl_sync(~0u, written, from);
-            const u32 count = min(__shfl_sync(~0u, held, from), 16u);
-            const u64 most = __shfl_sync(~0u, room, from);
-            u32* const to = reinterpret_cast<u32*>(__shfl_sync(~0u, reinterpret_cast<u64>(out), from));
-            if (!idle && k < count && begin + k < most) to[begin + k] = ring[((begin + k) & 31) * 33 + from];
-        }
-        if (ready) written += min(held, 16u);
-        __syncwarp();
-    }
-};
+#include "rings.cuh"
 
 struct Pusher {
-    static constexpr bool LEAN = false, IMAGES = false;
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
     Rings& rings;
     const Walk& walk;
     __device__ __forceinline__ const float4* sources() const { return walk.sources.at; }
@@ -238,16 +222,12 @@ struct Pusher {
 
 // The candidates of all targets of a warp. Lanes go from row to row together, so that `flush` is
 // called by all of them after up to 16 candidates of each.
-__device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
-#if NF_FILTERS
-    auto pusher = filtered<Pusher>(walk, target, rings, walk);
-#else
-    // What `filtered` gives too, but with the registers that plain lists were measured with.
-    Pusher pusher{rings, walk};
-#endif
+template <class Push>
+__device__ __forceinline__ void push_all(
+    const Walk& walk, const Target& given, const Target& target, bool real, Rings& rings, Push& pusher) {
 #if NF_OPEN == NF_GENERAL
     const bool any_wrapped = images_differ(walk);
-    Runs runs = runs_of(walk, target);
+    Runs runs = runs_of(walk, given);
     Image image = runs.image;
     u32 k = 0, end = 0;
     bool more = real;
@@ -267,7 +247,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     }
 #else
     const bool wrapped = PERIODIC && images_differ(walk);
-    const Cells cells(walk, target, wrapped);
+    const Cells cells(walk, given, wrapped);
     // Pushes up to 16 candidates of every lane at a time; `some` is called until no lane has more.
     const auto in_step = [&](bool more, auto some) {
         while (true) {
@@ -290,7 +270,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
         });
     }
     if (__any_sync(~0u, near)) {
-        cells.rows_near_a_face<true>([&](int, int, bool reached, auto found) {
+        cells.rows_one_by_one<true, true>([&](int, int, bool reached, auto found) {
             Cells::Row row = {};
             u32 parts = 0;
             if (reached && near) {
@@ -325,7 +305,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 #if NF_OPEN != NF_GENERAL
 // Notes whether the last candidate is a neighbour, and with NF_GEOMETRY its image.
 struct HitNote {
-    static constexpr bool LEAN = false, IMAGES = NF_GEOMETRY;
+    static constexpr bool LEAN = false, IMAGES = NF_GEOMETRY, DISTANCES = false, TAKES_BITS = false;
     bool hit;
 #if NF_GEOMETRY
     i64 a, b, c;
@@ -335,6 +315,7 @@ struct HitNote {
         c = of_c;
     }
 #endif
+    __device__ __forceinline__ const float4* sources() const { return nullptr; }
     __device__ __forceinline__ void visit(bool is_hit, u32, float, float, float, float, float) { hit = is_hit; }
 };
 
@@ -367,13 +348,13 @@ template <bool PLAIN, class To>
 __device__ __forceinline__ void add_run(
     const Walk& walk, const Target& target, uint2 run, const Image& image, bool wrapped, To& side) {
     const u32 lane = threadIdx.x % 32;
-    const float r2 = squared_radius(walk, target);
+    const float r2 = target.index == NONE ? 0.0f : limit_of(walk, target);
     const TargetFilter filter(walk, target);
     #pragma unroll 1
     for (u32 k = run.x + lane; k - lane < run.y; k += 32) {
         const float4 source = __ldg(walk.sources.at + min(k, run.y - 1));
         const u32 index = __float_as_uint(source.w);
-        if (PLAIN) {
+        if (PLAIN && !DOUBLE) {
             const float squared = Difference(target, source).squared;
             bool hit = squared <= r2 && k < run.y && k != target.itself;
             if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, index, 0, 0, 0);
@@ -381,7 +362,9 @@ __device__ __forceinline__ void add_run(
         } else {
             auto found = filtered_by<HitNote>(filter);
             const u32 real = min(k, run.y - 1);
-            visit_pair<NF_HALF>(walk, target, real, source, index, image, k < run.y, wrapped, found);
+            visit_given(walk, target, found, [&](const Target& seen, auto& note) {
+                visit_pair<NF_HALF>(walk, seen, real, source, index, image, k < run.y, wrapped, note);
+            });
             side.add(found, index, real);
         }
     }
@@ -483,7 +466,15 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
     rings.room = start < outlet.capacity ? outlet.capacity - start : 0;
     rings.pushed = rings.written = 0;
     rings.lane = threadIdx.x & 31;
-    push_all(walk, target, real, rings);
+#if NF_FILTERS
+    auto pusher = filtered<Pusher>(walk, target, rings, walk);
+#else
+    // What `filtered` gives too, but with the registers that plain lists were measured with.
+    Pusher pusher{rings, walk};
+#endif
+    visit_given(walk, target, pusher, [&](const Target& seen, auto& push) {
+        push_all(walk, target, seen, real, rings, push);
+    });
     if (real) {
         outlet.list_starts[target.index] = start;
         outlet.list_counts[target.index] = rings.pushed;
@@ -494,10 +485,17 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
 
 #if NF_OPEN != NF_GENERAL
 
-__device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outlet, u32 slot, bool wrapped) {
+template <bool WRAPPED>
+__device__ __forceinline__ void write_masks(const Walk& walk, const Outlet& outlet, u32 slot) {
     const Target target = target_at(walk, slot);
+    const Cells cells(walk, target, WRAPPED);
     const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
-    outlet.counts[slot] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
+    auto masker = filtered<Masker>(walk, target, walk);
+    const auto mask = [&](const Target& seen, auto& work) {
+        outlet.counts[slot] = mask_candidates<NF_HALF>(walk, seen, cells, masker, work, words);
+    };
+    if (WRAPPED) visit_proxies(walk, target, proxies_of(walk.sources), masker, mask);
+    else visit_given(walk, target, masker, mask);
 }
 
 // Counts the neighbours of every target and writes its masks, and the indices of sorted sources.
@@ -509,7 +507,7 @@ flat_masks(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
         outlet.indices[source] = __float_as_uint(walk.sources.at[source].w);
     }
     if (thread >= walk.targets.count || (NF_APART && images_differ(walk))) return;
-    write_masks(walk, outlet, thread, false);
+    write_masks<false>(walk, outlet, thread);
 }
 
 #if NF_APART
@@ -520,7 +518,7 @@ flat_masks_wrapped(const __grid_constant__ KernelWalk walk, const __grid_constan
     await_kernels_before();
     if (!images_differ(walk)) return;
     for (u32 slot = blockIdx.x * THREADS + threadIdx.x; slot < walk.targets.count; slot += gridDim.x * THREADS) {
-        write_masks(walk, outlet, slot, true);
+        write_masks<true>(walk, outlet, slot);
     }
 }
 

@@ -30,8 +30,8 @@ struct PairSide {
         if (!found.hit || place >= lists.capacity) return;
         const u64 at = place - lists.base;
         lists.entries[at] = entry;
-        const float4 source = walk.sources.at[k];
-        put_pair(arrays, at, target.index, PairSeen(walk, target, source, found.a, found.b, found.c));
+        const GivenVector from = given_position(walk.targets, target), source = given_position(walk.sources, k);
+        put_pair(arrays, at, target.index, PairSeen(walk, from, source, found.a, found.b, found.c));
     }
 };
 
@@ -54,24 +54,34 @@ flat_lists(const __grid_constant__ KernelWalk walk, const __grid_constant__ Outl
     }
 }
 
-// Writes three numbers of the entries of all lanes of a warp side by side: of those whose bits are
+// Words of three numbers of the given precision, and of the room of a warp.
+constexpr u32 TRIPLE = 3 * sizeof(Given) / sizeof(u32);
+
+// Writes WORDS words of the entries of all lanes of a warp side by side: of those whose bits are
 // set in `real`, from `to` on, which is the place of lane 0. `room` is the warp's.
-__device__ __forceinline__ void put_triples(u32* to, u32* room, u32 real, u32 x, u32 y, u32 z) {
+template <u32 WORDS>
+__device__ __forceinline__ void put_words(u32* to, u32* room, u32 real, const u32 (&words)[WORDS]) {
     const u32 lane = threadIdx.x % 32;
     __syncwarp();
-    room[3 * lane] = x;
-    room[3 * lane + 1] = y;
-    room[3 * lane + 2] = z;
+    #pragma unroll
+    for (u32 k = 0; k < WORDS; k++) room[WORDS * lane + k] = words[k];
     __syncwarp();
     #pragma unroll
-    for (u32 word = lane; word < 96; word += 32) {
-        if (real >> (word / 3) & 1) __stcs(to + word, room[word]);
+    for (u32 word = lane; word < 32 * WORDS; word += 32) {
+        if (real >> (word / WORDS) & 1) __stcs(to + word, room[word]);
     }
 }
 
-__device__ __forceinline__ void put_vectors(float* to, u32* room, u32 real, const float3& vector) {
-    put_triples(reinterpret_cast<u32*>(to), room, real, __float_as_uint(vector.x), __float_as_uint(vector.y),
-                __float_as_uint(vector.z));
+__device__ __forceinline__ void put_vectors(Given* to, u32* room, u32 real, const GivenVector& vector) {
+#if NF_DOUBLE
+    const u64 bits[3] = {static_cast<u64>(__double_as_longlong(vector.x)), static_cast<u64>(__double_as_longlong(vector.y)),
+                         static_cast<u64>(__double_as_longlong(vector.z))};
+    u32 words[TRIPLE];
+    for (u32 k = 0; k < TRIPLE; k++) words[k] = static_cast<u32>(bits[k / 2] >> 32 * (k % 2));
+#else
+    const u32 words[TRIPLE] = {__float_as_uint(vector.x), __float_as_uint(vector.y), __float_as_uint(vector.z)};
+#endif
+    put_words(reinterpret_cast<u32*>(to), room, real, words);
 }
 
 // Writes one pair of every lane of a warp to consecutive places, by all lanes together. `at` is the
@@ -83,8 +93,8 @@ __device__ __forceinline__ void put_pairs(
     const i64 triples = 3 * (at - lane);
     if (to.targets && mine) __stcs(to.targets + at, target);
     if (to.images) {
-        put_triples(reinterpret_cast<u32*>(to.images) + triples, room, real, static_cast<u32>(pair.a),
-                    static_cast<u32>(pair.b), static_cast<u32>(pair.c));
+        const u32 image[3] = {static_cast<u32>(pair.a), static_cast<u32>(pair.b), static_cast<u32>(pair.c)};
+        put_words(reinterpret_cast<u32*>(to.images) + triples, room, real, image);
         if (mine && pair.far()) atomicAdd(to.far, 1u);
     }
     if (to.shifts) put_vectors(to.shifts + triples, room, real, pair.shift);
@@ -96,16 +106,13 @@ __device__ __forceinline__ void put_pairs(
 // The pair of a note and a sorted source, by the contract. `first`: the first target of the block.
 __device__ __forceinline__ PairSeen pair_of_note(
     const Walk& walk, u32 first, u32 note, u32 k, const float4& source, bool wrapped, u32& target) {
-    Target of;
-    of.slot = first + note % LIST_THREADS;
-    const float4 at = __ldg(walk.targets.at + of.slot);
-    of.x = at.x;
-    of.y = at.y;
-    of.z = at.z;
-    of.wraps = wrapped ? wraps_of(walk.targets, of.slot) : make_int4(0, 0, 0, 0);
+    const u32 slot = first + note % LIST_THREADS;
+    const float4 at = __ldg(walk.targets.at + slot);
     target = __float_as_uint(at.w);
     const Image image = PERIODIC ? image_of_number(note >> NOTE_SHIFT) : Image();
-    return pair_of_cells(walk, of, k, source, image, wrapped);
+    const GivenVector from = DOUBLE ? given_position(walk.targets, slot) : GivenVector{at.x, at.y, at.z};
+    const GivenVector to = DOUBLE ? given_position(walk.sources, k) : GivenVector{source.x, source.y, source.z};
+    return pair_of_image(walk, slot, k, from, to, image, wrapped);
 }
 
 // As flat_expand without geometry. Entries of lists that are left to flat_lists are left out here;
@@ -115,7 +122,7 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
     await_kernels_before();
     extern __shared__ u32 slots[];  // sorted places of sources, NONE where an entry is left out
     unsigned short* const notes = reinterpret_cast<unsigned short*>(slots + room);
-    __shared__ u32 triples[3 * LIST_THREADS];
+    __shared__ u32 triples[TRIPLE * LIST_THREADS];
     const u32 first = outlet.first + blockIdx.x * LIST_THREADS;
     const u32 slot = first + threadIdx.x, warp = threadIdx.x & ~31u;
     const bool real = slot < outlet.behind;
@@ -166,7 +173,7 @@ flat_expand(const __grid_constant__ KernelWalk walk, const __grid_constant__ Out
             const PairSeen pair = pair_of_note(walk, first, note, source_slot, source, wrapped, of);
             const i64 at = from + static_cast<i64>(base + threadIdx.x % 32) - lead;
             if (mine) __stcs(outlet.entries + at, __float_as_uint(source.w));
-            put_pairs(arrays, triples + 3 * warp, lanes, at, of, pair);
+            put_pairs(arrays, triples + TRIPLE * warp, lanes, at, of, pair);
         }
         __syncthreads();
     }

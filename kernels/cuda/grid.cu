@@ -2,7 +2,7 @@
 //
 // Counting sort. The order within a cell is arbitrary after `grid_place` (atomics), and
 // `grid_settle` brings every cell into the order of the caller's indices, so that the sorted
-// order is that of the CPU: stable by (cell, index).
+// order is that of the CPU: stable by (cell, index). NF_DOUBLE: positions are in double precision.
 #include "contract.cuh"
 #include "look_back.cuh"
 
@@ -17,9 +17,27 @@ struct Status {
     u32 bricks;     // bricks of a sparse table
     // whether an earlier sort that the host has not looked at had bad or outside points
     u32 failed;
-    u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers
+    u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers…
     u64 pairs;      // list_scan: the longest sum of all lists since the host looked
+    u64 double_bounds[6];  // …the same in double precision
 };
+
+// Integers that sort like coordinates, and those of all bounds.
+#if NF_DOUBLE
+using Sortable = u64;
+#else
+using Sortable = u32;
+#endif
+constexpr Sortable NO_BOUND = static_cast<Sortable>(~0ull);
+
+__device__ __forceinline__ Sortable* bounds_of(Status* status) {
+#if NF_DOUBLE
+    return status->double_bounds;
+#else
+    return status->bounds;
+#endif
+}
+
 
 // In cells of more points than this, ranks are not found by counting.
 constexpr u32 LARGE_CELL = 1024;
@@ -34,30 +52,50 @@ grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i < tiles_in_all) tiles[i] = 0;
     if (i > 0) return;
-    Status next = {0, NONE, 0, 0, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}, 0};
+    Status next = {0, NONE, 0, 0, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}, 0, {~0ull, ~0ull, ~0ull, 0, 0, 0}};
     if (keep) {
         const Status last = *status;
         next.failed = last.failed || last.bad || last.outside;
         next.large_cells = last.large_cells;
         next.pairs = last.pairs;
         for (int k = 0; k < 6; k++) next.bounds[k] = last.bounds[k];
+        for (int k = 0; k < 6; k++) next.double_bounds[k] = last.double_bounds[k];
     }
     *status = next;
 }
 
-// An integer that sorts like the float, so that atomics can find the smallest and the largest.
+// An integer that sorts like the number, so that atomics can find the smallest and the largest.
 __device__ __forceinline__ u32 sortable(float value) {
     const u32 bits = __float_as_uint(value);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+__device__ __forceinline__ u64 sortable(double value) {
+    const u64 bits = static_cast<u64>(__double_as_longlong(value));
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+// The least, or the largest, of the numbers of all lanes.
+template <bool LEAST>
+__device__ __forceinline__ Sortable of_warp(Sortable value) {
+#if __CUDA_ARCH__ >= 800 && !NF_DOUBLE
+    return LEAST ? __reduce_min_sync(~0u, value) : __reduce_max_sync(~0u, value);
+#else
+    for (int step = 16; step > 0; step /= 2) {
+        const Sortable other = __shfl_xor_sync(~0u, value, step);
+        value = LEAST ? min(value, other) : max(value, other);
+    }
+    return value;
+#endif
+}
+
 // Smallest and largest coordinates of the points that a thread looks at.
 struct Extent {
-    u32 low[3], high[3];
+    Sortable low[3], high[3];
 
-    __device__ __forceinline__ Extent() : low{NONE, NONE, NONE}, high{0, 0, 0} {}
+    __device__ __forceinline__ Extent() : low{NO_BOUND, NO_BOUND, NO_BOUND}, high{0, 0, 0} {}
 
-    __device__ __forceinline__ void add(const float* at) {
+    __device__ __forceinline__ void add(const Given* at) {
         for (int axis = 0; axis < 3; axis++) {
             low[axis] = min(low[axis], sortable(at[axis]));
             high[axis] = max(high[axis], sortable(at[axis]));
@@ -68,23 +106,14 @@ struct Extent {
     // come first, and the status is looked at, because atomics on few places of memory wait for
     // each other.
     __device__ __forceinline__ void publish(Status* status) const {
-        __shared__ u32 lowest_shared[3], highest_shared[3];
+        __shared__ Sortable lowest_shared[3], highest_shared[3];
         if (threadIdx.x < 3) {
-            lowest_shared[threadIdx.x] = NONE;
+            lowest_shared[threadIdx.x] = NO_BOUND;
             highest_shared[threadIdx.x] = 0;
         }
         __syncthreads();
         for (int axis = 0; axis < 3; axis++) {
-            u32 lowest = low[axis], highest = high[axis];
-#if __CUDA_ARCH__ >= 800
-            lowest = __reduce_min_sync(~0u, lowest);
-            highest = __reduce_max_sync(~0u, highest);
-#else
-            for (int step = 16; step > 0; step /= 2) {
-                lowest = min(lowest, __shfl_xor_sync(~0u, lowest, step));
-                highest = max(highest, __shfl_xor_sync(~0u, highest, step));
-            }
-#endif
+            const Sortable lowest = of_warp<true>(low[axis]), highest = of_warp<false>(high[axis]);
             if ((threadIdx.x & 31) == 0) {
                 atomicMin(&lowest_shared[axis], lowest);
                 atomicMax(&highest_shared[axis], highest);
@@ -92,21 +121,22 @@ struct Extent {
         }
         __syncthreads();
         if (threadIdx.x >= 3) return;
-        const u32 lowest = lowest_shared[threadIdx.x], highest = highest_shared[threadIdx.x];
-        volatile const u32* const known = status->bounds;
-        if (lowest < known[threadIdx.x]) atomicMin(&status->bounds[threadIdx.x], lowest);
-        if (highest > known[3 + threadIdx.x]) atomicMax(&status->bounds[3 + threadIdx.x], highest);
+        const Sortable lowest = lowest_shared[threadIdx.x], highest = highest_shared[threadIdx.x];
+        Sortable* const bounds = bounds_of(status);
+        volatile const Sortable* const known = bounds;
+        if (lowest < known[threadIdx.x]) atomicMin(&bounds[threadIdx.x], lowest);
+        if (highest > known[3 + threadIdx.x]) atomicMax(&bounds[3 + threadIdx.x], highest);
     }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
+grid_bounds(const Given* __restrict__ positions, u32 count, Status* status) {
     await_kernels_before();
     Extent extent;
     u32 bad = 0, first = NONE;
     for (u64 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
         bool finite = true;
-        float at[3];
+        Given at[3];
         for (int axis = 0; axis < 3; axis++) {
             at[axis] = positions[3 * i + axis];
             finite = finite && isfinite(at[axis]);
@@ -129,20 +159,20 @@ grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
 // the coordinates to the extent.
 template <bool PERIODIC>
 __device__ __forceinline__ void keys(
-    const float* positions, u32 count, const Lattice& lattice, const Points& box, u32* counts,
+    const Given* positions, u32 count, const Lattice& lattice, const Points& box, u32* counts,
     uint2* key_and_rank, Status* status, Extent& extent) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
-    const float x = positions[3 * static_cast<u64>(i)];
-    const float y = positions[3 * static_cast<u64>(i) + 1];
-    const float z = positions[3 * static_cast<u64>(i) + 2];
+    const Given x = positions[3 * static_cast<u64>(i)];
+    const Given y = positions[3 * static_cast<u64>(i) + 1];
+    const Given z = positions[3 * static_cast<u64>(i) + 2];
     key_and_rank[i] = make_uint2(NONE, 0);
     if (!(isfinite(x) && isfinite(y) && isfinite(z))) {
         atomicAdd(&status->bad, 1u);
         atomicMin(&status->first_bad, i);
         return;
     }
-    const float at[3] = {x, y, z};
+    const Given at[3] = {x, y, z};
     extent.add(at);
     u32 cell[3];
     bool outside = false, wrapped = false;
@@ -165,7 +195,7 @@ __device__ __forceinline__ void keys(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
+grid_keys_open(const Given* positions, u32 count, const __grid_constant__ Lattice lattice,
                const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
     await_kernels_before();
     Extent unused;
@@ -175,7 +205,7 @@ grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattic
 // The same around a box. The host looks whether the coordinates still reach as far as the cells
 // are made for.
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
+grid_keys_periodic(const Given* positions, u32 count, const __grid_constant__ Lattice lattice,
                    const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
     await_kernels_before();
     Extent extent;
@@ -184,7 +214,7 @@ grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ La
 }
 
 // Cell of a point of any domain.
-__device__ __forceinline__ longlong3 cell_of(const Lattice& lattice, float x, float y, float z) {
+__device__ __forceinline__ longlong3 cell_of(const Lattice& lattice, Given x, Given y, Given z) {
     return make_longlong3(static_cast<i64>(place_of(lattice, 0, x, y, z).cell),
                           static_cast<i64>(place_of(lattice, 1, x, y, z).cell),
                           static_cast<i64>(place_of(lattice, 2, x, y, z).cell));
@@ -194,12 +224,12 @@ __device__ __forceinline__ longlong3 cell_of(const Lattice& lattice, float x, fl
 // leaving its index there; others compare their brick with that point's. The claimer numbers the
 // brick. `slots` and `ids` are NONE throughout before.
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
+grid_claim_bricks(const Given* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
                   u32 mask, u32* slots, u32* ids, Brick* bricks, uint2* key_and_rank, Status* status) {
     await_kernels_before();
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
-    const float* const mine = positions + 3 * static_cast<u64>(i);
+    const Given* const mine = positions + 3 * static_cast<u64>(i);
     if (!(isfinite(mine[0]) && isfinite(mine[1]) && isfinite(mine[2]))) {
         if (!lattice.periodic) atomicAdd(&status->bad, 1u);
         atomicMin(&status->first_bad, i);
@@ -218,7 +248,7 @@ grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_c
             bricks[id] = Brick{brick, cell.y, cell.z};
             ids[slot] = id;
         } else {
-            const float* const other = positions + 3 * static_cast<u64>(holder);
+            const Given* const other = positions + 3 * static_cast<u64>(holder);
             const longlong3 held = cell_of(lattice, other[0], other[1], other[2]);
             if (held.x >> BRICK_SHIFT != brick || held.y != cell.y || held.z != cell.z) continue;
         }
@@ -371,77 +401,96 @@ grid_settle_large(const u32* __restrict__ starts, u32 cells, uint2* placed) {
     }
 }
 
+// Where sorted points go: arrays of `Points`.
+struct Settled {
+    float4* at;
+    int4* wraps;
+    float4* proxies;
+    double* given;
+    u32* flags;
+
+    __device__ __forceinline__ void put(
+        u32 slot, const GivenVector& position, const float3& proxy, u32 index, bool wrapped) const {
+        const float as_bits = __uint_as_float(index);
+        const float4 seen = make_float4(proxy.x, proxy.y, proxy.z, as_bits);
+        if (DOUBLE) {
+            at[slot] = seen;
+            given[3 * static_cast<u64>(slot)] = position.x;
+            given[3 * static_cast<u64>(slot) + 1] = position.y;
+            given[3 * static_cast<u64>(slot) + 2] = position.z;
+            return;
+        }
+        at[slot] = make_float4(static_cast<float>(position.x), static_cast<float>(position.y),
+                               static_cast<float>(position.z), as_bits);
+        if (wrapped) proxies[slot] = seen;
+    }
+};
+
 // The sorted points: every cell in the order of the caller's indices.
 //
 // Every slot gets a point, also after a failed sort, and the points' indices are a permutation of
 // all indices below `count`: traversals write by them before the host has looked at the status.
 // After a failed sort the points stay in the caller's order, at coordinates that are within no
 // radius.
+//
+// Points outside the box get proxies beside their positions, and points of double precision have
+// proxies in the place of these.
 template <bool PERIODIC>
 __device__ __forceinline__ void settle(
-    const float* positions, const Lattice& lattice, const u32* starts, const uint2* placed,
-    u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+    const Given* positions, const Lattice& lattice, const u32* starts, const uint2* placed, u32 count,
+    const Settled& to, Status* status) {
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot >= count) return;
-    const bool failed = status->bad || status->outside;
+    const bool failed = status->bad || status->outside, wrapped = PERIODIC && status->wrapped;
     if (slot == 0) {
-        flags[ANY_WRAPPED] = status->wrapped;
-        flags[FAILED] = failed;
-        flags[CHANGES_KNOWN] = 0;
+        to.flags[ANY_WRAPPED] = status->wrapped;
+        to.flags[FAILED] = failed;
         // Loops over candidates read up to READ_AHEAD points behind the last.
-        for (u32 k = 0; k < nf::READ_AHEAD; k++) at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (u32 k = 0; k < nf::READ_AHEAD; k++) {
+            to.at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (!DOUBLE && wrapped) to.proxies[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        }
     }
     if (failed) {
         const float nowhere = __uint_as_float(NOT_A_NUMBER);
-        at[slot] = make_float4(nowhere, nowhere, nowhere, __uint_as_float(slot));
-        if (PERIODIC && status->wrapped) wraps[slot] = make_int4(0, 0, 0, 0);
+        to.put(slot, GivenVector{nowhere, nowhere, nowhere}, make_float3(nowhere, nowhere, nowhere), slot, wrapped);
+        if (wrapped) to.wraps[slot] = make_int4(0, 0, 0, 0);
         return;
     }
     const uint2 mine = placed[slot];
     const u64 i = mine.x;
-    const float x = positions[3 * i], y = positions[3 * i + 1], z = positions[3 * i + 2];
+    const GivenVector at = {positions[3 * i], positions[3 * i + 1], positions[3 * i + 2]};
     const u32 begin = starts[mine.y], end = starts[mine.y + 1];
-    u32 to = slot;
+    u32 place = slot;
     if (end - begin <= LARGE_CELL) {
-        to = begin;
-        for (u32 k = begin; k < end; k++) to += placed[k].x < mine.x;
+        place = begin;
+        for (u32 k = begin; k < end; k++) place += placed[k].x < mine.x;
     }
-    at[to] = make_float4(x, y, z, __uint_as_float(mine.x));
-    if (PERIODIC && status->wrapped) {
-        wraps[to] = make_int4(place_of(lattice, 0, x, y, z).wraps, place_of(lattice, 1, x, y, z).wraps,
-                              place_of(lattice, 2, x, y, z).wraps, 0);
+    int4 boxes = make_int4(0, 0, 0, 0);
+    if (wrapped) {
+        boxes = make_int4(place_of(lattice, 0, at.x, at.y, at.z).wraps, place_of(lattice, 1, at.x, at.y, at.z).wraps,
+                          place_of(lattice, 2, at.x, at.y, at.z).wraps, 0);
+        to.wraps[place] = boxes;
     }
+    float3 proxy = make_float3(0.0f, 0.0f, 0.0f);
+    if (DOUBLE || wrapped) proxy = proxy_of(lattice, at, boxes);
+    to.put(place, at, proxy, mine.x, wrapped);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_settle_open(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                 const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+grid_settle_open(const Given* positions, const __grid_constant__ Lattice lattice, const u32* starts,
+                 const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, double* given, u32* flags,
+                 Status* status) {
     await_kernels_before();
-    settle<false>(positions, lattice, starts, placed, count, at, wraps, flags, status);
+    settle<false>(positions, lattice, starts, placed, count, {at, wraps, proxies, given, flags}, status);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                     const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+grid_settle_periodic(const Given* positions, const __grid_constant__ Lattice lattice, const u32* starts,
+                     const uint2* placed, u32 count, float4* at, int4* wraps, float4* proxies, double* given,
+                     u32* flags, Status* status) {
     await_kernels_before();
-    settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
-}
-
-// A bit per sorted point: its box is not that of the point before. Walks find by it how much of a
-// row lies in one box.
-extern "C" __global__ void __launch_bounds__(THREADS)
-grid_changes(const int4* __restrict__ wraps, u32 count, u32* __restrict__ changes, u32* flags) {
-    await_kernels_before();
-    if (!flags[ANY_WRAPPED]) return;
-    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
-    bool change = false;
-    if (slot > 0 && slot < count) {
-        const int4 mine = wraps[slot], before = wraps[slot - 1];
-        change = mine.x != before.x || mine.y != before.y || mine.z != before.z;
-    }
-    const u32 word = __ballot_sync(~0u, change);
-    if (slot % 32 == 0 && slot < count) changes[slot / 32] = word;
-    if (slot == 0) flags[CHANGES_KNOWN] = 1;
+    settle<true>(positions, lattice, starts, placed, count, {at, wraps, proxies, given, flags}, status);
 }
 
 // Start and length of every list, from sorted order to the caller's.

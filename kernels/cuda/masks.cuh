@@ -12,8 +12,8 @@
 // 2K + 2 rows that a target may reach. They are counted all the same; one more word per target says
 // that its list has to be found by walking once more.
 #pragma once
+#include "exact.cuh"
 #include "filter.cuh"
-#include "visit.cuh"
 #include "pair_geometry.cuh"
 
 // Words of a target: those of all targets for one row are side by side.
@@ -33,7 +33,7 @@ struct MaskWords {
 
 // Collects the bits of a row.
 struct Masker {
-    static constexpr bool LEAN = true, IMAGES = false;
+    static constexpr bool LEAN = true, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
     const float4* at;
     u32 count, bits, next;
 
@@ -44,6 +44,12 @@ struct Masker {
         add_if(hit, 1, count);
         next <<= 1;
     }
+    // Of candidates whose bits were collected already.
+    __device__ __forceinline__ void take(u32 hits, u32 candidates) {
+        bits |= hits * next;
+        count += __popc(hits);
+        next = candidates < 32 ? next << candidates : 0;
+    }
     __device__ __forceinline__ void begin_row() {
         bits = 0;
         next = 1;
@@ -51,11 +57,11 @@ struct Masker {
 };
 
 // Writes the words of a target and returns its number of neighbours.
-template <bool HALF, class Around>
+// `work` shows the masker what it is shown: the masker itself, or one that decides by proxies.
+template <bool HALF, class Around, class Work>
 __device__ __forceinline__ u32 mask_candidates(
-    const Walk& walk, const Target& target, const Around& around, bool wrapped, const MaskWords<u32>& words) {
+    const Walk& walk, const Target& target, const Around& around, Masker& masker, Work& work, const MaskWords<u32>& words) {
     constexpr int ROWS = Around::ROWS - 1;
-    auto masker = filtered<Masker>(walk, target, walk);
     bool incomplete = false;
     const auto store = [&](int z, int y) {
         if (z < ROWS && y < ROWS) {
@@ -65,27 +71,7 @@ __device__ __forceinline__ u32 mask_candidates(
             incomplete = incomplete || masker.bits != 0;
         }
     };
-    const WalkPath path = path_to_visit(walk, target, around, wrapped);
-    if (path == WalkPath::INSIDE) {
-        around.template rows<true>([&](int z, int y, bool reached, auto row) {
-            masker.begin_row();
-            if (reached) visit_run<HALF>(walk, target, row.run(), masker);
-            store(z, y);
-        });
-    } else if (path == WalkPath::ALONG_X) {
-        around.template rows<true>([&](int z, int y, bool reached, auto row) {
-            masker.begin_row();
-            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), masker);
-            store(z, y);
-        });
-    } else {
-        around.template rows_near_a_face<true>([&](int z, int y, bool reached, auto row) {
-            masker.begin_row();
-            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), masker);
-            else if (reached) visit_across<HALF>(walk, target, around, row.row(), masker);
-            store(z, y);
-        });
-    }
+    visit_rows<HALF, true>(walk, target, around, work, [&] { masker.begin_row(); }, store);
     words.incomplete(ROWS) = incomplete;
     return masker.count;
 }
@@ -138,7 +124,7 @@ __device__ __forceinline__ void expand_masks(
             if (bits) put_all(ring.first.run, image, ring.second.run.x, second_image, bits);
         });
     } else {
-        around.template rows_near_a_face<false>([&](int z, int y, bool reached, auto row) {
+        around.template rows_one_by_one<false, true>([&](int z, int y, bool reached, auto row) {
             if (!reached || z >= ROWS || y >= ROWS) return;
             const u32 bits = words.at(z, y, ROWS);
             if (bits) put_parts(row.row(), bits);

@@ -62,7 +62,7 @@ __device__ __forceinline__ void visit_seen(const Walk& walk, const Target& targe
     const float dy = __fadd_rn(difference.y, shift.y);
     const float dz = __fadd_rn(difference.z, shift.z);
     const float d2 = squared(dx, dy, dz);
-    work.visit(real && d2 <= squared_radius(walk, target), k, dx, dy, dz, d2, source.w);
+    work.visit(real && d2 <= squared_radius(walk, target, work), k, dx, dy, dz, d2, source.w);
 }
 
 // Shows `work` the pairs with a source through all images that can be within the radius.

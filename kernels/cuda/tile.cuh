@@ -4,7 +4,7 @@
 // the first threads of a group load them next to each other, then every thread of the group goes
 // through them for its own target.
 #pragma once
-#include "walk.cuh"
+#include "exact.cuh"
 
 constexpr u32 W = 32;
 
@@ -80,22 +80,24 @@ __device__ __forceinline__ void visit_tile(const Walk& walk, const Outlet& outle
     const Target target = target_at(walk, real ? slot : first);
     const bool any_wrapped = images_differ(walk);
     Work work(walk, target, outlet);
-    Runs runs = runs_of_cell(walk.targets, cell);
-    u32 begin, end;
-    while (runs.next(walk, begin, end)) {
-        Image image = runs.image;
-        image.shift = shift_to(walk, image);
-        for (u32 k = begin; k < end; k += W) {
-            const u32 count = min(W, end - k);
-            Group::sync();
-            if (Group::rank() < count) staged[Group::rank()] = __ldg(work.sources() + k + Group::rank());
-            Group::sync();
-            for (u32 j = 0; j < count; j++) {
-                const u32 index = HALF ? __float_as_uint(walk.sources.at[k + j].w) : 0;
-                visit_pair<HALF>(walk, target, k + j, staged[j], index, image, real, any_wrapped, work);
+    visit_given(walk, target, work, [&](const Target& seen, auto& job) {
+        Runs runs = runs_of_cell(walk.targets, cell);
+        u32 begin, end;
+        while (runs.next(walk, begin, end)) {
+            Image image = runs.image;
+            image.shift = shift_to(walk, image);
+            for (u32 k = begin; k < end; k += W) {
+                const u32 count = min(W, end - k);
+                Group::sync();
+                if (Group::rank() < count) staged[Group::rank()] = __ldg(job.sources() + k + Group::rank());
+                Group::sync();
+                for (u32 j = 0; j < count; j++) {
+                    const u32 index = HALF ? __float_as_uint(walk.sources.at[k + j].w) : 0;
+                    visit_pair<HALF>(walk, seen, k + j, staged[j], index, image, real, any_wrapped, job);
+                }
             }
         }
-    }
+    });
     if (real) work.finish(target);
 }
 
@@ -104,7 +106,7 @@ template <class Group, bool HALF, class Work, class Outlet>
 __device__ __forceinline__ void visit_cell(const Walk& walk, const Outlet& outlet, u32 cell, float4* staged) {
     const u32 begin = walk.targets.starts[cell], end = walk.targets.starts[cell + 1];
     for (u32 first = begin; first < end; first += Group::size()) {
-#if NF_OPEN
+#if NF_OPEN && !NF_DOUBLE
         visit_open_tile<Group, HALF, Work>(walk, outlet, cell, first, end, staged);
 #else
         visit_tile<Group, HALF, Work>(walk, outlet, cell, first, end, staged);

@@ -1,5 +1,5 @@
 // The candidates of rows around a target, shown to a job (`Work`) in the order of the walk: in
-// runs, in the parts of rows that pass a face of the box, and in the boxes that points lie in.
+// runs, and in the parts of rows that pass a face of the box.
 //
 // Two candidates are loaded together. A job sees an even number of every run: the last may lie
 // behind it and is no hit.
@@ -36,10 +36,26 @@ struct Two {
     }
 };
 
+// Shows `work` a run by show(part): as a whole or, where candidates are proxies, 32 at a time,
+// which are then decided together.
+template <class Work, class Show>
+__device__ __forceinline__ void in_parts(uint2 run, Work& work, Show show) {
+    if constexpr (IS_EXACT<Work>) {
+        #pragma unroll 1
+        for (u32 from = run.x; from < run.y; from += 32) {
+            work.begin(from);
+            show(make_uint2(from, min(run.y, from + 32)));
+            work.decide();
+        }
+    } else {
+        show(run);
+    }
+}
+
 // The loop over a run. SELF: the target itself may be one of the candidates.
 template <bool HALF, bool SELF, class Work>
 __device__ __forceinline__ void visit_plain(const Walk& walk, const Target& target, uint2 run, Work& work) {
-    const float r2 = squared_radius(walk, target);
+    const float r2 = squared_radius(walk, target, work);
     const float4* const sources = work.sources();
     #pragma unroll 1
     for (u32 k = run.x; k < run.y; k += 2) {
@@ -52,7 +68,6 @@ __device__ __forceinline__ void visit_plain(const Walk& walk, const Target& targ
             if (SELF) hit = hit && k != target.itself - j;
             if (j > 0) hit = hit && k < run.y - 1;
             if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
-            tell_image(work, 0, 0, 0);
             work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
         }
     }
@@ -63,11 +78,14 @@ __device__ __forceinline__ void visit_plain(const Walk& walk, const Target& targ
 // the others saves two instructions of some forty. Targets of a warp mostly lie in one row of
 // cells, so they take the same loop.
 template <bool HALF, class Work>
-__device__ __forceinline__ void visit_run(const Walk& walk, const Target& target, uint2 run, Work& work) {
-    // Half lists hold no point of an index that is not above the target's.
-    const bool apart = HALF || (Work::LEAN && target.itself - run.x >= run.y - run.x);
-    if (apart) visit_plain<HALF, false>(walk, target, run, work);
-    else visit_plain<HALF, true>(walk, target, run, work);
+__device__ __forceinline__ void visit_run(const Walk& walk, const Target& target, uint2 whole, Work& work) {
+    tell_image(work, 0, 0, 0);
+    in_parts(whole, work, [&](uint2 run) {
+        // Half lists hold no point of an index that is not above the target's.
+        const bool apart = HALF || (Work::LEAN && target.itself - run.x >= run.y - run.x);
+        if (apart) visit_plain<HALF, false>(walk, target, run, work);
+        else visit_plain<HALF, true>(walk, target, run, work);
+    });
 }
 
 // Shows `work` the candidates of a row of a ring, those of both parts in one loop: a lane whose
@@ -78,7 +96,7 @@ template <bool HALF, bool ACROSS, class Around, class Work>
 __device__ __forceinline__ void visit_ring(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
     constexpr bool WHOLE = ACROSS || Around::LEANING;
-    const float r2 = squared_radius(walk, target);
+    const float r2 = squared_radius(walk, target, work);
     const float4* const sources = work.sources();
     const Ring ring = around.parts_of_ring(row);
     u32 k = ring.first.run.x, end = ring.first.run.y, next = ring.second.run.x;
@@ -118,30 +136,32 @@ __device__ __forceinline__ void visit_ring(
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_row(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
-    const float r2 = squared_radius(walk, target);
+    const float r2 = squared_radius(walk, target, work);
     const float4* const sources = work.sources();
     #pragma unroll 1
     for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
         const RowPart part = around.part(row, parts);
         const Image image = around.image_of(walk, row, part);
         const u32 itself = (image.a | image.b | image.c) == 0 ? target.itself : NONE;
-        #pragma unroll 1
-        for (u32 k = part.run.x; k < part.run.y; k += 2) {
-            const Two two(sources, k);
-            #pragma unroll
-            for (u32 j = 0; j < 2; j++) {
-                const float4& source = two.of[j];
-                const Difference d(target, source, image.shift);
-                bool hit = d.squared <= r2 && k != itself - j;
-                if (j > 0) hit = hit && k < part.run.y - 1;
-                if (HALF) {
-                    const u32 index = __float_as_uint(source.w);
-                    hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
+        tell_image(work, image.a, image.b, image.c);
+        in_parts(part.run, work, [&](uint2 run) {
+            #pragma unroll 1
+            for (u32 k = run.x; k < run.y; k += 2) {
+                const Two two(sources, k);
+                #pragma unroll
+                for (u32 j = 0; j < 2; j++) {
+                    const float4& source = two.of[j];
+                    const Difference d(target, source, image.shift);
+                    bool hit = d.squared <= r2 && k != itself - j;
+                    if (j > 0) hit = hit && k < run.y - 1;
+                    if (HALF) {
+                        const u32 index = __float_as_uint(source.w);
+                        hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
+                    }
+                    work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
                 }
-                tell_image(work, image.a, image.b, image.c);
-                work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
             }
-        }
+        });
     }
 }
 
@@ -149,84 +169,44 @@ __device__ __forceinline__ void visit_row(
 template <bool HALF, class Around, class Work>
 __device__ __forceinline__ void visit_across(
     const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
-    if (around.ring()) visit_ring<HALF, true>(walk, target, around, row, work);
+    if (!IS_EXACT<Work> && around.ring()) visit_ring<HALF, true>(walk, target, around, row, work);
     else visit_row<HALF>(walk, target, around, row, work);
 }
 
-// Shows `work` the candidates of a run that is seen in an image of its cells, where points lie
-// boxes away from these: all those of the run by as many, or each by as many as it says.
-template <bool HALF, bool TILTED, class Work>
-__device__ __forceinline__ void visit_wrapped_run(
-    const Walk& walk, const Target& target, uint2 run, const Image& image, Work& work) {
-    if (run.x >= run.y) return;
-    const float r2 = squared_radius(walk, target);
-    const float4* const sources = work.sources();
-    const int4* const wraps = walk.sources.wraps;
-    const bool apart = boxes_change(walk.sources, run);
-    const bool stored = walk.sources.flags[ANY_WRAPPED];
-    Sight seen = Sight::quick<TILTED>(walk, target, image, stored ? wraps[run.x] : make_int4(0, 0, 0, 0));
-    #pragma unroll 1
-    for (u32 k = run.x; k < run.y; k += 2) {
-        const Two two(sources, k);
-        int4 boxes[2];
-        if (apart) {
-            boxes[0] = wraps[k];
-            boxes[1] = wraps[min(k + 1, run.y - 1)];
-        }
-        #pragma unroll
-        for (u32 j = 0; j < 2; j++) {
-            const float4& source = two.of[j];
-            if (apart) seen = Sight::quick<TILTED>(walk, target, image, boxes[j]);
-            const Difference d(target, source, seen.shift);
-            bool hit = d.squared <= r2 && !(k == target.itself - j && seen.here());
-            if (j > 0) hit = hit && k < run.y - 1;
-            if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), seen.a, seen.b, seen.c);
-            tell_image(work, seen.a, seen.b, seen.c);
-            work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
-        }
-    }
-}
-
-// As visit_row where points lie boxes away from their cells.
-template <bool HALF, class Around, class Work>
-__device__ __forceinline__ void visit_wrapped_row(
-    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
-    #pragma unroll 1
-    for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
-        const RowPart part = around.part(row, parts);
-        visit_wrapped_run<HALF, Around::LEANING>(walk, target, part.run, around.image_of(walk, row, part), work);
-    }
-}
-
-// How the targets of a warp are visited. Where points lie boxes away from their cells, those inside
-// are first looked at for whether that makes a difference.
-template <class Around>
-__device__ __forceinline__ WalkPath path_to_visit(
-    const Walk& walk, const Target& target, const Around& around, bool wrapped) {
+// Shows `work` every candidate of a target, or with ALL of all rows: before(z, y) and after(z, y)
+// are called around each. Proxies are shown in few loops, because each has a copy of what decides.
+template <bool HALF, bool ALL, class Around, class Work, class Before, class After>
+__device__ __forceinline__ void visit_rows(
+    const Walk& walk, const Target& target, const Around& around, Work& work, Before before, After after) {
     const WalkPath path = around.path_of_warp();
-    if (!wrapped) return path;
-    const u32 lanes = __activemask();
-    return path == WalkPath::INSIDE && __all_sync(lanes, around.in_one_box(walk, target)) ? WalkPath::INSIDE : WalkPath::ACROSS;
+    const auto inside = [&](int z, int y, bool reached, auto row) {
+        before();
+        if (reached) visit_run<HALF>(walk, target, row.run(), work);
+        after(z, y);
+    };
+    const auto across = [&](int z, int y, bool reached, auto row) {
+        before();
+        if (reached) visit_across<HALF>(walk, target, around, row.row(), work);
+        after(z, y);
+    };
+    if constexpr (IS_EXACT<Work>) {
+        if (path == WalkPath::INSIDE) around.template rows_one_by_one<ALL, false>(inside);
+        else around.template rows_one_by_one<ALL, true>(across);
+    } else if (path == WalkPath::INSIDE) {
+        around.template rows<ALL>(inside);
+    } else if (path == WalkPath::ALONG_X) {
+        around.template rows<ALL>([&](int z, int y, bool reached, auto row) {
+            before();
+            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
+            after(z, y);
+        });
+    } else {
+        around.template rows_one_by_one<ALL, true>(across);
+    }
 }
 
 // Shows `work` every candidate of a target.
 template <bool HALF, class Around, class Work>
-__device__ __forceinline__ void visit_around(
-    const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
-    const WalkPath path = path_to_visit(walk, target, around, wrapped);
-    if (path == WalkPath::INSIDE) {
-        around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_run<HALF>(walk, target, row.run(), work);
-        });
-    } else if (path == WalkPath::ALONG_X) {
-        around.template rows<false>([&](int, int, bool reached, auto row) {
-            if (reached) visit_ring<HALF, false>(walk, target, around, row.row(), work);
-        });
-    } else {
-        around.template rows_near_a_face<false>([&](int, int, bool reached, auto row) {
-            if (!reached) return;
-            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row.row(), work);
-            else visit_across<HALF>(walk, target, around, row.row(), work);
-        });
-    }
+__device__ __forceinline__ void visit_around(const Walk& walk, const Target& target, const Around& around, Work& work) {
+    visit_rows<HALF, false>(walk, target, around, work, [] {}, [](int, int) {});
 }

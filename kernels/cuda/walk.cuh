@@ -2,7 +2,7 @@
 // periodic image.
 //
 // Two ways lead through them. `visit_around` of visit.cuh serves dense tables, in open, periodic
-// and tilted domains. `visit_general` serves everything else (sparse tables, boxes that the radius
+// and tilted domains. `visit_runs` serves everything else (sparse tables, boxes that the radius
 // reaches across) by the table of neighbour rows that the CPU backend uses.
 #pragma once
 #include "contract.cuh"
@@ -43,6 +43,8 @@ struct Walk {
     Points targets;
     Points sources;
     const Row* rows;     // neighbour rows of the lattice
+    // Single precision, straight boxes: see `near_vector` of exact.cuh; else null.
+    const float* steps;
     u32 row_count;
     u32 same_set;        // a point is not its own neighbour
 };
@@ -115,19 +117,6 @@ __device__ __forceinline__ int4 wraps_of(const Points& points, u32 slot) {
     return points.flags[ANY_WRAPPED] ? points.wraps[slot] : make_int4(0, 0, 0, 0);
 }
 
-// Whether points of a run may lie in other boxes than the first of them.
-__device__ __forceinline__ bool boxes_change(const Points& points, uint2 run) {
-    if (!points.flags[ANY_WRAPPED]) return false;
-    if (!points.flags[CHANGES_KNOWN]) return true;
-    u32 any = 0;
-    for (u32 k = run.x + 1; k < run.y; k = (k | 31) + 1) {
-        const u32 from_here = ~0u << (k & 31);
-        const u32 to_end = run.y - (k & ~31u) < 32 ? (1u << (run.y & 31)) - 1 : ~0u;
-        any |= points.changes[k >> 5] & from_here & to_end;
-    }
-    return any != 0;
-}
-
 __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     const float4 at = walk.targets.at[slot];
     Target target;
@@ -149,6 +138,30 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     return target;
 }
 
+// A sorted point as it was given.
+__device__ __forceinline__ GivenVector given_position(const Points& points, u32 slot) {
+    if (!DOUBLE) {
+        const float4 at = points.at[slot];
+        return GivenVector{at.x, at.y, at.z};
+    }
+    const double* const at = points.given + 3 * static_cast<u64>(slot);
+    return GivenVector{static_cast<Given>(at[0]), static_cast<Given>(at[1]), static_cast<Given>(at[2])};
+}
+
+// The same of a target that is not a proxy in single precision.
+__device__ __forceinline__ GivenVector given_position(const Points& points, const Target& target) {
+    if (DOUBLE) return given_position(points, target.slot);
+    return GivenVector{target.x, target.y, target.z};
+}
+
+// A job whose candidates are proxies (exact.cuh).
+template <class Work>
+struct Exact;
+template <class Work>
+constexpr bool IS_EXACT = false;
+template <class Work>
+constexpr bool IS_EXACT<Exact<Work>> = true;
+
 // What squared distances of candidates are compared with: no neighbour is farther.
 __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target) {
 #if NF_FILTERS & NF_RADII
@@ -159,9 +172,11 @@ __device__ __forceinline__ float limit_of(const Walk& walk, const Target& target
 }
 
 // The same, as a number that the compiler takes for one of the target's: inner loops then keep it
-// in a register and do not load it anew in every turn.
-__device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target) {
-    return target.index == NONE ? 0.0f : limit_of(walk, target);
+// in a register and do not load it anew in every turn. Of proxies it is that of their filter.
+template <class Work>
+__device__ __forceinline__ float squared_radius(const Walk& walk, const Target& target, const Work& work) {
+    if constexpr (IS_EXACT<Work>) return work.outer;
+    else return target.index == NONE ? 0.0f : limit_of(walk, target);
 }
 
 // Whether a list of this kind holds the pair.
@@ -267,9 +282,10 @@ struct Runs {
 // Runs of the cell that a target lies in.
 __device__ __forceinline__ Runs runs_of(const Walk& walk, const Target& target) {
     const Lattice& lattice = walk.lattice;
-    return Runs(static_cast<i64>(place_of(lattice, 0, target.x, target.y, target.z).cell),
-                static_cast<i64>(place_of(lattice, 1, target.x, target.y, target.z).cell),
-                static_cast<i64>(place_of(lattice, 2, target.x, target.y, target.z).cell));
+    const GivenVector at = given_position(walk.targets, target);
+    return Runs(static_cast<i64>(place_of(lattice, 0, at.x, at.y, at.z).cell),
+                static_cast<i64>(place_of(lattice, 1, at.x, at.y, at.z).cell),
+                static_cast<i64>(place_of(lattice, 2, at.x, at.y, at.z).cell));
 }
 
 // Where a source is seen: the image that its own coordinates are in, and the vector to it.
@@ -292,31 +308,6 @@ struct Sight {
         shift = image_vector(walk.lattice, a, b, c);
     }
 
-    // The same in fewer instructions, of a source that lies `wraps` boxes away from its cell. Most
-    // images are near. Counts are at most 2^31 + 1, so the one of -1, 0 and 1 that is equal to a
-    // count in 32 bits is the count.
-    template <bool TILTED>
-    static __device__ __forceinline__ Sight quick(
-        const Walk& walk, const Target& target, const Image& image, const int4& wraps) {
-        Sight seen(image);
-        const u32 a = static_cast<u32>(image.a) + static_cast<u32>(target.wraps.x) - static_cast<u32>(wraps.x);
-        const u32 b = static_cast<u32>(image.b) + static_cast<u32>(target.wraps.y) - static_cast<u32>(wraps.y);
-        const u32 c = static_cast<u32>(image.c) + static_cast<u32>(target.wraps.z) - static_cast<u32>(wraps.z);
-        if (max(max(a + 1, b + 1), c + 1) <= 2) {
-            const int near[3] = {static_cast<int>(a), static_cast<int>(b), static_cast<int>(c)};
-            seen.a = near[0];
-            seen.b = near[1];
-            seen.c = near[2];
-            seen.shift = near_image_vector<TILTED>(walk.lattice, near[0], near[1], near[2]);
-        } else {
-            seen.a += static_cast<i64>(target.wraps.x) - wraps.x;
-            seen.b += static_cast<i64>(target.wraps.y) - wraps.y;
-            seen.c += static_cast<i64>(target.wraps.z) - wraps.z;
-            seen.shift = image_vector(walk.lattice, seen.a, seen.b, seen.c);
-        }
-        return seen;
-    }
-
     __device__ __forceinline__ bool here() const { return (a | b | c) == 0; }
 };
 
@@ -326,20 +317,24 @@ __device__ __forceinline__ void visit_pair(
     const Walk& walk, const Target& target, u32 k, float4 source, u32 source_index, const Image& image, bool real,
     bool any_wrapped, Work& work) {
     const Sight seen = any_wrapped ? Sight(walk, target, image, k) : Sight(image);
+    float bound = limit_of(walk, target);
+    if constexpr (IS_EXACT<Work>) bound = work.outer;
     const float dx = __fadd_rn(__fsub_rn(source.x, target.x), seen.shift.x);
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), seen.shift.y);
     const float dz = __fadd_rn(__fsub_rn(source.z, target.z), seen.shift.z);
     const float d2 = squared(dx, dy, dz);
     const bool itself = k == target.itself && seen.here();
-    bool hit = real && d2 <= limit_of(walk, target) && !itself;
+    bool hit = real && d2 <= bound && !itself;
     if (HALF) hit = hit && wanted<HALF>(target.index, source_index, seen.a, seen.b, seen.c);
     tell_image(work, seen.a, seen.b, seen.c);
+    if constexpr (IS_EXACT<Work>) work.begin(k);
     work.visit(hit, k, dx, dy, dz, d2, source.w);
+    if constexpr (IS_EXACT<Work>) work.decide();
 }
 
-// Whether images of single points must be looked at.
+// Whether images of single points must be looked at. Proxies lie in one box.
 __device__ __forceinline__ bool images_differ(const Walk& walk) {
-    return walk.lattice.periodic && (walk.targets.flags[ANY_WRAPPED] || walk.sources.flags[ANY_WRAPPED]);
+    return !DOUBLE && walk.lattice.periodic && (walk.targets.flags[ANY_WRAPPED] || walk.sources.flags[ANY_WRAPPED]);
 }
 
 // The vector to an image.
@@ -362,10 +357,4 @@ __device__ __forceinline__ void visit_runs(
             visit_pair<HALF>(walk, target, k, source, index, image, true, any_wrapped, work);
         }
     }
-}
-
-// Shows `work` every candidate of a target.
-template <bool HALF, class Work>
-__device__ __forceinline__ void visit_general(const Walk& walk, const Target& target, Work& work) {
-    visit_runs<HALF>(walk, target, runs_of(walk, target), images_differ(walk), work);
 }

@@ -49,7 +49,7 @@ struct Outlet {
 #if NF_WORK == NF_COUNT
 
 struct Work {
-    static constexpr bool LEAN = true, IMAGES = false;
+    static constexpr bool LEAN = true, IMAGES = false, DISTANCES = false, TAKES_BITS = true;
     u32 count;
     const Walk& walk;
     const Outlet& outlet;
@@ -59,6 +59,7 @@ struct Work {
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
         add_if(hit, 1, count);
     }
+    __device__ __forceinline__ void take(u32 hits, u32) { count += __popc(hits); }
     // Sums of all lanes of a warp.
     __device__ __forceinline__ void add_up() {
         for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(~0u, count, step);
@@ -78,7 +79,7 @@ struct PairOutlet {
 
 // Writes entries and their geometry from `next` on, one after the other.
 struct PairWriter {
-    static constexpr bool LEAN = false, IMAGES = true;
+    static constexpr bool LEAN = false, IMAGES = true, DISTANCES = false, TAKES_BITS = false;
     const Walk& walk;
     const Target& target;
     const Outlet& lists;
@@ -99,7 +100,8 @@ struct PairWriter {
         if (next < lists.capacity) {
             const u64 at = next - lists.base;
             lists.entries[at] = __float_as_uint(index);
-            put_pair(arrays, at, target.index, PairSeen(walk, target, walk.sources.at[k], a, b, c));
+            const GivenVector from = given_position(walk.targets, target), source = given_position(walk.sources, k);
+            put_pair(arrays, at, target.index, PairSeen(walk, from, source, a, b, c));
         }
         next++;
     }
@@ -120,7 +122,7 @@ struct Work : PairWriter {
 
 // Writes straight to the list, for strategies whose threads do not go in step.
 struct Work {
-    static constexpr bool LEAN = false, IMAGES = false;
+    static constexpr bool LEAN = false, IMAGES = false, DISTANCES = false, TAKES_BITS = false;
     u64 next;
     const Walk& walk;
     const Outlet& outlet;
@@ -158,7 +160,7 @@ __device__ __forceinline__ void read_channels(const Outlet& outlet, u32 k, float
 // The kernel is evaluated for candidates that turn out not to be neighbours too where that takes
 // no more than the channel that comes along with the position.
 struct Work {
-    static constexpr bool LEAN = NF_SOURCES <= 1 && NF_OUTPUTS <= 1, IMAGES = false;
+    static constexpr bool LEAN = NF_SOURCES <= 1 && NF_OUTPUTS <= 1, IMAGES = false, DISTANCES = true, TAKES_BITS = false;
     float target[TARGET_ROOM];
     float sum[OUTPUT_ROOM];
     const Walk& walk;
@@ -221,11 +223,14 @@ struct Work {
 };
 
 // x, y, z and the first channel of every sorted source, and the channels that follow. The
-// channels of one source are side by side, those of the next `stride` numbers farther on.
+// channels of one source are side by side, those of the next `stride` numbers farther on. Walks
+// around single targets see proxies of points outside the box.
 extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
-gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 stride, u32 count,
+gather_fields(const __grid_constant__ Points points, const float* __restrict__ fields, u32 stride,
               float4* __restrict__ sources, float4* __restrict__ more) {
     await_kernels_before();
+    const float4* const at = NF_OPEN >= NF_AROUND_PERIODIC ? proxies_of(points) : points.at;
+    const u32 count = points.count;
     const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;
     if (slot == 0) {

@@ -52,6 +52,7 @@ inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); 
 template <class T>
 inline T __ldg(const T* from) { return *from; }
 
+using std::isinf;
 using std::max;
 using std::min;
 

@@ -10,7 +10,7 @@
 // The geometry of a pair.
 struct PairOutput {
     i64 image[3];
-    float shift[3], d[3], squared, distance;
+    Given shift[3], d[3], squared, distance;
 };
 
 // Output of the walks: the caller's indices of all neighbours of all sorted targets in turn, the
@@ -22,7 +22,7 @@ struct ListOutput {
 };
 
 struct Listing {
-    static constexpr bool LEAN = true, IMAGES = true;
+    static constexpr bool LEAN = true, IMAGES = true, DISTANCES = false, TAKES_BITS = false;
     const Walk& walk;
     const Target& target;
     u32* to;
@@ -36,7 +36,9 @@ struct Listing {
         c = of_c;
     }
     void visit(bool hit, u32 k, float, float, float, float, float) {
-        if (hit && to) put(k, PairSeen(walk, target, walk.sources.at[k], a, b, c));
+        if (hit && to) {
+            put(k, PairSeen(walk, given_position(walk.targets, target), given_position(walk.sources, k), a, b, c));
+        }
         else if (hit) count++;
     }
     void put(u32 k, const PairSeen& pair) {
@@ -52,38 +54,64 @@ struct Listing {
 enum class ListMethod : u32 { Walks, Masks, Rows };
 
 template <class Rows, class Listing>
-static void list_rows(const Rows& rows, Listing& listing) {
-    for (u32 row = 0; row < rows.count(); row++) rows.visit(row, listing);
+static void list_rows(const Walk& walk, const Target& target, const Rows& rows, Listing& listing) {
+    const float4* const proxies = proxies_of(walk.sources);
+    for (u32 row = 0; row < rows.count(); row++) visit_row_of(walk, rows, row, target, proxies, listing);
+}
+
+// Calls visit(target, work), with what sees proxies where candidates are proxies.
+template <class Work, class Visit>
+static void visit_either(const Walk& walk, const Target& target, Work& work, Visit visit) {
+    if (images_differ(walk)) visit_proxies(walk, target, proxies_of(walk.sources), work, visit);
+    else visit_given(walk, target, work, visit);
 }
 
 template <bool HALF, bool PERIODIC, class Cells, class Listing>
 static void list_around(const Walk& walk, const Target& target, Listing& listing, ListMethod means) {
-    if (means == ListMethod::Rows) return list_rows(RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
+    if (means == ListMethod::Rows) {
+        return list_rows(walk, target, RowsAround<HALF, PERIODIC, Cells>(walk, target), listing);
+    }
     const bool wrapped = images_differ(walk);
     const Cells cells(walk, target, wrapped);
     constexpr int ROWS = Cells::ROWS - 1;
-    if (means == ListMethod::Walks) return visit_around<HALF>(walk, target, cells, wrapped, listing);
+    const auto list = [&] {
+        visit_either(walk, target, listing, [&](const Target& seen, auto& work) { visit_around<HALF>(walk, seen, cells, work); });
+    };
+    if (means == ListMethod::Walks) return list();
     std::vector<u32> words(ROWS * ROWS + 1, ~0u);
     const MaskWords<u32> written = {words.data(), 1};
-    const u32 count = mask_candidates<HALF>(walk, target, cells, wrapped, written);
+    auto masker = filtered<Masker>(walk, target, walk);
+    u32 count = 0;
+    visit_either(walk, target, masker, [&](const Target& seen, auto& work) {
+        count = mask_candidates<HALF>(walk, seen, cells, masker, work, written);
+    });
     if (listing.to && written.incomplete(ROWS)) {
-        visit_around<HALF>(walk, target, cells, wrapped, listing);
+        list();
     } else if (listing.to) {
         const MaskWords<const u32> read = {words.data(), 1};
         const auto found_at = [](u32 k, u32 image) { return uint2{k, image}; };
         expand_masks(cells, read, found_at, [&](uint2 found) {
             const Image image = image_of_number(found.y);
-            listing.put(found.x, pair_of_cells(walk, target, found.x, walk.sources.at[found.x], image, wrapped));
+            const GivenVector from = given_position(walk.targets, target), to = given_position(walk.sources, found.x);
+            listing.put(found.x, pair_of_image(walk, target.slot, found.x, from, to, image, wrapped));
         });
     } else {
         listing.count = count;
     }
 }
 
+template <bool HALF, class Listing>
+static void list_general(const Walk& walk, const Target& target, Listing& listing) {
+    const Runs runs = runs_of(walk, target);
+    visit_given(walk, target, listing, [&](const Target& seen, auto& work) {
+        visit_runs<HALF>(walk, seen, runs, images_differ(walk), work);
+    });
+}
+
 template <bool HALF, int K, class Listing>
 static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, ListMethod means) {
-    if (domain == 0 && means == ListMethod::Rows) list_rows(RowsOfTable<HALF>(walk, target), listing);
-    else if (domain == 0) visit_general<HALF>(walk, target, listing);
+    if (domain == 0 && means == ListMethod::Rows) list_rows(walk, target, RowsOfTable<HALF>(walk, target), listing);
+    else if (domain == 0) list_general<HALF>(walk, target, listing);
     if (domain == 1) list_around<HALF, false, Around<K, true, false, false>>(walk, target, listing, means);
     using Open = Around<K, false, false, false>;
     if (domain == 2 && Open(walk, target, false).warp_meets_sources(true)) {
@@ -139,11 +167,15 @@ extern "C" void order_by_distance(
     *nth = nth_pair(list, k);
 }
 
-// Cell and whole boxes along each axis of a point, as sorting finds them.
-extern "C" void place_of_point(const Lattice* lattice, const float* at, double* cells, int* wraps) {
+// Cell and whole boxes along each axis of a point, and its proxy, as sorting finds them.
+extern "C" void place_of_point(const Lattice* lattice, const Given* at, double* cells, int* wraps, float* proxy) {
     for (int axis = 0; axis < 3; axis++) {
         const auto place = place_of(*lattice, axis, at[0], at[1], at[2]);
         cells[axis] = place.cell;
         wraps[axis] = place.wraps;
     }
+    const float3 seen = proxy_of(*lattice, GivenVector{at[0], at[1], at[2]}, int4{wraps[0], wraps[1], wraps[2], 0});
+    proxy[0] = seen.x;
+    proxy[1] = seen.y;
+    proxy[2] = seen.z;
 }

@@ -36,8 +36,8 @@ const REMEMBERED: usize = 8;
 /// along z. cell, pbc: a box in the place of that, as ASE keeps it (``cell=atoms.cell,
 /// pbc=atoms.pbc``): lengths or vectors, and True, False or one of them for every axis, whether the
 /// domain repeats there; a vector that is 0 serves an open axis only. device: "auto", "cpu", "gpu",
-/// "gpu:1" or "hybrid". precision: "f32" or "f64" (on the CPU, takes both types of arrays). half:
-/// lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
+/// "gpu:1" or "hybrid". precision: "f32" or "f64" (not with "hybrid"; takes both types of arrays).
+/// half: lists hold every pair of a set once: i < j, in the list of i, and of the images of a point
 /// itself those with a lexicographically positive image vector; lists between two sets are full.
 /// sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius are not
 /// neighbours. rule: whose radius decides: "uniform", the engine's for all points; "gather", the
@@ -118,15 +118,7 @@ impl PyEngine {
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Self> {
-        let precision = match precision {
-            "f32" => Precision::Single,
-            "f64" => Precision::Double,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "precision is \"f32\" or \"f64\", not {other:?}"
-                )));
-            }
-        };
+        let precision = precision_of(precision)?;
         let domain = DomainArgs { r#box, cell, pbc }.read()?;
         let settings = Settings {
             radius,
@@ -662,4 +654,15 @@ pub(crate) fn density_kernel(
     Ok(SphDensity {
         kernel: WendlandC2::with_support(rounded).in_dimensions(dimensions),
     })
+}
+
+/// The precision of this name.
+pub(crate) fn precision_of(name: &str) -> PyResult<Precision> {
+    match name {
+        "f32" => Ok(Precision::Single),
+        "f64" => Ok(Precision::Double),
+        other => Err(PyValueError::new_err(format!(
+            "precision is \"f32\" or \"f64\", not {other:?}"
+        ))),
+    }
 }

@@ -270,14 +270,18 @@ QUANTITIES = ["targets", "images", "shifts", "displacements", "squares", "distan
 
 @pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
 @pytest.mark.parametrize("in_order", [False, True])
-def test_the_geometry_of_pairs_is_that_of_their_points(cuda, box, in_order):
-    points, others, radius = cloud(), cloud(700, 2), 0.1
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_the_geometry_of_pairs_is_that_of_their_points(cuda, box, in_order, precision):
+    real = {"f32": np.float32, "f64": np.float64}[precision]
+    # Numbers that float32 does not have, where there are such.
+    points, others = (set.astype(real) * real(1 + 1e-12) for set in (cloud(), cloud(700, 2)))
+    radius = 0.1
     # Some points have left the box.
     points[::7] += np.float32([1.0, 0.0, -1.0]) if box else np.float32(0.01)
-    engine = nearfield.DeviceEngine(radius, box=box, sorted=in_order)
+    engine = nearfield.DeviceEngine(radius, box=box, sorted=in_order, precision=precision)
     for set in (points, others):
         engine.add_points(by_dlpack(Block(cuda, set)))
-    reference = on_cpu([points, others], radius, box=box)
+    reference = on_cpu([points, others], radius, box=box, precision=precision)
     for sources, from_ in ((0, points), (1, others)):
         pairs, _ = repeated(engine, lambda: engine.pair_geometry(QUANTITIES, 0, sources))
         assert sets(pairs) == expected(reference.neighbors(0, sources))
@@ -285,14 +289,14 @@ def test_the_geometry_of_pairs_is_that_of_their_points(cuda, box, in_order):
             part.copy_to_host() for part in (pairs.start, pairs.count, pairs.indices)
         )
         i, n, s, d, d2, r = (getattr(pairs, name).copy_to_host() for name in QUANTITIES)
-        assert (i.dtype, n.dtype, d.dtype, r.dtype) == (np.uint32, np.int32, np.float32, np.float32)
+        assert (i.dtype, n.dtype, d.dtype, r.dtype) == (np.uint32, np.int32, real, real)
         assert n.shape == s.shape == d.shape == (len(j), 3)
         used = np.concatenate([np.arange(a, a + int(b)) for a, b in zip(start.astype(int), count)])
         assert np.array_equal(i[used], np.repeat(np.arange(len(points)), count))
         i, j, n, s, d, d2, r = (of[used] for of in (i, j, n, s, d, d2, r))
         vectors = np.zeros((3, 3)) if box is None else np.array(box, np.float64)
         vectors = np.diag(vectors) if vectors.ndim == 1 else vectors
-        assert np.array_equal(s, (n @ vectors).astype(np.float32))
+        assert np.array_equal(s, (n @ vectors).astype(real))
         assert np.array_equal(d, (from_[j] - points[i]) + s)
         assert np.allclose(d2, (d.astype(np.float64) ** 2).sum(axis=1), rtol=1e-6)
         assert np.array_equal(r, np.sqrt(d2))

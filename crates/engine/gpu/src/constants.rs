@@ -28,10 +28,10 @@ nearfield_shared::constants! {
         ANY_WRAPPED = 0;
         /// Element of `Points::flags`: 1 if the last sort had points that it could not place.
         FAILED = 1;
-        /// Element of `Points::flags`: 1 if `Points::changes` is of the last sort.
-        CHANGES_KNOWN = 2;
         /// Elements of `Points::flags`.
-        FLAGS = 3;
+        FLAGS = 2;
+        /// Boxes along each axis up to which image vectors are looked up.
+        IMAGE_STEPS = 8;
 
         /// Threads of a block of `flat`.
         FLAT_THREADS = 256;

@@ -18,6 +18,7 @@ use crate::{
     version::{Arch, Version},
 };
 use cudarc::driver::result::DriverError as RawError;
+use nearfield_grid::Precision;
 use std::{
     ffi::CStr,
     path::{Path, PathBuf},
@@ -157,6 +158,27 @@ pub enum ErrorKind {
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
+    /// What is asked for is done in single precision only.
+    #[error(
+        "the GPU backend does not support {0} in double precision (f64): use the CPU (device cpu), \
+         or single precision"
+    )]
+    InDouble(&'static str),
+    /// Positions are not in the precision of the engine.
+    #[error(
+        "positions are in {found}, and the engine is in {expected}: convert them on the device, or \
+         build the engine with Precision::{}",
+        match found {
+            Precision::Single => "Single",
+            Precision::Double => "Double",
+        }
+    )]
+    Precision {
+        /// Of the positions.
+        found: Precision,
+        /// Of the engine.
+        expected: Precision,
+    },
     /// A system has too many points or images to test all of its pairs.
     #[error(
         "system {system} has more than {} points, or more images than the GPU backend tests: search \

@@ -85,19 +85,19 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceCutoffs, DeviceField, DeviceFields,
     DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs, DeviceParts,
-    DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, FollowedPoints,
-    GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostExclusions, HostPairs,
-    HostPointData, HostRows, HostSystems, LastPairs, ListPart, ListedPairs, MAX_PARTS, PairArray,
-    PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PointsPerThread,
-    PositionBounds, SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields,
-    StagedSides, Stamped, SystemsOutcome, programs,
+    DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, DoublePairViews,
+    FollowedPoints, GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch,
+    HostExclusions, HostPairs, HostPointData, HostRows, HostSystems, LastPairs, ListPart,
+    ListedPairs, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints, PairQuantities,
+    PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields, Skin, SlotsOfLists,
+    SortOutcome, StagedField, StagedFields, StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};
 pub use handles::{
     Context, CurrentContext, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView,
-    DeviceViewMut, DriverError, Event, InUse, KernelArgument, KernelArguments, MemoryKind, Stream,
-    memory_at,
+    DeviceViewMut, DriverError, Event, InUse, KernelArgument, KernelArguments, MemoryKind,
+    PositionNumber, Stream, memory_at,
 };
 pub use launch::{KernelLattice, LaunchShape, UserKernel, sources};
 #[doc(hidden)]

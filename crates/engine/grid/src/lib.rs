@@ -74,7 +74,7 @@ pub use input::{
 };
 pub use interrupt::{Stop, interruptible};
 pub use lattice::{
-    CellsWithin, Lattice,
+    CellsWithin, Lattice, WrappedProxies,
     axis::{AxisScale, Cell},
     rows::Row,
 };

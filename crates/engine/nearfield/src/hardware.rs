@@ -51,9 +51,9 @@ pub enum Device {
     /// The CPU backend and the GPU with this number together. Jobs that the GPU cannot do are left
     /// to the CPU backend.
     ///
-    /// The GPU must be there when the engine is built. Settings that concern all jobs and that the
-    /// GPU backend lacks, such as [`Precision::Double`](crate::Precision::Double), are refused: the
-    /// GPU would never be used.
+    /// The GPU must be there when the engine is built. Settings that concern all jobs and by which
+    /// the two cannot share any, such as [`Precision::Double`](crate::Precision::Double), are
+    /// refused: the GPU would never be used.
     Hybrid(u32),
     /// The CPU backend together with a GPU that does not exist, for trying out how steps are
     /// divided between the two where there is none. Results are computed for real, on a thread of

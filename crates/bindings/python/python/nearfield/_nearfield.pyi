@@ -232,6 +232,7 @@ class DeviceEngine:
         k: Optional[int] = None,
         subdivision: int = 0,
         within: Optional[Tuple[Sequence[float], Sequence[float]]] = None,
+        precision: Literal["f32", "f64"] = "f32",
     ) -> "DeviceEngine": ...
     @property
     def radius(self) -> float: ...

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     call::guarded,
     domain::{self, Axes},
-    engine::{density_kernel, involving},
+    engine::{density_kernel, involving, precision_of},
     errors::raise,
     filters::{self, Targets},
     points::{field, whole_numbers},
@@ -28,8 +28,10 @@ use std::{mem, sync::Arc};
 
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
-/// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
-/// vectors that do not lean along open axes. cell, pbc: a box in the place of that, as for Engine.
+/// radius: in the unit of the coordinates. precision: "f32", or "f64" for points, and the geometry
+/// of their pairs, in float64; masses, fields and results are float32. box: three lengths, 0 where
+/// an axis is open, or three vectors that do not lean along open axes. cell, pbc: a box in the
+/// place of that, as for Engine.
 /// gpu: its number, from 0. stream: on which everything is done: 1 or None for the default stream,
 /// on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the GPU's
 /// primary context, which must stay for as long as the engine and its arrays. half: lists hold
@@ -55,7 +57,8 @@ use std::{mem, sync::Arc};
 #[pyclass(name = "DeviceEngine", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceEngine {
     shared: Arc<SharedEngine>,
-    radius: f32,
+    radius: f64,
+    precision: Precision,
 }
 
 #[pymethods]
@@ -63,7 +66,7 @@ impl PyDeviceEngine {
     #[new]
     #[pyo3(signature = (radius, *, r#box=None, cell=None, pbc=None, gpu=0, stream=None,
                         half=false, sorted=false, rule="uniform", cutoffs=None, k=None,
-                        subdivision=0, within=None))]
+                        subdivision=0, within=None, precision="f32"))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn new(
         py: Python<'_>,
@@ -80,10 +83,16 @@ impl PyDeviceEngine {
         k: Option<i64>,
         subdivision: u32,
         within: Option<([f32; 3], [f32; 3])>,
+        precision: &str,
     ) -> PyResult<Self> {
-        let radius = radius as f32;
+        let precision = precision_of(precision)?;
+        let radius = match precision {
+            Precision::Single => f64::from(radius as f32),
+            Precision::Double => radius,
+        };
         let stream = StreamNumber::of_engine(stream)?;
-        let mut builder = DeviceEngine::builder(radius).subdivision(subdivision);
+        let mut builder = DeviceEngine::builder(radius).precision(precision);
+        builder = builder.subdivision(subdivision);
         let domain = domain::DomainArgs { r#box, cell, pbc }.read()?;
         // Points of a GPU have three coordinates.
         domain.suits(false)?;
@@ -116,12 +125,13 @@ impl PyDeviceEngine {
         Ok(Self {
             shared: Arc::new(shared),
             radius,
+            precision,
         })
     }
 
     /// The search radius, in the unit of the coordinates.
     #[getter]
-    fn radius(&self) -> f32 {
+    fn radius(&self) -> f64 {
         self.radius
     }
 
@@ -137,14 +147,21 @@ impl PyDeviceEngine {
         self.shared.stream.get()
     }
 
-    /// Adds a set of points, an array of shape (n, 3), float32, and returns its number. It searches
+    /// Adds a set of points, an array of shape (n, 3) in the engine's precision, and returns its
+    /// number. It searches
     /// all sets and is searched by all, itself included. Points are copied. Waits for the device.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = self.shared.given(points, "points")?;
-        points.points()?;
+        points.points(self.coordinates())?;
+        let double = self.precision == Precision::Double;
         self.shared.work(py, vec![points], |state, given| {
-            let positions = given[0].lend(state.engine.stream());
-            let id = state.engine.add_point_set(&positions.as_view());
+            let id = if double {
+                let positions = given[0].lend::<f64>(state.engine.stream());
+                state.engine.add_point_set(&positions.as_view())
+            } else {
+                let positions = given[0].lend::<f32>(state.engine.stream());
+                state.engine.add_point_set(&positions.as_view())
+            };
             Ok(id.map_err(raise)?.number() as usize)
         })
     }
@@ -153,12 +170,18 @@ impl PyDeviceEngine {
     /// not wait for the device.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = self.shared.given(points, "points")?;
-        points.points()?;
+        points.points(self.coordinates())?;
+        let double = self.precision == Precision::Double;
         self.shared.work(py, vec![points], |state, given| {
             state.retire(involving(set));
-            let positions = given[0].lend(state.engine.stream());
             let set = state.set(set)?;
-            let updated = state.engine.update(set, &positions.as_view());
+            let updated = if double {
+                let positions = given[0].lend::<f64>(state.engine.stream());
+                state.engine.update(set, &positions.as_view())
+            } else {
+                let positions = given[0].lend::<f32>(state.engine.stream());
+                state.engine.update(set, &positions.as_view())
+            };
             updated.map_err(raise)
         })
     }
@@ -359,11 +382,7 @@ impl PyDeviceEngine {
         add: bool,
     ) -> PyResult<Py<PyAny>> {
         let sources = sources.unwrap_or(targets);
-        let kernel = density_kernel(
-            support.unwrap_or(self.radius.into()),
-            Some(dimensions),
-            [false; 2],
-        )?;
+        let kernel = density_kernel(support.unwrap_or(self.radius), Some(dimensions), [false; 2])?;
         let outlet = Outlet::new(out, Dtype::F32, vec![self.points(targets)?]).adding(add)?;
         let mass = self.shared.given(mass, "mass")?;
         mass.shaped(Dtype::F32, &[self.points(sources)?])?;
@@ -506,6 +525,14 @@ impl PyDeviceEngine {
 }
 
 impl PyDeviceEngine {
+    /// The type of coordinates.
+    fn coordinates(&self) -> Dtype {
+        match self.precision {
+            Precision::Single => Dtype::F32,
+            Precision::Double => Dtype::F64,
+        }
+    }
+
     /// Changes a set, whose lists are then out of date.
     fn change(
         &self,

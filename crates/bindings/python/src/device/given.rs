@@ -2,7 +2,7 @@
 
 use super::{
     dlpack::ForeignTensor,
-    layout::{ArrayError, CPU, CUDA, Layout, MAJOR},
+    layout::{ArrayError, CPU, CUDA, Dtype, Layout, MAJOR},
     stream::StreamNumber,
 };
 use nearfield::device::{
@@ -58,7 +58,7 @@ pub(crate) fn check_points(
     writable: bool,
 ) -> PyResult<(u64, Vec<usize>)> {
     let given = GivenArray::of(object, "points", gpu, StreamNumber::new(stream)?)?;
-    given.points()?;
+    given.points(Dtype::F32)?;
     if writable {
         given.writable()?;
     }

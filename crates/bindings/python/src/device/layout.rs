@@ -213,9 +213,9 @@ impl Layout {
         })
     }
 
-    /// Three coordinates a point; returns how many points.
-    pub(crate) fn points(&self) -> Result<usize, ArrayError> {
-        self.expect(Dtype::F32, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
+    /// Three coordinates a point, of this type; returns how many points.
+    pub(crate) fn points(&self, dtype: Dtype) -> Result<usize, ArrayError> {
+        self.expect(dtype, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
         Ok(self.shape[0])
     }
 

@@ -9,14 +9,15 @@ use super::{
 };
 use crate::{errors::raise, pairs::words};
 use nearfield::{
-    ErrorKind, PointSetId,
+    ErrorKind, PointSetId, Precision,
     device::{DeviceView, GeometryQuantities, Stream},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
 
 /// Neighbour lists on a GPU as DeviceNeighbors has them, and numbers of every pair: entry k of
-/// every array belongs to entry k of ``indices``. Arrays that were not asked for are None.
+/// every array belongs to entry k of ``indices``. Arrays that were not asked for are None; in an
+/// engine of precision "f64" what follows from displacements is float64.
 ///
 /// Valid until one of the two sets is next updated or other quantities are asked for; see
 /// DeviceArray.
@@ -38,16 +39,16 @@ pub(crate) struct PyDevicePairs {
     /// vector; shape (m, 3), int32.
     #[pyo3(get)]
     images: Option<Py<PyDeviceArray>>,
-    /// The vector by which it is moved; shape (m, 3), float32.
+    /// The vector by which it is moved; shape (m, 3), float32 or float64.
     #[pyo3(get)]
     shifts: Option<Py<PyDeviceArray>>,
-    /// From the point to its neighbour, moved so; shape (m, 3), float32.
+    /// From the point to its neighbour, moved so; shape (m, 3), float32 or float64.
     #[pyo3(get)]
     displacements: Option<Py<PyDeviceArray>>,
-    /// Squared distances; shape (m,), float32.
+    /// Squared distances; shape (m,), float32 or float64.
     #[pyo3(get)]
     squares: Option<Py<PyDeviceArray>>,
-    /// Distances; shape (m,), float32.
+    /// Distances; shape (m,), float32 or float64.
     #[pyo3(get)]
     distances: Option<Py<PyDeviceArray>>,
 }
@@ -187,7 +188,8 @@ impl State {
             // Where nothing was found there is no storage to look at.
             Err(error) if matches!(error.kind(), ErrorKind::NoLists { .. }) => {
                 let points = self.engine.points(t).map_err(raise)?;
-                return none(stream, points, &fate, wanted);
+                let double = self.engine.precision() == Precision::Double;
+                return none(stream, points, &fate, wanted, double);
             }
             Err(error) => return Err(raise(error)),
         };
@@ -197,10 +199,15 @@ impl State {
             stream,
         };
         let (lists, pairs) = (found.lists, found.pairs);
-        let number =
-            |array: Option<DeviceView<'_, f32>>| array.map(|array| views.of(&array, 1, Dtype::F32));
-        let vector = |array: Option<DeviceView<'_, [f32; 3]>>| {
-            array.map(|array| views.of(&array, 3, Dtype::F32))
+        let double = pairs.double;
+        let number = |single: Option<DeviceView<'_, f32>>, double: Option<DeviceView<'_, f64>>| {
+            let double = double.map(|array| views.of(&array, 1, Dtype::F64));
+            double.or(single.map(|array| views.of(&array, 1, Dtype::F32)))
+        };
+        let vector = |single: Option<DeviceView<'_, [f32; 3]>>,
+                      double: Option<DeviceView<'_, [f64; 3]>>| {
+            let double = double.map(|array| views.of(&array, 3, Dtype::F64));
+            double.or(single.map(|array| views.of(&array, 3, Dtype::F32)))
         };
         Ok(Arrays {
             lists: [
@@ -211,10 +218,10 @@ impl State {
             pairs: [
                 (pairs.targets).map(|array| views.of(&array, 1, Dtype::U32)),
                 (pairs.images).map(|array| views.of(&array, 3, Dtype::I32)),
-                vector(pairs.shifts),
-                vector(pairs.displacements),
-                number(pairs.squares),
-                number(pairs.distances),
+                vector(pairs.shifts, double.shifts),
+                vector(pairs.displacements, double.displacements),
+                number(pairs.squares, double.squares),
+                number(pairs.distances, double.distances),
             ],
         })
     }
@@ -226,7 +233,9 @@ fn none(
     points: usize,
     fate: &Arc<Fate>,
     wanted: GeometryQuantities,
+    double: bool,
 ) -> PyResult<Arrays> {
+    let real = if double { Dtype::F64 } else { Dtype::F32 };
     let zeros = |shape, dtype| PyDeviceArray::zeros(stream, shape, dtype, fate.clone());
     let if_wanted = |wanted: bool, width: usize, dtype| {
         let shape = if width == 1 { vec![0] } else { vec![0, width] };
@@ -241,10 +250,10 @@ fn none(
         pairs: [
             if_wanted(wanted.targets, 1, Dtype::U32)?,
             if_wanted(wanted.images, 3, Dtype::I32)?,
-            if_wanted(wanted.shifts, 3, Dtype::F32)?,
-            if_wanted(wanted.displacements, 3, Dtype::F32)?,
-            if_wanted(wanted.squares, 1, Dtype::F32)?,
-            if_wanted(wanted.distances, 1, Dtype::F32)?,
+            if_wanted(wanted.shifts, 3, real)?,
+            if_wanted(wanted.displacements, 3, real)?,
+            if_wanted(wanted.squares, 1, real)?,
+            if_wanted(wanted.distances, 1, real)?,
         ],
     })
 }

@@ -10,7 +10,8 @@
 //! **Invariant:** afterwards all arrays have as many values as there are pairs.
 
 use super::{
-    geometry::{PairGeometry, WHAT},
+    geometry::{Arrays as Numbers, PairGeometry, WHAT},
+    neighbor_lists::NeighborLists,
     received::{CheckedLists, Inside},
     storage::{BorrowedBuffer, BufferProvider, Storage},
 };
@@ -34,42 +35,48 @@ pub struct ReceivedPairs<'a> {
     pub lists: HostLists<'a>,
     /// Image of every entry.
     pub images: &'a mut [[i32; 3]],
-    /// Displacement of every entry.
+    /// Displacement of every entry; in double precision the words of four bytes of its numbers, two
+    /// elements an entry.
     pub displacements: &'a mut [[f32; 3]],
-    /// Squared distance of every entry.
+    /// Squared distance of every entry, in words likewise.
     pub squares: &'a mut [f32],
 }
 
-/// Memory of 32-bit words, as memory of numbers that are made of them.
+/// Memory of words, as memory of numbers that are made of them.
 #[derive(Debug)]
-struct OfWords<T> {
-    words: Box<dyn BorrowedBuffer<u32>>,
+struct OfWords<W, T> {
+    words: Box<dyn BorrowedBuffer<W>>,
     of: PhantomData<T>,
 }
 
 // SAFETY: the words are initialised, stay where they are and are reached through this value alone;
-// any bits are a `T`, which has the alignment of a word and is some of them long.
-unsafe impl<T: Pod + Send + Sync + fmt::Debug> BorrowedBuffer<T> for OfWords<T> {
+// any bits are a `T`, which needs no more alignment than a word and is some of them long.
+unsafe impl<W: Pod + fmt::Debug, T: Pod + Send + Sync + fmt::Debug> BorrowedBuffer<T>
+    for OfWords<W, T>
+{
     fn elements(&mut self) -> NonNull<[T]> {
-        const { assert!(size_of::<T>().is_multiple_of(4) && align_of::<T>() <= 4) };
+        const {
+            assert!(size_of::<T>().is_multiple_of(size_of::<W>()));
+            assert!(align_of::<T>() <= align_of::<W>());
+        };
         let words = self.words.elements();
-        NonNull::slice_from_raw_parts(words.cast(), words.len() / (size_of::<T>() / 4))
+        let of_one = size_of::<T>() / size_of::<W>();
+        NonNull::slice_from_raw_parts(words.cast(), words.len() / of_one)
     }
 }
 
-/// Makes `array` one of `pairs` elements in borrowed memory. What is too small is replaced by as
-/// much as the provider [wants](BufferProvider::roomy).
-fn borrow<T: Pod + Send + Sync + fmt::Debug, P: BufferProvider>(
+/// Makes `array` one of `pairs` elements in borrowed memory, which `lend` gives by a number of
+/// words. What is too small is replaced by `room` elements.
+fn borrow<W: Pod + Send + Sync + fmt::Debug, T: Pod + Send + Sync + fmt::Debug, E: From<Error>>(
     array: &mut Storage<T>,
-    pairs: usize,
-    provider: &P,
-) -> Result<(), P::Error> {
+    (pairs, room): (usize, usize),
+    lend: impl FnOnce(usize) -> Result<Box<dyn BorrowedBuffer<W>>, E>,
+) -> Result<(), E> {
     if !array.is_borrowed_with(pairs) {
         *array = Storage::default();
-        let words = provider.roomy(pairs).saturating_mul(size_of::<T>() / 4);
-        let words = provider.words(words)?;
+        let words = room.saturating_mul(size_of::<T>() / size_of::<W>());
         let borrowed: Box<dyn BorrowedBuffer<T>> = Box::new(OfWords {
-            words,
+            words: lend(words)?,
             of: PhantomData,
         });
         *array = borrowed.into();
@@ -78,9 +85,9 @@ fn borrow<T: Pod + Send + Sync + fmt::Debug, P: BufferProvider>(
 }
 
 impl PairGeometry {
-    /// Takes lists and the geometry of their `pairs` pairs that another backend has found in `f32`,
-    /// into memory borrowed from it. `fill` writes all arrays; starts and counts that arrive before
-    /// the entries it may have [checked](Inside::check) meanwhile.
+    /// Takes lists and the geometry of their `pairs` pairs that another backend has found in a
+    /// precision, into memory borrowed from it. `fill` writes all arrays; starts and counts that
+    /// arrive before the entries it may have [checked](Inside::check) meanwhile.
     ///
     /// # Errors
     /// Those of `provider` and `fill`, and
@@ -88,18 +95,39 @@ impl PairGeometry {
     /// until it is written again.
     pub fn receive<P: BufferProvider>(
         &mut self,
+        precision: Precision,
         targets: usize,
         pairs: u64,
         provider: &P,
         fill: impl FnOnce(ReceivedPairs<'_>, Inside) -> Result<Option<CheckedLists>, P::Error>,
     ) -> Result<(), P::Error> {
-        let len = pairs as usize;
-        self.precision = Precision::Single;
-        self.double = Default::default();
-        borrow(&mut self.image, len, provider)?;
-        borrow(&mut self.single.displacement, len, provider)?;
-        borrow(&mut self.single.distance_squared, len, provider)?;
-        let (image, single) = (&mut self.image, &mut self.single);
+        let len = (pairs as usize, provider.roomy(pairs as usize));
+        self.precision = precision;
+        let (words, of_double) = (|len| provider.words(len), |len| provider.starts(len));
+        borrow(&mut self.image, len, words)?;
+        match precision {
+            Precision::Single => {
+                self.double = Default::default();
+                borrow(&mut self.single.displacement, len, words)?;
+                borrow(&mut self.single.distance_squared, len, words)?;
+            }
+            Precision::Double => {
+                self.single = Default::default();
+                borrow(&mut self.double.displacement, len, of_double)?;
+                borrow(&mut self.double.distance_squared, len, of_double)?;
+            }
+        }
+        let (displacements, squares): (&mut [[f32; 3]], &mut [f32]) = match precision {
+            Precision::Single => (
+                &mut self.single.displacement,
+                &mut self.single.distance_squared,
+            ),
+            Precision::Double => (
+                bytemuck::cast_slice_mut(&mut self.double.displacement),
+                bytemuck::cast_slice_mut(&mut self.double.distance_squared),
+            ),
+        };
+        let image = &mut self.image;
         (self.lists).receive(targets, pairs, provider, |start, count, entries, inside| {
             let lists = HostLists {
                 start,
@@ -109,87 +137,99 @@ impl PairGeometry {
             let arrays = ReceivedPairs {
                 lists,
                 images: image,
-                displacements: &mut single.displacement,
-                squares: &mut single.distance_squared,
+                displacements,
+                squares,
             };
             fill(arrays, inside)
         })?;
         // Room behind the last entry has no geometry.
-        Ok(self.lists.indices.resize(len, WHAT)?)
+        Ok(self.lists.indices.resize(len.0, WHAT)?)
     }
 
     /// Brings the pairs of every target into the order of their indices, and those of one source
     /// into the order of their images, by the workers of the pool that this is called in.
     ///
-    /// Geometry in `f64` is written in that order where it is asked for, and is left as it is.
-    ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); some targets are then sorted.
     pub fn sort(&mut self) -> Result<(), Error> {
-        if self.precision == Precision::Double {
-            return Ok(());
+        let (lists, images) = (&mut self.lists, &mut self.image);
+        match self.precision {
+            Precision::Single => sort_all(lists, images, &mut self.single),
+            Precision::Double => sort_all(lists, images, &mut self.double),
         }
-        let apart = !self.lists.foreign || self.lists.are_apart();
-        let (starts, counts) = (&*self.lists.start, &*self.lists.count);
-        let len = self.lists.indices.len();
-        let arrays = Arrays {
-            indices: SharedMut::new(&mut self.lists.indices),
-            images: SharedMut::new(&mut self.image),
-            displacements: SharedMut::new(&mut self.single.displacement),
-            squares: SharedMut::new(&mut self.single.distance_squared),
-        };
-        let short = OnceLock::new();
-        let sort = |targets: Range<usize>| {
-            let mut room = Vec::new();
-            for (&start, &count) in starts[targets.clone()].iter().zip(&counts[targets]) {
-                let end = start.saturating_add(u64::from(count));
-                let list = start as usize..end.min(len as u64) as usize;
-                // SAFETY: the range is cut to the storage, as long as which all arrays are. Lists
-                // are sorted in parallel if no two of them overlap, else one after the other.
-                if let Err(shortage) = unsafe { arrays.sort(list, &mut room) } {
-                    short.get_or_init(|| shortage);
-                    return;
-                }
-            }
-        };
-        let targets = starts.len();
-        if apart {
-            let tasks = (0..targets.div_ceil(SORT_TASK)).into_par_iter();
-            tasks.run(|task| {
-                let begin = task * SORT_TASK;
-                sort(begin..(begin + SORT_TASK).min(targets));
-            });
-        } else {
-            sort(0..targets);
-        }
-        let short = short.into_inner();
-        short.map_or(Ok(()), |shortage| Err(shortage.into()))
     }
 }
 
+/// Sorts the pairs of every target.
+fn sort_all<T: Copy + Send + Sync>(
+    lists: &mut NeighborLists,
+    images: &mut [[i32; 3]],
+    numbers: &mut Numbers<T>,
+) -> Result<(), Error> {
+    let apart = !lists.foreign || lists.are_apart();
+    let (starts, counts) = (&*lists.start, &*lists.count);
+    let len = lists.indices.len();
+    let arrays = Arrays {
+        indices: SharedMut::new(&mut lists.indices),
+        images: SharedMut::new(images),
+        displacements: SharedMut::new(&mut numbers.displacement),
+        squares: SharedMut::new(&mut numbers.distance_squared),
+    };
+    let short = OnceLock::new();
+    let sort = |targets: Range<usize>| {
+        let mut room = Vec::new();
+        for (&start, &count) in starts[targets.clone()].iter().zip(&counts[targets]) {
+            let end = start.saturating_add(u64::from(count));
+            let list = start as usize..end.min(len as u64) as usize;
+            // SAFETY: the range is cut to the storage, as long as which all arrays are. Lists
+            // are sorted in parallel if no two of them overlap, else one after the other.
+            if let Err(shortage) = unsafe { arrays.sort(list, &mut room) } {
+                short.get_or_init(|| shortage);
+                return;
+            }
+        }
+    };
+    let targets = starts.len();
+    if apart {
+        let tasks = (0..targets.div_ceil(SORT_TASK)).into_par_iter();
+        tasks.run(|task| {
+            let begin = task * SORT_TASK;
+            sort(begin..(begin + SORT_TASK).min(targets));
+        });
+    } else {
+        sort(0..targets);
+    }
+    let short = short.into_inner();
+    short.map_or(Ok(()), |shortage| Err(shortage.into()))
+}
+
 /// The arrays of the geometry, which are all of one length.
-struct Arrays<'a> {
+struct Arrays<'a, T> {
     indices: SharedMut<'a, u32>,
     images: SharedMut<'a, [i32; 3]>,
-    displacements: SharedMut<'a, [f32; 3]>,
-    squares: SharedMut<'a, f32>,
+    displacements: SharedMut<'a, [T; 3]>,
+    squares: SharedMut<'a, T>,
 }
 
 /// All that belongs to a pair.
 #[derive(Debug, Clone, Copy)]
-struct PairValues {
+struct PairValues<T> {
     index: u32,
     image: [i32; 3],
-    displacement: [f32; 3],
-    square: f32,
+    displacement: [T; 3],
+    square: T,
 }
 
-impl Arrays<'_> {
+impl<T: Copy> Arrays<'_, T> {
     /// Sorts the pairs of a list by way of `room`.
     ///
     /// # Safety
     /// The range lies within the arrays, and no other thread uses it.
-    unsafe fn sort(&self, list: Range<usize>, room: &mut Vec<PairValues>) -> Result<(), Shortage> {
+    unsafe fn sort(
+        &self,
+        list: Range<usize>,
+        room: &mut Vec<PairValues<T>>,
+    ) -> Result<(), Shortage> {
         let (begin, end) = (list.start, list.end.max(list.start));
         // SAFETY: guaranteed by the caller.
         let (indices, images, displacements, squares) = unsafe {
@@ -263,18 +303,24 @@ mod tests {
     /// Geometry of targets with these starts and counts; pair k has source 9 − k.
     fn received(places: &[(u64, u32)], pairs: u64) -> Result<PairGeometry, Error> {
         let mut geometry = PairGeometry::default();
-        geometry.receive(places.len(), pairs, &Provider, |to, _| {
-            for (target, place) in places.iter().enumerate() {
-                (to.lists.start[target], to.lists.count[target]) = *place;
-            }
-            for k in 0..pairs as usize {
-                to.lists.entries[k] = 9 - k as u32;
-                to.images[k] = [k as i32, 0, 0];
-                to.displacements[k] = [k as f32; 3];
-                to.squares[k] = k as f32;
-            }
-            Ok(None)
-        })?;
+        geometry.receive(
+            Precision::Single,
+            places.len(),
+            pairs,
+            &Provider,
+            |to, _| {
+                for (target, place) in places.iter().enumerate() {
+                    (to.lists.start[target], to.lists.count[target]) = *place;
+                }
+                for k in 0..pairs as usize {
+                    to.lists.entries[k] = 9 - k as u32;
+                    to.images[k] = [k as i32, 0, 0];
+                    to.displacements[k] = [k as f32; 3];
+                    to.squares[k] = k as f32;
+                }
+                Ok(None)
+            },
+        )?;
         Ok(geometry)
     }
 
@@ -335,7 +381,9 @@ mod tests {
                 assert_eq!(to.images.len(), pairs as usize);
                 Ok(None)
             };
-            geometry.receive(1, pairs, &Provider, fill).unwrap();
+            geometry
+                .receive(Precision::Single, 1, pairs, &Provider, fill)
+                .unwrap();
             assert_eq!(geometry.bytes(), bytes);
         }
         geometry = received(&[(0, 10)], 10).unwrap();

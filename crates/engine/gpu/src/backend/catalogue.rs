@@ -5,9 +5,11 @@
 
 use super::{all_pairs::all_pairs_programs, systems::systems_programs};
 use crate::{
+    launch::{AscendKernels, GridKernels},
     program::Program,
     traversal::{Candidates, Filtering, PairProgram, Strategy, Traversal, Work},
 };
+use nearfield_grid::Precision;
 use nearfield_pairs::{
     ChargeField, ChargePotential, Coefficients, CutoffCoulomb, Forces, Interactions, LennardJones,
     ListKind, Mixing, PairKernel, PlainLennardJones, PowerLaw, Screening, SphDensity, SphForce,
@@ -60,6 +62,7 @@ fn traversal(strategy: Strategy, work: Work, candidates: Candidates, subdivision
         candidates,
         subdivision,
         half,
+        double: false,
         by_warps: false,
         filtering: Filtering::default(),
     };
@@ -78,6 +81,7 @@ fn warp_programs(works: &[Work]) -> impl Iterator<Item = Program> {
             candidates,
             subdivision,
             half: is_half(work),
+            double: false,
             by_warps: true,
             filtering: Filtering::default(),
         };
@@ -119,8 +123,56 @@ fn traversal_programs() -> Vec<Program> {
     programs.extend(filter_programs());
     programs.extend(charge_programs());
     programs.extend(potential_programs());
+    programs.extend(double_programs(&works));
     programs.extend(listed_programs(&force));
     programs.extend(atom_programs());
+    programs
+}
+
+/// Those for positions in double precision: sorting, and every job by one of the ways that compile
+/// the same texts.
+fn double_programs(works: &[Work]) -> Vec<Program> {
+    let geometry = Work::Geometry(ListKind::Full);
+    let of = |work: &Work, candidates, by_warps| {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: work.clone(),
+            candidates,
+            subdivision: 1,
+            half: is_half(work),
+            double: true,
+            by_warps,
+            filtering: Filtering::default(),
+        };
+        traversal.program()
+    };
+    let double = Precision::Double;
+    let mut programs = vec![GridKernels::program(double), AscendKernels::program(double)];
+    let all = works.iter().chain([&geometry]);
+    programs.extend(
+        all.clone()
+            .map(|work| of(work, Candidates::Periodic, false)),
+    );
+    let lists = Work::Lists(ListKind::Full);
+    for candidates in [Candidates::Rows, Candidates::OneSet, Candidates::Tilted] {
+        programs.extend([&lists, &works[0]].map(|work| of(work, candidates, false)));
+    }
+    programs.extend(
+        all.take(1)
+            .chain([&lists, &geometry])
+            .map(|work| of(work, Candidates::Periodic, true)),
+    );
+    let children = Traversal {
+        strategy: Strategy::ChildPerCell,
+        work: lists,
+        candidates: Candidates::Rows,
+        subdivision: 1,
+        half: false,
+        double: true,
+        by_warps: false,
+        filtering: Filtering::default(),
+    };
+    programs.push(children.program());
     programs
 }
 
@@ -200,6 +252,7 @@ fn filter_programs() -> impl Iterator<Item = Program> {
                 work,
                 candidates,
                 subdivision: 1,
+                double: false,
                 by_warps,
                 filtering,
             };

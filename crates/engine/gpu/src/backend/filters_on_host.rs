@@ -248,7 +248,7 @@ type OrderByDistance =
 
 #[test]
 fn lists_come_nearest_first_and_tell_the_last_pair_that_is_kept() {
-    let Some(walks) = walks() else { return };
+    let Some(walks) = walks::<f32>() else { return };
     let mut random = Random::new(12);
     for length in [0usize, 1, 2, 17, 40, 256, 300, 1000] {
         for by_block in [0, 1] {

@@ -27,7 +27,7 @@ use crate::{
     traversal::{Traversal, Traversals},
 };
 use cudarc::driver::{ValidAsZeroBits, sys::CUevent_flags};
-use nearfield_grid::PerProcess;
+use nearfield_grid::{PerProcess, Precision};
 use std::{
     collections::HashMap,
     ffi::c_void,
@@ -62,10 +62,12 @@ pub(super) struct Shared {
     pub(super) modules: Modules,
     /// Loaded with the first backend: every step sorts.
     pub(super) grid: GridKernels,
+    /// Loaded when points of double precision are first sorted.
+    double: OnceLock<GridKernels>,
     /// Loaded when a backend first works beside another.
     pub(super) share: OnceLock<ShareKernels>,
     /// Loaded when lists are first to ascend.
-    ascend: OnceLock<AscendKernels>,
+    ascend: [OnceLock<AscendKernels>; 2],
     /// Loaded when lists are first traversed.
     slots: OnceLock<SlotKernels>,
     /// Loaded when a job first asks for them.
@@ -87,12 +89,34 @@ impl Shared {
         self.loaded(&self.share, ShareKernels::load)
     }
 
-    /// The kernel that sorts lists, compiled when it is first asked for.
+    /// The kernels that sort points of a precision; those of double precision are compiled when
+    /// they are first asked for.
     ///
     /// # Errors
     /// The errors of compiling and loading a program.
-    pub(super) fn ascend(&self) -> Result<&AscendKernels, Error> {
-        self.loaded(&self.ascend, AscendKernels::load)
+    pub(super) fn sorts(&self, precision: Precision) -> Result<&GridKernels, Error> {
+        match precision {
+            Precision::Single => Ok(&self.grid),
+            Precision::Double => self.loaded(&self.double, |modules| {
+                GridKernels::load(modules, Precision::Double)
+            }),
+        }
+    }
+
+    /// The kernel that sorts lists with geometry in a precision, compiled when it is first asked
+    /// for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn ascend(&self, precision: Precision) -> Result<&AscendKernels, Error> {
+        match precision {
+            Precision::Single => self.loaded(&self.ascend[0], |modules| {
+                AscendKernels::load(modules, Precision::Single)
+            }),
+            Precision::Double => self.loaded(&self.ascend[1], |modules| {
+                AscendKernels::load(modules, Precision::Double)
+            }),
+        }
     }
 
     /// The kernels for traversals over lists, compiled when they are first asked for.
@@ -138,9 +162,10 @@ impl Shared {
         unsafe { context.0.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {
-            grid: GridKernels::load(&modules)?,
+            grid: GridKernels::load(&modules, Precision::Single)?,
+            double: OnceLock::new(),
             share: OnceLock::new(),
-            ascend: OnceLock::new(),
+            ascend: [const { OnceLock::new() }; 2],
             slots: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,

@@ -7,6 +7,9 @@
 //! and the strategies that work cell by cell read it; the walk around single targets takes rows
 //! from the geometry of the table.
 //!
+//! The lattice has the precision of its radius. Sets remember theirs, and one that is in the other
+//! precision is refused: its cells would be computed from other bits.
+//!
 //! A lattice has a number that no other lattice of the process has. Sets and shares remember the
 //! number that they were made with, so a mix-up is an error and not a wrong result.
 
@@ -46,6 +49,9 @@ pub struct DeviceLattice {
     pub(super) rows: Buffer<Row>,
     /// Number of neighbour rows.
     pub(super) row_count: u32,
+    /// Vectors of near images, looked up where points lie outside the box; none where they are
+    /// computed.
+    pub(super) steps: Buffer<f32>,
 }
 
 impl GpuBackend {
@@ -65,6 +71,11 @@ impl GpuBackend {
         let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
         let mut buffer = Buffer::new("neighbour rows");
         buffer.upload(&self.stream, &rows)?;
+        let mut steps = Buffer::new("vectors of images");
+        let vectors = launch::image_steps(lattice);
+        if !vectors.is_empty() && lattice.domain().is_periodic() {
+            steps.upload(&self.stream, &vectors)?;
+        }
         Ok(DeviceLattice {
             number: next_number(),
             lattice: lattice.clone(),
@@ -75,6 +86,7 @@ impl GpuBackend {
             layout: launch::Lattice::new(lattice),
             rows: buffer,
             row_count: rows.len() as u32,
+            steps,
         })
     }
 }

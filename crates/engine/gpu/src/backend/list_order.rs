@@ -14,6 +14,7 @@ use crate::{
     launch::{ByDistance, ListsToSort, Outlet},
 };
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_grid::Precision;
 
 /// Where the last of the nearest pairs of every target goes.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +38,13 @@ impl WriteTo {
         }
     }
 
-    /// Brings lists, of which entry 0 is the first of the storage, into ascending order.
+    /// Brings lists, of which entry 0 is the first of the storage, into ascending order, and with
+    /// them the geometry of their pairs in this precision.
     ///
     /// # Errors
     /// Those of compiling and running a program.
-    pub(super) fn ascend(&self, backend: &GpuBackend) -> Result<(), Error> {
-        let kernels = backend.shared.ascend()?;
+    pub(super) fn ascend(&self, backend: &GpuBackend, precision: Precision) -> Result<(), Error> {
+        let kernels = backend.shared.ascend(precision)?;
         kernels.ascend(&backend.stream, &self.written())
     }
 
@@ -66,7 +68,8 @@ impl WriteTo {
             k,
             nearest: address,
         };
-        let kernels = backend.shared.ascend()?;
+        // Filters are for single precision.
+        let kernels = backend.shared.ascend(Precision::Single)?;
         kernels.by_distance(&backend.stream, &self.written(), &by)
     }
 }

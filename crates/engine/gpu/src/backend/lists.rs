@@ -412,6 +412,7 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         self.asked = false;
+        self.geometry.set_precision(of.precision());
         if !self.count_by_masks(backend, of, kind, strategy)? {
             if goes_by_cells(strategy) {
                 self.counts.zero(&backend.stream, 0..of.searching())?;
@@ -659,7 +660,7 @@ impl DeviceLists {
         }
         match self.order {
             PairOrder::Any => Ok(()),
-            PairOrder::Ascending => all.ascend(backend),
+            PairOrder::Ascending => all.ascend(backend, of.precision()),
             PairOrder::NearestFirst => all.order_by_distance(backend, of, None),
         }
     }

@@ -75,7 +75,7 @@ pub use halo::{HaloField, HaloResults, HaloScratch};
 pub use lattice::DeviceLattice;
 pub use lists::DeviceLists;
 pub use nearest::DeviceNearest;
-pub use pair_arrays::{GeometryQuantities, HostPairs, PairViews};
+pub use pair_arrays::{DoublePairViews, GeometryQuantities, HostPairs, PairViews};
 pub use pairs::{Deliver, DeviceResults, PairCall, PairFields, PairScratch};
 pub use points::DevicePoints;
 pub use rows::HostRows;

@@ -12,6 +12,13 @@
 //! neither computed nor written, and writing is what such a job takes its time for. Displacements
 //! are three numbers side by side, as positions are.
 //!
+//! # Precision
+//!
+//! Of positions in double precision displacements and all that follows from them are `f64`, as the
+//! contract has them. Arrays are then made of twice as many elements of four bytes, and copied as
+//! such, so one set of buffers serves both precisions. An engine has one precision, so arrays are
+//! not made anew between searches.
+//!
 //! # Memory
 //!
 //! Arrays grow with the storage of entries and are kept as that is. An array that nobody asks for
@@ -29,6 +36,7 @@ use crate::{
     memory::{Buffer, Queue, kept_buffers},
 };
 use cudarc::driver::{CudaView, DeviceRepr};
+use nearfield_grid::Precision;
 use std::ops::Range;
 
 /// Which numbers of every pair are written beside the entries of lists.
@@ -75,7 +83,8 @@ impl GeometryQuantities {
         self == Self::NONE
     }
 
-    /// Bytes that a pair takes beside its entry.
+    /// Bytes that a pair takes beside its entry in `f32`; in `f64` all but targets and images take
+    /// twice as many.
     pub fn bytes_per_pair(self) -> usize {
         let of = |wanted: bool, bytes: usize| if wanted { bytes } else { 0 };
         of(self.targets, 4)
@@ -107,6 +116,26 @@ pub struct PairViews<'a> {
     pub squares: Option<DeviceView<'a, f32>>,
     /// Lengths of the displacements.
     pub distances: Option<DeviceView<'a, f32>>,
+    /// In an engine in `f64` those of these that are `f64` then; the others above are None.
+    pub double: DoublePairViews<'a>,
+}
+
+/// The geometry of pairs in double precision, as [`PairViews`] has it in single.
+///
+/// A search in `f64` writes these, one in `f32` none of them: which of the two a program meets
+/// follows from the precision that it built its engine with, so no value is ever converted. Values
+/// have the bits that the CPU backend computes, roots included. All are parallel to the entries of
+/// the lists, and an array takes twice the memory that it takes in `f32`.
+#[derive(Debug, Default)]
+pub struct DoublePairViews<'a> {
+    /// The vector of a pair's image.
+    pub shifts: Option<DeviceView<'a, [f64; 3]>>,
+    /// From the target to that image of the source.
+    pub displacements: Option<DeviceView<'a, [f64; 3]>>,
+    /// Squared lengths of the displacements.
+    pub squares: Option<DeviceView<'a, f64>>,
+    /// Lengths of the displacements.
+    pub distances: Option<DeviceView<'a, f64>>,
 }
 
 impl PairViews<'_> {
@@ -116,10 +145,10 @@ impl PairViews<'_> {
         GeometryQuantities {
             targets: self.targets.is_some(),
             images: self.images.is_some(),
-            shifts: self.shifts.is_some(),
-            displacements: self.displacements.is_some(),
-            squares: self.squares.is_some(),
-            distances: self.distances.is_some(),
+            shifts: self.shifts.is_some() || self.double.shifts.is_some(),
+            displacements: self.displacements.is_some() || self.double.displacements.is_some(),
+            squares: self.squares.is_some() || self.double.squares.is_some(),
+            distances: self.distances.is_some() || self.double.distances.is_some(),
         }
     }
 }
@@ -146,9 +175,10 @@ pub(super) enum PairOrder {
 pub struct HostPairs<'a> {
     /// Boxes by which the source is moved; None where only displacements are wanted.
     pub images: Option<&'a mut [[i32; 3]]>,
-    /// From the target to that image of the source.
+    /// From the target to that image of the source: in double precision words of four bytes, two
+    /// elements a pair.
     pub displacements: &'a mut [[f32; 3]],
-    /// Squared lengths of the displacements.
+    /// Squared lengths of the displacements, in words likewise.
     pub squares: &'a mut [f32],
 }
 
@@ -184,6 +214,8 @@ kept_buffers! {
         distances: f32 = "distances of pairs",
     }
     with {
+        /// Of positions in double precision: all numbers but targets and images take two elements.
+        precision: Precision,
         /// What searches write from now on. Arrays of the last search that are wanted no more have
         /// been given back.
         wanted: GeometryQuantities,
@@ -214,6 +246,20 @@ impl PairBuffers {
     /// Bytes of what searches write of a pair beside its entry.
     pub(super) fn bytes_per_pair(&self) -> usize {
         self.written.bytes_per_pair()
+    }
+
+    /// From the next search on displacements and what follows from them are in this precision.
+    pub(super) fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
+    /// Elements of the arrays that a number, or a vector of three, takes: they are made of words of
+    /// four bytes, or of three of these, in either precision.
+    fn wide(&self) -> usize {
+        match self.precision {
+            Precision::Single => 1,
+            Precision::Double => 2,
+        }
     }
 
     /// Returns true if searches write nothing beside entries.
@@ -261,18 +307,18 @@ impl PairBuffers {
                 Ok(false)
             }
         }
-        let wanted = self.written;
+        let (wanted, wide) = (self.written, self.wide().saturating_mul(pairs));
         let grown = [
             grow((&mut self.targets, wanted.targets), stream, pairs)?,
             grow((&mut self.images, wanted.images), stream, pairs)?,
-            grow((&mut self.shifts, wanted.shifts), stream, pairs)?,
+            grow((&mut self.shifts, wanted.shifts), stream, wide)?,
             grow(
                 (&mut self.displacements, wanted.displacements),
                 stream,
-                pairs,
+                wide,
             )?,
-            grow((&mut self.squares, wanted.squares), stream, pairs)?,
-            grow((&mut self.distances, wanted.distances), stream, pairs)?,
+            grow((&mut self.squares, wanted.squares), stream, wide)?,
+            grow((&mut self.distances, wanted.distances), stream, wide)?,
         ];
         Ok(grown.contains(&true))
     }
@@ -280,14 +326,14 @@ impl PairBuffers {
     /// Pairs that every array that is written has room for; as many as there may be if none is.
     pub(super) fn room(&self) -> usize {
         let of = |wanted: bool, room: usize| if wanted { room } else { usize::MAX };
-        let wanted = self.written;
+        let (wanted, wide) = (self.written, self.wide());
         [
             of(wanted.targets, self.targets.capacity()),
             of(wanted.images, self.images.capacity()),
-            of(wanted.shifts, self.shifts.capacity()),
-            of(wanted.displacements, self.displacements.capacity()),
-            of(wanted.squares, self.squares.capacity()),
-            of(wanted.distances, self.distances.capacity()),
+            of(wanted.shifts, self.shifts.capacity() / wide),
+            of(wanted.displacements, self.displacements.capacity() / wide),
+            of(wanted.squares, self.squares.capacity() / wide),
+            of(wanted.distances, self.distances.capacity() / wide),
         ]
         .into_iter()
         .fold(usize::MAX, usize::min)
@@ -302,14 +348,14 @@ impl PairBuffers {
                 _ => 0,
             }
         }
-        let wanted = self.written;
+        let (wanted, wide) = (self.written, first * self.wide());
         PairArrays {
             targets: from(&self.targets, wanted.targets, first),
             images: from(&self.images, wanted.images, first),
-            shifts: from(&self.shifts, wanted.shifts, first),
-            displacements: from(&self.displacements, wanted.displacements, first),
-            squares: from(&self.squares, wanted.squares, first),
-            distances: from(&self.distances, wanted.distances, first),
+            shifts: from(&self.shifts, wanted.shifts, wide),
+            displacements: from(&self.displacements, wanted.displacements, wide),
+            squares: from(&self.squares, wanted.squares, wide),
+            distances: from(&self.distances, wanted.distances, wide),
             far,
         }
     }
@@ -324,14 +370,40 @@ impl PairBuffers {
             let found: Option<CudaView<'_, T>> = array.view(pairs).filter(|_| wanted);
             found.map(DeviceView)
         }
-        let wanted = self.wanted;
+        fn double<T: DeviceRepr, D>(
+            array: &Buffer<T>,
+            wanted: bool,
+            pairs: usize,
+        ) -> Option<DeviceView<'_, D>> {
+            let found = array.view(2 * pairs).filter(|_| wanted)?;
+            // SAFETY: kernels of double precision write `f64` there, and any bits are some; the
+            // array begins where any number may.
+            unsafe { found.transmute(pairs) }.map(DeviceView)
+        }
+        let is_double = self.precision == Precision::Double;
+        let all = self.wanted;
+        // Numbers that are in the other precision are not wanted.
+        let wanted = |double: bool| GeometryQuantities {
+            shifts: all.shifts && double == is_double,
+            displacements: all.displacements && double == is_double,
+            squares: all.squares && double == is_double,
+            distances: all.distances && double == is_double,
+            ..all
+        };
+        let (single, of_double) = (wanted(false), wanted(true));
         PairViews {
-            targets: view(&self.targets, wanted.targets, pairs),
-            images: view(&self.images, wanted.images, pairs),
-            shifts: view(&self.shifts, wanted.shifts, pairs),
-            displacements: view(&self.displacements, wanted.displacements, pairs),
-            squares: view(&self.squares, wanted.squares, pairs),
-            distances: view(&self.distances, wanted.distances, pairs),
+            targets: view(&self.targets, all.targets, pairs),
+            images: view(&self.images, all.images, pairs),
+            shifts: view(&self.shifts, single.shifts, pairs),
+            displacements: view(&self.displacements, single.displacements, pairs),
+            squares: view(&self.squares, single.squares, pairs),
+            distances: view(&self.distances, single.distances, pairs),
+            double: DoublePairViews {
+                shifts: double(&self.shifts, of_double.shifts, pairs),
+                displacements: double(&self.displacements, of_double.displacements, pairs),
+                squares: double(&self.squares, of_double.squares, pairs),
+                distances: double(&self.distances, of_double.distances, pairs),
+            },
         }
     }
 
@@ -365,6 +437,8 @@ impl PairBuffers {
             let images = part(images, "images of pairs", &to)?;
             self.images.copy_to(queue, first, images)?;
         }
+        let wide = self.wide();
+        let (first, to) = (wide * first, wide * to.start..wide * to.end);
         let displacements = part(pairs.displacements, "displacements of pairs", &to)?;
         self.displacements.copy_to(queue, first, displacements)?;
         let squares = part(pairs.squares, "squared distances of pairs", &to)?;

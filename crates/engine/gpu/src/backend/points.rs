@@ -12,6 +12,21 @@
 //! for cells around points only. Its size follows from the number of points, so an outlier costs no
 //! memory. A lookup is a search in the hash table, which is at most half full.
 //!
+//! # Proxies
+//!
+//! Walks around single targets compare proxies ([`WrappedProxies`](nearfield_grid::WrappedProxies))
+//! where positions themselves do not serve: where points lie outside a periodic box, and in double
+//! precision. The sort makes them, because it has the place of every point in the box anyway.
+//!
+//! | precision | `at` | beside it |
+//! | --- | --- | --- |
+//! | `f32` | positions | `wraps` and `proxies`, written if a point lies outside the box |
+//! | `f64` | proxies | `given`, the positions; `wraps` as above |
+//!
+//! So a set of points inside their box is walked by its positions in `f32`, as if there were no
+//! proxies, and a step whose first point leaves the box needs nothing from the host. A periodic set
+//! in `f32` holds 32 bytes a point for that, a set in `f64` 24 bytes more than one in `f32`.
+//!
 //! # States of a set
 //!
 //! | state | positions | may be |
@@ -36,7 +51,7 @@ use crate::{
     launch::{self, Geometry, SCAN_TILE, Sorting, Status, Table, scan_tiles},
     memory::{HostCopy, kept_buffers},
 };
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, Precision};
 
 /// A dense table may have this many cells per point of its set…
 const CELLS_PER_POINT: u64 = 32;
@@ -52,7 +67,8 @@ const MAX_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 kept_buffers! {
     /// One point set, sorted by (cell, the caller's index).
     pub struct DevicePoints {
-        /// x, y and z of one point after the other, in the caller's order.
+        /// x, y and z of one point after the other, in the caller's order: in double precision two
+        /// elements each.
         pub(super) positions: f32 = "positions",
         /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else
         /// only room.
@@ -64,8 +80,10 @@ kept_buffers! {
         pub(super) wraps: [i32; 4] = "image counts",
         /// Flags of the last sort, as `Points::flags` of contract.cuh.
         pub(super) flags: u32 = "flags of a sort",
-        /// A bit per sorted point: its box is not that of the point before.
-        pub(super) changes: u32 = "changes of boxes",
+        /// Proxy and index of every sorted point; of single precision in periodic domains only.
+        pub(super) proxies: [f32; 4] = "sorted proxies",
+        /// Position of every sorted point; of double precision only.
+        pub(super) given: [f64; 3] = "sorted positions",
         /// Sorted points before every cell, and all of them behind the last.
         pub(super) starts: u32 = "the cell table",
         /// Points of every cell while a set is sorted, zero between sorts.
@@ -104,6 +122,8 @@ kept_buffers! {
         pub(super) asked: bool,
         /// Number of points, below 2³² − 1.
         pub(super) count: u32,
+        /// Precision of the positions.
+        pub(super) precision: Precision,
         /// Dense tables: first cell of the box along each axis.
         pub(super) origin: [i64; 3],
         /// Dense tables: cells of the box along each axis.
@@ -116,8 +136,6 @@ kept_buffers! {
         pub(super) mask: Option<u32>,
         /// Cells of the table; 0 if there is none that fits.
         pub(super) cells: u32,
-        /// True if the last step that the host looked at found points outside of the box.
-        pub(super) wrapped: bool,
         /// True if the last step found cells that are large enough to be sorted apart.
         pub(super) large_cells: bool,
     }
@@ -136,8 +154,9 @@ fn max_dense_cells(own: u32, all: usize) -> u64 {
 
 impl DevicePoints {
     /// A set of no points, which any lattice fits.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(precision: Precision) -> Self {
         Self {
+            precision,
             sorted: true,
             ..Self::default()
         }
@@ -146,6 +165,19 @@ impl DevicePoints {
     /// Number of points.
     pub fn len(&self) -> usize {
         self.count as usize
+    }
+
+    /// Precision of the positions.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Elements of four bytes that `points` positions take.
+    pub(super) fn words(&self, points: usize) -> usize {
+        match self.precision {
+            Precision::Single => 3 * points,
+            Precision::Double => 6 * points,
+        }
     }
 
     /// Returns true if there are no points.
@@ -197,7 +229,8 @@ impl DevicePoints {
     /// # Errors
     /// [`ErrorKind::OtherLattice`].
     pub(super) fn check_lattice(&self, lattice: &DeviceLattice) -> Result<(), Error> {
-        if self.is_empty() || self.lattice == lattice.number {
+        let same = self.precision == lattice.lattice.radius().precision();
+        if self.is_empty() || same && self.lattice == lattice.number {
             Ok(())
         } else {
             Err(Error::from(ErrorKind::OtherLattice))
@@ -245,7 +278,8 @@ impl DevicePoints {
         launch::Points {
             at: self.at.address(),
             wraps: self.wraps.address(),
-            changes: self.changes.address(),
+            proxies: self.proxies.address(),
+            given: self.given.address(),
             starts: self.starts.address(),
             flags: self.flags.address(),
             ids: self.ids.address(),
@@ -306,7 +340,16 @@ impl DevicePoints {
         self.placed.reserve(stream, count)?;
         if lattice.is_periodic() {
             self.wraps.reserve(stream, count)?;
-            self.changes.reserve(stream, count.div_ceil(32))?;
+        }
+        match self.precision {
+            Precision::Single if !lattice.is_periodic() => (),
+            Precision::Single => {
+                let room = count + READ_AHEAD as usize;
+                self.proxies.reserve(stream, room)?;
+            }
+            Precision::Double => {
+                self.given.reserve(stream, count)?;
+            }
         }
         self.flags.reserve(stream, FLAGS as usize)?;
         if let Some(mask) = self.mask {

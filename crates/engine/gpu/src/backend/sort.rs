@@ -25,6 +25,13 @@
 //! cost is linear in the points at a given occupancy. A radix sort of the cells' numbers would make
 //! a pass per 8 bits of them.
 //!
+//! # Precision
+//!
+//! The kernels are compiled once more for positions in double precision. Cells follow from the
+//! distance to a centre that all sets share, as the CPU backend has them; everything behind the
+//! cells is the same: counting, scanning and placing see numbers of cells only. What lands in
+//! sorted order then are proxies in `f32` for the walks, and the positions themselves beside them.
+//!
 //! # Status
 //!
 //! Kernels cannot refuse input. They count what they cannot place (coordinates that are not finite,
@@ -48,11 +55,11 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    handles::DeviceView,
-    launch::{Sorting, Status, scan_tiles},
+    handles::{DeviceView, PositionNumber},
+    launch::{GridKernels, Sorting, Status, scan_tiles},
     memory::Buffer,
 };
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, Precision};
 
 /// Bounds and validity of positions on the device, found by one pass over them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,7 +96,12 @@ fn contains(outer: &Bounds, inner: &Bounds) -> bool {
 impl GpuBackend {
     /// A set of no points.
     pub fn points(&self) -> DevicePoints {
-        DevicePoints::new()
+        self.points_in(Precision::Single)
+    }
+
+    /// A set of no points, whose positions will be in this precision, as its lattice must be.
+    pub fn points_in(&self, precision: Precision) -> DevicePoints {
+        DevicePoints::new(precision)
     }
 
     /// Copies positions to the device, and checks and measures them there.
@@ -114,7 +126,8 @@ impl GpuBackend {
     /// As [`place`](Self::place).
     pub fn expect(&self, points: &mut DevicePoints, count: usize) -> Result<(), Error> {
         let count = countable(count)?;
-        points.positions.reserve(&self.stream, 3 * count as usize)?;
+        let words = points.words(count as usize);
+        points.positions.reserve(&self.stream, words)?;
         points.status.reserve(&self.stream, 1)?;
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
@@ -124,7 +137,8 @@ impl GpuBackend {
     }
 
     /// Copies some of the positions that were [expected](Self::expect) to the device, x, y and z of
-    /// one point after the other, from number `first` on, without looking at them. Where they are
+    /// one point after the other, from number `first` on, without looking at them. Positions in
+    /// `f64` are taken as their bytes: two numbers for each of theirs. Where they are
     /// in [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as
     /// they are until the backend has been [waited for](Self::wait).
     ///
@@ -137,7 +151,7 @@ impl GpuBackend {
         first: usize,
         numbers: &[f32],
     ) -> Result<(), Error> {
-        let expected = 3 * points.count as usize;
+        let expected = points.words(points.len());
         if first
             .checked_add(numbers.len())
             .is_none_or(|end| end > expected)
@@ -186,29 +200,39 @@ impl GpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when there are no three numbers for every point,
+    /// [`ErrorKind::Precision`] when they are in another precision than the set,
     /// [`ErrorKind::OtherDevice`], [`ErrorKind::TooManyPoints`], [`ErrorKind::OutOfMemory`] and
     /// [`ErrorKind::Driver`]; the set is then as it was.
-    pub fn place(
+    pub fn place<T: PositionNumber>(
         &self,
         points: &mut DevicePoints,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         self.holds("positions", positions.ordinal())?;
-        if !positions.len().is_multiple_of(3) {
+        if T::PRECISION != points.precision {
+            return Err(Error::from(ErrorKind::Precision {
+                found: T::PRECISION,
+                expected: points.precision,
+            }));
+        }
+        let words = positions
+            .words()
+            .filter(|_| positions.len().is_multiple_of(3));
+        let Some(words) = words else {
             return Err(Error::from(ErrorKind::FieldLength {
                 what: "positions",
                 found: positions.len(),
                 expected: positions.len().next_multiple_of(3),
             }));
-        }
+        };
         let count = countable(positions.len() / 3)?;
         points.status.reserve(&self.stream, 1)?;
         points.tiles.reserve(&self.stream, 1)?;
         if points.provisional {
             // Nothing is known to be good about those there are.
-            points.positions.copy_from(&self.stream, &positions.0)?;
+            points.positions.copy_from(&self.stream, &words.0)?;
         } else {
-            points.before.copy_from(&self.stream, &positions.0)?;
+            points.before.copy_from(&self.stream, &words.0)?;
             std::mem::swap(&mut points.positions, &mut points.before);
             (points.count_before, points.provisional) = (points.count, true);
         }
@@ -229,14 +253,14 @@ impl GpuBackend {
             points.unlooked = false;
             return Ok(PositionBounds::Bounds(Bounds::EMPTY));
         }
-        let (grid, stream) = (&self.shared.grid, &self.stream);
+        let (grid, stream) = (self.shared.sorts(points.precision)?, &self.stream);
         let (status, tiles) = (points.status.address(), points.tiles.address());
         grid.reset(stream, status, tiles, 1, false)?;
         (points.unlooked, points.asked) = (false, false);
         grid.bounds(stream, points.positions.address(), points.count, status)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
-            0 => PositionBounds::Bounds(status.bounds()),
+            0 => PositionBounds::Bounds(status.bounds(points.precision)),
             _ => PositionBounds::NotFinite {
                 first: status.first_bad,
                 count: status.bad,
@@ -302,7 +326,7 @@ impl GpuBackend {
         }
         points.check_lattice(lattice)?;
         points.reserve(self, lattice)?;
-        let (grid, stream) = (&self.shared.grid, &self.stream);
+        let (grid, stream) = (self.shared.sorts(points.precision)?, &self.stream);
         let sorting = points.sorting(lattice);
         let (status, tiles) = (sorting.status, scan_tiles(points.cells()));
         points.asked = false;
@@ -321,10 +345,7 @@ impl GpuBackend {
         grid.keys(stream, &sorting)?;
         grid.scan(stream, &sorting)?;
         grid.place(stream, &sorting)?;
-        self.settle(&sorting, points.large_cells)?;
-        if points.wrapped {
-            grid.changes(stream, &sorting)?;
-        }
+        self.settle(grid, &sorting, points.large_cells)?;
         (points.sorted, points.sort) = (true, next_number());
         Ok(())
     }
@@ -365,7 +386,7 @@ impl GpuBackend {
                 count: status.bad,
             }));
         }
-        let strayed = lattice.is_periodic() && !contains(bounds, &status.bounds());
+        let strayed = lattice.is_periodic() && !contains(bounds, &status.bounds(points.precision));
         if status.outside > 0 || strayed {
             return Err(Error::from(ErrorKind::Outside {
                 count: status.outside.max(1),
@@ -376,10 +397,10 @@ impl GpuBackend {
         let settled_late = large && !points.large_cells;
         if settled_late {
             // The first step that meets large cells settles them afterwards.
-            self.settle(&points.sorting(lattice), true)?;
+            let grid = self.shared.sorts(points.precision)?;
+            self.settle(grid, &points.sorting(lattice), true)?;
         }
         points.large_cells = large;
-        points.wrapped = status.wrapped > 0;
         points.provisional = false;
         Ok(if status.failed > 0 {
             SortOutcome::Missed
@@ -409,8 +430,13 @@ impl GpuBackend {
     }
 
     /// Brings every cell into the order of the caller's indices, those of high occupancy apart.
-    fn settle(&self, sorting: &Sorting<'_>, large_cells: bool) -> Result<(), Error> {
-        let (grid, stream) = (&self.shared.grid, &self.stream);
+    fn settle(
+        &self,
+        grid: &GridKernels,
+        sorting: &Sorting<'_>,
+        large_cells: bool,
+    ) -> Result<(), Error> {
+        let stream = &self.stream;
         if large_cells {
             grid.settle_large(stream, sorting)?;
         }

@@ -27,6 +27,7 @@ use crate::{
     memory::{HostCopy, kept_buffers},
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
+use nearfield_grid::Precision;
 use nearfield_grid::{self as grid, Bounds, Domain, Radius};
 
 /// A relative margin, far above the rounding of a difference and of an image vector in `f32`, 2⁻²²
@@ -119,6 +120,9 @@ pub(super) struct VisitLists {
 impl GpuBackend {
     /// Brings the entries of lists to sorted places, unless that was done since the search.
     pub(super) fn find_slots(&self, over: &mut ListedPairs<'_>) -> Result<(), Error> {
+        if over.of.precision() == Precision::Double {
+            return Err(Error::from(ErrorKind::InDouble("traversals over lists")));
+        }
         let ListedPairs {
             of, lists, slots, ..
         } = over;
@@ -148,7 +152,9 @@ impl GpuBackend {
                 capacity: room as u64,
                 arrays: PairArrays::default(),
             };
-            self.shared.ascend()?.ascend(stream, &lists)?;
+            self.shared
+                .ascend(Precision::Single)?
+                .ascend(stream, &lists)?;
         }
         slots.search = search;
         Ok(())

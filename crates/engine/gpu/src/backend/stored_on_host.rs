@@ -85,7 +85,8 @@ impl Sorted {
         Points {
             at: at.as_ptr() as u64,
             wraps: 0,
-            changes: 0,
+            proxies: 0,
+            given: 0,
             starts: 0,
             flags: self.flags.as_ptr() as u64,
             ids: 0,
@@ -146,6 +147,7 @@ impl Listed<'_> {
             geometry: Geometry::default(),
             targets: self.targets.layout(now[0]),
             sources: self.sources.layout(now[1]),
+            steps: 0,
             rows: 0,
             row_count: 0,
             same_set: u32::from(self.same_set),

@@ -14,9 +14,14 @@
 //! with a target near a face of a periodic box, or of the table of another set, find the image of
 //! every row. Sparse tables and boxes that the radius reaches across take the general walk.
 //!
-//! Points that have left a periodic box have kernels of their own, which are started beside those
-//! for points inside. Whether there are such points is known on the device alone, where one of the
-//! two kernels returns at once; so a step never waits to find out.
+//! Points that have left a periodic box are walked as proxies, which lie in one box
+//! (`kernels/cuda/exact.cuh`), by kernels of their own, which are started beside those for points
+//! inside. Whether there are such points is known on the device alone, where one of the two kernels
+//! returns at once; so a step never waits to find out. Points of double precision are always walked
+//! as proxies, by programs of their own.
+//!
+//! Programs for `f64` are keyed by the precision of the lattice. Sets remember theirs, and a set in
+//! another precision than its lattice is refused as one that was sorted into other cells.
 //!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
@@ -36,6 +41,7 @@ use crate::{
     traversal::{Candidates, Filtering, Strategy, Traversal, Work},
 };
 use cudarc::driver::sys::{CUdeviceptr, CUlimit};
+use nearfield_grid::Precision;
 use nearfield_pairs::ListKind;
 
 /// A pair of sets on one lattice: the argument of every job. It borrows the sets, so they can be
@@ -81,6 +87,11 @@ impl PairOfPoints<'_> {
         self.share.map_or(self.targets.len(), DeviceShare::len)
     }
 
+    /// The precision of both sets.
+    pub(crate) fn precision(&self) -> Precision {
+        self.lattice.lattice.radius().precision()
+    }
+
     /// Returns true if there is nothing to visit.
     pub(crate) fn is_empty(&self) -> bool {
         self.searching() == 0 || self.sources.is_empty()
@@ -113,6 +124,10 @@ impl PairOfPoints<'_> {
             strategy => strategy,
         };
         let filtering = self.filter.filtering();
+        let double = self.precision() == Precision::Double;
+        if double && filtering != Filtering::default() {
+            return Err(Error::from(ErrorKind::InDouble("filters of pairs")));
+        }
         if strategy != Strategy::Flat && filtering != Filtering::default() {
             return Err(Error::from(ErrorKind::FilteredStrategy {
                 strategy: strategy.name(),
@@ -132,6 +147,7 @@ impl PairOfPoints<'_> {
             candidates: self.candidates(strategy),
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
+            double,
             by_warps: strategy == Strategy::Flat && self.are_few(),
             filtering,
         })
@@ -179,6 +195,7 @@ impl PairOfPoints<'_> {
             targets: self.targets_layout(),
             sources: self.sources.layout(),
             rows: self.lattice.rows.address(),
+            steps: self.lattice.steps.address(),
             row_count: self.lattice.row_count,
             same_set: u32::from(self.same_set),
         };

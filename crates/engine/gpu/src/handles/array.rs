@@ -4,6 +4,7 @@ use super::stream::Stream;
 use cudarc::driver::{
     CudaSlice, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop,
 };
+use nearfield_grid::Precision;
 use std::{fmt, ops::RangeBounds};
 
 /// A number, or an array of numbers, that arrays of a GPU hold.
@@ -27,6 +28,23 @@ macro_rules! elements {
 }
 
 elements!(i8, u8, i16, u16, i32, u32, i64, u64, usize, isize, f32, f64);
+
+/// Numbers that positions are made of: `f32` and `f64`.
+///
+/// An engine has one precision and takes positions in it. Positions are converted by nobody but
+/// their owner: rounding in silence would change results near the radius.
+pub trait PositionNumber: DeviceValue {
+    /// The precision of an engine that takes them.
+    const PRECISION: Precision;
+}
+
+impl PositionNumber for f32 {
+    const PRECISION: Precision = Precision::Single;
+}
+
+impl PositionNumber for f64 {
+    const PRECISION: Precision = Precision::Double;
+}
 
 /// An array of a GPU. It is freed in the order of the stream that it was made on.
 #[derive(Debug)]
@@ -187,6 +205,15 @@ impl<T> DeviceBuffer<T> {
     pub unsafe fn transmute<S>(&self, len: usize) -> Option<DeviceView<'_, S>> {
         // SAFETY: as the caller promises.
         unsafe { self.0.transmute(len) }.map(DeviceView)
+    }
+}
+
+impl<'a, T: PositionNumber> DeviceView<'a, T> {
+    /// The words of four bytes of all numbers, by which positions of either precision are copied.
+    pub(crate) fn words(&self) -> Option<DeviceView<'a, f32>> {
+        let words = size_of::<T>() / size_of::<f32>() * self.len();
+        // SAFETY: any four bytes are an `f32`.
+        unsafe { self.0.transmute(words) }.map(DeviceView)
     }
 }
 

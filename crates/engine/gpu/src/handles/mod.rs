@@ -18,6 +18,7 @@ mod stream;
 pub use address::{MemoryKind, memory_at};
 pub use array::{
     DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceValue, DeviceView, DeviceViewMut, InUse,
+    PositionNumber,
 };
 pub use context::{Context, CurrentContext};
 pub(crate) use launch::Function;

@@ -19,6 +19,7 @@ use crate::{
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_grid::Precision;
 
 /// The kernel that sorts lists.
 ///
@@ -64,11 +65,20 @@ impl AscendKernels {
     ///
     /// # Errors
     /// The errors of [`Modules::load`].
-    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
-        let module = modules.load(&Program::from(&super::sources::ASCEND))?;
+    pub(crate) fn load(modules: &Modules, precision: Precision) -> Result<Self, Error> {
+        let module = modules.load(&Self::program(precision))?;
         let lists = Kernel::overlapping(&module, "lists_ascend")?;
         let by_distance = Kernel::overlapping(&module, "lists_by_distance")?;
         Ok(Self { lists, by_distance })
+    }
+
+    /// The program for geometry in a precision; lists alone are the same in both.
+    pub(crate) fn program(precision: Precision) -> Program {
+        let program = Program::from(&super::sources::ASCEND);
+        match precision {
+            Precision::Single => program,
+            Precision::Double => program.define("NF_DOUBLE", 1),
+        }
     }
 
     /// Sorts lists by their entries, and pairs of one source by their images if these are there.

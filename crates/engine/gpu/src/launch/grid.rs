@@ -23,6 +23,7 @@ use crate::{
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_grid::Precision;
 
 /// Most blocks of a kernel whose blocks go on to further items: enough to fill the largest devices.
 const MAX_BLOCKS: u32 = 1024;
@@ -52,8 +53,6 @@ pub(crate) struct GridKernels {
     settle_large: Kernel,
     /// Order within all other cells, and the sorted points.
     settle: [Kernel; 2],
-    /// Where the box changes from a sorted point to the next.
-    changes: Kernel,
     /// Counts to the caller's order.
     /// Starts of parts of the lists, to the host.
     list_bounds: Kernel,
@@ -77,7 +76,8 @@ pub(crate) struct Sorting<'a> {
     pub(crate) lattice: &'a Lattice,
     /// The table, and the arrays that the sorted points go to.
     pub(crate) points: Points,
-    /// x, y and z of one point after the other, in the caller's order.
+    /// x, y and z of one point after the other, in the caller's order and in the precision of the
+    /// kernels.
     pub(crate) positions: CUdeviceptr,
     /// Points of every cell: zero before the first sort, and again after every scan.
     pub(crate) counts: CUdeviceptr,
@@ -136,8 +136,8 @@ impl GridKernels {
     ///
     /// # Errors
     /// The errors of [`Modules::load`].
-    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
-        let module = modules.load(&Program::from(&super::sources::GRID))?;
+    pub(crate) fn load(modules: &Modules, precision: Precision) -> Result<Self, Error> {
+        let module = modules.load(&Self::program(precision))?;
         let kernel = |name| Kernel::overlapping(&module, name);
         Ok(Self {
             reset: kernel("grid_reset")?,
@@ -151,7 +151,6 @@ impl GridKernels {
             place: kernel("grid_place")?,
             settle_large: kernel("grid_settle_large")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
-            changes: kernel("grid_changes")?,
             list_bounds: kernel("list_bounds")?,
             order_of_points: kernel("order_of_points")?,
             lists_in_order: kernel("lists_in_order")?,
@@ -159,6 +158,15 @@ impl GridKernels {
             fill_values: kernel("fill_values")?,
             interleave: kernel("interleave")?,
         })
+    }
+
+    /// The program for positions in a precision.
+    pub(crate) fn program(precision: Precision) -> Program {
+        let program = Program::from(&super::sources::GRID);
+        match precision {
+            Precision::Single => program,
+            Precision::Double => program.define("NF_DOUBLE", 1),
+        }
     }
 
     /// Clears `tiles` tiles of a scan and the status. `keep` keeps the entries of the status that
@@ -338,6 +346,8 @@ impl GridKernels {
         let Points {
             at,
             wraps,
+            proxies,
+            given,
             starts,
             flags,
             count,
@@ -350,28 +360,9 @@ impl GridKernels {
                 queue,
                 sorting.one_per_point(),
                 &[
-                    &positions, lattice, &starts, &placed, &count, &at, &wraps, &flags, &status,
+                    &positions, lattice, &starts, &placed, &count, &at, &wraps, &proxies, &given,
+                    &flags, &status,
                 ],
-            )
-        }
-    }
-
-    /// Finds where the box changes from a sorted point to the next. Without it walks look at every
-    /// pair of a set that has left its box.
-    pub(crate) fn changes(&self, queue: &Queue, sorting: &Sorting<'_>) -> Result<(), Error> {
-        let Points {
-            wraps,
-            changes,
-            flags,
-            count,
-            ..
-        } = sorting.points;
-        // SAFETY: as grid_changes declares; there is a bit for every point, in whole words.
-        unsafe {
-            self.changes.start(
-                queue,
-                sorting.one_per_point(),
-                &[&wraps, &count, &changes, &flags],
             )
         }
     }

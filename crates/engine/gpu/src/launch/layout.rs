@@ -11,13 +11,13 @@
 
 use crate::constants;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
-use nearfield_grid as grid;
+use nearfield_grid::{self as grid, Precision};
 
 /// Parameters of a pair kernel that a launch can carry.
 pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 
 nearfield_shared::shared_structs! {
-    /// `Lattice` of contract.cuh: the cells of one radius and domain. 576 bytes, which kernels read
+    /// `Lattice` of contract.cuh: the cells of one radius and domain. 656 bytes, which kernels read
     /// in place from the memory of arguments (`__grid_constant__`).
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub(crate) struct Lattice {
@@ -42,20 +42,34 @@ nearfield_shared::shared_structs! {
         /// Vectors of the images (−1, −1, −1) to (1, 1, 1), the first axis fastest: nearly all that
         /// are needed, so kernels seldom multiply.
         shifts: [[f32; 3]; 27],
+        /// 1 if proxies can prove a pair.
+        has_inner: u32,
+        /// The radius.
+        radius: f64,
+        /// fl(r·r) in double precision, which its squared distances are compared with.
+        squared_radius: f64,
+        /// Subtracted from coordinates of double precision, for cells and proxies.
+        centre: [f64; 3],
+        /// Filter radius of proxies; infinite where all of them are 0.
+        reach: f64,
+        /// What is added to it, as shares of the target's proxy along each axis.
+        rounding: [f64; 3],
     }
 
     /// `Points` of contract.cuh: one set sorted by cell, and the table of its cells.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Points {
         /// x, y, z, and the caller's index as bits, per sorted point; `READ_AHEAD` more behind
-        /// them.
+        /// them. In double precision x, y and z are those of the proxy.
         pub(crate) at: u64,
         /// Four `i32` per sorted point: whole boxes between it and its image in the box. Written,
         /// and read, only if the flag `ANY_WRAPPED` is set.
         pub(crate) wraps: u64,
-        /// A bit per sorted point: its wraps are not those of the point before. Written, and read,
-        /// only if the flag `CHANGES_KNOWN` is set.
-        pub(crate) changes: u64,
+        /// Single precision: x, y, z of the proxy, and the index, per sorted point. Written, and
+        /// read, only if the flag `ANY_WRAPPED` is set.
+        pub(crate) proxies: u64,
+        /// Double precision: x, y and z per sorted point.
+        pub(crate) given: u64,
         /// Sorted points before every cell, and all of them behind the last.
         pub(crate) starts: u64,
         /// `FLAGS` numbers of the last sort.
@@ -150,6 +164,9 @@ nearfield_shared::shared_structs! {
         pub(crate) sources: Points,
         /// The lattice's neighbour rows.
         pub(crate) rows: u64,
+        /// Vectors of the images up to `IMAGE_STEPS` boxes away along each axis, in single
+        /// precision and in straight boxes; else 0.
+        pub(crate) steps: u64,
         /// Number of neighbour rows.
         pub(crate) row_count: u32,
         /// 1 if both sets are one, so that a point is not its own neighbour.
@@ -255,9 +272,9 @@ nearfield_shared::shared_structs! {
         pub(crate) targets: u64,
         /// Boxes by which the source is moved, three `i32` a pair.
         pub(crate) images: u64,
-        /// The vector of that image, three `f32` a pair.
+        /// The vector of that image, three a pair in the precision of the positions.
         pub(crate) shifts: u64,
-        /// From the target to that image of the source, three `f32` a pair.
+        /// From the target to that image of the source, three a pair.
         pub(crate) displacements: u64,
         /// Their squared lengths.
         pub(crate) squares: u64,
@@ -356,6 +373,8 @@ nearfield_shared::shared_structs! {
         pub(crate) bounds: [u32; 6],
         /// Most neighbours of all targets together since the host looked.
         pub(crate) pairs: u64,
+        /// Smallest and largest coordinates in double precision.
+        pub(crate) double_bounds: [u64; 6],
     }
 
     /// `SystemsStatus` of system_boxes.cuh: what the host reads after a search of systems. All bits
@@ -515,6 +534,24 @@ impl Default for Outlet {
     }
 }
 
+/// Vectors of the images from −`IMAGE_STEPS` to `IMAGE_STEPS` boxes away along each axis, for
+/// `Walk::steps`; none where they are not looked up.
+pub(crate) fn image_steps(lattice: &grid::Lattice) -> Vec<f32> {
+    let domain = lattice.effective_domain();
+    if domain.is_tilted() || lattice.radius().precision() == Precision::Double {
+        return Vec::new();
+    }
+    let far = i64::from(constants::IMAGE_STEPS);
+    let along = |axis: usize| {
+        (-far..=far).map(move |n| {
+            let mut image = [0; 3];
+            image[axis] = n;
+            domain.image_vector(image)[axis]
+        })
+    };
+    (0..3).flat_map(along).collect()
+}
+
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {
@@ -535,6 +572,7 @@ impl Lattice {
     fn in_domain(lattice: &grid::Lattice, domain: &grid::Domain) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
+        let proxies = lattice.wrapped_proxies();
         Self {
             inverse_edge: scales.map(|scale| scale.inverse_edge),
             length: scales.map(|scale| scale.length),
@@ -549,6 +587,12 @@ impl Lattice {
                 let image = [number % 3, number / 3 % 3, number / 9];
                 domain.image_vector(image.map(|n| n as i64 - 1))
             }),
+            has_inner: u32::from(proxies.has_inner),
+            radius: lattice.radius().value_f64(),
+            squared_radius: lattice.radius().squared_f64(),
+            centre: proxies.centre,
+            reach: proxies.reach,
+            rounding: proxies.rounding,
         }
     }
 
@@ -719,66 +763,5 @@ impl Row {
             z: narrow(row.z),
             reach: narrow(row.reach),
         }
-    }
-}
-
-impl Status {
-    /// The status at the beginning of a step.
-    pub(crate) const BEFORE: Self = Self {
-        bad: 0,
-        first_bad: u32::MAX,
-        outside: 0,
-        wrapped: 0,
-        large_cells: 0,
-        ticket: 0,
-        bricks: 0,
-        failed: 0,
-        bounds: [u32::MAX, u32::MAX, u32::MAX, 0, 0, 0],
-        pairs: 0,
-    };
-
-    /// Smallest and largest coordinates. The device keeps them as integers in the order of the
-    /// floats, because it has atomics for the minimum and maximum of integers only: the sign bit is
-    /// set on numbers from +0 on, and all bits of negative ones are inverted.
-    pub(crate) fn bounds(&self) -> grid::Bounds {
-        let value = |at: usize| {
-            let bits = self.bounds[at];
-            f32::from_bits(match bits & 0x8000_0000 {
-                0 => !bits,
-                _ => bits & 0x7fff_ffff,
-            })
-        };
-        grid::Bounds {
-            min: [value(0), value(1), value(2)].map(f64::from),
-            max: [value(3), value(4), value(5)].map(f64::from),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Repeats on the host what `sortable` of grid.cu does, for signs, zeros and subnormal numbers.
-    #[test]
-    fn sortable_bounds_become_the_coordinates_they_were() {
-        let sortable = |value: f32| match value.to_bits() {
-            bits if bits & 0x8000_0000 != 0 => !bits,
-            bits => bits | 0x8000_0000,
-        };
-        let values = [-1.5f32, -0.0, 3e-40, 2.0, 5e30, f32::MAX];
-        let status = Status {
-            bounds: values.map(sortable),
-            ..Status::BEFORE
-        };
-        let bounds = status.bounds();
-        let found = [bounds.min, bounds.max].concat();
-        let given = values.map(f64::from);
-        assert_eq!(bits(&found), bits(&given));
-        assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
-    }
-
-    fn bits(values: &[f64]) -> Vec<u64> {
-        values.iter().map(|value| value.to_bits()).collect()
     }
 }

@@ -29,6 +29,7 @@ mod kernel_lattice;
 mod layout;
 mod share;
 pub mod sources;
+mod status;
 mod stored;
 mod systems;
 mod traversal;
@@ -43,7 +44,7 @@ pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
     Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
     MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
-    StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
+    StridedChannels, SystemArrays, SystemsStatus, Table, Walk, image_steps,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use stored::{Entries, OverLists, SlotKernels};

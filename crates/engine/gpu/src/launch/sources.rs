@@ -47,6 +47,14 @@ const VISIT: Header = Header::new(
     "visit.cuh",
     include_str!("../../../../../kernels/cuda/visit.cuh"),
 );
+const PAIR_SEEN: Header = Header::new(
+    "pair_seen.cuh",
+    include_str!("../../../../../kernels/cuda/pair_seen.cuh"),
+);
+const EXACT: Header = Header::new(
+    "exact.cuh",
+    include_str!("../../../../../kernels/cuda/exact.cuh"),
+);
 const MASKS: Header = Header::new(
     "masks.cuh",
     include_str!("../../../../../kernels/cuda/masks.cuh"),
@@ -54,6 +62,10 @@ const MASKS: Header = Header::new(
 const FLAT_PAIRS: Header = Header::new(
     "flat_pairs.cuh",
     include_str!("../../../../../kernels/cuda/flat_pairs.cuh"),
+);
+const RINGS: Header = Header::new(
+    "rings.cuh",
+    include_str!("../../../../../kernels/cuda/rings.cuh"),
 );
 const WARPS: Header = Header::new(
     "warps.cuh",
@@ -138,7 +150,6 @@ pub const GRID: Source = Source {
         "grid_settle_large",
         "grid_settle_open",
         "grid_settle_periodic",
-        "grid_changes",
         "lists_in_order",
         "list_bounds",
         "order_of_points",
@@ -170,7 +181,18 @@ pub const SHARE: Source = Source {
 pub const ASCEND: Source = Source {
     name: "ascend",
     text: include_str!("../../../../../kernels/cuda/ascend.cu"),
-    headers: &[CONSTANTS, CELLS, CONTRACT, WALK, PAIR_GEOMETRY, ASCENDING],
+    headers: &[
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        AROUND,
+        VISIT,
+        EXACT,
+        PAIR_SEEN,
+        PAIR_GEOMETRY,
+        ASCENDING,
+    ],
     layouts: &[],
     launches_children: false,
     kernels: &["lists_ascend", "lists_by_distance"],
@@ -200,6 +222,7 @@ pub const STORED: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         FAST,
         STORED_PAIRS,
@@ -219,12 +242,15 @@ pub const FLAT: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
-        PAIR_GEOMETRY,
         AROUND,
         FILTER,
         VISIT,
+        EXACT,
+        PAIR_SEEN,
+        PAIR_GEOMETRY,
         MASKS,
         WARPS,
+        RINGS,
         FAST,
         WORK,
         FLAT_PAIRS,
@@ -251,6 +277,10 @@ pub const CHILDREN: Source = Source {
         CELLS,
         CONTRACT,
         WALK,
+        AROUND,
+        VISIT,
+        EXACT,
+        PAIR_SEEN,
         PAIR_GEOMETRY,
         TILE,
         FAST,

@@ -4,6 +4,14 @@
 //! ([`Traverse`]), whatever it does with the pairs; those that evaluate a pair kernel also have
 //! `gather_fields`, which brings the channels of the sources into sorted order first.
 //!
+//! # Points outside the box
+//!
+//! In a periodic domain of single precision two kernels are started for each walk by `flat`: one
+//! compares positions, the other proxies. Both look at the flags of the sort, and one of them ends
+//! at once. A wait for the flags would take longer than the launch of a kernel that does nothing.
+//! Programs of double precision have one kernel, which compares proxies always; so have those that
+//! give every target a warp, which take either way by a branch.
+//!
 //! # How the strategies are launched
 //!
 //! - `flat`: one thread per target, or one warp where there are few.
@@ -123,7 +131,6 @@ impl TraversalKernels {
         let Some(gather) = &self.gather else {
             return Ok(());
         };
-        let Points { at, count, .. } = points;
         let StridedChannels {
             address, stride, ..
         } = from;
@@ -132,8 +139,8 @@ impl TraversalKernels {
         unsafe {
             gather.start(
                 queue,
-                one_each(*count as usize),
-                &[at, &address, &stride, count, &sources, &more],
+                one_each(points.count as usize),
+                &[points, &address, &stride, &sources, &more],
             )
         }
     }

@@ -13,6 +13,7 @@
 //! | `NF_HALF` | half lists | all |
 //! | `NF_WARPS` | a warp per target | `flat` |
 //! | `NF_GEOMETRY` | lists with the geometry of their pairs; not defined without | lists |
+//! | `NF_DOUBLE` | positions in double precision; not defined without | `flat` |
 //! | `NF_FILTERS` | pairs within the radius that are left out ([`Filtering`]); not defined without | `flat` |
 //! | `NF_TARGETS`, `NF_SOURCES`, `NF_OUTPUTS` | channels | pair kernels |
 //! | `NF_REDUCE` | sum, minimum or maximum | pair kernels |
@@ -129,6 +130,8 @@ pub(crate) struct Traversal {
     pub(crate) subdivision: u32,
     /// Half lists, also when they are only counted.
     pub(crate) half: bool,
+    /// Positions are in double precision.
+    pub(crate) double: bool,
     /// A warp and not a thread per target, with strategy `flat`.
     ///
     /// For few targets, which do not fill a device by threads.
@@ -146,6 +149,11 @@ impl Traversal {
             .define("NF_K", if unrolled { self.subdivision } else { 1 })
             .define("NF_HALF", self.half)
             .define("NF_WARPS", self.by_warps);
+        let program = if self.double {
+            program.define("NF_DOUBLE", 1)
+        } else {
+            program
+        };
         let work = match &self.work {
             Work::Count => constants::COUNT,
             Work::Lists(_) | Work::Geometry(_) => constants::LISTS,
@@ -188,7 +196,8 @@ impl Traversal {
     /// Returns true if points that have left the box are walked by kernels of their own:
     /// `NF_APART`.
     fn is_apart(&self) -> bool {
-        matches!(self.candidates, Candidates::Periodic | Candidates::Tilted) && !self.by_warps
+        let periodic = matches!(self.candidates, Candidates::Periodic | Candidates::Tilted);
+        periodic && !self.by_warps && !self.double
     }
 
     /// Words of masks of a target: one per row, and one that says whether they are complete.
@@ -245,6 +254,7 @@ impl PairProgram {
             candidates: Candidates::OneSet,
             subdivision: 1,
             half: false,
+            double: false,
             by_warps: false,
             filtering: Filtering::default(),
         };

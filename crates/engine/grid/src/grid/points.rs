@@ -268,6 +268,14 @@ impl SortedPoints {
         self.scatter(|slot| self.position(slot))
     }
 
+    /// Positions in the caller's order as they were given, those of `f32` converted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    pub fn in_callers_order_f64(&self) -> Result<Vec<[f64; 3]>, Error> {
+        self.scatter(|slot| self.position_f64(slot))
+    }
+
     /// `value` of every sorted point, in the caller's order.
     pub(super) fn scatter<T: Copy + Default>(
         &self,

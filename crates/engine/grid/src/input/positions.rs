@@ -211,14 +211,26 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// The bytes of strided positions in `f32` from the first one on, and the stride. None of other
-    /// layouts.
+    /// As [`to_packed`](Self::to_packed) in `f64`, to which `f32` is converted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    pub fn to_packed_f64(&self) -> Result<Cow<'a, [[f64; 3]]>, Error> {
+        match self.0 {
+            Layout::PackedDouble(points) => Ok(Cow::Borrowed(points)),
+            _ => self.with_f64(Pack(self.len())).map(Cow::Owned),
+        }
+    }
+
+    /// The bytes of strided positions from the first one on, in their own
+    /// [precision](Self::precision), and the stride. None of other layouts.
     ///
     /// For backends that copy positions by several threads, which [`to_packed`](Self::to_packed)
     /// does not.
     pub fn strided_bytes(&self) -> Option<(&'a [u8], usize)> {
         match self.0 {
             Layout::Strided(points) => Some((points.bytes, points.stride)),
+            Layout::StridedDouble(points) => Some((points.bytes, points.stride)),
             _ => None,
         }
     }
@@ -381,10 +393,10 @@ impl Source<f64> for Layout<'_> {
 
 struct Pack(usize);
 
-impl Visitor<f32> for Pack {
-    type Output = Result<Vec<[f32; 3]>, Error>;
+impl<T> Visitor<T> for Pack {
+    type Output = Result<Vec<[T; 3]>, Error>;
 
-    fn visit<S: Source<f32>>(self, source: S) -> Self::Output {
+    fn visit<S: Source<T>>(self, source: S) -> Self::Output {
         let mut packed = with_room(self.0, "packed positions")?;
         packed.extend((0..self.0).map(|index| source.position(index)));
         Ok(packed)

@@ -64,13 +64,13 @@ pub(super) const ENLARGEMENT: f64 = 1.0 + 1.0 / (1u64 << 8) as f64;
 const FARTHEST_PROXY: f64 = (1u64 << 61) as f64;
 
 /// Points on periodic axes may be this far from the centre for the axis to be filtered.
-const FARTHEST_IMAGE: f64 = (1u64 << 60) as f64;
+pub(super) const FARTHEST_IMAGE: f64 = (1u64 << 60) as f64;
 
 /// Radius up to which proxies within the inner radius were not clamped.
-const LARGEST_INNER: f64 = (1u64 << 39) as f64;
+pub(super) const LARGEST_INNER: f64 = (1u64 << 39) as f64;
 
 /// The error of the difference of two proxies, as a share of how large they may be.
-const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
+pub(super) const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
 
 /// The centre is a multiple of four times the extent of the points, taken to be at least this many
 /// radii: points keep the origin as their centre unless it is far away, and moving ones keep
@@ -168,6 +168,11 @@ impl Frame {
         [x - of_x.anchor, y - of_y.anchor, z - of_z.anchor]
     }
 
+    /// What [`anchored`](Self::anchored) subtracts along each axis.
+    pub(super) fn anchor(&self) -> [f64; 3] {
+        self.scale.map(|of| of.anchor)
+    }
+
     /// Bounds of the [`anchored`](Self::anchored) coordinates of the points within `bounds`.
     pub(crate) fn anchored_bounds(&self, bounds: &Bounds) -> Bounds {
         Bounds {
@@ -248,7 +253,7 @@ fn centre(radius: f64, bounds: &Bounds, axis: usize) -> f64 {
 }
 
 /// The next power of two not below `x`, which must not be negative; 0 for 0.
-fn power_of_two(x: f64) -> f64 {
+pub(super) fn power_of_two(x: f64) -> f64 {
     // One more where the logarithm is rounded down.
     let power = x.log2().ceil().exp2();
     if power < x { 2.0 * power } else { power }

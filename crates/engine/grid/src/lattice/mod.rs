@@ -50,6 +50,7 @@
 pub(crate) mod axis;
 mod double;
 mod effective;
+mod proxies;
 pub(crate) mod rows;
 mod tilted;
 
@@ -58,6 +59,7 @@ use crate::{
 };
 use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period, Placing};
 pub(crate) use double::Frame;
+pub use proxies::WrappedProxies;
 use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
 use std::sync::Arc;
 
@@ -80,6 +82,8 @@ pub struct Lattice {
     rows: Arc<Vec<Row>>,
     /// Present in double precision.
     frame: Option<Frame>,
+    /// For backends that wrap points into the box.
+    proxies: WrappedProxies,
 }
 
 /// Cells that points within some bounds can lie in, as [`Lattice::cells_within`] finds them.
@@ -159,6 +163,7 @@ impl Lattice {
             Precision::Single => None,
             Precision::Double => Some(Frame::new(radius, &seen, bounds)),
         };
+        let proxies = WrappedProxies::new(radius, &seen, bounds, frame.as_ref());
         if let Some(tilt) = seen.tilt() {
             let tilted::Cells { axes, rows, reach } =
                 tilted::cells(radius, &seen, tilt, subdivision, bounds)?;
@@ -170,6 +175,7 @@ impl Lattice {
                 reach,
                 rows: Arc::new(rows),
                 frame,
+                proxies,
             });
         }
         let reach = Reach::new(radius, &seen, bounds);
@@ -208,6 +214,7 @@ impl Lattice {
             reach: reach.largest(),
             rows: Arc::new(rows),
             frame,
+            proxies,
         })
     }
 
@@ -365,6 +372,12 @@ impl Lattice {
         }
     }
 
+    /// How a backend that wraps points into the box makes proxies of them, which it compares in
+    /// place of positions far outside the box and of those in double precision.
+    pub fn wrapped_proxies(&self) -> &WrappedProxies {
+        &self.proxies
+    }
+
     /// The frame that turns positions into proxies, in double precision; None in single precision,
     /// where positions are searched as they are.
     #[inline(always)]
@@ -451,8 +464,8 @@ impl Lattice {
     }
 
     /// How coordinates become cells along an axis, for backends that do it themselves: the same
-    /// operations in the same order give the same cells as [`cell`](Self::cell), in single
-    /// precision.
+    /// operations in the same order give the same cells as [`cell`](Self::cell), in double
+    /// precision from coordinates less the centre of [`wrapped_proxies`](Self::wrapped_proxies).
     ///
     /// The GPU backend computes cells with these numbers.
     pub fn scale(&self, axis: usize) -> AxisScale {

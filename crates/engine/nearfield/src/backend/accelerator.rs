@@ -116,7 +116,8 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     /// Brings the positions of a set to the device by way of `copy`. Returns their bounds, or None
     /// where some are not finite.
     ///
-    /// `copy` and `from` hold three numbers a point, and as many of them. Workers fill `copy`
+    /// `copy` and `from` hold three numbers a point, in double precision as six words, and as many
+    /// of them. Workers fill `copy`
     /// while the calling thread sends what is complete, so the bounds cost no pass of their own.
     /// The device may still be reading `copy` when this returns; [`copy`](Self::copy) waits for it
     /// before memory is used again.

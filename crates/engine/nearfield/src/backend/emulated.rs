@@ -40,7 +40,7 @@ use nearfield_cpu::{
     SetRadii, Share, Spent,
 };
 use nearfield_grid::{
-    Bounds, Grid, HostLists, Lattice,
+    Bounds, Grid, HostLists, Lattice, Precision,
     memory::{Shortage, make_room, zeroed},
 };
 use nearfield_pairs::Field;
@@ -283,7 +283,7 @@ impl Accelerator for EmulatedDevice {
         positions.clear();
         make_room(positions, numbers_of(&from), "positions on the device")
             .map_err(|error| failed(&error.to_string()))?;
-        let seen = RunningBounds::default();
+        let seen = RunningBounds::new(Precision::Single);
         let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
         let receive = |_, piece: &[f32]| {
             positions.extend_from_slice(piece);

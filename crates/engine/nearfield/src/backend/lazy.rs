@@ -16,9 +16,9 @@
 //! into memory of its own, and the first result is kept. Both results are equal, because the sort
 //! depends on positions, bounds and lattice alone.
 
-use super::HostMemory;
+use super::{HostMemory, transfer::words_of};
 use nearfield_cpu::CpuBackend;
-use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
+use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions, Precision};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The grid of a set.
@@ -33,7 +33,7 @@ pub(crate) enum LazyGrid {
 /// The input of a grid.
 #[derive(Debug)]
 pub(crate) struct Deferred {
-    /// Three numbers a point; there may be room behind them.
+    /// Three numbers a point, or in double precision six words; there may be room behind them.
     copy: HostMemory,
     points: usize,
     bounds: Bounds,
@@ -200,7 +200,8 @@ impl LazyGrid {
         }));
     }
 
-    /// The copied positions, x, y and z of one point after the other.
+    /// The copied positions, x, y and z of one point after the other; in double precision words of
+    /// them.
     pub(crate) fn copied(&self) -> Option<&[f32]> {
         match self {
             Self::Built(_) => None,
@@ -212,7 +213,7 @@ impl LazyGrid {
 impl Deferred {
     /// The positions without the room behind them.
     fn numbers(&self) -> &[f32] {
-        &self.copy[..3 * self.points]
+        &self.copy[..words_of(self.lattice.radius().precision()) * self.points]
     }
 
     /// The grid, sorted now if it has not been.
@@ -223,9 +224,17 @@ impl Deferred {
         // Nothing is locked while the pool works: a thread that waits for it may meanwhile do other
         // work, which may come here again. Two that come at once both sort, to the same end.
         let mut grid = self.memory();
-        let positions = self.numbers().as_chunks::<3>().0;
+        let numbers = self.numbers();
+        let positions = match self.lattice.radius().precision() {
+            Precision::Single => numbers.as_chunks::<3>().0.into(),
+            // Memory of words need not be aligned as their pairs are.
+            Precision::Double => {
+                let bytes = bytemuck::cast_slice(numbers);
+                Positions::strided_f64(bytes, 0, size_of::<[f64; 3]>(), self.points)?
+            }
+        };
         backend.install_for(self.points, || {
-            grid.build(positions.into(), self.bounds, &self.lattice)
+            grid.build(positions, self.bounds, &self.lattice)
         })?;
         Ok(self.built.get_or_init(|| grid))
     }

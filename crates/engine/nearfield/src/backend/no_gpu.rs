@@ -15,6 +15,7 @@ use crate::{
     balance::Strategy,
     systems::{PairIndex, Quantities, SystemPairs, SystemReal, Systems},
 };
+use nearfield_grid::Precision;
 use std::ops::{Deref, DerefMut};
 
 /// Whether the crate was built with the GPU backend.
@@ -33,7 +34,11 @@ pub(crate) fn visible() -> Result<Vec<String>, String> {
 }
 
 /// Says that this build starts no GPU.
-pub(crate) fn start(_number: u32, _: Strategy) -> Result<Box<dyn Accelerator>, String> {
+pub(crate) fn start(
+    _number: u32,
+    _: Strategy,
+    _: Precision,
+) -> Result<Box<dyn Accelerator>, String> {
     Err(NO_GPU.to_owned())
 }
 

@@ -43,6 +43,10 @@ use std::borrow::Cow;
 pub(crate) enum Feature {
     /// Positions in `f64`.
     Double,
+    /// Pairs left out by filters, of positions in `f64`.
+    FilteredDouble,
+    /// What asks for some lists at a time, or for those of free positions, in `f64`.
+    PortionsInDouble,
     /// Radii of single points.
     PointRadii,
     /// Cut-offs per pair of types.
@@ -126,10 +130,27 @@ impl Feature {
         matches!(self, Self::Double | Self::PointRadii | Self::SlantedBox)
     }
 
+    /// Whether it asks for some lists at a time, or for those of free positions.
+    pub(crate) fn is_portion(&self) -> bool {
+        matches!(
+            self,
+            Self::LimitedLists
+                | Self::ListChunks
+                | Self::Query
+                | Self::EachNeighbor
+                | Self::Batches
+        )
+    }
+
     /// In a message.
     fn phrase(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Double => "positions in double precision (f64); it computes in single precision",
+            Self::FilteredDouble => "filters of pairs in double precision (f64)",
+            Self::PortionsInDouble => {
+                "queries, visits of one point, batches, and lists in chunks or within a memory \
+                 limit in double precision (f64)"
+            }
             Self::PointRadii => "radii of single points",
             Self::TypeCutoffs => "cut-offs per pair of types",
             Self::Nearest => "the k nearest neighbours",
@@ -167,7 +188,8 @@ impl Feature {
     fn remedy(&self) -> &'static str {
         match self {
             Self::Double => {
-                "use Device::Auto or Device::Cpu, or build the engine in Precision::Single"
+                "use Device::Gpu, Device::Auto or Device::Cpu, or build the engine in \
+                 Precision::Single"
             }
             Self::KernelWithoutCuda { .. } => {
                 "use Device::Auto or Device::Cpu, or give the kernel CUDA text that compiles"
@@ -195,7 +217,7 @@ pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupp
         (Backend::Cpu, _) => true,
         (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
         (Backend::Gpu | Backend::Hybrid, Feature::AllPairs) => true,
-        (Backend::Gpu, Feature::Systems) => true,
+        (Backend::Gpu, Feature::Systems | Feature::Double) => true,
         (
             Backend::Gpu,
             Feature::LimitedLists
@@ -313,6 +335,8 @@ mod tests {
                 Self::Systems,
                 Self::PointRadii,
                 Self::Double,
+                Self::FilteredDouble,
+                Self::PortionsInDouble,
                 Self::SlantedBox,
             ]
         }
@@ -362,6 +386,14 @@ mod tests {
                 Self::Systems => ("pairs of many systems", "`SystemSearch`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
                 Self::Double => ("positions in `f64`", "`Builder::precision`"),
+                Self::FilteredDouble => (
+                    "cut-offs, exclusions, chosen targets or the k nearest in `f64`",
+                    "both",
+                ),
+                Self::PortionsInDouble => (
+                    "free positions, one point, batches, chunks or a memory limit in `f64`",
+                    "both",
+                ),
                 Self::SlantedBox => (
                     "box with a vector that leans along an open axis",
                     "`Builder::box_vectors`",

@@ -21,7 +21,7 @@
 
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
-use nearfield_grid::{Bounds, Domain, SharedMut, copy_past_caches};
+use nearfield_grid::{Bounds, Domain, Positions, Precision, SharedMut, copy_past_caches};
 use nearfield_pairs::Field;
 use std::{
     ops::Range,
@@ -228,29 +228,49 @@ impl<'v, V: Copy + Send> ScatterResults<'v, V> {
     }
 }
 
+/// Words of four bytes of a position: positions in `f64` travel as pairs of words.
+pub(crate) fn words_of(precision: Precision) -> usize {
+    match precision {
+        Precision::Single => 3,
+        Precision::Double => 6,
+    }
+}
+
 /// Bounds of positions that several threads look at.
 ///
 /// None inside once a number was not finite. The lock is taken once per stretch, so workers rarely
 /// meet there.
-pub(crate) struct RunningBounds(Mutex<Option<Bounds>>);
-
-impl Default for RunningBounds {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Bounds::EMPTY)))
-    }
+pub(crate) struct RunningBounds {
+    precision: Precision,
+    seen: Mutex<Option<Bounds>>,
 }
 
 impl RunningBounds {
-    /// Takes some whole points in.
-    pub(crate) fn look(&self, numbers: &[f32]) {
-        let found = Bounds::of(numbers.as_chunks::<3>().0.into(), &Domain::OPEN);
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Of no positions yet.
+    pub(crate) fn new(precision: Precision) -> Self {
+        let seen = Mutex::new(Some(Bounds::EMPTY));
+        Self { precision, seen }
+    }
+
+    /// Takes some whole points in, by their [words](words_of).
+    pub(crate) fn look(&self, words: &[f32]) {
+        let found = match self.precision {
+            Precision::Single => Bounds::of(words.as_chunks::<3>().0.into(), &Domain::OPEN),
+            Precision::Double => {
+                let (bytes, points) = (bytemuck::cast_slice(words), words.len() / 6);
+                Positions::strided_f64(bytes, 0, size_of::<[f64; 3]>(), points)
+                    .and_then(|positions| Bounds::of(positions, &Domain::OPEN))
+            }
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = seen.zip(found.ok()).map(|(all, more)| all.union(&more));
     }
 
     /// Bounds of all; None where some are not finite.
     pub(crate) fn bounds(self) -> Option<Bounds> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.seen
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

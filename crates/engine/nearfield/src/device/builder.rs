@@ -1,12 +1,12 @@
 //! The settings of an engine on the device.
 //!
-//! They are fewer than those of an [`Engine`](crate::Engine): positions and radius are `f32`, and
-//! there is no memory limit. Everything else that a settings call of
+//! They are fewer than those of an [`Engine`](crate::Engine): there is no memory limit. Everything
+//! else that a settings call of
 //! the same name promises holds here too.
 
 use super::filters::FilterSettings;
 use crate::{ListKind, ListOrder, RadiusRule, balance::Strategy};
-use nearfield_grid::{Bounds, Domain};
+use nearfield_grid::{Bounds, Domain, Precision, Radius};
 
 /// Settings of an engine on the device, made by
 /// [`DeviceEngine::builder`](super::DeviceEngine::builder) and started by [`on`](Self::on),
@@ -24,7 +24,8 @@ use nearfield_grid::{Bounds, Domain};
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until on() is called"]
 pub struct DeviceEngineBuilder {
-    pub(super) radius: f32,
+    pub(super) radius: f64,
+    pub(super) precision: Precision,
     /// An error is kept until the start, so that settings can be chained.
     pub(super) domain: Result<Domain, nearfield_grid::Error>,
     /// 0 where the engine chooses by the points.
@@ -38,9 +39,10 @@ pub struct DeviceEngineBuilder {
 }
 
 impl DeviceEngineBuilder {
-    pub(super) fn new(radius: f32) -> Self {
+    pub(super) fn new(radius: f64) -> Self {
         Self {
             radius,
+            precision: Precision::Single,
             domain: Ok(Domain::OPEN),
             subdivision: 0,
             strategy: Strategy::Flat,
@@ -49,6 +51,27 @@ impl DeviceEngineBuilder {
             order: ListOrder::Unspecified,
             filters: FilterSettings::default(),
         }
+    }
+
+    /// The radius as it is searched.
+    ///
+    /// # Errors
+    /// As [`Radius::rounded`] and [`Radius::new_f64`].
+    pub(super) fn checked_radius(&self) -> Result<Radius, nearfield_grid::Error> {
+        match self.precision {
+            Precision::Single => Radius::rounded(self.radius),
+            Precision::Double => Radius::new_f64(self.radius),
+        }
+    }
+
+    /// The precision of positions and of the decision about pairs, single by default.
+    ///
+    /// In [`Precision::Double`] positions are arrays of `f64`, the radius is used as given, and the
+    /// geometry of pairs is in `f64` ([`PairViews::double`](super::PairViews::double)); fields and
+    /// results of pair kernels stay `f32`. Positions of the other precision are refused.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
     }
 
     /// Box length per axis where the domain is periodic, `None` where it is open (the default).

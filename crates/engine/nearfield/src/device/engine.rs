@@ -34,8 +34,8 @@ use nearfield_gpu::{
     GeometryQuantities, GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch,
     Program, Queue, Transfers,
 };
-use nearfield_gpu::{DeviceValue, DeviceView, DeviceViewMut, Stream};
-use nearfield_grid::OfProcess;
+use nearfield_gpu::{DeviceValue, DeviceView, DeviceViewMut, PositionNumber, Stream};
+use nearfield_grid::{OfProcess, Precision};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -133,8 +133,8 @@ impl Lists {
 impl DeviceEngine {
     /// Settings for an engine with this search radius, in the unit of the coordinates. A radius
     /// that is not positive and finite is refused when the engine is started.
-    pub fn builder(radius: f32) -> DeviceEngineBuilder {
-        DeviceEngineBuilder::new(radius)
+    pub fn builder(radius: impl Into<f64>) -> DeviceEngineBuilder {
+        DeviceEngineBuilder::new(radius.into())
     }
 
     /// Adds a set of points whose coordinates, three numbers a point, are copied. Waits for the
@@ -142,15 +142,20 @@ impl DeviceEngine {
     /// lies outside of those of the others, all sets are sorted again.
     ///
     /// # Errors
-    /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is
-    /// on another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box
+    /// [`ErrorKind::OnDevice`] when coordinates are not finite, not three a point or not in the
+    /// engine's [precision](DeviceEngineBuilder::precision), the array is on another GPU or memory
+    /// runs out; nothing is added then. [`ErrorKind::Setup`] when the box
     /// is too small for coordinates so far from it.
-    pub fn add_point_set(&mut self, positions: &DeviceView<'_, f32>) -> Result<PointSetId, Error> {
+    pub fn add_point_set<T: PositionNumber>(
+        &mut self,
+        positions: &DeviceView<'_, T>,
+    ) -> Result<PointSetId, Error> {
         self.usable()?;
         let id = self.slots.next()?;
         let (before, sorted_anew) = (self.sets.len(), self.sorted_anew);
         if id.slot() == before {
-            self.sets.push(DeviceSetId::new(&self.backend));
+            let precision = self.settings.precision;
+            self.sets.push(DeviceSetId::new(&self.backend, precision));
         }
         if let Err(error) = self.place(id, positions) {
             self.sets.truncate(before);
@@ -174,14 +179,22 @@ impl DeviceEngine {
     /// [`ErrorKind::OtherEngine`]; [`ErrorKind::OnDevice`] when the GPU fails.
     pub fn remove_point_set(&mut self, set: PointSetId) -> Result<(), Error> {
         self.known(set)?;
-        let none = self.stream().null::<f32>();
-        let none = none.map_err(|error| GpuError::driver("making an empty array", error))?;
-        self.place(set, &none.as_view())?;
+        match self.settings.precision {
+            Precision::Single => self.place_none::<f32>(set),
+            Precision::Double => self.place_none::<f64>(set),
+        }?;
         let slot = set.slot();
         self.lists
             .retain(|(targets, sources), _| *targets != slot && *sources != slot);
         self.slots.free(set);
         Ok(())
+    }
+
+    /// Takes all points out of a set.
+    fn place_none<T: PositionNumber>(&mut self, set: PointSetId) -> Result<(), Error> {
+        let none = self.stream().null::<T>();
+        let none = none.map_err(|error| GpuError::driver("making an empty array", error))?;
+        self.place(set, &none.as_view())
     }
 
     /// The set with a [number](PointSetId::number), for programs in which only numbers name sets.
@@ -199,10 +212,10 @@ impl DeviceEngine {
     /// # Errors
     /// As [`add_point_set`](Self::add_point_set); the set then has its last good positions.
     /// Coordinates that are not finite are found by [`finish`](Self::finish).
-    pub fn update(
+    pub fn update<T: PositionNumber>(
         &mut self,
         set: PointSetId,
-        positions: &DeviceView<'_, f32>,
+        positions: &DeviceView<'_, T>,
     ) -> Result<(), Error> {
         self.known(set)?;
         self.place(set, positions)
@@ -212,7 +225,11 @@ impl DeviceEngine {
     ///
     /// A set that has no table of cells yet is measured, which waits for the device; so is one
     /// whose points have left their cells, in [`settle_all`](Self::settle_all).
-    fn place(&mut self, set: PointSetId, positions: &DeviceView<'_, f32>) -> Result<(), Error> {
+    fn place<T: PositionNumber>(
+        &mut self,
+        set: PointSetId,
+        positions: &DeviceView<'_, T>,
+    ) -> Result<(), Error> {
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let DeviceSetId { points, .. } = &mut self.sets[set.slot()];
         let unlooked = points.is_provisional();
@@ -232,9 +249,14 @@ impl DeviceEngine {
         arranged.inspect_err(|_| self.take_back(set))
     }
 
-    /// The search radius.
+    /// The search radius, rounded to `f32` in an engine in `f64`.
     pub fn radius(&self) -> f32 {
-        self.settings.radius
+        self.settings.radius as f32
+    }
+
+    /// The precision of positions and of the decision about pairs.
+    pub fn precision(&self) -> Precision {
+        self.settings.precision
     }
 
     /// Number of neighbours of every target among `sources`, in the caller's order. `counts` has

@@ -177,7 +177,8 @@ pub use lists::DeviceListsView;
 pub use nearfield_gpu::DeviceSystems;
 pub use nearfield_gpu::{
     Context, DeviceArray, DeviceArrayMut, DeviceBuffer, DeviceField, DeviceValue, DeviceView,
-    DeviceViewMut, DriverError, Event, GeometryQuantities, PairViews, Stream,
+    DeviceViewMut, DoublePairViews, DriverError, Event, GeometryQuantities, PairViews,
+    PositionNumber, Stream,
 };
 pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -18,7 +18,6 @@ use super::{
 use crate::{Error, ErrorKind, ListKind, PointSetId, RadiusRule};
 use nearfield_cpu::{ChosenPoints, CpuBackend, ExclusionArrays, Exclusions, PointTypes};
 use nearfield_gpu::{HostExclusions, HostPointData};
-use nearfield_grid::Radius;
 
 impl DeviceEngine {
     /// Gives every point of a set a type, from an array of the host, as
@@ -173,7 +172,7 @@ impl DeviceEngine {
             let what = "points";
             return Err(ErrorKind::UnusedRadii { what, rule }.into());
         }
-        let largest = Radius::new(self.settings.radius).map_err(ErrorKind::Setup)?;
+        let largest = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
         CpuBackend::new(1)?
             .check_radii(radii, points, largest)
             .map_err(|source| ErrorKind::Radii { set, source })?;

@@ -1,7 +1,7 @@
 //! A point set on the device: its memory there, and the box that its cells cover.
 
 use nearfield_gpu::{DevicePointData, DevicePoints, GpuBackend};
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, Precision};
 
 /// A point set.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ pub(super) struct GivenData {
 
 impl DeviceSetId {
     /// A set of no points.
-    pub(super) fn new(backend: &GpuBackend) -> Self {
+    pub(super) fn new(backend: &GpuBackend, precision: Precision) -> Self {
         Self {
-            points: backend.points(),
+            points: backend.points_in(precision),
             room: Bounds::EMPTY,
             data: DevicePointData::default(),
             given: GivenData::default(),

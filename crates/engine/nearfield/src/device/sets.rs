@@ -24,7 +24,7 @@
 //! whose sort has not been looked at yet are measured before that, because a new sort would
 //! overwrite the note that tells of them.
 
-use super::{engine::DeviceEngine, set::DeviceSetId};
+use super::{builder::DeviceEngineBuilder, engine::DeviceEngine, set::DeviceSetId};
 use crate::{
     Error, ErrorKind, PointSetId,
     backend::gpu::{GpuCells, Occupancy},
@@ -32,7 +32,7 @@ use crate::{
     error::MissingLists,
 };
 use nearfield_gpu::{self as gpu, DeviceLattice, PositionBounds, SortOutcome};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice, Precision};
 
 /// Room around the points of an open axis, in edges of the radius…
 const ROOM_IN_RADII: f64 = 2.0;
@@ -142,7 +142,10 @@ impl DeviceEngine {
                 return Err(on_device(gpu::ErrorKind::NotFinite { first, count }.into()));
             }
         };
-        *room = with_room(&bounds, &domain, self.settings.radius);
+        let DeviceEngineBuilder {
+            radius, precision, ..
+        } = self.settings;
+        *room = with_room(&bounds, &domain, radius, precision);
         if !points.is_empty() {
             *room = room.union(&self.settings.within).union(&others);
         }
@@ -204,7 +207,7 @@ impl DeviceEngine {
                 along_x: lattice.along_x(),
             },
             (0, _) => {
-                let edges = [f64::from(self.settings.radius); 3];
+                let edges = [self.settings.radius; 3];
                 let points = self.sets[set.slot()].points.len();
                 let occupancy = Occupancy::new(points, bounds.extent(), edges);
                 let occupancy = match self.settings.strategy {
@@ -241,7 +244,7 @@ impl DeviceEngine {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
-        let radius = Radius::new(self.settings.radius).map_err(ErrorKind::Setup)?;
+        let radius = self.settings.checked_radius().map_err(ErrorKind::Setup)?;
         (cells.lattice(radius, domain, &all)).map_err(|source| ErrorKind::Setup(source).into())
     }
 
@@ -271,7 +274,7 @@ impl DeviceEngine {
 
 /// Bounds with room for points to move. Along periodic axes that is a box either way: coordinates
 /// may leave the box, and cells are a little larger the farther they do.
-fn with_room(bounds: &Bounds, domain: &Domain, radius: f32) -> Bounds {
+fn with_room(bounds: &Bounds, domain: &Domain, radius: f64, precision: Precision) -> Bounds {
     let mut room = *bounds;
     let (extent, lengths) = (bounds.extent(), domain.lengths());
     for axis in 0..3 {
@@ -280,9 +283,12 @@ fn with_room(bounds: &Bounds, domain: &Domain, radius: f32) -> Bounds {
         }
         let more = match lengths[axis] {
             Some(length) => length,
-            None => (ROOM_IN_RADII * f64::from(radius)).max(ROOM_IN_EXTENTS * extent[axis]),
+            None => (ROOM_IN_RADII * radius).max(ROOM_IN_EXTENTS * extent[axis]),
         };
-        let finite = |value: f64| f64::from((value as f32).clamp(f32::MIN, f32::MAX));
+        let finite = |value: f64| match precision {
+            Precision::Single => f64::from((value as f32).clamp(f32::MIN, f32::MAX)),
+            Precision::Double => value.clamp(f64::MIN, f64::MAX),
+        };
         room.min[axis] = finite(bounds.min[axis] - more);
         room.max[axis] = finite(bounds.max[axis] + more);
     }

@@ -7,7 +7,7 @@
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
 use crate::{Device, Error, ErrorKind, slots::Slots};
 use nearfield_gpu::{GpuBackend, Stream};
-use nearfield_grid::{OfProcess, Radius};
+use nearfield_grid::OfProcess;
 use std::{collections::BTreeMap, ffi::c_void, sync::Mutex};
 
 impl DeviceEngineBuilder {
@@ -67,7 +67,7 @@ impl DeviceEngineBuilder {
         self,
         backend: impl FnOnce() -> Result<GpuBackend, Error>,
     ) -> Result<DeviceEngine, Error> {
-        let radius = Radius::new(self.radius).map_err(ErrorKind::Setup)?;
+        let radius = self.checked_radius().map_err(ErrorKind::Setup)?;
         let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
         if domain.is_slanted() {
             return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());

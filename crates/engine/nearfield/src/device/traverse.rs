@@ -19,14 +19,18 @@ use super::{
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
 use crate::{
-    Error, ErrorKind, PairKernel, PointSetId, Reduce,
-    backend::kernel::check_support,
+    Device, Error, ErrorKind, PairKernel, PointSetId, Reduce,
+    backend::{
+        kernel::check_support,
+        support::{Feature, choose},
+    },
     kernels::{Channels, Cuda},
 };
 use nearfield_gpu::{
     Deliver, DeviceFields, DeviceResults, DeviceViewMut, ErrorKind as GpuErrorKind, PairCall,
     PairProgram, Skin,
 };
+use nearfield_grid::Precision;
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -124,7 +128,7 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
-        let program = check_support(kernel, self.settings.radius)
+        let program = check_support(kernel, self.radius())
             .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::new(self, program, targets, sources)
     }
@@ -166,7 +170,13 @@ impl<'a> WithCpu<'a> {
         targets: PointSetId,
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
-        let program = check_support(kernel, self.engine.radius())
+        // Two backends share traversals in `f32` only.
+        let shared = match self.engine.precision() {
+            Precision::Single => Ok(()),
+            Precision::Double => choose(Device::Hybrid(0), &Feature::Double).map(drop),
+        };
+        let program = (shared.map_err(Error::from))
+            .and_then(|()| check_support(kernel, self.engine.radius()))
             .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
     }

@@ -105,7 +105,11 @@ impl DeviceVerletLists {
         skin: f32,
         start: impl FnOnce(DeviceEngineBuilder) -> Result<DeviceEngine, Error>,
     ) -> Result<Self, Error> {
-        let radius = Radius::new(settings.radius).map_err(ErrorKind::Setup)?;
+        if settings.precision == Precision::Double {
+            let refused = nearfield_gpu::ErrorKind::InDouble("lists with a skin");
+            return Err(ErrorKind::Gpu(refused.into()).into());
+        }
+        let radius = settings.checked_radius().map_err(ErrorKind::Setup)?;
         if !(skin.is_finite() && skin >= 0.0) {
             return Err(ErrorKind::Skin(skin).into());
         }
@@ -114,7 +118,7 @@ impl DeviceVerletLists {
             return Err(ErrorKind::Combined { first, second }.into());
         }
         let engine = start(DeviceEngineBuilder {
-            radius: radius.value() + skin,
+            radius: f64::from(radius.value() + skin),
             ..settings
         })?;
         Ok(Self {

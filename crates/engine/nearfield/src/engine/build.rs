@@ -155,6 +155,10 @@ impl Builder {
             (precision == Precision::Double, Feature::Double),
             (self.rule != RadiusRule::Uniform, Feature::PointRadii),
             (slanted, Feature::SlantedBox),
+            (
+                precision == Precision::Double && filters.is_some(),
+                Feature::FilteredDouble,
+            ),
         ];
         let asked = asked.into_iter().filter(|(asked, _)| *asked);
         let mut on_cpu = None;
@@ -189,7 +193,7 @@ impl Builder {
         let device = self.device;
         Ok(match device {
             Device::Gpu(number) | Device::Hybrid(number) => {
-                let started = gpu::start(number, self.strategy);
+                let started = gpu::start(number, self.strategy, self.precision);
                 Some(started.map_err(|missing| ErrorKind::DeviceUnavailable { device, missing })?)
             }
             Device::Emulated(spec) => Some(Box::new(EmulatedDevice::new(spec)?)),

@@ -138,8 +138,8 @@ impl Builder {
         self
     }
 
-    /// Hardware to use; [`Device::Auto`] by default. The GPU backend takes `f32` only:
-    /// [engines in `f64`](Self::precision) are refused a [`Device::Gpu`].
+    /// Hardware to use; [`Device::Auto`] by default. [Engines in `f64`](Self::precision) use a GPU
+    /// if it is asked for as [`Device::Gpu`]; two backends share jobs in `f32` only.
     ///
     /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU,
     /// or [another](Self::auto_gpu), is started meanwhile at the second step (a set's first

@@ -22,6 +22,7 @@ use crate::{
     },
 };
 use nearfield_cpu::{ChosenPoints, Exclusions, PairFilter};
+use nearfield_grid::Precision;
 
 impl Engine {
     /// Gives every point of a set a type, in the order of the points: `u8`, `u16` or `u32`, below
@@ -142,6 +143,14 @@ impl Engine {
         self.exclude(set, || Exclusions::molecules(of_points))
     }
 
+    /// Refuses filters in `f64` on a device that does not have them.
+    fn check_filtered_double(&self) -> Result<(), Error> {
+        if self.precision() == Precision::Double {
+            choose(self.settings.device, &Feature::FilteredDouble)?;
+        }
+        Ok(())
+    }
+
     /// Takes exclusions that fit a set.
     fn exclude(
         &mut self,
@@ -150,6 +159,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::Exclusions)?;
+        self.check_filtered_double()?;
         let made = make().and_then(|made| match made.len() == points {
             true => Ok(made),
             false => Err(other_length(EXCLUSIONS, made.len(), points)),
@@ -219,6 +229,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let points = self.points(set)?;
         choose(self.settings.device, &Feature::ChosenTargets)?;
+        self.check_filtered_double()?;
         if self.settings.lists == ListKind::Half {
             let (first, second) = (TARGETS, "half lists");
             return Err(ErrorKind::Combined { first, second }.into());

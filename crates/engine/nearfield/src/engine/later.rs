@@ -11,6 +11,7 @@ use crate::{
     backend::{accelerator::Accelerator, gpu},
     balance::Strategy,
 };
+use nearfield_grid::Precision;
 use std::{
     process,
     thread::{self, JoinHandle},
@@ -41,7 +42,8 @@ pub(crate) struct StartingGpu {
 }
 
 impl StartingGpu {
-    /// Begins to start the GPU of a `turn`, counted around those that are there.
+    /// Begins to start the GPU of a `turn`, counted around those that are there. Engines in `f64`
+    /// are left to the CPU backend, so it is for `f32`.
     ///
     /// Returns the system's message if it gives no thread.
     pub(super) fn begin(turn: u32, strategy: Strategy) -> Result<Self, String> {
@@ -50,7 +52,7 @@ impl StartingGpu {
                 0 => 1,
                 _ => gpu::visible()?.len().max(1),
             };
-            gpu::start((turn as usize % gpus) as u32, strategy)
+            gpu::start((turn as usize % gpus) as u32, strategy, Precision::Single)
         };
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
         let handle = thread.spawn(start).map_err(|error| error.to_string())?;

@@ -14,18 +14,19 @@
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, Positions,
-    backend::{HostMemory, accelerator::Accelerator, split::Split},
+    backend::{HostMemory, accelerator::Accelerator, split::Split, transfer::words_of},
     engine::extents::Extent,
 };
-use nearfield_grid::Bounds;
+use nearfield_grid::{Bounds, Precision};
 use nearfield_pairs::Field;
-use std::{borrow::Cow, time::Instant};
+use std::time::Instant;
 
-/// Positions as a field of three channels: workers pack strided ones on the way, if their floats
-/// are floats apart. Engines in f64 have no device.
-pub(super) fn strided(positions: Positions<'_>) -> Option<Field<'_>> {
-    let (bytes, stride) = positions.strided_bytes()?;
-    Field::strided(bytes, 0, stride, positions.len(), 3).ok()
+/// Positions of a precision as a field of words: workers pack strided ones on the way, if their
+/// numbers are whole words apart.
+pub(super) fn strided(positions: Positions<'_>, precision: Precision) -> Option<Field<'_>> {
+    let bytes = positions.strided_bytes();
+    let (bytes, stride) = bytes.filter(|_| positions.precision() == precision)?;
+    Field::strided(bytes, 0, stride, positions.len(), words_of(precision)).ok()
 }
 
 impl Engine {
@@ -100,17 +101,25 @@ impl Engine {
     /// None when the host has to take them, or to say what is wrong with them.
     fn send(&mut self, set: PointSetId, positions: Positions<'_>) -> Option<(HostMemory, Bounds)> {
         let device = self.accelerator.as_deref()?;
-        let numbers = 3 * positions.len();
+        let precision = self.precision();
+        let (words, points) = (words_of(precision), positions.len());
+        let numbers = words * points;
         // More points than indices are refused by the host's check, with a message.
         if positions.len() >= u32::MAX as usize {
             return None;
         }
-        let strided = strided(positions);
-        let packed = match strided {
-            Some(_) => Cow::default(),
-            None => positions.to_packed().ok()?,
+        let (single, double);
+        let from = match (strided(positions, precision), precision) {
+            (Some(strided), _) => strided,
+            (None, Precision::Single) => {
+                single = positions.to_packed().ok()?;
+                single.as_flattened().into()
+            }
+            (None, Precision::Double) => {
+                double = positions.to_packed_f64().ok()?;
+                bytemuck::cast_slice::<f64, f32>(double.as_flattened()).into()
+            }
         };
-        let from = strided.unwrap_or_else(|| packed.as_flattened().into());
         // Not the copy of the positions that the set has: it keeps them if these are refused.
         let spare = self.sets[set.slot()].spare_copy.take();
         let mut copy = device.copy(spare, numbers).ok()?;
@@ -181,14 +190,16 @@ impl Engine {
         };
         let set = self.slots.id(set);
         // Without memory for a copy the set stays with the CPU backend.
-        if let Ok(positions) = grid.points().in_callers_order() {
-            let points = positions.len();
-            match self.send(set, (&positions).into()) {
-                Some((copy, bounds)) => self.keep(set, copy, points, bounds),
-                None => self.undelivered = true,
-            }
-        } else {
-            self.undelivered = true;
+        let points = grid.points().len();
+        let sent = match self.precision() {
+            Precision::Single => (grid.points().in_callers_order().ok())
+                .and_then(|positions| self.send(set, (&positions).into())),
+            Precision::Double => (grid.points().in_callers_order_f64().ok())
+                .and_then(|positions| self.send(set, (&positions).into())),
+        };
+        match sent {
+            Some((copy, bounds)) => self.keep(set, copy, points, bounds),
+            None => self.undelivered = true,
         }
         self.sets[set.slot()].grid.put_back(grid);
     }

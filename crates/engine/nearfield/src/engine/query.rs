@@ -29,7 +29,7 @@ use crate::{
     },
 };
 use nearfield_cpu::{PairOfSets, SortedRadii};
-use nearfield_grid::{Bounds, Grid, Lattice};
+use nearfield_grid::{Bounds, Grid, Lattice, Precision};
 use nearfield_pairs::ListKind;
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -233,7 +233,7 @@ impl Engine {
         self.in_place()?;
         let check = || self.query_bounds(positions).map(|(bounds, _)| bounds);
         let bounds = self.backend.install_for(positions.len(), check)?;
-        let strided = strided(positions);
+        let strided = strided(positions, Precision::Single);
         let packed = match strided {
             Some(_) => Cow::default(),
             None => positions.to_packed().map_err(ErrorKind::Query)?,

@@ -1,7 +1,9 @@
 //! The GPU alone: every strategy, steps that move, results that come in pieces.
 
 use super::{GPU, OnCpu, assert_close, assert_on_gpu, engine_with, fresh_seed, needs_gpu, uniform};
-use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
+use crate::common::{
+    Precise, Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse,
+};
 use nearfield::{
     balance::Strategy,
     kernels::SphDensity,
@@ -10,11 +12,15 @@ use nearfield::{
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},
-    conformance::{Case, Level, Runner},
+    conformance::{Case, Level},
     oracle,
+    random::Random,
 };
 
-fn engine_for(case: &Case, strategy: Strategy) -> Result<(Engine, Vec<PointSetId>), Error> {
+fn engine_for<T: Precise>(
+    case: &Case<T>,
+    strategy: Strategy,
+) -> Result<(Engine, Vec<PointSetId>), Error> {
     let builder = builder_for(case, Settings::default());
     fill(builder.device(GPU).strategy(strategy).build()?, case)
 }
@@ -32,21 +38,39 @@ fn a_gpu_that_is_not_there_is_refused_with_a_remedy() {
     );
 }
 
-#[test]
-fn lists_are_the_contracts_by_every_strategy() {
+fn lists_by_every_strategy<T: Precise>() {
     needs_gpu!();
     // Programs stay loaded while an engine uses the GPU.
     let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
-    let runner = Runner::new(Level::Quick).keep(uniform);
+    let runner = T::runner(Level::Quick).keep(uniform);
     for strategy in Strategy::ALL {
-        let run = |case: &Case| -> Result<_, Error> {
+        let run = |case: &Case<T>| -> Result<_, Error> {
             let (mut engine, sets) = engine_for(case, strategy)?;
             let lists = lists_of(&mut engine, case, &sets)?;
             assert_on_gpu(&engine);
+            let counts = engine.count_neighbors(sets[case.target], sets[case.source])?;
+            if case.list == oracle::ListKind::Full {
+                assert!(
+                    lists
+                        .iter()
+                        .map(Vec::len)
+                        .eq(counts.iter().map(|&n| n as usize))
+                );
+            }
             Ok(lists)
         };
         runner.run(run).unwrap();
     }
+}
+
+#[test]
+fn lists_are_the_contracts_by_every_strategy() {
+    lists_by_every_strategy::<f32>();
+}
+
+#[test]
+fn lists_in_double_are_the_contracts_by_every_strategy() {
+    lists_by_every_strategy::<f64>();
 }
 
 /// The geometry of a pair, with the bits of its numbers.
@@ -61,10 +85,19 @@ fn bits(pair: &NeighborPair) -> (u32, [i32; 3], [u64; 3], u64) {
 
 #[test]
 fn geometry_has_the_bits_of_the_cpu_by_every_strategy() {
+    geometry_by_every_strategy::<f32>();
+}
+
+#[test]
+fn geometry_in_double_has_the_bits_of_the_cpu_by_every_strategy() {
+    geometry_by_every_strategy::<f64>();
+}
+
+fn geometry_by_every_strategy<T: Precise>() {
     needs_gpu!();
     let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
     for strategy in Strategy::ALL {
-        for case in Runner::new(Level::Quick).keep(uniform).cases() {
+        for case in T::runner(Level::Quick).keep(uniform).cases() {
             let builder = || {
                 let builder = builder_for(case, Settings::default());
                 builder.list_order(ListOrder::Ascending)
@@ -145,9 +178,18 @@ fn geometry_of_a_moving_cloud_is_that_of_the_cpu() {
 
 #[test]
 fn traversals_visit_the_contracts_pairs() {
+    traversals::<f32>();
+}
+
+#[test]
+fn traversals_in_double_visit_the_contracts_pairs() {
+    traversals::<f64>();
+}
+
+fn traversals<T: Precise>() {
     needs_gpu!();
     let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
-    for case in Runner::new(Level::Quick).keep(uniform).cases() {
+    for case in T::runner(Level::Quick).keep(uniform).cases() {
         if case.list == oracle::ListKind::Half {
             continue;
         }
@@ -156,6 +198,80 @@ fn traversals_visit_the_contracts_pairs() {
         assert_on_gpu(&engine);
         assert_eq!(found, fingerprints(case), "{}", case.name);
     }
+}
+
+/// Fresh random points that lie up to three boxes outside of theirs, or far from the origin, in
+/// straight, tilted and half-open boxes: lists, geometry, counts and sums are those of the CPU, for
+/// as many points as have a thread each.
+fn strays_are_those_of_the_cpu<T: Precise>() {
+    needs_gpu!();
+    let seed = fresh_seed();
+    let mut random = Random::new(seed);
+    let straight = [[20.0, 0.0, 0.0], [0.0, 22.0, 0.0], [0.0, 0.0, 18.0]].map(Some);
+    let tilted = [[20.0, 0.0, 0.0], [6.0, 21.0, 0.0], [-4.0, 3.0, 19.0]].map(Some);
+    let half_open = [straight[0], None, straight[2]];
+    for (vectors, spread) in [
+        (straight, 3.0),
+        (tilted, 3.0),
+        (half_open, 3.0),
+        (straight, 5e3),
+    ] {
+        let mut point = || {
+            let mut at = [0; 3].map(|_| 20.0 * random.unit());
+            for vector in vectors.into_iter().flatten() {
+                let boxes = random.between(-spread, spread + 1.0).floor();
+                at = [0, 1, 2].map(|axis| at[axis] + boxes * vector[axis]);
+            }
+            at.map(T::round)
+        };
+        let points: Vec<[T; 3]> = (0..30_000).map(|_| point()).collect();
+        let engines = [GPU, Device::Cpu].map(|device| {
+            let builder = T::builder(T::round(1.1))
+                .box_vectors(vectors)
+                .device(device);
+            let mut engine = builder.list_order(ListOrder::Ascending).build().unwrap();
+            let set = engine.add_point_set(T::positions(&points)).unwrap();
+            engine.find_neighbors().unwrap();
+            let mut geometry = PairGeometry::default();
+            engine.pair_geometry(set, set, &mut geometry).unwrap();
+            let mass = vec![1.5f32; points.len()];
+            let kernel = SphDensity::with_support(1.1);
+            let density = engine
+                .traverse(&kernel, set, set)
+                .sources(&mass)
+                .run()
+                .unwrap();
+            (engine, set, geometry, density)
+        });
+        assert_on_gpu(&engines[0].0);
+        let [found, expected] = engines.each_ref().map(|(engine, set, ..)| {
+            (
+                as_vectors(engine.neighbors(*set, *set).unwrap()),
+                engine.count_neighbors(*set, *set).unwrap(),
+            )
+        });
+        assert!(found == expected, "seed {seed}, {vectors:?}, {spread}");
+        for target in 0..points.len() {
+            let [found, expected] = engines.each_ref().map(|(_, _, geometry, _)| {
+                geometry
+                    .of(target)
+                    .map(|pair| bits(&pair))
+                    .collect::<Vec<_>>()
+            });
+            assert_eq!(found, expected, "seed {seed}, target {target}");
+        }
+        assert_close(&engines[0].3, &engines[1].3, 1e-5, 1e-6, "density");
+    }
+}
+
+#[test]
+fn points_outside_the_box_have_the_neighbours_that_the_cpu_finds() {
+    strays_are_those_of_the_cpu::<f32>();
+}
+
+#[test]
+fn points_in_double_outside_the_box_have_the_neighbours_that_the_cpu_finds() {
+    strays_are_those_of_the_cpu::<f64>();
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod portions_of;
 mod with_text;
 
 mod alone;
+mod device_double;
 mod device_engine;
 mod device_filters;
 mod device_geometry;
@@ -36,7 +37,10 @@ mod sums;
 mod systems;
 
 use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
-use nearfield_testkit::{conformance::Case, oracle};
+use nearfield_testkit::{
+    conformance::Case,
+    oracle::{self, Real},
+};
 use std::{env, sync::RwLock, time::SystemTime};
 
 const GPU: Device = Device::Gpu(0);
@@ -78,7 +82,7 @@ macro_rules! needs_gpu {
 }
 use needs_gpu;
 
-fn uniform(case: &Case) -> bool {
+fn uniform<T: Real>(case: &Case<T>) -> bool {
     case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
 }
 

@@ -27,7 +27,7 @@ use nearfield_cpu::{
 use nearfield_gpu::{
     self as gpu, DeviceLists, GeometryQuantities, GpuBackend, HostBuffer, HostPairs, PairOfPoints,
 };
-use nearfield_grid::{HostLists, Precision};
+use nearfield_grid::HostLists;
 use nearfield_pairs::ListKind;
 use std::{fmt, ptr::NonNull};
 use tracing::field::Empty;
@@ -171,7 +171,8 @@ impl GpuState {
         let pairs = backend.measure_pairs(pair, kind, strategy, storage)?;
         tracing::Span::current().record("pairs", pairs);
         let (targets, limit) = (pair.targets.len(), input.options.memory_limit);
-        (input.options).admit_geometry(targets, pairs, Precision::Single, geometry)?;
+        let precision = input.lattice.radius().precision();
+        (input.options).admit_geometry(targets, pairs, precision, geometry)?;
         storage.limit(limit);
         let fill = |to: ReceivedPairs<'_>, inside: Inside| {
             let arrays = HostPairs {
@@ -187,7 +188,7 @@ impl GpuState {
             Ok(checked)
         };
         let lender = Lender::of(backend, limit);
-        (input.cpu).install(|| geometry.receive(targets, pairs, &lender, fill))
+        (input.cpu).install(|| geometry.receive(precision, targets, pairs, &lender, fill))
     }
 
     /// Room for lists of both backends.

@@ -23,7 +23,7 @@ use super::{
         rows::{MeasuredRows, OnRows, Query, QueryTo, RowRange, RowsOf},
         split::GpuDone,
         support::Backend,
-        transfer::{RunningBounds, StagedUpload, numbers_of},
+        transfer::{RunningBounds, StagedUpload, numbers_of, words_of},
         turn::Turn,
     },
     buffers::{Queries, RowBuffers},
@@ -39,7 +39,7 @@ use nearfield_gpu::{
     self as gpu, DeviceCutoffs, DeviceLattice, DeviceLists, DeviceNearest, DevicePointData,
     GpuBackend, PairScratch,
 };
-use nearfield_grid::{Bounds, HostLists};
+use nearfield_grid::{Bounds, HostLists, Precision};
 use nearfield_pairs::Field;
 use std::{
     collections::HashMap,
@@ -59,6 +59,8 @@ struct GpuSide {
     name: String,
     /// Strategy that the user chose.
     strategy: Strategy,
+    /// Precision of the positions.
+    precision: Precision,
     /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may
     /// wait.
     state: ManuallyDrop<Turn<GpuState>>,
@@ -85,12 +87,13 @@ impl Drop for GpuSide {
 }
 
 impl GpuSide {
-    fn new(number: u32, strategy: Strategy) -> Result<Self, gpu::Error> {
+    fn new(number: u32, strategy: Strategy, precision: Precision) -> Result<Self, gpu::Error> {
         let backend = GpuBackend::new(number)?;
         Ok(Self {
             number,
             name: backend.device().name.clone(),
             strategy,
+            precision,
             process: process::id(),
             failed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -311,7 +314,7 @@ impl Accelerator for GpuSide {
         self.attempt_on_gpu(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
-                let points = state.backend.points();
+                let points = state.backend.points_in(self.precision);
                 let order = Order::AsGiven;
                 let data = DevicePointData::default();
                 state.sets.push(GpuSet {
@@ -324,8 +327,8 @@ impl Accelerator for GpuSide {
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             self.set_complete(set, false);
-            backend.expect(&mut target.points, numbers / 3)?;
-            let seen = RunningBounds::default();
+            backend.expect(&mut target.points, numbers / words_of(self.precision))?;
+            let seen = RunningBounds::new(self.precision);
             let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
             upload.send(cpu, |first, piece| {
                 backend.receive(&mut target.points, first, piece)
@@ -349,7 +352,8 @@ impl Accelerator for GpuSide {
             };
             let before = before.unwrap_or(&[]);
             self.set_complete(set, false);
-            backend.expect(&mut target.points, before.len() / 3)?;
+            let points = before.len() / words_of(self.precision);
+            backend.expect(&mut target.points, points)?;
             backend.receive(&mut target.points, 0, before)?;
             self.set_complete(set, true);
             Ok(())
@@ -503,12 +507,17 @@ impl Accelerator for GpuSide {
     }
 }
 
-/// Starts the GPU with this number, which takes longer than a search of a million points.
+/// Starts the GPU with this number for positions in this precision, which takes longer than a
+/// search of a million points.
 ///
 /// # Errors
 /// The missing part, and how to get it.
-pub(crate) fn start(number: u32, strategy: Strategy) -> Result<Box<dyn Accelerator>, String> {
-    let started = GpuSide::new(number, strategy).map_err(|error| error.to_string())?;
+pub(crate) fn start(
+    number: u32,
+    strategy: Strategy,
+    precision: Precision,
+) -> Result<Box<dyn Accelerator>, String> {
+    let started = GpuSide::new(number, strategy, precision).map_err(|error| error.to_string())?;
     Ok(Box::new(started))
 }
 

@@ -200,10 +200,11 @@ struct Work {
         }
     }
 
-    // Results of all lanes of a warp, combined in an order that depends on nothing.
+    // Results of all lanes that share a target, combined in an order that depends on nothing.
+    template <u32 LANES = 32>
     __device__ __forceinline__ void add_up() {
         for (int c = 0; c < NF_OUTPUTS; c++) {
-            for (int step = 16; step > 0; step /= 2) sum[c] = combined(sum[c], __shfl_xor_sync(~0u, sum[c], step));
+            for (int step = LANES / 2; step > 0; step /= 2) sum[c] = combined(sum[c], __shfl_xor_sync(~0u, sum[c], step));
         }
     }
 

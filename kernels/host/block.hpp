@@ -7,24 +7,17 @@
 // for signals; the check of longjmp that forbids other stacks is switched off.
 #pragma once
 #undef _FORTIFY_SOURCE
-#include <algorithm>
-#include <cmath>
+#include "values.hpp"
 #include <csetjmp>
 #include <cstring>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
 
-#define __device__
-#define __forceinline__ inline
-
-using std::max;
-using std::min;
-
 struct Index {
     unsigned x;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 
 namespace host {
 
@@ -82,6 +75,7 @@ inline void launch(unsigned blocks, unsigned threads, void (*body)(const void*),
     block.body = body;
     block.argument = argument;
     block.threads.resize(threads);
+    gridDim.x = blocks;
     while (block.stacks.size() < threads) {
         block.stacks.emplace_back(new char[STACK]);
         block.places.emplace_back(new jmp_buf[1]);
@@ -148,20 +142,3 @@ inline unsigned __ballot_sync(unsigned, bool bit) {
     host::warp_barriers[warp].wait(32);
     return bits;
 }
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
-inline unsigned atomicAdd(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at += value;
-    return before;
-}
-inline unsigned atomicMin(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at = min(before, value);
-    return before;
-}
-
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline double __dsqrt_rn(double x) { return std::sqrt(x); }

@@ -35,6 +35,8 @@ nearfield_shared::constants! {
 
         /// Threads of a block of `flat`.
         FLAT_THREADS = 256;
+        /// Threads that share the stored list of a target.
+        STORED_LANES = 8;
         /// Threads of a block of `flat_lists` and `flat_expand`, which share the blocks.
         LIST_THREADS = 128;
         /// Lists that a block of `lists_ascend` sorts.
@@ -62,6 +64,8 @@ nearfield_shared::constants! {
         /// Threads of a block that sums over all pairs.
         ALL_PAIRS_THREADS = 128;
 
+        /// Threads of a block that prepares systems: few, so that all multiprocessors have some.
+        SYSTEMS_A_BLOCK = 32;
         /// Threads of a block that searches a system.
         SYSTEM_THREADS = 128;
         /// Targets of such a block.
@@ -88,8 +92,16 @@ nearfield_shared::constants! {
         AROUND_OPEN = 2;
         /// of a straight periodic box,
         AROUND_PERIODIC = 3;
-        /// or of a tilted box.
+        /// or of a tilted box;
         AROUND_TILTED = 4;
+        /// or sources are named by stored lists, in an open domain,
+        LISTED_OPEN = 5;
+        /// in a straight box where the nearest image of each is all there can be,
+        LISTED_NEAREST = 6;
+        /// in such a tilted box,
+        LISTED_TILTED = 7;
+        /// or in any box.
+        LISTED_IMAGES = 8;
         /// NF_FILTERS, the sum of what it does: data of both points leave pairs out,
         NAMED = 1;
         /// points have radii of their own,

@@ -310,6 +310,12 @@ pub enum ErrorKind {
         /// The strategy asked for.
         strategy: &'static str,
     },
+    /// A pair kernel was to be evaluated over lists of pairs that are not just all within a radius.
+    #[error("traversals over lists on a GPU have no {what}: traverse without lists")]
+    ListedPairs {
+        /// What was asked for: filters, radii of points, or a share of the targets.
+        what: &'static str,
+    },
     /// Lists of exclusions do not lie one behind the other.
     #[error(
         "the starts of exclusions do not ascend from 0 to the number of indices, or a list is \

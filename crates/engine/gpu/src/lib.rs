@@ -85,11 +85,12 @@ mod version;
 pub use backend::{
     AllPairsScratch, CheckedField, Deliver, Delivered, DeviceCutoffs, DeviceField, DeviceFields,
     DeviceFilter, DeviceLattice, DeviceLists, DeviceNearest, DevicePairs, DeviceParts,
-    DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, GeometryQuantities,
-    GpuBackend, HaloField, HaloResults, HaloScratch, HostExclusions, HostPairs, HostPointData,
-    HostSystems, LastPairs, MAX_PARTS, PairArray, PairCall, PairFields, PairOfPoints,
-    PairQuantities, PairScratch, PairViews, PointsPerThread, PositionBounds, SideOfFields,
-    SortOutcome, StagedField, StagedFields, StagedSides, Stamped, SystemsOutcome, programs,
+    DevicePointData, DevicePoints, DeviceResults, DeviceShare, DeviceSystems, FollowedPoints,
+    GeometryQuantities, GpuBackend, HaloField, HaloResults, HaloScratch, HostExclusions, HostPairs,
+    HostPointData, HostRows, HostSystems, LastPairs, ListPart, ListedPairs, MAX_PARTS, PairArray,
+    PairCall, PairFields, PairOfPoints, PairQuantities, PairScratch, PairViews, PointsPerThread,
+    PositionBounds, SideOfFields, Skin, SlotsOfLists, SortOutcome, StagedField, StagedFields,
+    StagedSides, Stamped, SystemsOutcome, programs,
 };
 pub use driver::{DeviceInfo, find_driver, open, visible};
 pub use error::{Error, ErrorKind, UnsafeFolder};

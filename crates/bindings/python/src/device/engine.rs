@@ -248,22 +248,38 @@ impl PyDeviceEngine {
         let arrays = self.shared.work(py, Vec::new(), |state, _| {
             state.lists(&self.shared, [targets, sources])
         })?;
-        let [start, count, indices] = arrays;
-        Ok(PyDeviceNeighbors {
-            start: Py::new(py, start)?,
-            count: Py::new(py, count)?,
-            indices: Py::new(py, indices)?,
-        })
+        PyDeviceNeighbors::of(py, arrays)
+    }
+
+    /// The points of a set near free positions, an array of shape (n, 3), float32, which is copied,
+    /// as arrays of the GPU that are valid until the next query or until the set is updated. Waits
+    /// for the device the first time.
+    ///
+    /// Lists are full, whatever the engine's are. Where finish() returns False, ask again. From the
+    /// first query on positions are a set of the engine's own, which len() counts.
+    #[pyo3(signature = (positions, set=0))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        positions: &Bound<'_, PyAny>,
+        set: usize,
+    ) -> PyResult<PyDeviceNeighbors> {
+        let positions = self.shared.given(positions, "positions")?;
+        positions.points()?;
+        let arrays = self.shared.work(py, vec![positions], |state, given| {
+            state.query(&self.shared, &given[0], set)
+        })?;
+        PyDeviceNeighbors::of(py, arrays)
     }
 
     /// The neighbours of every point of one set in another, by default in the set itself, and
     /// numbers of every pair, as arrays of the GPU that are valid until one of the sets is updated
     /// or other quantities are asked for. Waits for the device the first time.
     ///
-    /// quantities: any of "targets", "images", "shifts", "displacements", "squares" and
-    /// "distances", which DevicePairs describes; only these are computed. Pairs of a half list are
-    /// seen from the point that has the list. finish() raises RuntimeError for images that have no
-    /// 32-bit numbers.
+    /// quantities: letters of "ijSdD" as for Engine.pair_geometry(), or a list of these, of their
+    /// names, "shifts" and "squares", which DevicePairs describes; only these are computed, and j
+    /// is always there. Pairs of a half list are seen from the point that has the list. finish()
+    /// raises RuntimeError for images that have no 32-bit numbers.
     #[pyo3(signature = (quantities, targets=0, sources=None))]
     fn pair_geometry(
         &self,

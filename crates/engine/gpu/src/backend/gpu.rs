@@ -21,7 +21,7 @@ use crate::{
     driver::{ContextId, DeviceInfo, describe, open},
     error::{Error, ErrorKind},
     handles::{Context, DeviceValue, Event, Stream},
-    launch::{AscendKernels, GridKernels, ShareKernels, TraversalKernels},
+    launch::{AscendKernels, GridKernels, ShareKernels, SlotKernels, TraversalKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
     traversal::{Traversal, Traversals},
@@ -66,6 +66,8 @@ pub(super) struct Shared {
     pub(super) share: OnceLock<ShareKernels>,
     /// Loaded when lists are first to ascend.
     ascend: OnceLock<AscendKernels>,
+    /// Loaded when lists are first traversed.
+    slots: OnceLock<SlotKernels>,
     /// Loaded when a job first asks for them.
     pub(super) traversals: Traversals,
     /// Name, architecture and memory.
@@ -82,13 +84,7 @@ impl Shared {
     /// # Errors
     /// The errors of compiling and loading a program.
     pub(super) fn share(&self) -> Result<&ShareKernels, Error> {
-        match self.share.get() {
-            Some(kernels) => Ok(kernels),
-            None => {
-                let kernels = ShareKernels::load(&self.modules)?;
-                Ok(self.share.get_or_init(|| kernels))
-            }
-        }
+        self.loaded(&self.share, ShareKernels::load)
     }
 
     /// The kernel that sorts lists, compiled when it is first asked for.
@@ -96,11 +92,28 @@ impl Shared {
     /// # Errors
     /// The errors of compiling and loading a program.
     pub(super) fn ascend(&self) -> Result<&AscendKernels, Error> {
-        match self.ascend.get() {
+        self.loaded(&self.ascend, AscendKernels::load)
+    }
+
+    /// The kernels for traversals over lists, compiled when they are first asked for.
+    ///
+    /// # Errors
+    /// The errors of compiling and loading a program.
+    pub(super) fn slots(&self) -> Result<&SlotKernels, Error> {
+        self.loaded(&self.slots, SlotKernels::load)
+    }
+
+    /// The kernels in their place, loaded if they are not there.
+    fn loaded<'a, T>(
+        &self,
+        place: &'a OnceLock<T>,
+        load: fn(&Modules) -> Result<T, Error>,
+    ) -> Result<&'a T, Error> {
+        match place.get() {
             Some(kernels) => Ok(kernels),
             None => {
-                let kernels = AscendKernels::load(&self.modules)?;
-                Ok(self.ascend.get_or_init(|| kernels))
+                let kernels = load(&self.modules)?;
+                Ok(place.get_or_init(|| kernels))
             }
         }
     }
@@ -128,6 +141,7 @@ impl Shared {
             grid: GridKernels::load(&modules)?,
             share: OnceLock::new(),
             ascend: OnceLock::new(),
+            slots: OnceLock::new(),
             id: ContextId::of(&context.0)?,
             context,
             modules,

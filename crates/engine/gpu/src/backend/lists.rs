@@ -33,6 +33,7 @@
 use super::{
     filter::FilterOrigin,
     gpu::GpuBackend,
+    lattice::next_number,
     pair_arrays::{GeometryQuantities, PairBuffers, PairOrder, PairViews},
     walk::{CountsTo, PairOfPoints, Scratch, goes_by_cells},
 };
@@ -43,6 +44,7 @@ use crate::{
     memory::{HostBuffer, HostCopy, Queue, kept_buffers},
     traversal::{Strategy, Traversal, Work},
 };
+use cudarc::driver::sys::CUdeviceptr;
 use nearfield_pairs::ListKind;
 
 kept_buffers! {
@@ -50,7 +52,7 @@ kept_buffers! {
     /// of entries, the lists of sorted targets one behind the other.
     pub struct DeviceLists {
         /// Neighbours of every sorted target, padded by zeros to whole tiles of the scan.
-        counts: u32 = "counts of neighbours",
+        pub(super) counts: u32 = "counts of neighbours",
         /// A bit for every candidate of the targets that were counted last, if `masked`.
         masks: u32 = "masks of candidates",
         /// The caller's indices of the sorted sources, for lists from masks.
@@ -81,6 +83,8 @@ kept_buffers! {
         asked: bool,
         /// Of the traversals.
         scratch: Scratch,
+        /// Bytes that entries, and what is wanted beside them, may take while lists are delivered.
+        pub(super) limit: Option<u64>,
         /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
         bounds: Option<HostBuffer<u64>>,
         /// Where they begin, and the end of the last, of lists that were measured.
@@ -94,7 +98,9 @@ kept_buffers! {
         /// Entries of all lists, as the host last read them.
         pairs: u64,
         /// Which points were counted, and how; None before there are counts.
-        counted: Option<CountsOrigin>,
+        pub(super) counted: Option<CountsOrigin>,
+        /// Number that no other counts of the process have.
+        search: u64,
         /// The status is that of searches that the host has not looked at.
         unlooked: bool,
     }
@@ -102,7 +108,7 @@ kept_buffers! {
 
 /// Identity of counts: the points they belong to, and how they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CountsOrigin {
+pub(super) struct CountsOrigin {
     /// Numbers of the sorts of targets and sources.
     sorts: [u64; 2],
     /// Number of targets searched for.
@@ -158,9 +164,7 @@ impl GpuBackend {
         lists.pairs = pairs;
         Ok(())
     }
-}
 
-impl GpuBackend {
     /// As [`search`](Self::search) into the room there is, without waiting for the device. The
     /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
@@ -279,6 +283,11 @@ impl DeviceLists {
         Ok(())
     }
 
+    /// Returns true if the lists were found of these points as they are sorted now.
+    pub fn are_of(&self, of: &PairOfPoints<'_>) -> bool {
+        self.targets == of.targets.len() && self.counted(of).is_ok()
+    }
+
     /// Returns true if there is storage for entries and what is wanted beside them, from an earlier
     /// search.
     pub fn has_room(&self) -> bool {
@@ -293,6 +302,7 @@ impl DeviceLists {
     /// The storage has turned out too small: frees it, and makes the next search find out how much
     /// is needed.
     pub fn outgrown(&mut self) {
+        self.counted = None;
         self.entries.release();
         self.geometry.release();
     }
@@ -429,6 +439,7 @@ impl DeviceLists {
         backend.shared.grid.list_scan(&backend.stream, &scan)?;
         let counted = self.origin(&of, kind, strategy);
         (self.scanned, self.counted) = (scanned, Some(counted));
+        self.search = next_number();
         Ok(())
     }
 
@@ -521,7 +532,12 @@ impl DeviceLists {
     }
 
     /// The origin of counts of these points as they are sorted now.
-    fn origin(&self, of: &PairOfPoints<'_>, kind: ListKind, strategy: Strategy) -> CountsOrigin {
+    pub(super) fn origin(
+        &self,
+        of: &PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> CountsOrigin {
         CountsOrigin {
             sorts: [of.targets.last_sort(), of.sources.last_sort()],
             searching: of.searching(),
@@ -552,6 +568,24 @@ impl DeviceLists {
             |counted: &CountsOrigin| *counted == self.origin(of, counted.kind, counted.strategy);
         let counted = self.counted.filter(same);
         counted.ok_or_else(|| Error::from(ErrorKind::OtherLists))
+    }
+
+    /// The number of the last search, which found full lists of these points as they are sorted
+    /// now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] for other points, and for half lists of one set.
+    pub(super) fn search_of(&self, of: &PairOfPoints<'_>) -> Result<u64, Error> {
+        let counted = self.counted(of)?;
+        if counted.kind == ListKind::Half && of.same_set {
+            return Err(Error::from(ErrorKind::OtherLists));
+        }
+        Ok(self.search)
+    }
+
+    /// Where the device has the number of entries of all lists.
+    pub(super) fn total_address(&self) -> CUdeviceptr {
+        self.starts.address() + (self.scanned * size_of::<u64>()) as u64
     }
 
     /// Starts and lengths in sorted order, as they were counted.
@@ -612,25 +646,17 @@ impl DeviceLists {
             ..self.outlet()
         };
         let arrays = self.arrays(0);
+        let all = WriteTo { outlet, arrays };
         if let Traverse::Flat(flat) = &kernels.traverse {
             if of.share.is_some() {
                 self.clear_places(backend, of.targets.len())?;
             }
-            let to = WriteTo { outlet, arrays };
-            self.write(backend, of, flat, to, of.searching(), capacity)?;
+            self.write(backend, of, flat, all, of.searching(), capacity)?;
         } else {
             // As where they are counted.
             self.clear_places(backend, of.targets.len())?;
             backend.traverse_into(&kernels, of, (&outlet, &arrays), &mut self.scratch)?;
         }
-        let all = WriteTo {
-            outlet: Outlet {
-                behind: of.searching() as u32,
-                capacity,
-                ..outlet
-            },
-            arrays,
-        };
         match self.order {
             PairOrder::Any => Ok(()),
             PairOrder::Ascending => all.ascend(backend),

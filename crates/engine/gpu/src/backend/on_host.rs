@@ -66,7 +66,9 @@ pub(super) fn compiled(source: &str, headers: &[Header], macros: &[&str]) -> Opt
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("host.so");
     for header in headers {
-        fs::write(folder.path().join(header.name), header.text).unwrap();
+        let place = folder.path().join(header.name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, header.text).unwrap();
     }
     let flags = [
         "-std=c++17",

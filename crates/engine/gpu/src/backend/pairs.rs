@@ -19,19 +19,21 @@
 //! Fields arrive in one of three ways: from memory of the host ([`GpuBackend::evaluate`]), from
 //! arrays of the device ([`GpuBackend::evaluate_on_device`]), or staged piece by piece beside other
 //! work ([`GpuBackend::evaluate_staged`]). The three meet in `evaluate_at`, which knows addresses
-//! only. Before it is called, the lengths of all arrays have been checked against the sets and the
+//! only, and the same for a search and for stored lists. Before it is called, the lengths of all
+//! arrays have been checked against the sets and the
 //! kernel.
 
 use super::{
     device_fields::{Channels, DeviceFields},
     gpu::{GpuBackend, elapsed},
+    stored::{ListedPairs, VisitLists},
     walk::{PairOfPoints, Scratch},
 };
 use crate::constants::READ_AHEAD;
 use crate::{
     error::{Error, fits},
     handles::{DeviceViewMut, Event},
-    launch::{Outlet, StridedChannels},
+    launch::{Outlet, StridedChannels, Traverse},
     memory::{Arrivals, Buffer, Destination, kept_buffers},
     traversal::{PairProgram, Strategy, Work},
 };
@@ -74,6 +76,15 @@ pub struct DeviceResults<'a, 'v> {
     pub values: &'a mut DeviceViewMut<'v, f32>,
     /// Overwrite or combine.
     pub deliver: Deliver,
+}
+
+/// How a traversal finds its pairs.
+#[derive(Debug)]
+enum Visit {
+    /// By a search, fused with the kernel.
+    Strategy(Strategy),
+    /// Over lists.
+    Lists(Box<VisitLists>),
 }
 
 /// Where a traversal puts results.
@@ -237,7 +248,8 @@ impl GpuBackend {
             (self.shared.grid).fill_values(&self.stream, results.address, all, identity)?;
         }
         if !of.is_empty() {
-            self.evaluate_at(of, call, channels, results, strategy, scratch)?;
+            let visit = Visit::Strategy(strategy);
+            self.evaluate_at(of, call, channels, results, visit, scratch)?;
         }
         to.deliver(&self.stream, &scratch.results)
     }
@@ -285,6 +297,48 @@ impl GpuBackend {
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        let visit = Visit::Strategy(strategy);
+        self.evaluate_fields(of, call, fields, results, visit, scratch)
+    }
+
+    /// Evaluates a pair kernel for every target over the sources that its list names, without
+    /// waiting. Of lists with a skin that may miss a pair nothing is computed, and `results` stay
+    /// as they were.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherLists`] when the sets were sorted since the lists were found, and those of
+    /// [`evaluate_on_device`](Self::evaluate_on_device).
+    pub fn evaluate_over_lists(
+        &self,
+        mut over: ListedPairs<'_>,
+        call: PairCall<'_>,
+        fields: &DeviceFields<'_>,
+        results: DeviceResults<'_, '_>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        let of = over.of;
+        if of.is_empty() {
+            let visit = Visit::Strategy(Strategy::Flat);
+            return self.evaluate_fields(of, call, fields, results, visit, scratch);
+        }
+        self.find_slots(&mut over)?;
+        let visit = Visit::Lists(Box::new(over.visit()));
+        self.evaluate_fields(of, call, fields, results, visit, scratch)
+    }
+
+    /// Evaluates from fields on the device into results on the device, by a search or over lists.
+    ///
+    /// # Errors
+    /// As [`evaluate_on_device`](Self::evaluate_on_device).
+    fn evaluate_fields(
+        &self,
+        of: PairOfPoints<'_>,
+        call: PairCall<'_>,
+        fields: &DeviceFields<'_>,
+        results: DeviceResults<'_, '_>,
+        visit: Visit,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
         let (stream, program) = (&self.stream, call.program);
         let DeviceResults { values, deliver } = results;
         self.holds("results", values.ordinal())?;
@@ -295,7 +349,7 @@ impl GpuBackend {
         let channels = self.side_by_side(&placed, of, to)?;
         let (address, _held) = values.device_ptr_mut(stream);
         let results = ResultsAt { address, deliver };
-        self.evaluate_at(of, call, channels, results, strategy, scratch)
+        self.evaluate_at(of, call, channels, results, visit, scratch)
     }
 
     /// Sorts the channels of the sources, and runs the traversal. Targets that are not searched for
@@ -306,7 +360,7 @@ impl GpuBackend {
         call: PairCall<'_>,
         channels: Channels,
         results: ResultsAt,
-        strategy: Strategy,
+        visit: Visit,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
         let program = call.program;
@@ -328,11 +382,23 @@ impl GpuBackend {
         let room = count + READ_AHEAD as usize;
         scratch.sources.reserve(&self.stream, room)?;
         scratch.more.reserve(&self.stream, room * records)?;
-        let kernels =
-            self.traversal(of.traversal(strategy, Work::Pairs(program.clone()), false)?)?;
-        let (sources, more) = (scratch.sources.address(), scratch.more.address());
-        let points = of.sources.layout();
-        kernels.gather(&self.stream, &points, channels.sources, sources, more)?;
+        let work = Work::Pairs(program.clone());
+        let traversal = match &visit {
+            Visit::Strategy(strategy) => of.traversal(*strategy, work, false),
+            Visit::Lists(lists) => lists.traversal(&of, work),
+        };
+        let kernels = self.traversal(traversal?)?;
+        let (mut sources, more) = (scratch.sources.address(), scratch.more.address());
+        let points = match &visit {
+            Visit::Strategy(_) => of.sources.layout(),
+            Visit::Lists(lists) => lists.walk(&of).sources,
+        };
+        if program.sources == 0 && matches!(visit, Visit::Lists(_)) {
+            // Nothing is read behind the last, nor beside the position.
+            sources = points.at;
+        } else {
+            kernels.gather(&self.stream, &points, channels.sources, sources, more)?;
+        }
         let mut outlet = Outlet {
             sources,
             more,
@@ -344,6 +410,10 @@ impl GpuBackend {
         };
         for (to, from) in outlet.uniforms.iter_mut().zip(call.uniforms) {
             *to = *from;
+        }
+        if let (Visit::Lists(lists), Traverse::OverLists(kernel)) = (&visit, &kernels.traverse) {
+            let (walk, outlet) = (lists.walk(&of), lists.outlet(outlet));
+            return kernel.run(&self.stream, &walk, &outlet, lists.stored());
         }
         if of.share.is_none() {
             return self.traverse(&kernels, of, &outlet, &mut scratch.scratch);

@@ -258,6 +258,8 @@ impl GpuBackend {
         let cells = of.targets.cells();
         match &kernels.traverse {
             Traverse::Flat(flat) => flat.run(stream, &walk, outlet, of.searching()),
+            // Traversals over lists are started where these are known.
+            Traverse::OverLists(_) => Err(Error::from(ErrorKind::OtherLists)),
             Traverse::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
                 let arguments = ChildArguments {

@@ -45,6 +45,9 @@ pub(crate) const SCAN_TILE: usize = constants::SCAN_TILE as usize;
 /// to run: a parent ends after its children, and the next batch begins after that.
 pub(super) const CHILD_BATCH: usize = 1 << 18;
 
+/// Threads of a warp.
+pub(super) const WARP: usize = 32;
+
 /// Tiles of a scan of `items`, 1 at least.
 pub(crate) fn scan_tiles(items: usize) -> usize {
     items.div_ceil(SCAN_TILE).max(1)

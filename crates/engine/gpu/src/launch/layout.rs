@@ -268,6 +268,48 @@ nearfield_shared::shared_structs! {
         pub(crate) far: u64,
     }
 
+    /// `Stored` of stored.cuh: what a traversal over stored lists is given beside the lists.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Stored {
+        /// The radius with a margin for the rounding of differences.
+        pub(crate) reach: f64,
+        /// Share of the largest component of a difference that the margin grows by.
+        pub(crate) slack: f64,
+        /// Lengths of the rows of the inverse of the box.
+        pub(crate) row_length: [f64; 3],
+        /// A word with the bits of the targets' largest squared displacement; 0 for none.
+        pub(crate) moved_targets: u64,
+        /// The same of the sources.
+        pub(crate) moved_sources: u64,
+        /// Rows of the inverse of the box, rounded.
+        pub(crate) inverse: [[f32; 3]; 3],
+        /// Sum of both displacements up to which lists hold every pair.
+        pub(crate) allowed: f32,
+        /// 1 if lists may name a source several times; they ascend then.
+        pub(crate) repeats: u32,
+    }
+
+    /// `Following` of slots.cu: a set whose lists with a skin are kept.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Following {
+        /// Sorted points at the build.
+        pub(crate) built: u64,
+        /// Positions in the caller's order, now.
+        pub(crate) positions: u64,
+        /// These in the sorted order of the build.
+        pub(crate) now: u64,
+        /// A word for the largest squared displacement, zero before.
+        pub(crate) moved: u64,
+        /// Another word, which becomes zero.
+        pub(crate) next: u64,
+        /// Along periodic axes displacements count as infinite below these coordinates,
+        pub(crate) low: [f64; 3],
+        /// and above these.
+        pub(crate) high: [f64; 3],
+        /// Points.
+        pub(crate) count: u32,
+    }
+
     /// `Arguments` of children.cu. In device memory, because the launch of a child passes pointers
     /// only.
     #[derive(Debug, Clone, Copy)]
@@ -431,6 +473,8 @@ laid_out_for_kernels!(
     FilteredWalk,
     Outlet,
     PairArrays,
+    Stored,
+    Following,
     Arguments,
     Launches,
     Status,
@@ -474,8 +518,22 @@ impl Default for Outlet {
 impl Lattice {
     /// The numbers of a lattice that kernels compute with.
     pub(crate) fn new(lattice: &grid::Lattice) -> Self {
+        Self::in_domain(lattice, lattice.effective_domain())
+    }
+
+    /// Only the numbers of the box as it was given, along all of its periodic axes, for kernels
+    /// that find no cells. Points that were wrapped into a vast box are found by these.
+    pub(crate) fn of_box(lattice: &grid::Lattice) -> Self {
+        let domain = lattice.domain();
+        Self {
+            length: domain.lengths().map(Option::unwrap_or_default),
+            ..Self::in_domain(lattice, domain)
+        }
+    }
+
+    /// The numbers of cells, and those of a box.
+    fn in_domain(lattice: &grid::Lattice, domain: &grid::Domain) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
-        let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
         Self {
             inverse_edge: scales.map(|scale| scale.inverse_edge),
@@ -492,6 +550,11 @@ impl Lattice {
                 domain.image_vector(image.map(|n| n as i64 - 1))
             }),
         }
+    }
+
+    /// The same with another squared radius.
+    pub(crate) fn within(self, r2: f32) -> Self {
+        Self { r2, ..self }
     }
 
     /// Returns true if any axis repeats.

@@ -12,6 +12,7 @@
 //! | `all_pairs` | all_pairs.cu | sums without a radius |
 //! | `systems` | systems.cu | pairs of many small systems |
 //! | `ascend` | ascend.cu | lists into ascending order |
+//! | `stored` | stored.cu, slots.cu | pair kernels over stored lists |
 //! | `user_kernel` | programs of callers | theirs |
 //! | `layout` | contract.cuh, walk.cuh, work.cuh and others | structs passed by value or in device memory |
 //!
@@ -28,6 +29,7 @@ mod kernel_lattice;
 mod layout;
 mod share;
 pub mod sources;
+mod stored;
 mod systems;
 mod traversal;
 mod user_kernel;
@@ -39,11 +41,12 @@ pub use kernel::LaunchShape;
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub use kernel_lattice::KernelLattice;
 pub(crate) use layout::{
-    Arguments as ChildArguments, FilteredWalk, Filters, Geometry, Lattice, Launches, MAX_UNIFORMS,
-    Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, StridedChannels,
-    SystemArrays, SystemsStatus, Table, Walk,
+    Arguments as ChildArguments, FilteredWalk, Filters, Following, Geometry, Lattice, Launches,
+    MAX_UNIFORMS, Nearest, Outlet, PairArrays, PairOutput, Parts, Points, Row, Status, Stored,
+    StridedChannels, SystemArrays, SystemsStatus, Table, Walk,
 };
 pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
+pub(crate) use stored::{Entries, OverLists, SlotKernels};
 pub(crate) use systems::{SystemsKernels, units};
 pub(crate) use traversal::{Children, Flat, FlatKernels, TraversalKernels, Traverse};
 pub use user_kernel::UserKernel;

@@ -6,8 +6,8 @@
 //! [`CudaParts::HEADERS`](nearfield_pairs::CudaParts::HEADERS).
 
 use super::layout::{
-    Arguments, Filters, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays, PairOutput,
-    Parts, Points, Row, Status, SystemArrays, SystemsStatus, Walk,
+    Arguments, Filters, Following, Geometry, Lattice, Launches, Nearest, Outlet, PairArrays,
+    PairOutput, Parts, Points, Row, Status, Stored, SystemArrays, SystemsStatus, Walk,
 };
 use crate::constants;
 use nearfield_pairs::texts::{FAST, SUM_TILE};
@@ -64,6 +64,11 @@ const WORK: Header = Header::new(
     include_str!("../../../../../kernels/cuda/work.cuh"),
 )
 .with(&[Outlet::LAYOUT]);
+const STORED_PAIRS: Header = Header::new(
+    "stored.cuh",
+    include_str!("../../../../../kernels/cuda/stored.cuh"),
+)
+.with(&[Stored::LAYOUT]);
 const ASCENDING: Header = Header::new(
     "ascend.cuh",
     include_str!("../../../../../kernels/cuda/ascend.cuh"),
@@ -171,6 +176,40 @@ pub const ASCEND: Source = Source {
     kernels: &["lists_ascend", "lists_by_distance"],
 };
 
+/// Entries of lists as sorted places, and displacements since lists with a skin were built.
+pub const SLOTS: Source = Source {
+    name: "slots",
+    text: include_str!("../../../../../kernels/cuda/slots.cu"),
+    headers: &[CONSTANTS, CELLS, CONTRACT],
+    layouts: &[Following::LAYOUT],
+    launches_children: false,
+    kernels: &[
+        "slots_of_points",
+        "slots_of_entries",
+        "follow_points",
+        "positions_of_points",
+    ],
+};
+
+/// Pair kernels over stored lists.
+pub const STORED: Source = Source {
+    name: "stored",
+    text: include_str!("../../../../../kernels/cuda/stored.cu"),
+    headers: &[
+        CONSTANTS,
+        CELLS,
+        CONTRACT,
+        WALK,
+        PAIR_GEOMETRY,
+        FAST,
+        STORED_PAIRS,
+        WORK,
+    ],
+    layouts: &[],
+    launches_children: false,
+    kernels: &["stored", "gather_fields"],
+};
+
 /// Traversal by one thread per target.
 pub const FLAT: Source = Source {
     name: "flat",
@@ -260,10 +299,10 @@ pub const SYSTEMS: Source = Source {
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, ASCEND, SLOTS];
 
 /// The sources that become programs with the macros of a traversal.
-pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN];
+pub const TRAVERSALS: &[Source] = &[FLAT, CHILDREN, STORED];
 
 /// Every source of the engine.
 pub fn manifest() -> impl Iterator<Item = &'static Source> {

@@ -11,15 +11,13 @@
 //!   batches of [`CHILD_BATCH`] cells. It launches grids, and the host waits for their status.
 
 use super::{
-    kernel::{CHILD_BATCH, Kernel, LaunchShape, one_each},
+    kernel::{CHILD_BATCH, Kernel, LaunchShape, WARP, one_each},
     layout::{FilteredWalk, Outlet, PairArrays, Points, StridedChannels},
+    stored::OverLists,
 };
 use crate::constants::{FLAT_THREADS, LIST_THREADS, PARENT_THREADS};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
-
-/// Threads of a warp.
-const WARP: usize = 32;
 
 /// The kernels of one traversal program.
 #[derive(Debug)]
@@ -37,6 +35,8 @@ pub(crate) enum Traverse {
     Flat(Flat),
     /// children.cu.
     Children(Children),
+    /// stored.cu.
+    OverLists(OverLists),
 }
 
 /// Kernels of flat.cu.

@@ -32,7 +32,7 @@ use super::{pair_program::PairProgram, strategy::Strategy};
 use crate::constants;
 use crate::{
     error::Error,
-    launch::{Children, Flat, FlatKernels, TraversalKernels, Traverse},
+    launch::{Children, Flat, FlatKernels, OverLists, TraversalKernels, Traverse},
     program::{Modules, Program},
 };
 use nearfield_pairs::{ListKind, Reduce};
@@ -78,6 +78,21 @@ pub(crate) enum Candidates {
     Periodic = constants::AROUND_PERIODIC as isize,
     /// Around each target in a dense table of a tilted box.
     Tilted = constants::AROUND_TILTED as isize,
+    /// By stored lists, in an open domain.
+    ListedOpen = constants::LISTED_OPEN as isize,
+    /// By stored lists, in a straight box so wide that only nearest images are within reach.
+    ListedNearest = constants::LISTED_NEAREST as isize,
+    /// By stored lists, in such a tilted box.
+    ListedTilted = constants::LISTED_TILTED as isize,
+    /// By stored lists, in any box.
+    ListedImages = constants::LISTED_IMAGES as isize,
+}
+
+impl Candidates {
+    /// Returns true if stored lists name the candidates.
+    fn is_listed(self) -> bool {
+        self as isize >= Self::ListedOpen as isize
+    }
 }
 
 /// Which pairs within the radius a program leaves out: `NF_FILTERS`.
@@ -182,9 +197,10 @@ impl Traversal {
         rows * rows + 1
     }
 
-    /// The CUDA source of the strategy.
+    /// The CUDA source of the strategy, or that of stored lists, which have no strategies.
     fn source(&self) -> &'static Source {
         match self.strategy {
+            _ if self.candidates.is_listed() => &crate::launch::sources::STORED,
             Strategy::Flat | Strategy::Auto => &crate::launch::sources::FLAT,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &crate::launch::sources::CHILDREN,
         }
@@ -195,6 +211,9 @@ impl Traversal {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
         let traverse = match self.strategy {
+            _ if self.candidates.is_listed() => {
+                Traverse::OverLists(OverLists::load(&module, self.by_warps)?)
+            }
             Strategy::Flat | Strategy::Auto => {
                 let geometry = matches!(self.work, Work::Geometry(_));
                 let lists = geometry || matches!(self.work, Work::Lists(_));

@@ -19,7 +19,7 @@
 use super::{
     builder::DeviceEngineBuilder,
     filters::{EngineFilters, with_nearest},
-    lists::DeviceListsView,
+    lists::{DeviceListsView, OverLists, search},
     set::DeviceSetId,
 };
 use crate::{
@@ -77,6 +77,8 @@ pub struct DeviceEngine {
     /// Since the last [`finish`](Self::finish), something was computed from points that were not in
     /// their cells: the step is to be repeated.
     pub(super) sorted_anew: bool,
+    /// The set of free positions, if there were any.
+    pub(super) queries: Option<PointSetId>,
     /// Positions that were found unusable while another set was worked on, for the next `finish` to
     /// say.
     pub(super) refused: Option<Error>,
@@ -118,6 +120,14 @@ pub(super) struct Lists {
     pub(super) current: bool,
     /// Why they are not, where they are not.
     pub(super) missing: MissingLists,
+    /// Of traversals over them, which borrow the engine shared.
+    pub(super) over: Mutex<OverLists>,
+}
+
+impl Lists {
+    fn over_mut(&mut self) -> &mut OverLists {
+        self.over.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl DeviceEngine {
@@ -291,10 +301,7 @@ impl DeviceEngine {
             storage.ascend(self.settings.order == ListOrder::Ascending);
         }
         storage.want(quantities);
-        match storage.has_room() {
-            true => self.backend.search_again(of, kind, strategy, storage),
-            false => self.backend.search(of, kind, strategy, storage),
-        }?;
+        search(&self.backend, of, kind, strategy, storage)?;
         lists.current = true;
         Ok(())
     }
@@ -309,12 +316,24 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<DeviceListsView<'_>, Error> {
+        let lists = self.current_lists(targets, sources)?;
+        let view = DeviceListsView::of(&lists.storage);
+        view.ok_or_else(|| no_lists(targets, sources, MissingLists::NotFound))
+    }
+
+    /// The lists of two sets as these are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLists`] when there are none, and what names of sets can be wrong.
+    pub(super) fn current_lists(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<&Lists, Error> {
         self.known(targets)?;
         self.known(sources)?;
         let lists = self.lists.get(&(targets.slot(), sources.slot()));
-        let current = lists.filter(|lists| lists.current);
-        let view = current.and_then(|lists| DeviceListsView::of(&lists.storage));
-        view.ok_or_else(|| {
+        lists.filter(|lists| lists.current).ok_or_else(|| {
             let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
             no_lists(targets, sources, why)
         })
@@ -338,8 +357,13 @@ impl DeviceEngine {
         {
             set.points.ask(&self.backend)?;
         }
-        for lists in self.lists.values_mut().filter(|lists| lists.provisional) {
-            lists.storage.ask(&self.backend)?;
+        for lists in self.lists.values_mut() {
+            if lists.provisional {
+                lists.storage.ask(&self.backend)?;
+            }
+            if let Some(whole) = lists.over_mut().provisional() {
+                whole.ask(&self.backend)?;
+            }
         }
         self.settle_all()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
@@ -349,19 +373,18 @@ impl DeviceEngine {
         };
         let mut failed = None;
         for lists in self.lists.values_mut() {
-            if !std::mem::take(&mut lists.provisional) {
-                continue;
-            }
-            match lists.storage.finish(&self.backend) {
-                Ok(()) => {}
-                Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
-                    lists.storage.outgrown();
-                    lists.current = false;
-                    progress = Progress::Repeat;
-                }
-                Err(error) => {
-                    lists.current = false;
-                    failed.get_or_insert(error);
+            let provisional = std::mem::take(&mut lists.provisional);
+            let own = provisional.then(|| settle_lists(&self.backend, &mut lists.storage));
+            let over = lists.over_mut();
+            let whole = over.provisional();
+            let whole = whole.map(|whole| settle_lists(&self.backend, whole));
+            over.settle();
+            for settled in own.into_iter().chain(whole) {
+                lists.current &= matches!(settled, Ok(Progress::Valid));
+                match settled {
+                    Ok(Progress::Valid) => {}
+                    Ok(Progress::Repeat) => progress = Progress::Repeat,
+                    Err(error) => drop(failed.get_or_insert(error)),
                 }
             }
         }
@@ -498,7 +521,10 @@ impl DeviceEngine {
     pub fn bytes(&self) -> usize {
         let sets = self.sets.iter();
         let sets = sets.map(|set| set.points.bytes() + set.data.bytes());
-        let lists = self.lists.values().map(|lists| lists.storage.bytes());
+        let lists = self.lists.values().map(|lists| {
+            let over = lists.over.lock().unwrap_or_else(PoisonError::into_inner);
+            lists.storage.bytes() + over.bytes()
+        });
         sets.chain(lists).sum::<usize>() + self.scratch().bytes() + self.filters.bytes()
     }
 
@@ -557,9 +583,24 @@ impl DeviceEngine {
     }
 
     /// Refuses names of sets that this engine does not have.
-    fn known(&self, set: PointSetId) -> Result<(), Error> {
+    pub(super) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
         self.slots.check(set)
+    }
+}
+
+/// Waits for lists and looks whether they fitted into their storage, which is freed if not.
+///
+/// # Errors
+/// As [`DeviceEngine::finish`].
+fn settle_lists(backend: &GpuBackend, storage: &mut DeviceLists) -> Result<Progress, GpuError> {
+    match storage.finish(backend) {
+        Ok(()) => Ok(Progress::Valid),
+        Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
+            storage.outgrown();
+            Ok(Progress::Repeat)
+        }
+        Err(error) => Err(error),
     }
 }
 

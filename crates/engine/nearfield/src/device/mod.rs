@@ -38,7 +38,7 @@
 //! * [`DeviceEngine`] has the jobs, [`DeviceEngineBuilder`] its settings; [`Progress`] is the
 //!   answer of `finish`.
 //! * A [`DeviceTraversal`] takes [`DeviceField`]s ([`DeviceFieldsOf`]) and a [`DeviceKernel`];
-//!   [`DeviceListsView`] has the lists of a search.
+//!   [`DeviceListsView`] has the lists of a search. [`DeviceVerletLists`] have a skin.
 //! * [`Context`], [`Stream`], [`Event`] and the arrays [`DeviceBuffer`], [`DeviceView`] and
 //!   [`DeviceViewMut`] are handles of the GPU; failed calls of them return a [`DriverError`].
 //!   [`Lent`] is an array of another library.
@@ -104,6 +104,11 @@
 //! # }
 //! ```
 //!
+//! # Free positions
+//!
+//! [`query`](DeviceEngine::query) finds the neighbours of positions that are points of no set. They
+//! become a set that only searches.
+//!
 //! # Many systems
 //!
 //! [`DeviceSystemSearch`] finds the pairs of thousands of small systems whose arrays are on the
@@ -126,6 +131,13 @@
 //! A program that moves points by results that are still provisional keeps a copy of the state that
 //! a repeated step begins from.
 //!
+//! # Several kernels over one search, and lists over several steps
+//!
+//! [`find_neighbors`](DeviceEngine::find_neighbors) keeps the lists, and
+//! [`over_lists`](DeviceTraversal::over_lists) runs any number of kernels over them.
+//! [`DeviceVerletLists`] keeps lists with a skin over many steps of slow points: it follows the
+//! points on the device, and kernels over its lists do nothing when a pair could be missing.
+//!
 //! # Errors
 //!
 //! Positions that cannot be used, because some are not finite or memory runs out, are refused: the
@@ -145,12 +157,15 @@ mod halo;
 mod helper;
 mod lent;
 mod lists;
+mod over_lists;
 mod point_data;
+mod query;
 mod set;
 mod sets;
 mod start;
 mod systems;
 mod traverse;
+mod verlet;
 
 pub use builder::DeviceEngineBuilder;
 pub use engine::{DeviceEngine, Progress};
@@ -166,6 +181,7 @@ pub use nearfield_gpu::{
 };
 pub use systems::{DevicePairsView, DeviceSystemSearch};
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};
+pub use verlet::DeviceVerletLists;
 
 pub mod copies {
     //! Counted copies between host and device, and page-locked memory.

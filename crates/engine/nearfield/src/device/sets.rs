@@ -129,6 +129,11 @@ impl DeviceEngine {
     /// Bounds of a set, which gets room around them.
     fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
+        // Free positions may lie wherever there are points.
+        let others = match self.queries == Some(set) {
+            true => (self.sets.iter()).fold(Bounds::EMPTY, |all, other| all.union(&other.room)),
+            false => Bounds::EMPTY,
+        };
         let DeviceSetId { points, room, .. } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
@@ -139,7 +144,7 @@ impl DeviceEngine {
         };
         *room = with_room(&bounds, &domain, self.settings.radius);
         if !points.is_empty() {
-            *room = room.union(&self.settings.within);
+            *room = room.union(&self.settings.within).union(&others);
         }
         Ok(bounds)
     }

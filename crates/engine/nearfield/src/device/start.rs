@@ -86,6 +86,7 @@ impl DeviceEngineBuilder {
             lists: OfProcess::new(BTreeMap::new()),
             scratch: OfProcess::new(Mutex::default()),
             sorted_anew: false,
+            queries: None,
             refused: None,
         })
     }

@@ -18,8 +18,15 @@ use super::{
     filters::with_nearest,
     helper::{CpuHelper, CpuKernel, HelpedTraversal},
 };
-use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
-use nearfield_gpu::{Deliver, DeviceFields, DeviceResults, DeviceViewMut, PairCall, PairProgram};
+use crate::{
+    Error, ErrorKind, PairKernel, PointSetId, Reduce,
+    backend::kernel::check_support,
+    kernels::{Channels, Cuda},
+};
+use nearfield_gpu::{
+    Deliver, DeviceFields, DeviceResults, DeviceViewMut, ErrorKind as GpuErrorKind, PairCall,
+    PairProgram, Skin,
+};
 use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
@@ -31,6 +38,17 @@ pub struct DeviceTraversal<'a> {
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
+    pairs: PairSource<'a>,
+}
+
+/// Where the pairs of a traversal come from.
+enum PairSource<'a> {
+    /// A search.
+    Search,
+    /// The lists that were found.
+    Lists,
+    /// Lists with a skin.
+    Skin(Skin<'a>),
 }
 
 /// The device of a traversal.
@@ -69,6 +87,26 @@ pub struct DeviceKernel {
 }
 
 impl DeviceKernel {
+    /// A kernel of Rust, prepared once: a program that runs it in every step saves the translation
+    /// of its text there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] with [`gpu::ErrorKind::NoCuda`](crate::error::gpu::ErrorKind) when it has
+    /// no CUDA text.
+    pub fn of<K: PairKernel>(kernel: &K) -> Result<Self, Error> {
+        let cuda = kernel.cuda().ok_or_else(|| {
+            let kernel = std::any::type_name::<K>().to_owned();
+            ErrorKind::Gpu(GpuErrorKind::NoCuda { kernel }.into())
+        })?;
+        Ok(Self {
+            cuda,
+            target_channels: K::Target::COUNT,
+            source_channels: K::Source::COUNT,
+            outputs: K::Output::COUNT,
+            reduce: K::REDUCE,
+        })
+    }
+
     /// The program and the uniforms.
     pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
         let channels = [self.target_channels, self.source_channels, self.outputs];
@@ -148,6 +186,7 @@ impl<'a> DeviceTraversal<'a> {
             targets,
             sources,
             fields: DeviceFields::default(),
+            pairs: PairSource::Search,
         }
     }
 
@@ -169,6 +208,7 @@ impl<'a> DeviceTraversal<'a> {
             targets,
             sources,
             fields: DeviceFields::default(),
+            pairs: PairSource::Search,
         }
     }
 
@@ -194,14 +234,67 @@ impl<'a> DeviceTraversal<'a> {
         self
     }
 
+    /// Runs over the lists that [`find_neighbors`](DeviceEngine::find_neighbors) or
+    /// [`pair_geometry`](DeviceEngine::pair_geometry) found of these sets, and searches nothing:
+    /// several kernels over one search.
+    ///
+    /// ```no_run
+    /// use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceField};
+    /// use nearfield::kernels::{SphDensity, SphForce, WendlandC2};
+    /// # use nearfield::{Error, PointSetId};
+    ///
+    /// fn step(
+    ///     engine: &mut DeviceEngine,
+    ///     fluid: PointSetId,
+    ///     [mass, state]: [&DeviceBuffer<f32>; 2],
+    ///     [density, force]: [&mut DeviceBuffer<f32>; 2],
+    /// ) -> Result<(), Error> {
+    ///     let kernel = WendlandC2::with_support(engine.radius());
+    ///     let mass = DeviceField::new(mass.as_view(), 1);
+    ///     engine.find_neighbors(fluid, fluid)?;
+    ///     let densities = engine.traverse(&SphDensity { kernel }, fluid, fluid).over_lists();
+    ///     densities.sources(mass).run_into(&mut density.as_view_mut())?;
+    ///     // Velocity, density, pressure and mass side by side.
+    ///     let state = || DeviceField::new(state.as_view(), 6);
+    ///     let forces = SphForce { kernel, h: 0.5 * engine.radius(), alpha_c: 0.1 };
+    ///     let forces = engine.traverse(&forces, fluid, fluid).over_lists();
+    ///     forces.targets(state()).sources(state()).run_into(&mut force.as_view_mut())
+    /// }
+    /// ```
+    ///
+    /// Every pair is tested and computed anew from the positions, through all images within the
+    /// radius, so pairs are those of a traversal without lists, and each that a kernel sees has the
+    /// same bits. Sums are in the order of the lists, shared by the eight threads of a target (32
+    /// where there are few targets), so they may differ in the last bits.
+    ///
+    /// The first traversal after a search also brings the entries into an array of their own, four
+    /// bytes each; those that follow take no longer than a traversal that searches. Half lists of
+    /// one set give every pair to both points: full lists are then found beside them, once per
+    /// search. Results are provisional as the lists are.
+    ///
+    /// A traversal with a [`CpuHelper`] is refused, because the helper has no lists.
+    pub fn over_lists(mut self) -> Self {
+        if let PairSource::Search = self.pairs {
+            self.pairs = PairSource::Lists;
+        }
+        self
+    }
+
+    /// Runs over lists with a skin.
+    pub(super) fn over_skin(mut self, skin: Skin<'a>) -> Self {
+        self.pairs = PairSource::Skin(skin);
+        self
+    }
+
     /// Overwrites `results`: the channels of [`PairKernel::Output`](crate::PairKernel::Output) of
     /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet),
     /// [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther than the
-    /// search radius, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA
-    /// text or it does not compile, arrays do not fit or are on another GPU, or the GPU fails.
+    /// search radius, [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) over lists that there are
+    /// none of, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA text or
+    /// it does not compile, arrays do not fit or are on another GPU, or the GPU fails.
     pub fn run_into(self, results: &mut DeviceViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)
     }
@@ -226,14 +319,23 @@ impl<'a> DeviceTraversal<'a> {
         match self.on {
             Executor::Gpu(engine) => {
                 engine.usable()?;
-                let of = engine.pair(targets, sources)?;
-                let nearest = engine.filters.nearest(&engine.backend, of)?;
-                let of = with_nearest(of, &nearest);
-                let strategy = engine.settings.strategy;
                 let to = DeviceResults {
                     values: results,
                     deliver,
                 };
+                let skin = match self.pairs {
+                    PairSource::Search => None,
+                    PairSource::Lists => Some(None),
+                    PairSource::Skin(skin) => Some(Some(skin)),
+                };
+                if let Some(skin) = skin {
+                    let sets = [targets, sources];
+                    return engine.run_over_lists(sets, skin, call, fields, to);
+                }
+                let of = engine.pair(targets, sources)?;
+                let nearest = engine.filters.nearest(&engine.backend, of)?;
+                let of = with_nearest(of, &nearest);
+                let strategy = engine.settings.strategy;
                 engine
                     .backend
                     .evaluate_on_device(of, call, fields, to, strategy, &mut engine.scratch())
@@ -244,6 +346,10 @@ impl<'a> DeviceTraversal<'a> {
                 helper,
                 kernel,
             } => {
+                if !matches!(self.pairs, PairSource::Search) {
+                    let (first, second) = ("traversals over lists", "a helper on the CPU");
+                    return Err(ErrorKind::Combined { first, second }.into());
+                }
                 let helped = HelpedTraversal {
                     kernel,
                     targets,

@@ -123,31 +123,31 @@ fn compare_sums<T: Precise>(
     }
 }
 
-/// Every conformance case with some combinations of filters; returns the pairs that were kept.
-fn conform<T: Precise>(combinations: u32) -> usize {
+/// Every second conformance case, from one on, with a combination of filters; returns the pairs
+/// that were kept.
+fn conform<T: Precise>(first: usize) -> usize {
     let runner = T::runner(Level::Quick);
     let (mut random, mut kept, mut number) = (Random::new(5), 0, 0);
-    for ((case, _), simd) in runner.with_neighbors().zip(levels_in_turn()) {
+    let cases = runner.with_neighbors().skip(first).step_by(2);
+    for ((case, _), simd) in cases.zip(levels_in_turn()) {
         if case.targets().len() > 3000 {
             continue;
         }
-        for _ in 0..combinations {
-            number = (number + 7) % 32;
-            let drawn = draw(case, number, &mut random);
-            kept += compare(case, &drawn, Settings::at(simd));
-        }
+        number = (number + 7) % 32;
+        let drawn = draw(case, number, &mut random);
+        kept += compare(case, &drawn, Settings::at(simd));
     }
     kept
 }
 
 #[test]
 fn engines_keep_what_the_oracle_keeps() {
-    assert!(conform::<f32>(1) > 50_000);
+    assert!(conform::<f32>(0) > 25_000);
 }
 
 #[test]
 fn engines_in_f64_keep_what_the_oracle_keeps() {
-    assert!(conform::<f64>(1) > 50_000);
+    assert!(conform::<f64>(1) > 25_000);
 }
 
 /// A pair kernel that is evaluated once for both points where it may be.

@@ -102,16 +102,11 @@ fn refusals() {
     let set = by_cells.add_point_set(&points).unwrap();
     by_cells.set_radii(set, &vec![1.0; points.len()]).unwrap();
     check_refused(by_cells.count_neighbors(set, set), "child-per-cell");
-    let mut limited = builder().memory_limit(1 << 30).build().unwrap();
-    limited.add_point_set(&points).unwrap();
-    check_refused(limited.find_neighbors(), "memory limit");
+    let mut engine = builder().radii(RadiusRule::Scatter).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    check_refused(engine.query(&points, set), "queries with radii");
     let mut engine = builder().build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
-    check_refused(engine.query(&points, set), "queries");
-    check_refused(
-        engine.for_each_neighbor(set, set, 0, |_, _| ()),
-        "one point",
-    );
     let kernel = engine.traverse(&OnCpu, set, set).run();
     check_refused(kernel, "PairKernel::cuda");
     // The engine goes on, and its report says where.

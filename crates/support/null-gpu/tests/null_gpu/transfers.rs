@@ -8,17 +8,25 @@ use crate::common::{counts, on_null_gpu};
 use nearfield::{
     Device, Engine,
     device::{
-        DeviceEngine, Progress,
+        DeviceEngine, DeviceKernel, DeviceVerletLists, Progress,
         copies::Transfers,
         programs::{LaunchShape, Program, UserKernel},
     },
-    kernels::{Coefficients, Field, LennardJones, Mixing, SphForce, Truncation, WendlandC2},
+    kernels::{
+        Coefficients, Field, Forces, LennardJones, Mixing, PlainLennardJones, SphForce, Truncation,
+        WendlandC2,
+    },
 };
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
 use nearfield_null_gpu::Counts;
 use nearfield_sph::{
     Config, Dimensions, FrontRule, Probes, Simulation,
     scene::{self, Top},
+};
+
+const UNIT: Coefficients = Coefficients {
+    epsilon: 1.0,
+    sigma: 1.0,
 };
 
 /// Asserts that an engine has counted all that the driver copied since `start`.
@@ -117,12 +125,8 @@ fn atoms() {
         // Without bounds that a kernel measured, points in a periodic box count as strayed.
         let cell = Cell::lengths([None; 3]).unwrap();
         let system = System::new((0..side.pow(3)).map(place).collect(), cell).unwrap();
-        let unit = Coefficients {
-            epsilon: 1.0,
-            sigma: 1.0,
-        };
         let potential = LennardJones::new(
-            &[unit],
+            &[UNIT],
             Mixing::default(),
             &[],
             2.5,
@@ -190,6 +194,85 @@ fn lists() {
     });
     assert_eq!(moved[0], moved[1], "bytes down and up");
     assert!((1..4096).contains(&moved[0].0), "{moved:?}");
+}
+
+#[test]
+fn kernels_over_lists_wait_for_nothing() {
+    on_null_gpu("transfers::over_lists");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn over_lists() {
+    let kernel = PlainLennardJones::new(UNIT, 0.1, false).unwrap();
+    let kernel = Forces(kernel);
+    let mut engine = DeviceEngine::builder(0.1).on_gpu(0).unwrap();
+    let positions = engine.queue().array("positions", &[0.5; 3000]).unwrap();
+    let mut forces = engine.queue().array("forces", &[0.0; 3000]).unwrap();
+    let set = engine.add_point_set(&positions.as_view()).unwrap();
+    let mut round = || {
+        engine.find_neighbors(set, set).unwrap();
+        let before = counts();
+        let started = [0; 3].map(|_: u64| {
+            let before = counts().kernels;
+            let traversal = engine.traverse(&kernel, set, set).over_lists();
+            traversal.run_into(&mut forces.as_view_mut()).unwrap();
+            counts().kernels - before
+        });
+        let after = counts();
+        let copied = after.to_host + after.to_device - before.to_host - before.to_device;
+        assert_eq!((after.waits - before.waits, copied), (0, 0));
+        assert_eq!(engine.finish().unwrap(), Progress::Valid);
+        started
+    };
+    // The entries are looked up once per search, and kernels without channels gather none.
+    assert_eq!(round(), [3, 1, 1]);
+    assert_eq!(round(), [3, 1, 1]);
+}
+
+#[test]
+fn lists_with_a_skin_are_followed_by_two_kernels_and_one_wait() {
+    on_null_gpu("transfers::skin");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn skin() {
+    let kernel = PlainLennardJones::new(UNIT, 0.1, false).unwrap();
+    let kernel = DeviceKernel::of(&Forces(kernel)).unwrap();
+    let settings = DeviceEngine::builder(0.1);
+    let mut lists = DeviceVerletLists::new(settings, 0.02, |settings| settings.on_gpu(0)).unwrap();
+    let queue = lists.engine().queue().clone();
+    let positions = queue.array("positions", &[0.5; 3000]).unwrap();
+    let mut forces = queue.array("forces", &[0.0; 3000]).unwrap();
+    let set = lists.add_point_set(&positions.as_view()).unwrap();
+    assert_eq!(lists.finish().unwrap(), Progress::Repeat);
+    let mut step = || {
+        let before = counts();
+        lists.update(set, &positions.as_view()).unwrap();
+        let traversal = lists.traverse_with(&kernel, set, set);
+        traversal.run_into(&mut forces.as_view_mut()).unwrap();
+        let started = counts();
+        assert_eq!(
+            started.waits, before.waits,
+            "the host waits before all is started"
+        );
+        assert_eq!(lists.finish().unwrap(), Progress::Valid);
+        let after = counts();
+        let down = after.to_host - before.to_host;
+        let up = after.to_device - before.to_device;
+        (
+            after.kernels - before.kernels,
+            after.waits - before.waits,
+            down,
+            up,
+        )
+    };
+    // The first step looks up where the entries are.
+    step();
+    assert_eq!(step(), (2, 1, 4, 0));
+    assert_eq!(step(), (2, 1, 4, 0));
+    assert_eq!(lists.builds(), 1);
 }
 
 #[test]

@@ -20,14 +20,14 @@ use std::env;
 /// Functions of a program.
 const BATCH: usize = 100;
 
-/// `NEARFIELD_DRAWN` asks for another number of functions than 300, and `NEARFIELD_DRAWN_SEED` for
+/// `NEARFIELD_DRAWN` asks for another number of functions than 100, and `NEARFIELD_DRAWN_SEED` for
 /// others.
 #[test]
 fn drawn_functions_give_what_rust_gives() {
     let number = |name: &str, usual: u64| {
         env::var(name).map_or(usual, |value| value.parse().expect("a number"))
     };
-    let count = number("NEARFIELD_DRAWN", 300);
+    let count = number("NEARFIELD_DRAWN", 100);
     let seed = number("NEARFIELD_DRAWN_SEED", 1);
     for batch in 0..count.div_ceil(BATCH as u64) {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(batch));

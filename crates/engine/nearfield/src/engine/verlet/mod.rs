@@ -4,20 +4,7 @@
 //! closer by more than the skin (Verlet 1967, DOI 10.1103/PhysRev.159.98). [`tracked`] measures how
 //! far points have moved; this module decides from that whether lists may still be used.
 //!
-//! # Why no pair is lost to rounding
-//!
-//! Let δ be the displacements of two points since the build, u = 2⁻²⁴ (2⁻⁵³ in double precision),
-//! and E the extent of all coordinates, then and now, along the periodic axes. A pair that the
-//! contract finds within r now has a true distance of at most r + u·(4E + 7R): the difference, the
-//! image vector and their sum are each rounded once per axis, the square three times and r² once.
-//! So its true distance at the build was at most that plus δ_i + δ_j, and the contract, which errs
-//! as much once more, found it within R if r + δ_i + δ_j + u·(8E + 14R) ≤ R. The margin taken is
-//! 32u·(E + R).
-//!
-//! In double precision the displacements are rounded by as much as the contract is, and the image
-//! vectors of a tilted box are sums of terms. Each may be 2¹⁰ times as long as the box is wide, so
-//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still negligible
-//! compared with a skin.
+//! Why no pair is lost to rounding is in [`skin`](crate::skin), which the lists on a GPU share.
 //!
 //! # Cost
 //!
@@ -43,20 +30,13 @@ use crate::{
     backend::support::{Feature, choose},
     engine::point_data::{CUTOFFS, NEAREST},
     report::Report,
+    skin::{Refresh, allowed_displacement},
 };
 use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use sets::Sets;
 use std::fmt;
 use tracked::TrackedSet;
-
-/// Share of E + R kept free for rounding (see the module's comment).
-fn margin(precision: Precision) -> f64 {
-    match precision {
-        Precision::Single => 1.0 / (1u64 << 19) as f64,
-        Precision::Double => 1.0 / (1u64 << 34) as f64,
-    }
-}
 
 /// Neighbour lists with a skin: built with a radius r + skin, kept over many steps, and rebuilt
 /// when points have moved so far that a pair within r could be missing.
@@ -106,15 +86,6 @@ impl fmt::Debug for VerletLists {
             .field("builds", &self.builds)
             .finish_non_exhaustive()
     }
-}
-
-/// Outcome of [`VerletLists::refresh`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refresh {
-    /// The lists still hold every pair within the radius and were kept.
-    Kept,
-    /// The lists were built anew.
-    Rebuilt,
 }
 
 impl VerletLists {
@@ -278,8 +249,7 @@ impl VerletLists {
     /// How far two points may have moved together since lists of `list_radius` were built, in the
     /// unit of the coordinates, before a pair within `radius` can be missing; negative if the skin
     /// is smaller than the rounding. `extent` is the largest extent of all coordinates along a
-    /// periodic axis, then and now; the module's comment proves the margin. For programs that keep
-    /// lists of their own, such as those on a GPU.
+    /// periodic axis, then and now. For programs that keep lists of their own.
     #[must_use]
     pub fn allowed_displacement(
         radius: f64,
@@ -287,7 +257,7 @@ impl VerletLists {
         extent: f64,
         precision: Precision,
     ) -> f64 {
-        list_radius - radius - margin(precision) * (extent + list_radius)
+        allowed_displacement(radius, list_radius, extent, precision)
     }
 
     /// How often the lists were built, the first time included. Steps divided by builds is how

@@ -1,0 +1,432 @@
+//! Pair kernels over lists that are on the device.
+//!
+//! Lists name sources by the caller's index. The first traversal over the lists of a search brings
+//! their entries into a second array, as places among the sorted sources ([`SlotsOfLists`]); the
+//! traversals that follow read that, and so neighbours that are near each other in memory. Sources
+//! of small boxes may stand in a list several times, once per image, while a traversal tests each
+//! through all of its images: such lists are sorted, and repeats are passed over.
+//!
+//! Lists with a skin are traversed at the positions of now ([`FollowedPoints`]), which are kept in
+//! the sorted order of the build. The kernel that brings them there also finds the largest
+//! displacement, and traversals read it on the device: they do nothing if a pair may be missing.
+//!
+//! A sum over lists has the pairs of a fused traversal in the order of the lists, shared by the
+//! threads of a target, so it may differ in the last bits.
+//!
+//! **Invariant:** lists are traversed only with the sorts that they were made of, which
+//! [`DeviceLists`] remembers; places in an array of entries are those of one search of it.
+
+use super::{
+    gpu::GpuBackend, lattice::DeviceLattice, lists::DeviceLists, points::DevicePoints,
+    walk::PairOfPoints,
+};
+use crate::{
+    error::{Error, ErrorKind, fits},
+    handles::DeviceView,
+    launch::{Entries, Following, Lattice, ListsToSort, Outlet, PairArrays, Stored, Walk},
+    memory::{HostCopy, kept_buffers},
+    traversal::{Candidates, Filtering, Strategy, Traversal, Work},
+};
+use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+
+/// A relative margin, far above the rounding of a difference and of an image vector in `f32`, 2⁻²²
+/// together: images beyond it cannot be within the radius.
+const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
+/// Rounding of a difference in boxes, as a share of the products that it is the sum of: three
+/// roundings of each factor and two of sums, and as much again.
+const BOXES_SLACK: f64 = 1.0 / (1u64 << 20) as f64;
+/// Error of a difference in boxes that does not change the nearest image of a neighbour; stored.cuh
+/// has the argument.
+const MAX_BOXES_ERROR: f64 = 0.003;
+
+kept_buffers! {
+    /// Entries of lists as sorted places of sources, made by the first traversal of a search.
+    pub struct SlotsOfLists {
+        /// The sorted place of every source, by the caller's index.
+        of_points: u32 = "sorted places of points",
+        /// The sorted place of the source of every entry.
+        entries: u32 = "sorted places of neighbours",
+    }
+    with {
+        /// The search whose entries these are.
+        search: u64,
+    }
+}
+
+kept_buffers! {
+    /// Positions of a set since its lists with a skin were built.
+    pub struct FollowedPoints {
+        /// Position of now, and the caller's index as bits, of every point in the sorted order of
+        /// the build.
+        now: [f32; 4] = "positions of now",
+        /// Bits of the largest squared displacement in turn, and a word that is zero.
+        moved: u32 = "displacements",
+        /// Positions in the caller's order, for a build.
+        given: f32 = "positions",
+    }
+    with {
+        /// Which of the two words is the displacement of now.
+        turn: usize,
+        /// Positions were given since the build.
+        following: bool,
+        /// Where the host reads the displacement.
+        answer: Option<HostCopy<u32>>,
+    }
+}
+
+/// Lists with a skin, as a traversal reads them.
+#[derive(Debug, Clone, Copy)]
+pub struct Skin<'a> {
+    /// Pairs beyond it are passed over.
+    pub radius: Radius,
+    /// Positions of the targets.
+    pub targets: &'a FollowedPoints,
+    /// Positions of the sources.
+    pub sources: &'a FollowedPoints,
+    /// How far two points may have moved together before a pair may be missing.
+    pub allowed: f64,
+}
+
+/// Lists that a pair kernel is evaluated over.
+#[derive(Debug)]
+pub struct ListedPairs<'a> {
+    /// The sets that the lists were found of.
+    pub of: PairOfPoints<'a>,
+    /// Full lists of these.
+    pub lists: &'a DeviceLists,
+    /// Kept with the lists.
+    pub slots: &'a mut SlotsOfLists,
+    /// None for the radius and the positions of the search.
+    pub skin: Option<Skin<'a>>,
+}
+
+/// What a traversal over lists is started with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VisitLists {
+    /// The arguments of its kernel.
+    stored: Stored,
+    candidates: Candidates,
+    /// Squared radius.
+    r2: f32,
+    /// Sorted targets and sources, at the positions of now.
+    at: [u64; 2],
+    /// Starts, lengths and entries.
+    lists: Outlet,
+    /// The box as it was given.
+    in_box: Lattice,
+}
+
+impl GpuBackend {
+    /// Brings the entries of lists to sorted places, unless that was done since the search.
+    pub(super) fn find_slots(&self, over: &mut ListedPairs<'_>) -> Result<(), Error> {
+        let ListedPairs {
+            of, lists, slots, ..
+        } = over;
+        let search = lists.search_of(of)?;
+        if slots.search == search {
+            return Ok(());
+        }
+        slots.search = 0;
+        let (stream, room) = (&self.stream, lists.room());
+        slots.of_points.reserve(stream, of.sources.len())?;
+        slots.entries.reserve(stream, room)?;
+        let kernels = self.shared.slots()?;
+        let sources = of.sources.layout();
+        kernels.of_points(stream, &sources, slots.of_points.address())?;
+        let from = Entries {
+            entries: lists.entries.address(),
+            total: lists.total_address(),
+            capacity: room,
+        };
+        let (of_points, entries) = (slots.of_points.address(), slots.entries.address());
+        kernels.of_entries(stream, from, of_points, sources.count, entries)?;
+        if of.lattice.lattice().repeats() {
+            let lists = ListsToSort {
+                starts: lists.sorted().starts,
+                count: of.searching() as u32,
+                entries,
+                capacity: room as u64,
+                arrays: PairArrays::default(),
+            };
+            self.shared.ascend()?.ascend(stream, &lists)?;
+        }
+        slots.search = search;
+        Ok(())
+    }
+
+    /// Takes positions of a set whose lists are kept, into the sorted order of the build, and
+    /// measures how far they are from those of the build, modulo the box; without waiting. Along
+    /// periodic axes points outside of `room` count as infinitely far away.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] for another number of positions, [`ErrorKind::OtherDevice`],
+    /// [`ErrorKind::Unsorted`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    pub fn follow(
+        &self,
+        points: &DevicePoints,
+        lattice: &DeviceLattice,
+        room: &Bounds,
+        positions: &DeviceView<'_, f32>,
+        followed: &mut FollowedPoints,
+    ) -> Result<(), Error> {
+        self.holds("positions", positions.ordinal())?;
+        points.check_sorted()?;
+        fits("positions", positions.len(), points.len().saturating_mul(3))?;
+        if points.is_empty() {
+            return Ok(());
+        }
+        let stream = &self.stream;
+        followed.now.reserve(stream, points.len())?;
+        followed.moved.reserve_zeroed(stream, 2)?;
+        let (address, _held) = positions.device_ptr(stream);
+        followed.turn = 1 - followed.turn;
+        let set = Following {
+            built: points.layout().at,
+            positions: address,
+            now: followed.now.address(),
+            moved: followed.moved_address(),
+            next: followed.word(1 - followed.turn),
+            low: room.min,
+            high: room.max,
+            count: points.len() as u32,
+        };
+        followed.following = true;
+        let in_box = Lattice::of_box(lattice.lattice());
+        self.shared.slots()?.follow(stream, &set, &in_box)?;
+        let answer = match &mut followed.answer {
+            Some(answer) => answer,
+            none => none.insert(self.host_copy_of(1)?),
+        };
+        (followed.moved).start_host_copy(stream, followed.turn, answer, 1)
+    }
+
+    /// The positions that a set was last [followed](Self::follow) to, in the caller's order; None
+    /// where there are none since the build. Does not wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    pub fn followed_to<'a>(
+        &self,
+        points: &DevicePoints,
+        followed: &'a mut FollowedPoints,
+    ) -> Result<Option<DeviceView<'a, f32>>, Error> {
+        if !followed.following {
+            return Ok(None);
+        }
+        let (stream, count) = (&self.stream, points.len());
+        followed.given.reserve(stream, 3 * count)?;
+        let (now, given) = (followed.now.address(), followed.given.address());
+        (self.shared.slots()?).positions(stream, now, count as u32, given)?;
+        Ok(followed.given.view(3 * count).map(DeviceView))
+    }
+}
+
+impl FollowedPoints {
+    /// Lists were built from where the points are: none has moved.
+    pub fn was_built(&mut self) {
+        self.following = false;
+    }
+
+    /// The largest squared displacement of a point since the build, rounded up; infinite for what
+    /// is not a number. Waits for the last [`GpuBackend::follow`], and for no later work.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver).
+    pub fn moved_squared(&mut self) -> Result<f32, Error> {
+        match &mut self.answer {
+            Some(answer) if self.following => Ok(f32::from_bits(answer.read()?[0])),
+            _ => Ok(0.0),
+        }
+    }
+
+    /// Returns true if a pair may be missing from lists after displacements with these squares:
+    /// wherever kernels find so, which round otherwise, and hardly anywhere else.
+    pub fn may_miss(squares: [f32; 2], allowed: f64) -> bool {
+        const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 20) as f64;
+        let [targets, sources] = squares.map(|square| f64::from(square).sqrt());
+        let together = (targets + sources) * ABOVE_ROUNDING;
+        together > 0.0 && together > f64::from(below(allowed))
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        self.held()
+    }
+
+    /// The word of the displacement of now; 0 where no point has moved.
+    fn moved_address(&self) -> u64 {
+        if self.following {
+            self.word(self.turn)
+        } else {
+            0
+        }
+    }
+
+    fn word(&self, turn: usize) -> u64 {
+        self.moved.address() + (turn * size_of::<u32>()) as u64
+    }
+
+    /// Sorted points at the positions of now.
+    fn at(&self, points: &DevicePoints) -> u64 {
+        if self.following {
+            self.now.address()
+        } else {
+            points.layout().at
+        }
+    }
+}
+
+impl SlotsOfLists {
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        self.held()
+    }
+}
+
+impl ListedPairs<'_> {
+    /// What the traversal is started with; the entries are at their sorted places.
+    pub(super) fn visit(&self) -> VisitLists {
+        let (of, skin) = (&self.of, self.skin.as_ref());
+        let lattice = of.lattice.lattice();
+        let radius = skin.map_or(lattice.radius(), |skin| skin.radius);
+        let sorted = self.lists.sorted();
+        let at = match skin {
+            None => [of.targets.layout().at, of.sources.layout().at],
+            Some(skin) => [skin.targets.at(of.targets), skin.sources.at(of.sources)],
+        };
+        let moved = |followed: fn(&Skin<'_>) -> u64| skin.map_or(0, followed);
+        VisitLists {
+            stored: Stored {
+                moved_targets: moved(|skin| skin.targets.moved_address()),
+                moved_sources: moved(|skin| skin.sources.moved_address()),
+                allowed: skin.map_or(0.0, |skin| below(skin.allowed)),
+                ..Stored::of(lattice, radius)
+            },
+            candidates: candidates(lattice),
+            r2: radius.squared(),
+            at,
+            lists: Outlet {
+                starts: sorted.starts,
+                counts: sorted.counts,
+                entries: self.slots.entries.address(),
+                capacity: self.lists.room() as u64,
+                ..Outlet::default()
+            },
+            in_box: Lattice::of_box(lattice),
+        }
+    }
+}
+
+impl VisitLists {
+    /// The program: a fused traversal's, but for how sources are found.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ListedPairs`] for filters, radii of points and shares, which the kernel does
+    /// not know, and those of [`PairOfPoints::traversal`].
+    pub(super) fn traversal(&self, of: &PairOfPoints<'_>, work: Work) -> Result<Traversal, Error> {
+        let refused = if of.filter.filtering() != Filtering::default() {
+            Some("filters or radii of points")
+        } else {
+            of.share.map(|_| "shares of the targets")
+        };
+        if let Some(what) = refused {
+            return Err(Error::from(ErrorKind::ListedPairs { what }));
+        }
+        Ok(Traversal {
+            candidates: self.candidates,
+            subdivision: 1,
+            ..of.traversal(Strategy::Flat, work, false)?
+        })
+    }
+
+    /// Targets, sources and box of the traversal.
+    pub(super) fn walk(&self, of: &PairOfPoints<'_>) -> Walk {
+        let mut walk = of.walk().walk;
+        walk.lattice = self.in_box.within(self.r2);
+        [walk.targets.at, walk.sources.at] = self.at;
+        walk
+    }
+
+    /// The outlet of a traversal with the lists.
+    pub(super) fn outlet(&self, outlet: Outlet) -> Outlet {
+        let Outlet {
+            starts,
+            counts,
+            entries,
+            capacity,
+            ..
+        } = self.lists;
+        Outlet {
+            starts,
+            counts,
+            entries,
+            capacity,
+            ..outlet
+        }
+    }
+
+    /// The arguments of the kernel.
+    pub(super) fn stored(&self) -> &Stored {
+        &self.stored
+    }
+}
+
+/// A number as `f32`, rounded down.
+fn below(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) > value {
+        near.next_down()
+    } else {
+        near
+    }
+}
+
+/// How a traversal finds the images of a source that its lists name.
+pub(super) fn candidates(lattice: &grid::Lattice) -> Candidates {
+    let domain = lattice.domain();
+    if !domain.is_periodic() {
+        Candidates::ListedOpen
+    } else if lattice.repeats() || !nearest_is_certain(domain, lattice.radius()) {
+        Candidates::ListedImages
+    } else if domain.is_tilted() {
+        Candidates::ListedTilted
+    } else {
+        Candidates::ListedNearest
+    }
+}
+
+/// Returns true if rounding to `f32` does not change the nearest image of a source within the
+/// radius that is at most one box away.
+fn nearest_is_certain(domain: &Domain, radius: Radius) -> bool {
+    let vectors = domain.vectors().map(Option::unwrap_or_default);
+    let farthest = |k: usize| {
+        let boxes: f64 = vectors.iter().map(|vector| vector[k].abs()).sum();
+        radius.value_f64() + boxes
+    };
+    domain.inverse().into_iter().flatten().all(|row| {
+        let products: f64 = (0..3).map(|k| row[k].abs() * farthest(k)).sum();
+        let rounds = row.iter().all(|&x| {
+            let rounded = x as f32;
+            x == 0.0 || rounded.is_normal()
+        });
+        rounds && products * BOXES_SLACK <= MAX_BOXES_ERROR
+    })
+}
+
+impl Stored {
+    /// What does not depend on displacements, for lists of this lattice within a radius that is at
+    /// most theirs.
+    pub(super) fn of(lattice: &grid::Lattice, radius: Radius) -> Self {
+        let rows = lattice.domain().inverse().map(Option::unwrap_or_default);
+        Self {
+            reach: radius.value_f64() * (1.0 + SLACK),
+            slack: 2.0 * SLACK,
+            row_length: rows.map(|[x, y, z]| x.hypot(y).hypot(z)),
+            moved_targets: 0,
+            moved_sources: 0,
+            inverse: rows.map(|row| row.map(|x| x as f32)),
+            allowed: 0.0,
+            repeats: u32::from(lattice.repeats()),
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! The kernels of stored.cu and slots.cu on the CPU, thread by thread: pairs over lists are the
+//! contract's, displacement for displacement, also over lists that hold too much, and over lists
+//! with a skin at positions that have moved since. As in `systems_on_host`.
+
+use super::{on_host::compiled, stored::candidates};
+use crate::constants::READ_AHEAD;
+use crate::launch::{Following, Geometry, Lattice, Outlet, Points, Stored, Walk, sources};
+use crate::traversal::Candidates;
+use libloading::Library;
+use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_shared::Header;
+use nearfield_testkit::{
+    conformance::{Case, Level, Runner},
+    oracle,
+    random::Random,
+};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+type RunStored = unsafe extern "C" fn(*const Walk, *const Outlet, *const Stored, u32);
+type RunGather = unsafe extern "C" fn(*const [f32; 4], *const f32, u32, u32, *mut f32, *mut f32);
+type RunSlots =
+    unsafe extern "C" fn(*const [f32; 4], u32, *mut u32, *const u32, *const u64, u64, *mut u32);
+type RunFollow = unsafe extern "C" fn(*const Following, *const Lattice, *mut f32);
+
+/// A pair kernel of one channel of a target, two of a source and three results, whose sums are
+/// exact in any order: the number of pairs, a number of both points, and one of the displacement.
+const KERNEL: &str = "
+__device__ __forceinline__ void told_apart(const float*, const Pair& p, const float* t, const float* s, float* r) {
+    u32 hash = __float_as_uint(p.d2);
+    for (int axis = 0; axis < 3; axis++) hash = 31 * hash + __float_as_uint(p.d[axis]);
+    r[0] = 1.0f;
+    r[1] = 3.0f * t[0] + s[0] + 2.0f * s[1];
+    r[2] = static_cast<float>(hash % 4093);
+}
+";
+
+/// The same on the host.
+fn evaluate(d: [f32; 3], d2: f32, target: f32, source: [f32; 2]) -> [f32; 3] {
+    let add = |hash: u32, d: &f32| hash.wrapping_mul(31).wrapping_add(d.to_bits());
+    let hash = d.iter().fold(d2.to_bits(), add);
+    let points = 3.0 * target + source[0] + 2.0 * source[1];
+    [1.0, points, (hash % 4093) as f32]
+}
+
+/// Small whole numbers.
+fn channels(index: usize) -> [f32; 2] {
+    [(index % 13) as f32, (index % 7) as f32]
+}
+
+/// The compiled kernels; None where a test is to be skipped. A block runs at a time.
+fn kernels() -> Option<&'static Mutex<Library>> {
+    static COMPILED: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
+    let compile = || {
+        let of_engine = sources::STORED.headers.iter().copied();
+        let user = Header::new("nearfield/user.cuh", KERNEL);
+        let headers: Vec<Header> = of_engine.chain([user]).collect();
+        compiled("stored.cpp", &headers, &[]).map(Mutex::new)
+    };
+    COMPILED.get_or_init(compile).as_ref()
+}
+
+/// A set in some order, as sorted points.
+struct Sorted {
+    at: Vec<[f32; 4]>,
+    flags: [u32; 3],
+}
+
+impl Sorted {
+    fn new(points: &[[f32; 3]], random: &mut Random) -> Self {
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        let at = |&index: &usize| {
+            let [x, y, z] = points[index];
+            [x, y, z, f32::from_bits(index as u32)]
+        };
+        Self {
+            at: order.iter().map(at).collect(),
+            flags: [0; 3],
+        }
+    }
+
+    fn layout(&self, at: &[[f32; 4]]) -> Points {
+        Points {
+            at: at.as_ptr() as u64,
+            wraps: 0,
+            changes: 0,
+            starts: 0,
+            flags: self.flags.as_ptr() as u64,
+            ids: 0,
+            bricks: 0,
+            origin: [0; 3],
+            dims: [0; 3],
+            mask: 0,
+            sparse: 0,
+            cells: 0,
+            count: self.at.len() as u32,
+            pad: [0; 3],
+            slots: 0,
+        }
+    }
+}
+
+/// Two sets, lists of the first among the second, and what the kernels take beside them.
+struct Listed<'a> {
+    lattice: grid::Lattice,
+    same_set: bool,
+    targets: &'a Sorted,
+    sources: &'a Sorted,
+    /// Of the sorted targets, as the caller's indices.
+    lists: Vec<Vec<u32>>,
+}
+
+impl Listed<'_> {
+    /// The results of all targets in the caller's order, by a way to find images (0: the one for
+    /// all boxes, by warps). `now` has the positions of both sets.
+    fn run(
+        &self,
+        library: &Library,
+        way: u32,
+        stored: Stored,
+        r2: f32,
+        now: [&[[f32; 4]]; 2],
+    ) -> Vec<[f32; 3]> {
+        let (mut starts, mut counts, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        for list in &self.lists {
+            starts.push(entries.len() as u64);
+            counts.push(list.len() as u32);
+            entries.extend_from_slice(list);
+        }
+        starts.push(entries.len() as u64);
+        let count = self.sources.at.len();
+        let slots = self.slots(library, &entries);
+        let fields: Vec<f32> = (0..count)
+            .flat_map(|index| [channels(index)[0], channels(index)[1], -1.0])
+            .collect();
+        let of_targets: Vec<f32> = (0..self.targets.at.len())
+            .map(|index| channels(index)[0])
+            .collect();
+        let room = count + READ_AHEAD as usize;
+        let (mut first, mut more) = (vec![[0f32; 4]; room], vec![[0f32; 4]; room]);
+        let mut results = vec![[f32::NAN; 3]; self.targets.at.len()];
+        let walk = Walk {
+            lattice: Lattice::of_box(&self.lattice).within(r2),
+            geometry: Geometry::default(),
+            targets: self.targets.layout(now[0]),
+            sources: self.sources.layout(now[1]),
+            rows: 0,
+            row_count: 0,
+            same_set: u32::from(self.same_set),
+        };
+        let outlet = Outlet {
+            starts: starts.as_ptr() as u64,
+            counts: counts.as_ptr() as u64,
+            entries: slots.as_ptr() as u64,
+            capacity: slots.len() as u64,
+            sources: first.as_ptr() as u64,
+            more: more.as_ptr() as u64,
+            target_fields: of_targets.as_ptr() as u64,
+            target_stride: 1,
+            results: results.as_mut_ptr() as u64,
+            ..Outlet::default()
+        };
+        // SAFETY: the functions are declared so in stored.cpp; all arrays are as long as their
+        // kernels need them, and outlive the calls.
+        unsafe {
+            let gather = library.get::<RunGather>(b"run_gather").unwrap();
+            let (to, others) = (first.as_mut_ptr().cast(), more.as_mut_ptr().cast());
+            gather(
+                now[1].as_ptr(),
+                fields.as_ptr(),
+                3,
+                count as u32,
+                to,
+                others,
+            );
+            library.get::<RunStored>(b"run_stored").unwrap()(&walk, &outlet, &stored, way);
+        }
+        results
+    }
+
+    /// Entries as sorted places, those of each list ascending if it may hold repeats.
+    fn slots(&self, library: &Library, entries: &[u32]) -> Vec<u32> {
+        let (count, total) = (self.sources.at.len(), entries.len() as u64);
+        let (mut places, mut slots) = (vec![0; count], vec![0; entries.len()]);
+        // SAFETY: as above.
+        unsafe {
+            library.get::<RunSlots>(b"run_slots").unwrap()(
+                self.sources.at.as_ptr(),
+                count as u32,
+                places.as_mut_ptr(),
+                entries.as_ptr(),
+                &total,
+                total,
+                slots.as_mut_ptr(),
+            );
+        }
+        for (slot, entry) in slots.iter().zip(entries) {
+            assert_eq!(self.sources.at[*slot as usize][3].to_bits(), *entry);
+        }
+        if self.lattice.repeats() {
+            let mut rest = slots.as_mut_slice();
+            for list in &self.lists {
+                let (these, others) = rest.split_at_mut(list.len());
+                these.sort_unstable();
+                rest = others;
+            }
+        }
+        slots
+    }
+}
+
+/// What the contract says of the kernel, in the caller's order.
+fn expected(case: &Case, neighbors: &[Vec<oracle::Neighbor>]) -> Vec<[f32; 3]> {
+    let problem = case.problem();
+    let of_target = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
+        list.iter().fold([0.0f32; 3], |sum, neighbor| {
+            let source = neighbor.index as usize;
+            let (from, to) = (case.targets()[target], case.sources()[source]);
+            let d = problem.displacement(from, to, neighbor.image);
+            let d2 = problem.distance_squared(from, to, neighbor.image);
+            let value = evaluate(d, d2, channels(target)[0], channels(source));
+            [0, 1, 2].map(|at| sum[at] + value[at])
+        })
+    };
+    neighbors.iter().enumerate().map(of_target).collect()
+}
+
+fn domain_of(case: &Case) -> Domain {
+    match case.vectors {
+        Some(vectors) => Domain::from_vectors(vectors).unwrap(),
+        None => Domain::new(case.periodic).unwrap(),
+    }
+}
+
+fn lattice_of(case: &Case, radius: f32) -> grid::Lattice {
+    let domain = domain_of(case);
+    let bounds = (case.sets.iter())
+        .map(|set| Bounds::of(set.as_slice().into(), &domain).unwrap())
+        .fold(Bounds::EMPTY, |all, one| all.union(&one));
+    grid::Lattice::divided(Radius::new(radius).unwrap(), domain, [1; 3], &bounds).unwrap()
+}
+
+/// Lists as they are found, or with sources beyond the radius too.
+fn lists_of(
+    case: &Case,
+    sorted: &Sorted,
+    neighbors: &[Vec<oracle::Neighbor>],
+    more: bool,
+    random: &mut Random,
+) -> Vec<Vec<u32>> {
+    let of = |at: &[f32; 4]| {
+        let target = at[3].to_bits();
+        let mut list: Vec<u32> = (neighbors[target as usize].iter())
+            .map(|neighbor| neighbor.index)
+            .collect();
+        if more {
+            let fits = |index: &u32| {
+                let itself = case.target == case.source && *index == target;
+                !list.contains(index) && !itself
+            };
+            let all = (0..case.sources().len() as u32).filter(fits);
+            let others: Vec<u32> = all.filter(|_| random.below(4) == 0).take(50).collect();
+            list.extend(others);
+            list.reverse();
+        }
+        list
+    };
+    sorted.at.iter().map(of).collect()
+}
+
+#[test]
+fn kernels_over_lists_see_the_pairs_of_the_contract() {
+    let Some(library) = kernels() else { return };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let runner = Runner::new(Level::Quick).keep(|case| {
+        let uniform = case.rule == oracle::RadiusRule::Uniform && !case.is_slanted();
+        uniform && case.list == oracle::ListKind::Full
+    });
+    let (mut random, mut taken) = (Random::new(3), [0; 9]);
+    for (number, (case, neighbors)) in runner.with_neighbors().enumerate() {
+        let lattice = lattice_of(case, case.radius);
+        let pairs: usize = neighbors.iter().map(Vec::len).sum();
+        // Threads of the host take their time, and most cases find images in the same two ways.
+        let frequent = matches!(
+            candidates(&lattice),
+            Candidates::ListedOpen | Candidates::ListedImages
+        );
+        let max_targets = if frequent { 100 } else { 600 };
+        let large = case.targets().len() > max_targets || pairs > 30_000;
+        let left_out = large || (frequent && number % 4 > 1);
+        if case.targets().is_empty() || case.sources().is_empty() || left_out {
+            continue;
+        }
+        let same_set = case.target == case.source;
+        let targets = Sorted::new(case.targets(), &mut random);
+        let others = Sorted::new(case.sources(), &mut random);
+        let sources = if same_set { &targets } else { &others };
+        let listed = Listed {
+            lists: lists_of(case, &targets, neighbors, number % 2 == 1, &mut random),
+            same_set,
+            targets: &targets,
+            sources,
+            lattice,
+        };
+        let exact = expected(case, neighbors);
+        let radius = listed.lattice.radius();
+        let stored = Stored::of(&listed.lattice, radius);
+        let own = candidates(&listed.lattice) as u32;
+        taken[own as usize] += 1;
+        let other = if number % 4 == 1 {
+            0
+        } else {
+            Candidates::ListedImages as u32
+        };
+        let ways = [own, other];
+        for &way in &ways[..1 + number % 2] {
+            let now = [targets.at.as_slice(), &sources.at];
+            let found = listed.run(&library, way, stored, radius.squared(), now);
+            assert_eq!(found, exact, "{} by {way}", case.name);
+        }
+    }
+    println!("{taken:?}");
+    assert!(taken[5..].iter().all(|&cases| cases > 5), "{taken:?}");
+}
+
+/// Takes a set to new positions, and returns those in sorted order and the displacement.
+fn follow(
+    library: &Library,
+    sorted: &Sorted,
+    lattice: &grid::Lattice,
+    room: &Bounds,
+    positions: &[[f32; 3]],
+) -> (Vec<[f32; 4]>, u32) {
+    let mut now = vec![[0f32; 4]; positions.len()];
+    let (mut moved, mut next, mut back) = (0u32, 7u32, vec![[f32::NAN; 3]; positions.len()]);
+    let set = Following {
+        built: sorted.at.as_ptr() as u64,
+        positions: positions.as_ptr() as u64,
+        now: now.as_mut_ptr() as u64,
+        moved: &raw mut moved as u64,
+        next: &raw mut next as u64,
+        low: room.min,
+        high: room.max,
+        count: positions.len() as u32,
+    };
+    // SAFETY: as above; the words are read when the kernels have ended.
+    let (moved, next) = unsafe {
+        let in_box = Lattice::of_box(lattice);
+        let run = library.get::<RunFollow>(b"run_follow").unwrap();
+        run(&set, &in_box, back.as_mut_ptr().cast());
+        (
+            std::ptr::read_volatile(&raw const moved),
+            std::ptr::read_volatile(&raw const next),
+        )
+    };
+    assert_eq!(next, 0);
+    let bits = |points: &[[f32; 3]]| points.iter().flatten().map(|x| x.to_bits()).collect();
+    let [back, given]: [Vec<u32>; 2] = [bits(&back), bits(positions)];
+    assert_eq!(back, given, "positions come back in the caller's order");
+    (now, moved)
+}
+
+#[test]
+fn lists_with_a_skin_serve_points_that_have_moved_and_no_others() {
+    let Some(library) = kernels() else { return };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut random = Random::new(5);
+    let lengths = |length: f64| [Some(length), None, Some(length + 1.0)];
+    let tilted = [
+        Some([7.0, 0.0, 0.0]),
+        Some([2.5, 6.5, 0.0]),
+        Some([-1.5, 1.0, 7.5]),
+    ];
+    for round in 0..16 {
+        let mut point =
+            || [0; 3].map(|_: i32| 6.0 * random.below(1 << 20) as f32 / (1 << 20) as f32);
+        let built: Vec<[f32; 3]> = (0..150).map(|_| point()).collect();
+        // The last box is so small that a source is near through several images.
+        let (radius, skin) = (1.0f32, 0.25f32);
+        let of_kind = |points: &[[f32; 3]], radius: f32| {
+            let case = Case::new("moved", radius, points.to_vec());
+            match round % 4 {
+                0 => case,
+                1 => case.periodic(lengths(6.5)),
+                2 => case.tilted(tilted),
+                _ => case.periodic(lengths(1.9)),
+            }
+        };
+        let wide = of_kind(&built, radius + skin);
+        let far = round >= 12;
+        let lattice = lattice_of(&wide, radius + skin);
+        let domain = domain_of(&wide);
+        let jumps = domain.vectors().map(Option::unwrap_or_default);
+        let now: Vec<[f32; 3]> = built
+            .iter()
+            .map(|point| {
+                let mut step = || 0.08 * (random.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0);
+                let mut moved = [0, 1, 2].map(|axis| point[axis] + step());
+                // Some are wrapped meanwhile.
+                let jump = random.below(5) as usize;
+                if jump < 3 {
+                    moved = [0, 1, 2].map(|k| (f64::from(moved[k]) - jumps[jump][k]) as f32);
+                }
+                moved
+            })
+            .collect();
+        let mut now = now;
+        if far {
+            now[77][1] += 0.2;
+        }
+        let sorted = Sorted::new(&built, &mut random);
+        let bounds = Bounds::of(built.as_slice().into(), &domain).unwrap();
+        let room = Bounds {
+            min: bounds.min.map(|x| x - 20.0),
+            max: bounds.max.map(|x| x + 20.0),
+        };
+        let (at, moved) = follow(&library, &sorted, &lattice, &room, &now);
+        let moved_by = f32::from_bits(moved).sqrt();
+        assert!((0.05..0.3).contains(&moved_by), "{moved_by}");
+        let neighbors = wide.problem().neighbors();
+        let listed = Listed {
+            lists: lists_of(&wide, &sorted, &neighbors, false, &mut random),
+            same_set: true,
+            targets: &sorted,
+            sources: &sorted,
+            lattice,
+        };
+        let radius = Radius::new(radius).unwrap();
+        let stored = Stored {
+            moved_targets: &raw const moved as u64,
+            moved_sources: &raw const moved as u64,
+            allowed: if far {
+                2.0 * moved_by - 1e-3
+            } else {
+                2.0 * moved_by + 1e-3
+            },
+            ..Stored::of(&listed.lattice, radius)
+        };
+        let way = candidates(&listed.lattice) as u32;
+        let found = listed.run(&library, way, stored, radius.squared(), [&at, &at]);
+        if far {
+            assert!(found.iter().flatten().all(|x| x.is_nan()), "{round}");
+            continue;
+        }
+        let today = of_kind(&now, radius.value());
+        let exact = expected(&today, &today.problem().neighbors());
+        assert_eq!(found, exact, "round {round}");
+    }
+}
+
+#[test]
+fn points_that_are_no_numbers_or_far_from_their_box_count_as_infinitely_far_away() {
+    let Some(library) = kernels() else { return };
+    let library = library.lock().unwrap_or_else(PoisonError::into_inner);
+    let built = [[0.5f32; 3], [1.5, 0.5, 0.5]];
+    let case = Case::new("strayed", 1.0, built.to_vec()).periodic([Some(8.0), None, None]);
+    let lattice = lattice_of(&case, 1.0);
+    let sorted = Sorted::new(&built, &mut Random::new(1));
+    let room = Bounds {
+        min: [-8.0, 0.0, 0.0],
+        max: [16.0, 1.0, 1.0],
+    };
+    for (x, expected) in [
+        (0.5, 0),
+        // A whole box away.
+        (8.5, 1),
+        (-15.5, f32::INFINITY.to_bits()),
+        (f32::NAN, f32::INFINITY.to_bits()),
+        (0.75, 0.0625f32.to_bits()),
+    ] {
+        let now = [[x, 0.5, 0.5], built[1]];
+        let (_, moved) = follow(&library, &sorted, &lattice, &room, &now);
+        assert_eq!(moved, expected, "{x}");
+    }
+}

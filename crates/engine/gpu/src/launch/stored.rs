@@ -1,0 +1,166 @@
+//! The kernels of stored.cu and slots.cu: pair kernels over stored lists, and what these need.
+//!
+//! A program of stored.cu is compiled for one pair kernel and one way to find images, as programs
+//! of flat.cu are, and has the same `gather_fields`. slots.cu is a program as it stands, loaded
+//! when lists are first traversed.
+
+use super::{
+    kernel::{Kernel, LaunchShape, WARP, one_each},
+    layout::{Following, Lattice, Outlet, Points, Stored, Walk},
+};
+use crate::{
+    constants::{FLAT_THREADS, GRID_THREADS, STORED_LANES},
+    error::Error,
+    memory::Queue,
+    program::{Module, Modules, Program},
+};
+use cudarc::driver::sys::CUdeviceptr;
+
+/// Blocks of the kernel that goes through entries: enough to fill the largest devices several
+/// times.
+const ENTRY_BLOCKS: usize = 1 << 14;
+
+/// The kernel of a program of stored.cu.
+#[derive(Debug)]
+pub(crate) struct OverLists {
+    /// `stored`.
+    traverse: Kernel,
+    /// Threads of a target.
+    lanes: usize,
+}
+
+impl OverLists {
+    /// Looks up the kernel; `warps` says that every target has a warp.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`](crate::ErrorKind::NoKernel).
+    pub(crate) fn load(module: &Module, warps: bool) -> Result<Self, Error> {
+        Ok(Self {
+            traverse: Kernel::overlapping(module, "stored")?,
+            lanes: if warps { WARP } else { STORED_LANES as usize },
+        })
+    }
+
+    /// Evaluates the pair kernel for all targets of the walk over their lists: `starts` and
+    /// `counts` of the outlet are those of the sorted targets, and `entries` sorted places of
+    /// sources.
+    pub(crate) fn run(
+        &self,
+        queue: &Queue,
+        walk: &Walk,
+        outlet: &Outlet,
+        stored: &Stored,
+    ) -> Result<(), Error> {
+        let threads = (walk.targets.count as usize).saturating_mul(self.lanes);
+        let shape = LaunchShape::covering(threads, FLAT_THREADS);
+        // SAFETY: as `stored` declares; it looks at no target behind the last, and at no entry
+        // from the outlet's capacity on.
+        unsafe { self.traverse.start(queue, shape, &[walk, outlet, stored]) }
+    }
+}
+
+/// Kernels of slots.cu.
+#[derive(Debug)]
+pub(crate) struct SlotKernels {
+    of_points: Kernel,
+    of_entries: Kernel,
+    follow: Kernel,
+    positions: Kernel,
+}
+
+/// Entries of lists, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entries {
+    /// The caller's indices of sources.
+    pub(crate) entries: CUdeviceptr,
+    /// A `u64`: number of entries of all lists.
+    pub(crate) total: CUdeviceptr,
+    /// Entries that there is room for.
+    pub(crate) capacity: usize,
+}
+
+impl SlotKernels {
+    /// Compiles slots.cu, or takes it from the cache, and looks up its kernels.
+    ///
+    /// # Errors
+    /// The errors of [`Modules::load`].
+    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
+        let module = modules.load(&Program::from(&super::sources::SLOTS))?;
+        let kernel = |name| Kernel::overlapping(&module, name);
+        Ok(Self {
+            of_points: kernel("slots_of_points")?,
+            of_entries: kernel("slots_of_entries")?,
+            follow: kernel("follow_points")?,
+            positions: kernel("positions_of_points")?,
+        })
+    }
+
+    /// The sorted place of every point, by the caller's index.
+    pub(crate) fn of_points(
+        &self,
+        queue: &Queue,
+        points: &Points,
+        slots: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Points { at, count, .. } = points;
+        let shape = one_each(*count as usize);
+        // SAFETY: as slots_of_points declares; `slots` has one element per point.
+        unsafe { self.of_points.start(queue, shape, &[at, count, &slots]) }
+    }
+
+    /// Entries as sorted places: `slots` has those of `count` points, and `out` room for as many
+    /// entries as there is room for.
+    pub(crate) fn of_entries(
+        &self,
+        queue: &Queue,
+        lists: Entries,
+        slots: CUdeviceptr,
+        count: u32,
+        out: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Entries {
+            entries,
+            total,
+            capacity,
+        } = lists;
+        let blocks = capacity.div_ceil(GRID_THREADS as usize);
+        let shape = LaunchShape::of(blocks.clamp(1, ENTRY_BLOCKS) as u32, GRID_THREADS);
+        let capacity = capacity as u64;
+        // SAFETY: as slots_of_entries declares; nothing from the capacity on is read or written.
+        unsafe {
+            self.of_entries.start(
+                queue,
+                shape,
+                &[&entries, &total, &capacity, &slots, &count, &out],
+            )
+        }
+    }
+
+    /// Brings positions into the sorted order of the build, and finds the largest displacement.
+    pub(crate) fn follow(
+        &self,
+        queue: &Queue,
+        set: &Following,
+        the_box: &Lattice,
+    ) -> Result<(), Error> {
+        let shape = one_each(set.count as usize);
+        // SAFETY: as follow_points declares; all arrays have elements for every point.
+        unsafe { self.follow.start(queue, shape, &[set, the_box]) }
+    }
+
+    /// Positions from sorted order back to the caller's.
+    pub(crate) fn positions(
+        &self,
+        queue: &Queue,
+        sorted: CUdeviceptr,
+        count: u32,
+        positions: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = one_each(count as usize);
+        // SAFETY: as positions_of_points declares; `positions` has three numbers per point.
+        unsafe {
+            self.positions
+                .start(queue, shape, &[&sorted, &count, &positions])
+        }
+    }
+}

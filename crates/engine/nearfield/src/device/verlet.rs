@@ -1,0 +1,451 @@
+//! Neighbour lists with a skin on a GPU.
+//!
+//! The lists are those of a [`DeviceEngine`] with the radius r + skin. An update does not sort: one
+//! kernel brings the positions into the order in which points were sorted for the lists, and finds
+//! the largest displacement since. Kernels over the lists read that displacement on the device and
+//! do nothing if a pair may be missing, so the host learns it while they run and not before. It
+//! then builds the lists anew, and the kernels are started once more.
+//!
+//! When lists are complete is what [`VerletLists`](crate::lists::VerletLists) has on the host, with
+//! the same margin. The extent of coordinates that it takes is that of the room of the engine's
+//! cells: along a periodic axis the points at the build and a box on either side. A point outside
+//! of it counts as infinitely far away, so the kernel need not measure the extent.
+//!
+//! **Invariant:** the engine's sets are those of the last build, or newer ones without lists;
+//! `followed` has the positions of now of sets that have moved since, in the same slots.
+
+use super::{
+    DeviceListsView, DeviceTraversal, DeviceView,
+    builder::DeviceEngineBuilder,
+    engine::{DeviceEngine, Progress},
+    traverse::DeviceKernel,
+};
+use crate::{
+    Error, ErrorKind, ListKind, PairKernel, PointSetId, Precision,
+    backend::kernel::check_support,
+    error::MissingLists,
+    skin::{Refresh, allowed_displacement},
+};
+use nearfield_gpu::{FollowedPoints, PairProgram, Skin};
+use nearfield_grid::{OfProcess, Radius};
+use std::{collections::BTreeSet, fmt};
+
+/// Neighbour lists with a skin that stay on a GPU: built with a radius r + skin, kept over many
+/// steps, and built anew when points have moved so far that a pair within r could be missing. What
+/// [`VerletLists`](crate::lists::VerletLists) are on the host.
+///
+/// ```no_run
+/// use nearfield::device::{DeviceBuffer, DeviceEngine, DeviceVerletLists, Progress};
+/// # use nearfield::{Error, PairKernel};
+/// # fn run(
+/// #     forces: &impl PairKernel, mut positions: DeviceBuffer<f32>, mut force: DeviceBuffer<f32>,
+/// #     advance: impl Fn(&mut DeviceBuffer<f32>, &DeviceBuffer<f32>),
+/// # ) -> Result<(), Error> {
+/// let settings = DeviceEngine::builder(2.5).periodic([Some(40.0); 3]);
+/// let mut lists = DeviceVerletLists::new(settings, 0.3, |settings| settings.on_gpu(0))?;
+/// let atoms = lists.add_point_set(&positions.as_view())?;
+/// lists.refresh()?;
+/// for _ in 0..1000 {
+///     // A kernel of your own, on the stream of the engine, moves the atoms.
+///     advance(&mut positions, &force);
+///     lists.update(atoms, &positions.as_view())?;
+///     loop {
+///         lists.traverse(forces, atoms, atoms).run_into(&mut force.as_view_mut())?;
+///         // Waits for the displacements, while the forces are computed.
+///         match lists.finish()? {
+///             Progress::Valid => break,
+///             Progress::Repeat => {} // the lists were built anew
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Traversals give every target all of its neighbours within r at the positions of the last
+/// [`update`](Self::update). Coordinates may be wrapped into the box at any time: displacements are
+/// taken modulo the box. All work is on the [stream](DeviceEngine::stream) of the
+/// [engine](Self::engine).
+pub struct DeviceVerletLists {
+    /// Holds the sets as they were when the lists were built, with the radius r + skin.
+    engine: DeviceEngine,
+    /// The true radius r.
+    radius: Radius,
+    /// Positions of now, by slot.
+    followed: OfProcess<Vec<FollowedPoints>>,
+    /// Pairs of sets, by slot, that were switched off.
+    inactive: BTreeSet<(usize, usize)>,
+    builds: u64,
+}
+
+/// The engine of the lists, the radius within which pairs are found, and how often lists were
+/// built.
+impl fmt::Debug for DeviceVerletLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceVerletLists")
+            .field("engine", &self.engine)
+            .field("radius", &self.radius.as_given())
+            .field("builds", &self.builds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DeviceVerletLists {
+    /// Lists for an engine of these settings, whose radius is the true one, with a skin in the unit
+    /// of the coordinates; a fifth of the radius is a good start. `start` starts the engine of the
+    /// lists, whose radius is larger by the skin: `|settings| settings.on(&stream)`.
+    ///
+    /// With a skin of 0 lists are kept only while no coordinate changes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Setup`] for a radius that cannot be used, [`ErrorKind::Skin`] when the skin is
+    /// negative or not finite, [`ErrorKind::Combined`] for half lists, filters and radii of single
+    /// points, and what `start` says.
+    pub fn new(
+        settings: DeviceEngineBuilder,
+        skin: f32,
+        start: impl FnOnce(DeviceEngineBuilder) -> Result<DeviceEngine, Error>,
+    ) -> Result<Self, Error> {
+        let radius = Radius::new(settings.radius).map_err(ErrorKind::Setup)?;
+        if !(skin.is_finite() && skin >= 0.0) {
+            return Err(ErrorKind::Skin(skin).into());
+        }
+        if settings.lists == ListKind::Half {
+            let (first, second) = ("half lists", "lists with a skin on a GPU");
+            return Err(ErrorKind::Combined { first, second }.into());
+        }
+        if let Some(first) = settings.filters.name() {
+            let second = "lists with a skin on a GPU";
+            return Err(ErrorKind::Combined { first, second }.into());
+        }
+        let engine = start(DeviceEngineBuilder {
+            radius: radius.value() + skin,
+            ..settings
+        })?;
+        Ok(Self {
+            engine,
+            radius,
+            followed: OfProcess::new(Vec::new()),
+            inactive: BTreeSet::new(),
+            builds: 0,
+        })
+    }
+
+    /// The engine of the lists. Its radius is that of the [lists](Self::list_radius), and its
+    /// points are where they were when these were built: for its stream, its queue and the
+    /// [order](DeviceEngine::order) of the points.
+    pub fn engine(&self) -> &DeviceEngine {
+        &self.engine
+    }
+
+    /// Adds a point set, as [`DeviceEngine::add_point_set`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_point_set(&mut self, positions: &DeviceView<'_, f32>) -> Result<PointSetId, Error> {
+        let set = self.engine.add_point_set(positions)?;
+        let slots = self.followed.len().max(set.slot() + 1);
+        self.followed.resize_with(slots, FollowedPoints::default);
+        self.followed[set.slot()] = FollowedPoints::default();
+        Ok(set)
+    }
+
+    /// Removes a set and its lists; see [`DeviceEngine::remove_point_set`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_point_set(&mut self, set: PointSetId) -> Result<(), Error> {
+        self.engine.remove_point_set(set)?;
+        let slot = set.slot();
+        self.followed[slot] = FollowedPoints::default();
+        self.inactive.retain(|&(a, b)| a != slot && b != slot);
+        Ok(())
+    }
+
+    /// Gives a set new coordinates, which are copied. The lists stay as they are until
+    /// [`refresh`](Self::refresh) or [`finish`](Self::finish).
+    ///
+    /// Costs one pass over the points, and waits only for the update before the last one. Another
+    /// number of points than before is a new set of points: see [`replace`](Self::replace).
+    ///
+    /// # Errors
+    /// As [`DeviceEngine::update`]. Coordinates that are not finite are found by
+    /// [`refresh`](Self::refresh) and [`finish`](Self::finish).
+    pub fn update(
+        &mut self,
+        set: PointSetId,
+        positions: &DeviceView<'_, f32>,
+    ) -> Result<(), Error> {
+        self.engine.known(set)?;
+        let of_engine = &self.engine.sets[set.slot()];
+        let same_number = positions.len() == 3 * of_engine.points.len();
+        let Some(lattice) =
+            (self.engine.lattice.as_ref()).filter(|_| same_number && of_engine.points.is_sorted())
+        else {
+            return self.replace(set, positions);
+        };
+        let (points, room) = (&of_engine.points, &of_engine.room);
+        let followed = &mut self.followed[set.slot()];
+        (self.engine.backend)
+            .follow(points, lattice, room, positions, followed)
+            .map_err(|source| ErrorKind::OnDevice { set, source }.into())
+    }
+
+    /// Gives a set other points, or the same in another order: their lists are built anew.
+    ///
+    /// # Errors
+    /// As [`DeviceEngine::update`].
+    pub fn replace(
+        &mut self,
+        set: PointSetId,
+        positions: &DeviceView<'_, f32>,
+    ) -> Result<(), Error> {
+        self.engine.update(set, positions)?;
+        self.followed[set.slot()].was_built();
+        Ok(())
+    }
+
+    /// Whether `targets` search among `sources`; every pair of sets does by default.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`].
+    pub fn set_active(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        active: bool,
+    ) -> Result<(), Error> {
+        self.engine.known(targets)?;
+        self.engine.known(sources)?;
+        let pair = (targets.slot(), sources.slot());
+        if active {
+            self.inactive.remove(&pair);
+        } else {
+            self.inactive.insert(pair);
+        }
+        Ok(())
+    }
+
+    /// Builds the lists anew if a pair within the radius could be missing. Waits for the
+    /// displacements of the last updates; use [`finish`](Self::finish) to wait while kernels over
+    /// the lists run.
+    ///
+    /// # Errors
+    /// As [`DeviceEngine::find_neighbors`] and [`DeviceEngine::finish`]; the lists then still need
+    /// to be built.
+    pub fn refresh(&mut self) -> Result<Refresh, Error> {
+        if !self.needs_rebuild()? {
+            return Ok(Refresh::Kept);
+        }
+        self.rebuild()?;
+        Ok(Refresh::Rebuilt)
+    }
+
+    /// Whether the kernels that were started since the last updates have computed anything: with
+    /// [`Progress::Repeat`] they did nothing, because a pair could be missing from the lists. These
+    /// have been built anew, and the kernels are to be started again. Waits for the displacements
+    /// of the last updates, and for no kernel behind them unless lists are built.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub fn finish(&mut self) -> Result<Progress, Error> {
+        Ok(match self.refresh()? {
+            Refresh::Kept => Progress::Valid,
+            Refresh::Rebuilt => Progress::Repeat,
+        })
+    }
+
+    /// A traversal over the lists, of all pairs within the radius; see
+    /// [`DeviceTraversal::over_lists`]. It does nothing if a pair could be missing from the lists,
+    /// which [`finish`](Self::finish) says. Running it returns [`ErrorKind::NeedsRefresh`] for sets
+    /// without lists.
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        let program = check_support(kernel, self.radius.value())
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
+        self.over_skin(program, targets, sources)
+    }
+
+    /// The same with a kernel that is known at run time only.
+    pub fn traverse_with<'a>(
+        &'a self,
+        kernel: &DeviceKernel,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        self.over_skin(kernel.program(), targets, sources)
+    }
+
+    /// The lists as they were built: every source that was within r + skin then, and so, while
+    /// lists are complete, every one within r now. Images are not named: a source stands as often
+    /// as it had images within r + skin.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NeedsRefresh`] when there are none, and [`ErrorKind::UnknownPointSet`].
+    pub fn candidates(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<DeviceListsView<'_>, Error> {
+        self.check(targets, sources)?;
+        self.engine.neighbors(targets, sources)
+    }
+
+    /// The largest displacement of a point of `set` since its lists were built, modulo the box
+    /// along periodic axes, rounded up; infinite where a coordinate is not finite or lies more than
+    /// a box beyond where points were. Waits for the last update.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when the GPU fails.
+    pub fn displacement(&mut self, set: PointSetId) -> Result<f64, Error> {
+        self.engine.known(set)?;
+        let squared = self.followed[set.slot()].moved_squared()?;
+        Ok(f64::from(squared).sqrt())
+    }
+
+    /// How often the lists were built, the first time included.
+    pub fn builds(&self) -> u64 {
+        self.builds
+    }
+
+    /// The radius r within which pairs are found.
+    pub fn radius(&self) -> f32 {
+        self.radius.value()
+    }
+
+    /// The radius r + skin of the lists.
+    pub fn list_radius(&self) -> f32 {
+        self.engine.radius()
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        let followed = self.followed.iter().map(FollowedPoints::bytes);
+        self.engine.bytes() + followed.sum::<usize>()
+    }
+
+    /// Pairs of sets that search.
+    fn active(&self) -> Vec<[PointSetId; 2]> {
+        let sets: Vec<PointSetId> = self.engine.slots.used().collect();
+        let each = sets.iter().flat_map(|&a| sets.iter().map(move |&b| [a, b]));
+        let on = |[a, b]: &[PointSetId; 2]| !self.inactive.contains(&(a.slot(), b.slot()));
+        each.filter(on).collect()
+    }
+
+    /// Whether a pair could be missing from the lists of an active pair of sets. Waits for the
+    /// displacements.
+    fn needs_rebuild(&mut self) -> Result<bool, Error> {
+        self.engine.usable()?;
+        for [targets, sources] in self.active() {
+            if self.engine.current_lists(targets, sources).is_err() {
+                return Ok(true);
+            }
+            let allowed = self.allowed(targets, sources);
+            let moved = [targets, sources].map(|set| self.followed[set.slot()].moved_squared());
+            let [of_targets, of_sources] = moved;
+            if FollowedPoints::may_miss([of_targets?, of_sources?], allowed) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Builds the lists of all active pairs from where the points are now.
+    fn rebuild(&mut self) -> Result<(), Error> {
+        let sets: Vec<PointSetId> = self.engine.slots.used().collect();
+        for set in sets {
+            let followed = &mut self.followed[set.slot()];
+            if followed.moved_squared()? > 0.0 {
+                let points = &self.engine.sets[set.slot()].points;
+                let now = self.engine.backend.followed_to(points, followed);
+                let now = now.map_err(|source| ErrorKind::OnDevice { set, source })?;
+                if let Some(now) = now {
+                    self.engine.update(set, &now)?;
+                }
+            }
+            followed.was_built();
+        }
+        let active = self.active();
+        loop {
+            for &[targets, sources] in &active {
+                if self.engine.current_lists(targets, sources).is_err() {
+                    self.engine.find_neighbors(targets, sources)?;
+                }
+            }
+            if self.engine.finish()? == Progress::Valid {
+                break;
+            }
+        }
+        self.builds += 1;
+        Ok(())
+    }
+
+    /// A traversal over the lists, or one that returns the error.
+    fn over_skin(
+        &self,
+        program: Result<(PairProgram, Vec<f32>), Error>,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'_> {
+        let program = program.and_then(|program| {
+            self.check(targets, sources)?;
+            Ok(program)
+        });
+        let made = DeviceTraversal::new(&self.engine, program, targets, sources);
+        let of = |set: PointSetId| self.followed.get(set.slot());
+        match (of(targets), of(sources)) {
+            (Some(of_targets), Some(of_sources)) => made.over_skin(Skin {
+                radius: self.radius,
+                targets: of_targets,
+                sources: of_sources,
+                allowed: self.allowed(targets, sources),
+            }),
+            // Names of other engines, which the traversal refuses.
+            _ => made,
+        }
+    }
+
+    /// Refuses pairs of sets without lists.
+    fn check(&self, targets: PointSetId, sources: PointSetId) -> Result<(), Error> {
+        self.engine.known(targets)?;
+        self.engine.known(sources)?;
+        if self.inactive.contains(&(targets.slot(), sources.slot())) {
+            let why = MissingLists::Inactive;
+            return Err(super::engine::no_lists(targets, sources, why));
+        }
+        let refresh = ErrorKind::NeedsRefresh {
+            targets,
+            sources,
+            moved: f64::INFINITY,
+            allowed: self.allowed(targets, sources).max(0.0),
+        };
+        match self.engine.current_lists(targets, sources) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(refresh.into()),
+        }
+    }
+
+    /// How far the points of two sets may have moved together.
+    fn allowed(&self, targets: PointSetId, sources: PointSetId) -> f64 {
+        let room = |set: PointSetId| self.engine.sets.get(set.slot()).map(|set| set.room);
+        let (Some(of_targets), Some(of_sources)) = (room(targets), room(sources)) else {
+            return 0.0;
+        };
+        let extent = of_targets.union(&of_sources).extent();
+        let domain = self.engine.settings.domain.as_ref();
+        let lengths = domain.map_or([None; 3], |domain| domain.lengths());
+        let periodic = (0..3).filter(|&axis| lengths[axis].is_some());
+        let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
+        let (radius, list_radius) = (self.radius.value(), self.engine.radius());
+        allowed_displacement(
+            f64::from(radius),
+            f64::from(list_radius),
+            widest,
+            Precision::Single,
+        )
+    }
+}

@@ -1,0 +1,104 @@
+// Lists and points for traversals of stored lists: entries as sorted places of sources, and how far
+// points have come since lists with a skin were built.
+//
+// A list names sources by the caller's index. Sources are sorted, so that those near each other lie
+// side by side; a traversal over lists reads them through their sorted places, which are looked up
+// once per search.
+#include "contract.cuh"
+
+using nf::GRID_THREADS;
+
+// Positions of a set since lists with a skin were built, in the order in which it was sorted then.
+struct Following {
+    const float4* built;     // x, y, z, and the caller's index as bits, at the build
+    const float* positions;  // three numbers a point in the caller's order, now
+    float4* now;             // the same in sorted order, with the index
+    u32* moved;              // bits of the largest squared displacement, rounded up
+    u32* next;               // the same word of the next call, which this one clears
+    double low[3], high[3];  // along periodic axes displacements count as infinite outside of this
+    u32 count;               // points
+};
+
+// The sorted place of every point, by the caller's index.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+slots_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ slots) {
+    await_kernels_before();
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot < count) slots[__float_as_uint(at[slot].w)] = slot;
+}
+
+// The sorted places of the sources that entries name. `total` is how many entries there are, of
+// which `capacity` have room.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+slots_of_entries(const u32* __restrict__ entries, const u64* __restrict__ total, u64 capacity,
+                 const u32* __restrict__ slots, u32 count, u32* __restrict__ out) {
+    await_kernels_before();
+    const u64 end = min(*total, capacity);
+    const u64 step = static_cast<u64>(gridDim.x) * GRID_THREADS;
+    for (u64 entry = static_cast<u64>(blockIdx.x) * GRID_THREADS + threadIdx.x; entry < end; entry += step) {
+        const u32 source = __ldg(entries + entry);
+        out[entry] = source < count ? __ldg(slots + source) : NONE;
+    }
+}
+
+// A displacement by the image whose numbers of boxes are nearest to its own, squared, in f64. In a
+// tilted box a shorter way may exist; the longer one builds lists early, and loses no pair.
+__device__ __forceinline__ double squared_displacement(const Lattice& box, double x, double y, double z) {
+    double d[3] = {x, y, z}, boxes[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const double* const row = box.inverse[axis];
+        boxes[axis] = box.length[axis] == 0.0 ? 0.0 : rint((row[0] * x + row[1] * y) + row[2] * z);
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        if (!box.tilted) {
+            d[axis] -= boxes[axis] * box.length[axis];
+        } else {
+            for (int k = 0; k < 3; k++) d[axis] -= boxes[k] * box.vectors[k][axis];
+        }
+    }
+    return (d[0] * d[0] + d[1] * d[1]) + d[2] * d[2];
+}
+
+// Brings positions into the sorted order of the build, and finds the largest displacement since.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+follow_points(const __grid_constant__ Following set, const __grid_constant__ Lattice box) {
+    await_kernels_before();
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot == 0) *set.next = 0;
+    u32 farthest = 0;
+    if (slot < set.count) {
+        const float4 built = set.built[slot];
+        const float* const at = set.positions + 3 * static_cast<u64>(__float_as_uint(built.w));
+        const float now[3] = {at[0], at[1], at[2]};
+        set.now[slot] = make_float4(now[0], now[1], now[2], built.w);
+        const double x = static_cast<double>(now[0]) - built.x;
+        const double y = static_cast<double>(now[1]) - built.y;
+        const double z = static_cast<double>(now[2]) - built.z;
+        const double squared = squared_displacement(box, x, y, z);
+        bool inside = true;
+        for (int axis = 0; axis < 3; axis++) {
+            const bool periodic = box.length[axis] != 0.0;
+            inside = inside && (!periodic || (now[axis] >= set.low[axis] && now[axis] <= set.high[axis]));
+        }
+        // What is not a number is not below this either.
+        farthest = inside && squared < 1.0e38 ? __float_as_uint(__double2float_ru(squared)) : 0x7f800000u;
+        // A coordinate that differs by whole boxes is a change too.
+        if (farthest == 0 && (x != 0.0 || y != 0.0 || z != 0.0)) farthest = 1;
+    }
+    for (int step = 16; step > 0; step /= 2) farthest = max(farthest, __shfl_xor_sync(~0u, farthest, step));
+    // Most warps find a larger one there, and add nothing to the queue of atomics.
+    if ((threadIdx.x & 31) == 0 && farthest > *set.moved) atomicMax(set.moved, farthest);
+}
+
+// Positions back from sorted order to the caller's.
+extern "C" __global__ void __launch_bounds__(GRID_THREADS)
+positions_of_points(const float4* __restrict__ at, u32 count, float* __restrict__ positions) {
+    await_kernels_before();
+    const u32 slot = blockIdx.x * GRID_THREADS + threadIdx.x;
+    if (slot >= count) return;
+    const float4 point = at[slot];
+    float* const to = positions + 3 * static_cast<u64>(__float_as_uint(point.w));
+    to[0] = point.x;
+    to[1] = point.y;
+    to[2] = point.z;
+}

@@ -1,0 +1,132 @@
+// The pairs of lists that were found earlier, at the positions that the points have now.
+//
+// Lists name sources, not images, so a source is tested through every image that could be within
+// the radius, and the contract decides again. Lists of a larger radius, or of positions that have
+// moved a little since, so give exactly the pairs within the radius.
+// crates/engine/cpu/src/stored/pairs.rs has the proof, which holds here too.
+//
+// In a box that is more than twice as wide as lists reach, only the nearest image of a source can
+// be within the radius. It is found in f32 from the difference of the coordinates in boxes. Lists
+// without repeats are of boxes at least 2 + 1/32 radii wide, so a source within the radius is less
+// than 0.4925 boxes away: an error below 0.005 boxes does not change the image. The host chooses
+// this way only if the error is below 0.003 for sources at most a box away (`Images::of` in
+// crates/engine/gpu/src/backend/stored.rs). For others the difference in boxes rounds to 2 or more
+// along the axis where they are farthest, and all images are looked at in f64.
+#pragma once
+#include "walk.cuh"
+
+// What a traversal over stored lists is given beside the lists.
+struct Stored {
+    double reach;              // the radius with a margin for the rounding of a difference
+    double slack;              // …and of this share of the largest component of a difference
+    double row_length[3];      // lengths of the rows of Lattice::inverse
+    // Lists with a skin: bits of the largest squared displacements since they were built, of
+    // targets and sources; null for points that have not moved.
+    const u32* moved_targets;
+    const u32* moved_sources;
+    float inverse[3][3];       // Lattice::inverse, rounded
+    float allowed;             // sum of both displacements up to which lists hold every pair
+    u32 repeats;               // lists ascend, and may name a source several times
+};
+
+// Whether a pair may be missing from lists with a skin, so that nothing is computed from them.
+__device__ __forceinline__ bool lists_are_stale(const Stored& stored) {
+    const u32 targets = stored.moved_targets ? *stored.moved_targets : 0;
+    const u32 sources = stored.moved_sources ? *stored.moved_sources : 0;
+    if ((targets | sources) == 0) return false;
+    const float together = __fadd_ru(__fsqrt_ru(__uint_as_float(targets)), __fsqrt_ru(__uint_as_float(sources)));
+    return !(together <= stored.allowed);
+}
+
+struct ImageRange {
+    i64 first, last;
+};
+
+// Images along an axis that can bring a difference within the radius; none if it has overflowed.
+__device__ __forceinline__ ImageRange images_in_reach(
+    const Walk& walk, const Stored& stored, int axis, double x, double y, double z) {
+    if (walk.lattice.length[axis] == 0.0) return {0, 0};
+    const double* const row = walk.lattice.inverse[axis];
+    const double largest = fmax(fmax(fabs(x), fabs(y)), fabs(z));
+    const double reach = (stored.reach + stored.slack * largest) * stored.row_length[axis];
+    if (!(reach < 1.7976931348623157e308)) return {1, 0};
+    const double boxes = (row[0] * x + row[1] * y) + row[2] * z;
+    return {static_cast<i64>(ceil(-reach - boxes)), static_cast<i64>(floor(reach - boxes))};
+}
+
+// Shows `work` the pair with a source in one image.
+template <class Work>
+__device__ __forceinline__ void visit_seen(const Walk& walk, const Target& target, u32 k, const float4& source,
+                                           float3 difference, float3 shift, bool real, Work& work) {
+    const float dx = __fadd_rn(difference.x, shift.x);
+    const float dy = __fadd_rn(difference.y, shift.y);
+    const float dz = __fadd_rn(difference.z, shift.z);
+    const float d2 = squared(dx, dy, dz);
+    work.visit(real && d2 <= squared_radius(walk, target), k, dx, dy, dz, d2, source.w);
+}
+
+// Shows `work` the pairs with a source through all images that can be within the radius.
+template <class Work>
+__device__ __forceinline__ void visit_images(const Walk& walk, const Stored& stored, const Target& target, u32 k,
+                                             const float4& source, float3 difference, Work& work) {
+    const double x = difference.x, y = difference.y, z = difference.z;
+    const ImageRange along_a = images_in_reach(walk, stored, 0, x, y, z);
+    const ImageRange along_b = images_in_reach(walk, stored, 1, x, y, z);
+    const ImageRange along_c = images_in_reach(walk, stored, 2, x, y, z);
+    #pragma unroll 1
+    for (i64 a = along_a.first; a <= along_a.last; a++) {
+        #pragma unroll 1
+        for (i64 b = along_b.first; b <= along_b.last; b++) {
+            #pragma unroll 1
+            for (i64 c = along_c.first; c <= along_c.last; c++) {
+                const bool itself = k == target.itself && (a | b | c) == 0;
+                tell_image(work, a, b, c);
+                visit_seen(walk, target, k, source, difference, image_vector(walk.lattice, a, b, c), !itself, work);
+            }
+        }
+    }
+}
+
+// Number of boxes along an axis from a difference to its nearest image, +0 for none.
+__device__ __forceinline__ float boxes_to_nearest(const Stored& stored, int axis, bool tilted, const float3& d) {
+    const float* const row = stored.inverse[axis];
+    const float own = axis == 0 ? d.x : axis == 1 ? d.y : d.z;
+    const float boxes = tilted ? row[0] * d.x + row[1] * d.y + row[2] * d.z : row[axis] * own;
+    return 0.0f - rintf(boxes);
+}
+
+// Shows `work` the pairs with sorted source k, which the list of the target names. WAY is NF_OPEN;
+// `real` says whether there is such a source.
+template <int WAY, class Work>
+__device__ __forceinline__ void visit_listed(const Walk& walk, const Stored& stored, const Target& target, u32 k,
+                                             const float4& source, bool real, Work& work) {
+    const float3 difference = make_float3(
+        __fsub_rn(source.x, target.x), __fsub_rn(source.y, target.y), __fsub_rn(source.z, target.z));
+    if (WAY == NF_LISTED_OPEN) {
+        tell_image(work, 0, 0, 0);
+        const bool other = real && k != target.itself;
+        visit_seen(walk, target, k, source, difference, make_float3(0.0f, 0.0f, 0.0f), other, work);
+        return;
+    }
+    if (WAY != NF_LISTED_IMAGES) {
+        constexpr bool TILTED = WAY == NF_LISTED_TILTED;
+        const float a = boxes_to_nearest(stored, 0, TILTED, difference);
+        const float b = boxes_to_nearest(stored, 1, TILTED, difference);
+        const float c = boxes_to_nearest(stored, 2, TILTED, difference);
+        if (!(fmaxf(fmaxf(fabsf(a), fabsf(b)), fabsf(c)) > 1.0f)) {
+            const float(*const shifts)[3] = walk.lattice.shifts;
+            float3 shift = make_float3(0.0f, 0.0f, 0.0f);
+            if (!TILTED) {
+                shift = make_float3(a * shifts[HERE + 1][0], b * shifts[HERE + 3][1], c * shifts[HERE + 9][2]);
+            } else if (a != 0.0f || b != 0.0f || c != 0.0f) {
+                shift = near_image_vector<true>(
+                    walk.lattice, static_cast<int>(a), static_cast<int>(b), static_cast<int>(c));
+            }
+            tell_image(work, static_cast<i64>(a), static_cast<i64>(b), static_cast<i64>(c));
+            const bool other = real && !(k == target.itself && a == 0.0f && b == 0.0f && c == 0.0f);
+            visit_seen(walk, target, k, source, difference, shift, other, work);
+            return;
+        }
+    }
+    if (real) visit_images(walk, stored, target, k, source, difference, work);
+}

@@ -1,0 +1,105 @@
+// The kernels of stored.cu and slots.cu on the host, with a pair kernel that tells every pair and
+// every channel from all others.
+#include "block.hpp"
+
+using std::ceil;
+using std::fabs;
+using std::floor;
+using std::fmax;
+using std::fmin;
+using std::nearbyint;
+
+#define __global__
+#define __launch_bounds__(...)
+#define __grid_constant__
+// Only walks and fast functions have any, and none of these runs here.
+#define asm(...)
+#define rint nearbyint
+#define rintf nearbyintf
+
+#define NF_WORK NF_PAIRS
+#define NF_TARGETS 1
+#define NF_SOURCES 2
+#define NF_OUTPUTS 3
+#define NF_REDUCE NF_SUM
+// The kernel's name in the text that the test writes to nearfield/user.cuh.
+#define pair told_apart
+#include "constants.cuh"
+#include "../cuda/stored.cuh"
+#include "../cuda/work.cuh"
+
+#define NF_WARPS 0
+namespace open {
+#define NF_OPEN NF_LISTED_OPEN
+#define stored stored_open
+#include "../cuda/stored.cu"
+#undef NF_OPEN
+#undef stored
+}
+namespace nearest {
+#define NF_OPEN NF_LISTED_NEAREST
+#define stored stored_nearest
+#include "../cuda/stored.cu"
+#undef NF_OPEN
+#undef stored
+}
+namespace tilted {
+#define NF_OPEN NF_LISTED_TILTED
+#define stored stored_tilted
+#include "../cuda/stored.cu"
+#undef NF_OPEN
+#undef stored
+}
+#define NF_OPEN NF_LISTED_IMAGES
+namespace images {
+#define stored stored_images
+#include "../cuda/stored.cu"
+#undef stored
+}
+#undef NF_WARPS
+#define NF_WARPS 1
+namespace warps {
+#define stored stored_warps
+#include "../cuda/stored.cu"
+#undef stored
+}
+#include "../cuda/slots.cu"
+
+namespace {
+
+template <class Body>
+void launch(u64 threads, const Body& body) {
+    const auto run = [](const void* body) { (*static_cast<const Body*>(body))(); };
+    threads_of_block = 256;
+    host::launch(static_cast<unsigned>((threads + 255) / 256), 256, run, &body);
+}
+
+}  // namespace
+
+// `way` is NF_OPEN, and 0 for warps through all images.
+extern "C" void run_stored(const Walk* walk, const Outlet* outlet, const Stored* stored, u32 way) {
+    const u64 lanes = way == 0 ? 32 : nf::STORED_LANES;
+    launch(lanes * walk->targets.count, [&] {
+        if (way == 0) warps::stored_warps(*walk, *outlet, *stored);
+        if (way == NF_LISTED_OPEN) open::stored_open(*walk, *outlet, *stored);
+        if (way == NF_LISTED_NEAREST) nearest::stored_nearest(*walk, *outlet, *stored);
+        if (way == NF_LISTED_TILTED) tilted::stored_tilted(*walk, *outlet, *stored);
+        if (way == NF_LISTED_IMAGES) images::stored_images(*walk, *outlet, *stored);
+    });
+}
+
+extern "C" void run_gather(const float4* at, const float* fields, u32 stride, u32 count, float4* sources, float4* more) {
+    launch(count, [=] { gather_fields(at, fields, stride, count, sources, more); });
+}
+
+// Entries become sorted places.
+extern "C" void run_slots(const float4* at, u32 count, u32* places, const u32* entries, const u64* total, u64 capacity,
+                          u32* out) {
+    launch(count, [=] { slots_of_points(at, count, places); });
+    launch(256, [=] { slots_of_entries(entries, total, capacity, places, count, out); });
+}
+
+extern "C" void run_follow(const Following* set, const Lattice* in_box, float* back) {
+    launch(set->count, [=] { follow_points(*set, *in_box); });
+    launch(set->count, [=] { positions_of_points(set->now, set->count, back); });
+}

@@ -49,6 +49,20 @@ pub(super) fn stamped<T>(values: T) -> Stamped<T> {
 }
 
 impl FilterSettings {
+    /// One of the filters that were asked for, as messages name it.
+    pub(super) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self {
+                cutoffs: Some(_), ..
+            } => Some("cut-offs per pair of types"),
+            Self {
+                nearest: Some(_), ..
+            } => Some("the k nearest neighbours"),
+            Self { rule, .. } if *rule != RadiusRule::Uniform => Some("radii of single points"),
+            _ => None,
+        }
+    }
+
     /// Checks the settings, and copies cut-offs to the device.
     ///
     /// # Errors

@@ -99,7 +99,8 @@ impl DeviceVerletLists {
     ///
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius that cannot be used, [`ErrorKind::Skin`] when the skin is
-    /// negative or not finite, [`ErrorKind::Combined`] for half lists, and what `start` says.
+    /// negative or not finite, [`ErrorKind::Combined`] for half lists, filters and radii of single
+    /// points, and what `start` says.
     pub fn new(
         settings: DeviceEngineBuilder,
         skin: f32,
@@ -115,6 +116,10 @@ impl DeviceVerletLists {
         }
         if settings.lists == ListKind::Half {
             let (first, second) = ("half lists", "lists with a skin on a GPU");
+            return Err(ErrorKind::Combined { first, second }.into());
+        }
+        if let Some(first) = settings.filters.name() {
+            let second = "lists with a skin on a GPU";
             return Err(ErrorKind::Combined { first, second }.into());
         }
         let engine = start(DeviceEngineBuilder {

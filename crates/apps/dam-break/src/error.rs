@@ -147,7 +147,7 @@ pub enum ErrorKind {
     Earlier {
         /// The picture.
         path: PathBuf,
-        /// The message of the operating system.
+        /// Why it cannot be used.
         reason: String,
     },
     /// Worker threads that draw or read probes could not be started.

@@ -358,20 +358,14 @@ impl Strip {
 
 /// Reads the picture of a frame that was written before the run was continued.
 fn earlier(path: PathBuf) -> Result<Picture, Error> {
-    let refused = |reason| ErrorKind::Earlier {
-        path: path.clone(),
-        reason,
-    };
-    let picture = Picture::read_png(&path).map_err(|error| refused(error.to_string()))?;
-    if picture.size() == PICTURE {
-        return Ok(picture);
-    }
-    let ((width, height), expected) = (picture.size(), PICTURE);
-    let reason = format!(
-        "{width}×{height} pixels, expected {}×{}",
-        expected.0, expected.1
-    );
-    Err(refused(reason).into())
+    let picture = Picture::read_png(&path).map_err(|error| error.to_string());
+    let picture = picture.and_then(|picture| match (picture.size(), PICTURE) {
+        (size, expected) if size == expected => Ok(picture),
+        ((width, height), (columns, rows)) => Err(format!(
+            "the picture has {width}×{height} pixels, not {columns}×{rows}"
+        )),
+    });
+    picture.map_err(|reason| ErrorKind::Earlier { path, reason }.into())
 }
 
 /// Writes a picture as a PNG file.
@@ -485,6 +479,18 @@ mod tests {
             });
             assert!(off.count() < 100, "frame {index} is another one");
         }
+    }
+
+    #[test]
+    fn an_earlier_frame_of_another_size_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("frame_0000.png");
+        save(&Picture::new(640, 720), &path).unwrap();
+        let folder = folder(directory.path(), 9);
+        let refused = Frames::create(directory.path(), folder, &column(), 1, 1).err();
+        let message = refused.unwrap().to_string();
+        let expected = "frame_0000.png: the picture has 640×720 pixels, not 1280×720;";
+        assert!(message.contains(expected), "{message}");
     }
 
     #[test]

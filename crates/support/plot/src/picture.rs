@@ -106,26 +106,22 @@ impl Picture {
         let mut decoder = Decoder::new(BufReader::new(File::open(path)?));
         decoder.set_transformations(Transformations::normalize_to_color8());
         let mut reader = decoder.read_info()?;
-        let memory = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let length = reader.output_buffer_size().ok_or_else(memory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| memory())?;
-        bytes.resize(length, 0);
+        let length = reader.output_buffer_size();
+        let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        // The decoded values, and the pixels: at most three times as many bytes.
+        nearfield_files::ask_for_memory(length.saturating_mul(4), "the picture")?;
+        let mut bytes = vec![0; length];
         let found = reader.next_frame(&mut bytes)?;
-        let (width, height) = (found.width, found.height);
-        let mut pixels = Vec::new();
-        let count = width as usize * height as usize;
-        pixels.try_reserve_exact(count).map_err(|_| memory())?;
-        let channels = found.color_type.samples();
-        pixels.extend(bytes.chunks_exact(channels).map(|values| match *values {
+        let values = bytes.chunks_exact(found.color_type.samples());
+        let pixels = values.map(|values| match *values {
             [red, green, blue, ..] => [red, green, blue],
             [gray, ..] => [gray; 3],
             [] => [0; 3],
-        }));
+        });
         Ok(Self {
-            width,
-            height,
-            pixels,
+            width: found.width,
+            height: found.height,
+            pixels: pixels.collect(),
         })
     }
 }

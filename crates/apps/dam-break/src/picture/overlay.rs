@@ -1,6 +1,6 @@
 //! Drawn over the scene: the tank's outline, labels, and the colour bar.
 
-use glam::{Vec2, Vec3};
+use glam::{UVec2, Vec2, Vec3};
 use nearfield_plot::Picture;
 
 use super::colors::{SpeedColors, from_hex};
@@ -112,7 +112,7 @@ fn depth_between([from, to]: [Vec3; 2], share: f32) -> f32 {
 
 /// Draws time, caption and colour bar onto the finished picture.
 pub(super) fn labels(frame: &Frame<'_>, picture: &mut Picture) {
-    let size = Vec2::from(<[u32; 2]>::from(picture.size()).map(|length| length as f32));
+    let size = UVec2::from(picture.size()).as_vec2();
     let unit = label_unit(size);
     let strong = Style {
         size: 31.0 * unit,

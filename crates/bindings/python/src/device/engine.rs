@@ -302,6 +302,9 @@ impl PyDeviceEngine {
     /// what it reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160;
     /// changing them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or
     /// "max". name: what messages of the compiler call the text. out, add: as for sph_density().
+    /// over_lists: whether to run over the lists that neighbors() or pair_geometry() found of the
+    /// sets, instead of searching: several functions over one search. Sums may then differ in the
+    /// last bits.
     ///
     /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
     /// checks what it does there. It must read target and source only below their numbers of
@@ -310,7 +313,7 @@ impl PyDeviceEngine {
     /// the process.
     #[pyo3(signature = (text, targets=0, sources=None, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
-                        add=false))]
+                        add=false, over_lists=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn traverse(
         &self,
@@ -326,6 +329,7 @@ impl PyDeviceEngine {
         name: &str,
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
+        over_lists: bool,
     ) -> PyResult<Py<PyAny>> {
         let sources = sources.unwrap_or(targets);
         if !(1..=16).contains(&outputs) {
@@ -369,6 +373,9 @@ impl PyDeviceEngine {
                 .collect();
             let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
             let mut traversal = engine.traverse_with(&kernel, t, s);
+            if over_lists {
+                traversal = traversal.over_lists();
+            }
             if let [field] = of_targets {
                 traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
             }
